@@ -1,0 +1,65 @@
+# Everything a developer types. `make` alone tells what there is.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+LOCK   := requirements/lock.txt
+# The Python to build the environment with: the first of these that is new enough, or `make PYTHON=...`.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
+# How many processes run the tests.
+JOBS   ?= 2
+# More arguments for pytest: make test ARGS="-k queue -x".
+ARGS   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test soak lint format bench e2e lock clean
+
+help: ## tell what there is to make
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make the environment in .venv (the others do it when needed)
+
+# Made once; again when the pinned versions or the project's description change.
+# Every package is checked against its hash; the project itself is installed as a link to src/.
+$(READY): $(LOCK) pyproject.toml
+	@test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; none was found on the PATH" >&2; exit 1; }
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
+		{ echo "could not make $(VENV): on Debian and Ubuntu, install the package python3-venv" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+run: $(READY) ## run the quickstart example
+	$(BIN)/enbloc sim examples/quickstart.yaml
+
+test: $(READY) ## run the whole test suite (but for the soak)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak" $(ARGS)
+
+soak: $(READY) ## run the long random tests
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
+		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
+
+lint: $(READY) ## check style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## put the code into its format
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## measure the engine
+	$(BIN)/enbloc bench engine
+
+e2e: ## run against a real Kubernetes control plane
+	@echo "there is no end-to-end test yet"
+
+lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -o $(LOCK)
+
+clean: ## remove the environment and what the tools left behind
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

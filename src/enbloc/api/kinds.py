@@ -1,0 +1,246 @@
+"""Which kinds there are, what they are called in each place, and how one is read.
+
+A kind's id is `Kind` or `Kind.group` (`Pod`, `Job.batch.volcano.sh`): versions of one kind share it. Kinds that
+nobody registered are taken as they come: id, scope and plural are guessed, and nothing in them is checked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from enbloc.api import core, volcano
+from enbloc.api.meta import Fault, Obj, Ref, TypedObject
+from enbloc.units import Quantity, is_dns_subdomain, parse_quantity
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What the API calls one kind, and the view that reads it (`None`: kept raw)."""
+
+    group: str
+    versions: tuple[str, ...]
+    name: str
+    plural: str
+    namespaced: bool
+    view: type[TypedObject] | None = None
+    has_status: bool = True
+    short_names: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}.{self.group}" if self.group else self.name
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
+
+
+_V1 = ("v1",)
+KINDS: dict[str, Kind] = {
+    kind.id: kind
+    for kind in (
+        Kind("", _V1, "Pod", "pods", True, core.Pod, short_names=("po",)),
+        Kind("", _V1, "Node", "nodes", False, core.Node, short_names=("no",)),
+        Kind("", _V1, "Namespace", "namespaces", False, core.Namespace, short_names=("ns",)),
+        Kind("", _V1, "ResourceQuota", "resourcequotas", True, core.ResourceQuota, short_names=("quota",)),
+        Kind(
+            "",
+            _V1,
+            "PersistentVolume",
+            "persistentvolumes",
+            False,
+            core.PersistentVolume,
+            short_names=("pv",),
+        ),
+        Kind(
+            "",
+            _V1,
+            "PersistentVolumeClaim",
+            "persistentvolumeclaims",
+            True,
+            core.PersistentVolumeClaim,
+            short_names=("pvc",),
+        ),
+        Kind("", _V1, "Event", "events", True, has_status=False, short_names=("ev",)),
+        Kind("", _V1, "Service", "services", True, short_names=("svc",)),
+        Kind("", _V1, "ConfigMap", "configmaps", True, has_status=False, short_names=("cm",)),
+        Kind("", _V1, "Secret", "secrets", True, has_status=False),
+        Kind("", _V1, "ServiceAccount", "serviceaccounts", True, has_status=False, short_names=("sa",)),
+        Kind(
+            "storage.k8s.io",
+            _V1,
+            "StorageClass",
+            "storageclasses",
+            False,
+            core.StorageClass,
+            has_status=False,
+            short_names=("sc",),
+        ),
+        Kind(
+            "scheduling.k8s.io",
+            _V1,
+            "PriorityClass",
+            "priorityclasses",
+            False,
+            core.PriorityClass,
+            has_status=False,
+            short_names=("pc",),
+        ),
+        Kind(
+            "apiextensions.k8s.io",
+            _V1,
+            "CustomResourceDefinition",
+            "customresourcedefinitions",
+            False,
+            core.CustomResourceDefinition,
+            short_names=("crd",),
+        ),
+        Kind(
+            "batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")
+        ),
+        Kind(
+            "scheduling.volcano.sh",
+            ("v1beta1",),
+            "PodGroup",
+            "podgroups",
+            True,
+            volcano.PodGroup,
+            short_names=("pg", "podgroup-v1beta1"),
+        ),
+        Kind(
+            "scheduling.volcano.sh",
+            ("v1beta1",),
+            "Queue",
+            "queues",
+            False,
+            volcano.Queue,
+            short_names=("q", "queue-v1beta1"),
+        ),
+        Kind(
+            "bus.volcano.sh",
+            ("v1alpha1",),
+            "Command",
+            "commands",
+            True,
+            volcano.CommandObject,
+            has_status=False,
+        ),
+    )
+}
+
+
+def kind_id(obj: Obj) -> str:
+    """The id of an object's kind, whatever its version."""
+    api_version: str = obj["apiVersion"]
+    group, slash, _ = api_version.partition("/")
+    return f"{obj['kind']}.{group}" if slash else obj["kind"]
+
+
+def ref_of(obj: Obj) -> Ref:
+    metadata = obj["metadata"]
+    return Ref(kind_id(obj), metadata.get("namespace") or "", metadata["name"])
+
+
+_T = TypeVar("_T")
+
+
+def _read_custom(kind: type, value: Any) -> Any:
+    if kind is Quantity:
+        return parse_quantity(value)
+    raise NotImplementedError(kind)
+
+
+def view(obj: Any, kind: type[_T]) -> _T:
+    """A typed view on JSON that is known to be good. Raises `msgspec.ValidationError` if it is not."""
+    return msgspec.convert(obj, kind, dec_hook=_read_custom)
+
+
+def decode_faults(obj: Any) -> list[Fault]:
+    """Why an object cannot be read, with the field; empty if it can. Breaking a rule is not asked here."""
+    shape = _shape_faults(obj)
+    if shape:
+        return shape
+    kind = KINDS.get(kind_id(obj))
+    if kind is None or kind.view is None:
+        return []
+    if kind.group and obj["apiVersion"].partition("/")[2] not in kind.versions:
+        served = ", ".join(f"{kind.group}/{version}" for version in kind.versions)
+        return [
+            Fault("apiVersion", f"{obj['apiVersion']!r} is not served for {kind.name} (served: {served})")
+        ]
+    try:
+        view(obj, kind.view)
+    except msgspec.ValidationError as why:
+        return [_fault_of(obj, str(why))]
+    return []
+
+
+def _shape_faults(obj: Any) -> list[Fault]:
+    """What no object may lack, whatever its kind."""
+    if not isinstance(obj, dict):
+        return [Fault("", f"an object is a mapping, not {type(obj).__name__}")]
+    for field in ("apiVersion", "kind"):
+        if not isinstance(obj.get(field), str) or not obj[field]:
+            return [Fault(field, "is missing" if field not in obj else "must be a non-empty string")]
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return [Fault("metadata", "is missing" if metadata is None else "must be a mapping")]
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        return [Fault("metadata.name", "is missing" if name is None else "must be a non-empty string")]
+    for field in ("name", "namespace"):
+        text = metadata.get(field)
+        if text is not None and (not isinstance(text, str) or (text and not _is_name(obj, field, text))):
+            return [
+                Fault(f"metadata.{field}", f"{str(text)[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')")
+            ]
+    for field in ("labels", "annotations"):
+        texts = metadata.get(field)
+        if texts is None:
+            continue
+        if not isinstance(texts, dict):
+            return [Fault(f"metadata.{field}", "must be a mapping of strings")]
+        for key, text in texts.items():
+            if not isinstance(key, str) or not isinstance(text, str):
+                return [
+                    Fault(
+                        f"metadata.{field}[{key!r}]", f"must be a string, not {type(text).__name__}: quote it"
+                    )
+                ]
+    return []
+
+
+def _is_name(obj: Obj, field: str, text: str) -> bool:
+    if field == "name" and obj["apiVersion"].startswith("rbac.authorization.k8s.io/"):
+        return len(text) <= 253 and "/" not in text and "%" not in text
+    return is_dns_subdomain(text)
+
+
+_MISSING = re.compile(r"Object missing required field `(.+)`")
+
+
+def _fault_of(obj: Obj, message: str) -> Fault:
+    """msgspec says "Expected … - at `$.spec.x`"; we say "spec.x: expected …", and name the key of a map."""
+    what, _, where = message.partition(" - at `")
+    path = where.rstrip("`").removeprefix("$").removeprefix(".")
+    missing = _MISSING.fullmatch(what)
+    if missing:
+        return Fault(f"{path}.{missing[1]}" if path else missing[1], "is missing")
+    if path.endswith("[...]"):
+        path = _with_key(obj, path.removesuffix("[...]"))
+    return Fault(path, what[:1].lower() + what[1:])
+
+
+def _with_key(obj: Obj, path: str) -> str:
+    """The path of the first bad value in the map of quantities or strings at `path`."""
+    target: Any = obj
+    for step in re.findall(r"[^.\[\]]+", path):
+        target = target[int(step)] if isinstance(target, list) else target[step]
+    for key, value in target.items():
+        try:
+            parse_quantity(value)
+        except ValueError:
+            return f"{path}.{key}"
+    return path

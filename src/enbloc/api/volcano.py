@@ -1,0 +1,150 @@
+"""Volcano's kinds under Volcano's own names: Job, PodGroup, Queue, Command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from enbloc.api.core import PodTemplate
+from enbloc.api.meta import Quantities, TypedObject, View
+
+JOB = "Job.batch.volcano.sh"
+POD_GROUP = "PodGroup.scheduling.volcano.sh"
+QUEUE = "Queue.scheduling.volcano.sh"
+COMMAND = "Command.bus.volcano.sh"
+
+# Keys that Volcano's users select on and write (V0, V1, M3).
+GROUP_NAME_KEYS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+QUEUE_KEYS = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+TASK_SPEC = "volcano.sh/task-spec"
+TASK_INDEX = "volcano.sh/task-index"
+JOB_NAME = "volcano.sh/job-name"
+JOB_NAMESPACE = "volcano.sh/job-namespace"
+JOB_VERSION = "volcano.sh/job-version"
+JOB_RETRY = "volcano.sh/job-retry-count"
+QUEUE_NAME = "volcano.sh/queue-name"
+DEPENDENT_JOB = "dependent-job"
+
+
+class LifecyclePolicy(View):
+    action: str = ""
+    event: str = ""
+    events: list[str] | None = None
+    exit_code: int | None = None
+    exit_codes: list[int] | None = None
+    timeout: str | None = None
+
+
+class DependsOn(View):
+    name: list[str] | None = None
+    iteration: str = ""
+
+
+class TaskSpec(View):
+    template: PodTemplate
+    name: str = ""
+    replicas: int = 1
+    min_available: int | None = None
+    policies: list[LifecyclePolicy] | None = None
+    depends_on: DependsOn | None = None
+    max_retry: int | None = None
+    topology_policy: str = ""
+
+
+class VolumeSpec(View):
+    mount_path: str = ""
+    volume_claim_name: str = ""
+    volume_claim: dict[str, Any] | None = None
+
+
+class JobSpec(View):
+    tasks: list[TaskSpec] | None = None
+    scheduler_name: str = ""
+    min_available: int | None = None
+    volumes: list[VolumeSpec] | None = None
+    policies: list[LifecyclePolicy] | None = None
+    plugins: dict[str, list[str] | None] | None = None
+    running_estimate: str | None = None
+    queue: str = ""
+    max_retry: int | None = None
+    ttl_seconds_after_finished: int | None = None
+    priority_class_name: str = ""
+    min_success: int | None = None
+
+
+class JobState(View):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class JobStatus(View):
+    state: JobState | None = None
+    min_available: int = 0
+    pending: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    terminating: int = 0
+    unknown: int = 0
+    version: int = 0
+    retry_count: int = 0
+
+
+class Job(TypedObject):
+    spec: JobSpec
+    status: JobStatus | None = None
+
+
+class PodGroupSpec(View):
+    min_member: int = 0
+    min_task_member: dict[str, int] | None = None
+    queue: str = ""
+    priority_class_name: str = ""
+    min_resources: Quantities | None = None
+
+
+class PodGroupStatus(View):
+    phase: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class PodGroup(TypedObject):
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus | None = None
+
+
+class Guarantee(View):
+    resource: Quantities | None = None
+
+
+class QueueSpec(View):
+    weight: int | None = None
+    capability: Quantities | None = None
+    deserved: Quantities | None = None
+    guarantee: Guarantee | None = None
+    reclaimable: bool | None = None
+    priority: int = 0
+    parent: str = ""
+    dequeue_strategy: str = ""
+    type: str = ""
+
+
+class QueueStatus(View):
+    state: str = ""
+
+
+class Queue(TypedObject):
+    spec: QueueSpec = msgspec.field(default_factory=QueueSpec)
+    status: QueueStatus | None = None
+
+
+class CommandObject(TypedObject):
+    action: str = ""
+    target: dict[str, Any] | None = None
+    reason: str = ""
+    message: str = ""

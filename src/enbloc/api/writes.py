@@ -1,0 +1,99 @@
+"""What happens to objects, as values: changes that were seen, and changes that somebody wants.
+
+Reconcilers and the scheduler return writes; only the runtime carries them out. A write that concerns one incarnation
+of an object names its UID, so that a namesake which came later is never hit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from enbloc.api.meta import Obj, Ref
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """Something that was seen: the object as it is now, or, if it is gone, as it was last."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    kind: str
+    obj: Obj
+
+
+class Create(msgspec.Struct, frozen=True):
+    obj: Obj
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """A JSON merge patch. `subresource="status"` touches the status only, `""` everything but the status."""
+
+    ref: Ref
+    patch: dict[str, Any]
+    subresource: Literal["", "status"] = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Delete(msgspec.Struct, frozen=True):
+    ref: Ref
+    uid: str = ""
+    grace_s: int | None = None
+
+
+class BindPod(msgspec.Struct, frozen=True):
+    """A Binding; its annotations are copied to the pod by the API server (G11)."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    annotations: dict[str, str] = {}
+
+
+class EvictPod(msgspec.Struct, frozen=True):
+    """Marks the pod as a disruption's target, with the reason, and deletes it."""
+
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+
+
+class EmitEvent(msgspec.Struct, frozen=True):
+    """An Event on an object. Repeats of the same one are counted, not stored again."""
+
+    ref: Ref
+    uid: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+    component: str = "enbloc"
+
+
+Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent
+
+
+class Refused(Exception):
+    """The API said no. `code` and `reason` are those of a Kubernetes Status."""
+
+    def __init__(self, code: int, reason: str, message: str, faults: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.faults = faults
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386. Never changes its arguments; what the patch does not touch is shared, not copied."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged

@@ -1,0 +1,1 @@
+"""Where objects live: the port `Cluster`, and the clusters behind it."""

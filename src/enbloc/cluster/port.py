@@ -1,0 +1,39 @@
+"""The port through which everything else sees a cluster.
+
+Two adapters: `embedded`, in this process, and (later) a real Kubernetes over HTTP. What is asked of a cluster is what
+the Kubernetes API promises and nothing more: lists with a version, watches from a version, writes that may be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from enbloc.api.meta import Obj
+from enbloc.api.writes import WatchEvent, Write
+
+
+class Watch(Protocol):
+    """A stream of what happened to the kinds that were asked for, in order, nothing twice, nothing left out."""
+
+    def drain(self) -> list[WatchEvent]:
+        """All that has happened since the last call. Raises `Refused` (410) if the past was forgotten: list anew."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Cluster(Protocol):
+    """What the control plane needs of a cluster."""
+
+    def list(self, kind: str, namespace: str | None = None) -> tuple[list[Obj], int]:
+        """The objects of a kind by namespace and name, and the version at which that was so."""
+        ...
+
+    def watch(self, kinds: Collection[str] | None, since: int) -> Watch:
+        """What happens after version `since`, to these kinds (`None`: to all, unknown ones too)."""
+        ...
+
+    def execute(self, write: Write) -> Obj | None:
+        """Carries one write out and returns the object as it is now. Raises `Refused`."""
+        ...

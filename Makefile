@@ -41,10 +41,8 @@ soak: $(READY) ## run the long random tests
 		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
 
 lint: $(READY) ## check style, types and the direction of imports
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	@status=0; for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo"; do \
+		echo "$$check"; $(BIN)/$$check || status=1; done; exit $$status
 
 format: $(READY) ## put the code into its format
 	$(BIN)/ruff check --fix --quiet .

@@ -95,13 +95,13 @@ def _quantity_nanos(text: str) -> int:
     whole, _, fraction = digits.partition(".")
     mantissa = int((whole + fraction) or "0")
     scale = 10 ** len(fraction)
-    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+    if suffix[:1] in ("e", "E") and suffix not in _SUFFIX:
         exponent = int(suffix[1:])
         multiplier = NANO * 10 ** max(exponent, 0)
         scale *= 10 ** max(-exponent, 0)
     else:
         multiplier = _SUFFIX[suffix]
-    nanos = -(-mantissa * multiplier // scale)  # finer than nano is rounded up, away from zero
+    nanos: int = -(-mantissa * multiplier // scale)  # finer than nano is rounded up, away from zero
     if nanos > INT64_MAX * NANO:
         raise ValueError(f"{_shown(text)} is out of range (at most {INT64_MAX})")
     return -nanos if sign == "-" else nanos
@@ -173,9 +173,7 @@ def format_duration(nanos: int) -> str:
     return sign + out
 
 
-_TIMESTAMP = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII
-)
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def parse_timestamp(text: object) -> int:

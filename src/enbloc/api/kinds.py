@@ -97,9 +97,7 @@ KINDS: dict[str, Kind] = {
             core.CustomResourceDefinition,
             short_names=("crd",),
         ),
-        Kind(
-            "batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")
-        ),
+        Kind("batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")),
         Kind(
             "scheduling.volcano.sh",
             ("v1beta1",),
@@ -167,9 +165,7 @@ def decode_faults(obj: Any) -> list[Fault]:
         return []
     if kind.group and obj["apiVersion"].partition("/")[2] not in kind.versions:
         served = ", ".join(f"{kind.group}/{version}" for version in kind.versions)
-        return [
-            Fault("apiVersion", f"{obj['apiVersion']!r} is not served for {kind.name} (served: {served})")
-        ]
+        return [Fault("apiVersion", f"{obj['apiVersion']!r} is not served for {kind.name} (served: {served})")]
     try:
         view(obj, kind.view)
     except msgspec.ValidationError as why:
@@ -193,9 +189,7 @@ def _shape_faults(obj: Any) -> list[Fault]:
     for field in ("name", "namespace"):
         text = metadata.get(field)
         if text is not None and (not isinstance(text, str) or (text and not _is_name(obj, field, text))):
-            return [
-                Fault(f"metadata.{field}", f"{str(text)[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')")
-            ]
+            return [Fault(f"metadata.{field}", f"{str(text)[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')")]
     for field in ("labels", "annotations"):
         texts = metadata.get(field)
         if texts is None:
@@ -204,11 +198,7 @@ def _shape_faults(obj: Any) -> list[Fault]:
             return [Fault(f"metadata.{field}", "must be a mapping of strings")]
         for key, text in texts.items():
             if not isinstance(key, str) or not isinstance(text, str):
-                return [
-                    Fault(
-                        f"metadata.{field}[{key!r}]", f"must be a string, not {type(text).__name__}: quote it"
-                    )
-                ]
+                return [Fault(f"metadata.{field}[{key!r}]", f"must be a string, not {type(text).__name__}: quote it")]
     return []
 
 

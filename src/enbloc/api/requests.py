@@ -1,0 +1,56 @@
+"""What a pod asks of a node, computed from its spec as Kubernetes computes it (G6)."""
+
+from __future__ import annotations
+
+from enbloc.api.core import Container, PodSpec, ResourceRequirements
+
+
+def pod_requests(spec: PodSpec) -> dict[str, int]:
+    """Resource → nano-units: containers and sidecars together, or the largest init container, plus overhead."""
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers or ():
+        wanted = _container_requests(container)
+        if container.restart_policy == "Always":  # a sidecar: starts here and stays
+            _add(running, wanted)
+            _raise_to(peak, running)
+        else:
+            _raise_to(peak, _sum(running, wanted))
+    for container in spec.containers:
+        _add(running, _container_requests(container))
+    _raise_to(peak, running)
+    peak.update(_requests_or_limits(spec.resources))  # asked for the pod as a whole
+    for name, overhead in (spec.overhead or {}).items():
+        if name in peak:
+            peak[name] += overhead.nanos
+    return {name: nanos for name, nanos in peak.items() if nanos > 0}
+
+
+def _container_requests(container: Container) -> dict[str, int]:
+    return _requests_or_limits(container.resources)
+
+
+def _requests_or_limits(resources: ResourceRequirements | None) -> dict[str, int]:
+    """A limit without a request stands for both, as the API server fills it in."""
+    if resources is None:
+        return {}
+    wanted = {name: quantity.nanos for name, quantity in (resources.limits or {}).items()}
+    wanted.update((name, quantity.nanos) for name, quantity in (resources.requests or {}).items())
+    return wanted
+
+
+def _add(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, nanos in more.items():
+        total[name] = total.get(name, 0) + nanos
+
+
+def _sum(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+    total = dict(one)
+    _add(total, other)
+    return total
+
+
+def _raise_to(peak: dict[str, int], level: dict[str, int]) -> None:
+    for name, nanos in level.items():
+        if nanos > peak.get(name, 0):
+            peak[name] = nanos

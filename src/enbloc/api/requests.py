@@ -21,8 +21,7 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     _raise_to(peak, running)
     peak.update(_requests_or_limits(spec.resources))  # asked for the pod as a whole
     for name, overhead in (spec.overhead or {}).items():
-        if name in peak:
-            peak[name] += overhead.nanos
+        peak[name] = peak.get(name, 0) + overhead.nanos
     return {name: nanos for name, nanos in peak.items() if nanos > 0}
 
 

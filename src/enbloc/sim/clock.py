@@ -1,0 +1,31 @@
+"""Virtual time: nanoseconds since the epoch that move only when the simulation says so."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from enbloc.units import SECOND, parse_timestamp
+
+EPOCH: Final = parse_timestamp("2026-01-01T00:00:00Z")
+"""When every simulation begins."""
+
+
+class Clock:
+    """The one clock of a simulation. Calling it tells the time."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = EPOCH
+
+    def __call__(self) -> int:
+        return self.now
+
+    @property
+    def elapsed(self) -> int:
+        """Nanoseconds since the simulation began."""
+        return self.now - EPOCH
+
+    @property
+    def elapsed_s(self) -> float:
+        return (self.now - EPOCH) / SECOND

@@ -1,0 +1,72 @@
+"""Which roles wait for which (D1): names that exist, no role that waits for itself, no cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from enbloc.api.meta import Fault
+from enbloc.api.volcano import TaskSpec
+
+ITERATIONS = ("", "any", "all")
+
+
+def depends_on_faults(roles: Sequence[TaskSpec], *, relaxed: bool) -> list[Fault]:
+    """Everything wrong with the roles' `dependsOn`; their names and minima are written out already."""
+    by_name = {role.name: role for role in roles}
+    faults: list[Fault] = []
+    for index, role in enumerate(roles):
+        if role.depends_on is None:
+            continue
+        path = f"spec.tasks[{index}].dependsOn"
+        if role.depends_on.iteration not in ITERATIONS:
+            faults.append(Fault(f"{path}.iteration", f"{role.depends_on.iteration!r} is neither 'any' nor 'all'"))
+        for position, name in enumerate(role.depends_on.name or ()):
+            field = f"{path}.name[{position}]"
+            target = by_name.get(name)
+            if name == role.name:
+                faults.append(Fault(field, f"role {name!r} depends on itself, a cycle: {name} → {name}"))
+            elif target is None:
+                faults.append(Fault(field, f"there is no role {name!r} (roles: {', '.join(by_name)})"))
+            elif target.min_available == 0 and not relaxed:
+                faults.append(Fault(field, f"role {name!r} has a minimum of 0: nothing would be waited for"))
+    return faults + _cycle_faults(roles)
+
+
+def _cycle_faults(roles: Sequence[TaskSpec]) -> list[Fault]:
+    """One fault for each cycle found, on the role by which it is entered first; self-reference is told elsewhere."""
+    waits_for = {
+        role.name: [name for name in (role.depends_on.name or ()) if name != role.name]
+        for role in roles
+        if role.depends_on is not None
+    }
+    index_of = {role.name: index for index, role in reversed(list(enumerate(roles)))}
+    faults = []
+    done: set[str] = set()
+    for role in roles:
+        path = _cycle_from(role.name, waits_for, done)
+        if path:
+            field = f"spec.tasks[{index_of[path[0]]}].dependsOn"
+            faults.append(Fault(field, f"roles depend on each other in a cycle: {' → '.join(path)}"))
+    return faults
+
+
+def _cycle_from(start: str, waits_for: Mapping[str, list[str]], done: set[str]) -> list[str]:
+    """Depth first from one role, without recursion. Roles seen go to `done`: no cycle is told twice."""
+    if start in done:
+        return []
+    done.add(start)
+    path = [start]
+    branches = [iter(waits_for.get(start, ()))]
+    while path:
+        for name in branches[-1]:
+            if name in path:
+                return [*path[path.index(name) :], name]
+            if name not in done:
+                done.add(name)
+                path.append(name)
+                branches.append(iter(waits_for.get(name, ())))
+                break
+        else:
+            path.pop()
+            branches.pop()
+    return []

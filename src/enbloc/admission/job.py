@@ -1,0 +1,208 @@
+"""Volcano's Job: defaults, and everything that can be wrong with one (M1, M2, V1 to V4, D1).
+
+Leaves the table of minima to `job_minima`, policies to `job_policies`, dependencies to `depends_on` and what an
+update may touch to `job_update`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from enbloc.admission.depends_on import depends_on_faults
+from enbloc.admission.job_minima import DEFAULTED_MINIMA, THE_JOB, Minima, RoleMinimum, fill_in, sum_faults, written
+from enbloc.admission.job_policies import policy_faults
+from enbloc.admission.job_update import update_faults
+from enbloc.admission.lookup import DEFAULT_QUEUE, Lookup, priority_class_faults, queue_faults
+from enbloc.api import volcano
+from enbloc.api.job_plugins import NEEDS, with_needed
+from enbloc.api.kinds import view
+from enbloc.api.meta import Fault, Obj, annotations_of
+from enbloc.units import is_dns_label, is_dns_subdomain
+
+SCHEDULER_NAME: Final = "enbloc"
+MAX_RETRY: Final = 3
+MAX_POD_NAME: Final = 253
+MAX_LABEL: Final = 63
+MAX_REPLICAS: Final = 2**31 - 1
+
+
+def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[Obj, list[Fault]]:
+    view(obj, volcano.Job)  # what cannot be read is told by whoever called
+    base = _with_defaults(obj)
+    before = None if old is None else _with_defaults(old)
+    roles, job_minimum = _as_written(base, old)
+    minima = fill_in(job_minimum, roles, relaxed=relaxed)
+    kept = _with_minima(base, minima)
+    if before is not None and kept["spec"] == before["spec"]:
+        return kept, []  # a job that is there already is not judged anew for a changed label
+    job = view(kept, volcano.Job)
+    faults = _job_faults(job, minima, roles, relaxed=relaxed)
+    faults += _role_faults(job, roles)
+    faults += depends_on_faults(job.spec.tasks or (), relaxed=relaxed)
+    if before is None:
+        faults += queue_faults(job.spec.queue, "spec.queue", lookup)
+    else:
+        faults += update_faults(kept, before)
+    if before is None or job.spec.priority_class_name != before["spec"].get("priorityClassName", ""):
+        faults += priority_class_faults(job.spec.priority_class_name, "spec.priorityClassName", lookup)
+    return kept, faults
+
+
+def _with_defaults(obj: Obj) -> Obj:
+    """All defaults but the minima."""
+    spec = dict(obj["spec"])
+    spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
+    spec["schedulerName"] = spec.get("schedulerName") or SCHEDULER_NAME
+    spec["maxRetry"] = MAX_RETRY if spec.get("maxRetry") is None else spec["maxRetry"]
+    if spec.get("plugins"):
+        missing = [name for name in with_needed(spec["plugins"]) if name not in spec["plugins"]]
+        spec["plugins"] = spec["plugins"] | {name: [] for name in missing}
+    roles = []
+    for index, role in enumerate(spec.get("tasks") or ()):
+        replicas = role.get("replicas")
+        roles.append(
+            role
+            | {
+                "name": role.get("name") or f"default{index}",
+                "replicas": 1 if replicas is None else replicas,
+                "maxRetry": MAX_RETRY if role.get("maxRetry") is None else role["maxRetry"],
+            }
+        )
+    spec["tasks"] = roles
+    return obj | {"spec": spec}
+
+
+def _as_written(base: Obj, old: Obj | None) -> tuple[list[RoleMinimum], int | None]:
+    """The minima that the user wrote; what was filled in earlier and comes back unchanged is not one of them."""
+    before: dict[str, int | None] = {}
+    defaulted: frozenset[str] = frozenset()
+    if old is not None:
+        before = {role.get("name", ""): role.get("minAvailable") for role in old["spec"].get("tasks") or ()}
+        before[THE_JOB] = old["spec"].get("minAvailable")
+        defaulted = frozenset(annotations_of(old).get(DEFAULTED_MINIMA, "").split(","))
+    roles = [
+        RoleMinimum(role["name"], role["replicas"], written(role.get("minAvailable"), role["name"], before, defaulted))
+        for role in base["spec"]["tasks"]
+    ]
+    return roles, written(base["spec"].get("minAvailable"), THE_JOB, before, defaulted)
+
+
+def _with_minima(base: Obj, minima: Minima) -> Obj:
+    """Writes the minima out and notes which of them are ours; marks a job whose roles wait for each other (D1)."""
+    tasks = base["spec"]["tasks"]
+    roles = [role | {"minAvailable": minimum} for role, minimum in zip(tasks, minima.roles, strict=True)]
+    notes = {key: value for key, value in annotations_of(base).items() if key != DEFAULTED_MINIMA}
+    if minima.defaulted:
+        notes[DEFAULTED_MINIMA] = ",".join(minima.defaulted)
+    if any((role.get("dependsOn") or {}).get("name") for role in roles):
+        notes[volcano.DEPENDENT_JOB] = "true"
+    metadata = dict(base["metadata"])
+    if notes:
+        metadata["annotations"] = notes
+    else:
+        metadata.pop("annotations", None)
+    return base | {"metadata": metadata, "spec": base["spec"] | {"minAvailable": minima.job, "tasks": roles}}
+
+
+def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, relaxed: bool) -> list[Fault]:
+    spec = job.spec
+    faults: list[Fault] = []
+    if not is_dns_subdomain(job.metadata.name) or len(job.metadata.name) > MAX_LABEL:
+        faults.append(
+            Fault("metadata.name", f"{job.metadata.name!r} is no name for a job: at most {MAX_LABEL} of a-z, 0-9, -")
+        )
+    if not spec.tasks:
+        faults.append(Fault("spec.tasks", "a job needs at least one role"))
+    total = sum(max(role.replicas, 0) for role in roles)
+    if minima.job < 0 and not minima.job_is_defaulted:
+        faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
+    elif minima.job > total and not minima.job_is_defaulted:
+        faults.append(Fault("spec.minAvailable", f"{minima.job} is above the {total} replicas of all roles"))
+    faults += sum_faults(minima, roles, "spec.minAvailable", relaxed=relaxed)
+    for field, value in (
+        ("maxRetry", spec.max_retry),
+        ("ttlSecondsAfterFinished", spec.ttl_seconds_after_finished),
+    ):
+        if value is not None and value < 0:
+            faults.append(Fault(f"spec.{field}", f"{value} is below 0"))
+    if spec.min_success is not None and spec.min_success < 1:
+        faults.append(Fault("spec.minSuccess", f"{spec.min_success} is below 1"))
+    elif spec.min_success is not None and spec.min_success > total:
+        faults.append(Fault("spec.minSuccess", f"{spec.min_success} is above the {total} replicas of all roles"))
+    faults += policy_faults(spec.policies, "spec.policies")
+    faults += _plugin_faults(spec.plugins or {})
+    return faults + _volume_faults(spec.volumes or ())
+
+
+def _plugin_faults(plugins: Iterable[str]) -> list[Fault]:
+    return [
+        Fault(f"spec.plugins.{name}", f"unknown plugin {name!r} (known: {', '.join(NEEDS)})")
+        for name in plugins
+        if name not in NEEDS
+    ]
+
+
+def _volume_faults(volumes: Iterable[volcano.VolumeSpec]) -> list[Fault]:
+    faults = []
+    paths: set[str] = set()
+    for index, volume in enumerate(volumes):
+        field = f"spec.volumes[{index}]"
+        if not volume.mount_path:
+            faults.append(Fault(f"{field}.mountPath", "is missing"))
+        elif volume.mount_path in paths:
+            faults.append(Fault(f"{field}.mountPath", f"{volume.mount_path!r} is taken by another volume"))
+        paths.add(volume.mount_path)
+        if volume.volume_claim is None and not volume.volume_claim_name:
+            faults.append(Fault(field, "needs a volumeClaim or a volumeClaimName"))
+        elif volume.volume_claim is not None and volume.volume_claim_name:
+            faults.append(Fault(field, "has both a volumeClaim and a volumeClaimName: which one?"))
+        if volume.volume_claim_name and not is_dns_subdomain(volume.volume_claim_name):
+            faults.append(Fault(f"{field}.volumeClaimName", f"{volume.volume_claim_name!r} is no name of a claim"))
+    return faults
+
+
+def _role_faults(job: volcano.Job, written_roles: list[RoleMinimum]) -> list[Fault]:
+    faults: list[Fault] = []
+    seen: set[str] = set()
+    for index, role in enumerate(job.spec.tasks or ()):
+        field = f"spec.tasks[{index}]"
+        if role.name in seen:
+            faults.append(Fault(f"{field}.name", f"{role.name!r} names another role already"))
+        seen.add(role.name)
+        faults += _name_faults(job, role, f"{field}.name")
+        faults += _number_faults(role, field, defaulted=written_roles[index].minimum != role.min_available)
+        faults += policy_faults(role.policies, f"{field}.policies")
+        if not role.template.spec.containers:
+            faults.append(Fault(f"{field}.template.spec.containers", "a pod needs at least one container"))
+    return faults
+
+
+def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool) -> list[Fault]:
+    faults = []
+    if role.replicas < 0:
+        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
+    elif role.replicas > MAX_REPLICAS:
+        faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
+    minimum = role.min_available or 0
+    if defaulted:
+        pass  # it stands for another number, which is told where the user wrote it
+    elif minimum < 0:
+        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is below 0"))
+    elif minimum > role.replicas:
+        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the role's {role.replicas} replicas"))
+    if role.max_retry is not None and role.max_retry < 0:
+        faults.append(Fault(f"{field}.maxRetry", f"{role.max_retry} is below 0"))
+    return faults
+
+
+def _name_faults(job: volcano.Job, role: volcano.TaskSpec, field: str) -> list[Fault]:
+    """Whether pods, and their host names where the job has a Service, can be called JOB-ROLE-INDEX."""
+    if not is_dns_label(role.name):
+        return [Fault(field, f"{role.name!r} is no name for a role: at most {MAX_LABEL} of a-z, 0-9, -")]
+    pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
+    if len(pod) > MAX_POD_NAME:
+        return [Fault(field, f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}")]
+    if "svc" in (job.spec.plugins or {}) and not is_dns_label(pod):
+        return [Fault(field, f"no host can be called {pod!r} (plugin svc): at most {MAX_LABEL} of a-z, 0-9, -")]
+    return []

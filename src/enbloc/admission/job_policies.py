@@ -1,0 +1,75 @@
+"""Lifecycle policies as users may write them (V2). What they do is the job controller's affair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from enbloc.api.meta import Fault
+from enbloc.api.volcano import LifecyclePolicy
+from enbloc.units import parse_duration
+
+ANY_EVENT = "*"
+EVENTS = (ANY_EVENT, "PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown")
+ACTIONS = ("AbortJob", "RestartJob", "RestartTask", "RestartPod", "TerminateJob", "CompleteJob", "ResumeJob")
+
+
+def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> list[Fault]:
+    """Everything wrong with one list of policies."""
+    faults: list[Fault] = []
+    events: set[str] = set()
+    codes: set[int] = set()
+    for index, policy in enumerate(policies or ()):
+        path = f"{field}[{index}]"
+        faults += _shape_faults(policy, path)
+        own_events = [(f"{path}.event", policy.event)] if policy.event else []
+        own_events += [(f"{path}.events[{i}]", event) for i, event in enumerate(policy.events or ())]
+        faults += _event_faults(own_events, events)
+        own_codes = [] if policy.exit_code is None else [(f"{path}.exitCode", policy.exit_code)]
+        own_codes += [(f"{path}.exitCodes[{i}]", code) for i, code in enumerate(policy.exit_codes or ())]
+        faults += _code_faults(own_codes, codes)
+    if ANY_EVENT in events and len(events) > 1:
+        others = ", ".join(sorted(events - {ANY_EVENT}))
+        faults.append(Fault(field, f"event '*' stands for every event; no other event may stand beside it ({others})"))
+    return faults
+
+
+def _shape_faults(policy: LifecyclePolicy, path: str) -> list[Fault]:
+    faults = []
+    if policy.action not in ACTIONS:
+        what = f"unknown action {policy.action!r}" if policy.action else "is missing"
+        faults.append(Fault(f"{path}.action", f"{what} (known: {', '.join(ACTIONS)})"))
+    on_event = bool(policy.event or policy.events)
+    on_code = policy.exit_code is not None or bool(policy.exit_codes)
+    if on_event and on_code:
+        faults.append(Fault(path, "has both an event and an exit code: write two policies"))
+    elif not on_event and not on_code:
+        faults.append(Fault(path, "needs an event or an exit code"))
+    if policy.timeout is not None:
+        try:
+            if parse_duration(policy.timeout) < 0:
+                faults.append(Fault(f"{path}.timeout", f"{policy.timeout!r} is below 0"))
+        except ValueError as why:
+            faults.append(Fault(f"{path}.timeout", str(why)))
+    return faults
+
+
+def _event_faults(events: Iterable[tuple[str, str]], seen: set[str]) -> list[Fault]:
+    faults = []
+    for path, event in events:
+        if event not in EVENTS:
+            faults.append(Fault(path, f"unknown event {event!r} (known: {', '.join(EVENTS)})"))
+        elif event in seen:
+            faults.append(Fault(path, f"event {event!r} has a policy already"))
+        seen.add(event)
+    return faults
+
+
+def _code_faults(codes: Iterable[tuple[str, int]], seen: set[int]) -> list[Fault]:
+    faults = []
+    for path, code in codes:
+        if code == 0:
+            faults.append(Fault(path, "0 is success and takes no policy: use event TaskCompleted"))
+        elif code in seen:
+            faults.append(Fault(path, f"exit code {code} has a policy already"))
+        seen.add(code)
+    return faults

@@ -1,0 +1,58 @@
+"""What admission may ask about other objects, and the questions that several kinds share."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Protocol
+
+from enbloc.api import volcano
+from enbloc.api.meta import Fault, Obj, name_of
+
+PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
+ROOT_QUEUE = "root"
+DEFAULT_QUEUE = "default"
+BUILT_IN_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
+
+
+class Lookup(Protocol):
+    """The other objects, as they are now."""
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None: ...
+
+    def list(self, kind: str) -> builtins.list[Obj]: ...
+
+    def complete(self, kind: str) -> bool:
+        """Whether all objects of the kind are known, so that absence proves that there is none."""
+        ...
+
+
+def queue_faults(queue: str, field: str, lookup: Lookup) -> list[Fault]:
+    """Why a queue takes no new job (V4)."""
+    if queue == ROOT_QUEUE:
+        return [Fault(field, f"queue {ROOT_QUEUE!r} takes no jobs: name one of its children")]
+    found = lookup.get(volcano.QUEUE, "", queue)
+    if found is None:
+        return [Fault(field, f"queue {queue!r} does not exist")] if lookup.complete(volcano.QUEUE) else []
+    state = (found.get("status") or {}).get("state") or "Open"
+    if state in ("Closed", "Closing"):
+        return [Fault(field, f"queue {queue!r} is closed (state {state}) and takes no jobs")]
+    children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == queue)
+    if children:
+        return [Fault(field, f"queue {queue!r} takes no jobs: it has children ({', '.join(children[:5])})")]
+    return []
+
+
+def parent_of(queue: Obj) -> str:
+    """The queue above; empty for `root` alone."""
+    if name_of(queue) == ROOT_QUEUE:
+        return ""
+    parent: str = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
+    return parent
+
+
+def priority_class_faults(name: str, field: str, lookup: Lookup) -> list[Fault]:
+    if not name or name in BUILT_IN_CLASSES or not lookup.complete(PRIORITY_CLASS):
+        return []
+    if lookup.get(PRIORITY_CLASS, "", name) is None:
+        return [Fault(field, f"priority class {name!r} does not exist")]
+    return []

@@ -1,0 +1,37 @@
+"""Volcano's PodGroup: its queue, and numbers that make sense."""
+
+from __future__ import annotations
+
+from enbloc.admission.lookup import DEFAULT_QUEUE, Lookup, priority_class_faults, queue_faults
+from enbloc.api import volcano
+from enbloc.api.kinds import view
+from enbloc.api.meta import Fault, Obj, controller_of
+
+
+def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
+    spec = obj.get("spec") or {}
+    kept = obj | {"spec": spec | {"queue": spec.get("queue") or DEFAULT_QUEUE}}
+    group = view(kept, volcano.PodGroup)
+    if old is not None and kept["spec"] == old.get("spec"):
+        return kept, []
+    faults = []
+    if group.spec.min_member < 0:
+        faults.append(Fault("spec.minMember", f"{group.spec.min_member} is below 0"))
+    for role, minimum in (group.spec.min_task_member or {}).items():
+        if minimum < 0:
+            faults.append(Fault(f"spec.minTaskMember.{role}", f"{minimum} is below 0"))
+    for resource, amount in (group.spec.min_resources or {}).items():
+        if amount.nanos < 0:
+            faults.append(Fault(f"spec.minResources.{resource}", f"{spec['minResources'][resource]} is below 0"))
+    before = (old or {}).get("spec") or {}
+    if group.spec.queue != before.get("queue") and not _is_a_jobs(kept):
+        faults += queue_faults(group.spec.queue, "spec.queue", lookup)
+    if group.spec.priority_class_name != before.get("priorityClassName", ""):
+        faults += priority_class_faults(group.spec.priority_class_name, "spec.priorityClassName", lookup)
+    return kept, faults
+
+
+def _is_a_jobs(group: Obj) -> bool:
+    """A Job's queue was judged when the Job came; a queue closed since does not stop it (V4)."""
+    owner = controller_of(group)
+    return owner is not None and owner.get("kind") == "Job" and str(owner.get("apiVersion")).startswith("batch.volcano")

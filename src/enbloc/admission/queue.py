@@ -1,0 +1,95 @@
+"""Volcano's Queue: its place in the tree, its weight, and shares that do not contradict each other (V4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from enbloc.admission.lookup import DEFAULT_QUEUE, ROOT_QUEUE, Lookup, parent_of
+from enbloc.api import volcano
+from enbloc.api.kinds import view
+from enbloc.api.meta import Fault, Obj, Quantities, name_of
+from enbloc.units import format_quantity
+
+STATES: Final = ("", "Open", "Closed", "Closing", "Unknown")
+DEQUEUE_STRATEGIES: Final = ("fifo", "traverse")
+PROTECTED: Final = frozenset({ROOT_QUEUE, DEFAULT_QUEUE})
+
+
+def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
+    spec = dict(obj.get("spec") or {})
+    spec["weight"] = 1 if spec.get("weight") is None else spec["weight"]
+    spec["reclaimable"] = True if spec.get("reclaimable") is None else spec["reclaimable"]
+    if name_of(obj) != ROOT_QUEUE:
+        spec["parent"] = spec.get("parent") or ROOT_QUEUE
+    kept = obj | {"spec": spec}
+    queue = view(kept, volcano.Queue)
+    faults = []
+    state = queue.status.state if queue.status else ""
+    if state not in STATES:
+        faults.append(Fault("status.state", f"{state!r} is none of {', '.join(STATES[1:])}"))
+    if old is not None and spec == old.get("spec"):
+        return kept, faults
+    weight = queue.spec.weight or 0
+    if weight < 1:
+        faults.append(Fault("spec.weight", f"{weight} is below 1"))
+    strategy = queue.spec.dequeue_strategy
+    if strategy and strategy.lower() not in DEQUEUE_STRATEGIES:
+        faults.append(Fault("spec.dequeueStrategy", f"{strategy!r} is neither 'fifo' nor 'traverse'"))
+    faults += _share_faults(queue.spec)
+    before = None if old is None else parent_of(old)
+    if parent_of(kept) != before:
+        faults += _parent_faults(kept, lookup)
+    return kept, faults
+
+
+def _share_faults(spec: volcano.QueueSpec) -> list[Fault]:
+    """guarantee ≤ deserved ≤ capability in each dimension that both name; nothing below 0."""
+    shares: list[tuple[str, Quantities]] = [
+        ("guarantee.resource", (spec.guarantee.resource if spec.guarantee else None) or {}),
+        ("deserved", spec.deserved or {}),
+        ("capability", spec.capability or {}),
+    ]
+    faults = []
+    for position, (name, share) in enumerate(shares):
+        for resource, amount in share.items():
+            field = f"spec.{name}.{resource}"
+            if amount.nanos < 0:
+                faults.append(Fault(field, f"{format_quantity(amount.nanos)} is below 0"))
+            for above, cap in shares[position + 1 :]:
+                if resource in cap and amount.nanos > cap[resource].nanos:
+                    values = f"{format_quantity(amount.nanos)} is above {above} {format_quantity(cap[resource].nanos)}"
+                    faults.append(Fault(field, values))
+    return faults
+
+
+def _parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
+    """Whether the way up from a queue ends at `root`."""
+    name, parent = name_of(queue), parent_of(queue)
+    if name == ROOT_QUEUE:
+        return [Fault("spec.parent", "'root' has no parent")] if (queue["spec"].get("parent") or "") else []
+    path = [name]
+    while parent and parent != ROOT_QUEUE:
+        path.append(parent)
+        if parent == name:
+            return [Fault("spec.parent", f"queues are each other's parents in a cycle: {' → '.join(path)}")]
+        above = lookup.get(volcano.QUEUE, "", parent)
+        if above is None:
+            missing = len(path) == 2 and lookup.complete(volcano.QUEUE)
+            return [Fault("spec.parent", f"queue {parent!r} does not exist")] if missing else []
+        parent = parent_of(above)
+        if parent in path[1:]:
+            break  # a cycle further up is not this queue's fault
+    return []
+
+
+def delete_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
+    """Why a queue may not be deleted."""
+    name = name_of(queue)
+    if name in PROTECTED:
+        return [Fault("metadata.name", f"queue {name!r} is always there and may not be deleted")]
+    children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == name)
+    if children:
+        return [
+            Fault("metadata.name", f"queue {name!r} has children ({', '.join(children[:5])}) and may not be deleted")
+        ]
+    return []

@@ -1,0 +1,44 @@
+"""One question, one answer: the object as it will be kept, and everything that is wrong with it.
+
+Which rules apply is up to the kind's own module; kinds that have none pass as they are. Whoever asks (the embedded
+API, the webhook, lint) refuses the object if there is any fault.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from enbloc.admission import job, podgroup, queue
+from enbloc.admission.lookup import Lookup
+from enbloc.api import volcano
+from enbloc.api.kinds import decode_faults, kind_id
+from enbloc.api.meta import Fault, Obj
+
+__all__ = ["Lookup", "admit", "admit_delete"]
+
+Operation = Literal["CREATE", "UPDATE"]
+
+
+def admit(
+    operation: Operation, obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool = False
+) -> tuple[Obj, list[Fault]]:
+    """The object after mutation, and every fault in it. `relaxed` is `admission.minAvailable: relaxed` (M1)."""
+    before = old if operation == "UPDATE" else None
+    try:
+        match kind_id(obj):
+            case volcano.JOB:
+                return job.admit(obj, before, lookup, relaxed=relaxed)
+            case volcano.POD_GROUP:
+                return podgroup.admit(obj, before, lookup)
+            case volcano.QUEUE:
+                return queue.admit(obj, before, lookup)
+    except msgspec.ValidationError:
+        return obj, decode_faults(obj)
+    return obj, []
+
+
+def admit_delete(obj: Obj, lookup: Lookup) -> list[Fault]:
+    """Why an object may not be deleted."""
+    return queue.delete_faults(obj, lookup) if kind_id(obj) == volcano.QUEUE else []

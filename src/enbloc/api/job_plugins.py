@@ -1,0 +1,24 @@
+"""The job plugins there are (V3), and which others one of them needs. Shared by admission and the job controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "env": (),
+    "svc": (),
+    "ssh": (),
+    "pytorch": ("svc",),
+    "tensorflow": ("svc",),
+    "mpi": ("svc", "ssh"),
+    "ray": ("svc",),
+}
+"""Plugin → the plugins it needs, in the order in which they do their work."""
+
+
+def with_needed(names: Iterable[str]) -> list[str]:
+    """The known ones among `names` and all that they need, in the order in which they do their work."""
+    wanted = set(names)
+    for name in tuple(wanted):
+        wanted.update(NEEDS.get(name, ()))
+    return [name for name in NEEDS if name in wanted]

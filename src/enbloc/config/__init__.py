@@ -1,0 +1,53 @@
+"""The one config file of every component: read, checked as a whole, printed with its defaults.
+
+`parse` takes what a YAML loader gives and returns a `Config`, or raises `ConfigError` with every problem in it;
+`render` prints the effective file. Finding and opening the file, and showing problems, is for the command line.
+
+    vocabulary  the names a file may use, and what they mean here
+    model       `Config` and its parts, with their defaults
+    reading     data -> Config, or problems
+    volcano     the part of it that Volcano's users bring along: actions and tiers
+    values      single values, checked
+    rendering   Config -> YAML with a comment on every key
+"""
+
+from enbloc.config.model import (
+    Action,
+    Admission,
+    Arbitrator,
+    Backfill,
+    Binpack,
+    Config,
+    DependsOn,
+    Enqueue,
+    Koordinator,
+    Plugin,
+    Reserve,
+    Scoring,
+    Tier,
+    scheduler_names,
+)
+from enbloc.config.reading import ConfigError, parse
+from enbloc.config.rendering import render
+from enbloc.config.values import Problem
+
+__all__ = [
+    "Action",
+    "Admission",
+    "Arbitrator",
+    "Backfill",
+    "Binpack",
+    "Config",
+    "ConfigError",
+    "DependsOn",
+    "Enqueue",
+    "Koordinator",
+    "Plugin",
+    "Problem",
+    "Reserve",
+    "Scoring",
+    "Tier",
+    "parse",
+    "render",
+    "scheduler_names",
+]

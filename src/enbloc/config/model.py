@@ -1,0 +1,146 @@
+"""`Config` and its parts: what the rest of the house asks the config file.
+
+Values are checked and in the units that the code computes with: nanoseconds, thousandths, whole weights. The
+defaults of single values stand here; `reading.parse(None)` is the config with all of them.
+"""
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from enbloc.config.vocabulary import PEER_SCHEDULER_NAMES, PLUGINS, POINTS, SCHEDULER_NAMES
+from enbloc.units import SECOND
+
+
+class Action(msgspec.Struct, frozen=True):
+    """One step of a cycle. Arguments that are known here are complete, defaults filled in."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """A plugin as the tiers list it: the points its flags name (`nodeOrder` -> False), and its arguments."""
+
+    name: str
+    points: dict[str, bool] = {}
+    arguments: dict[str, Any] = {}
+
+
+class Tier(msgspec.Struct, frozen=True):
+    plugins: tuple[Plugin, ...] = ()
+
+
+class Binpack(msgspec.Struct, frozen=True):
+    """Weight 0 means off; a resource that is not named does not count."""
+
+    weight: int = 0
+    resources: dict[str, int] = {}
+
+
+class Scoring(msgspec.Struct, frozen=True):
+    """The weight of each score of a node, 0 for off. What the plugins `nodeorder` and `binpack` come to."""
+
+    least: int = 0
+    most: int = 0
+    balanced: int = 0
+    node_affinity: int = 0
+    pod_affinity: int = 0
+    taint_toleration: int = 0
+    spread: int = 0
+    binpack: Binpack = Binpack()
+
+
+class Reserve(msgspec.Struct, frozen=True):
+    """R1 and R6."""
+
+    starving_after_nanos: int = 172_800 * SECOND
+    node_percent: int = 50
+
+
+class Backfill(msgspec.Struct, frozen=True):
+    mode: Literal["best-effort", "easy"] = "best-effort"
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """M6. The overcommit factor in thousandths, so that room is computed in integers."""
+
+    admit_oversized: bool = False
+    overcommit_milli: int = 1_200
+
+
+class Admission(msgspec.Struct, frozen=True):
+    """M1."""
+
+    min_available: Literal["strict", "relaxed"] = "strict"
+
+
+class Koordinator(msgspec.Struct, frozen=True):
+    """K3."""
+
+    default_waiting_nanos: int = 600 * SECOND
+
+
+class Arbitrator(msgspec.Struct, frozen=True):
+    """A1."""
+
+    require_scheduling_spec: bool = False
+
+
+class DependsOn(msgspec.Struct, frozen=True):
+    """D5: how long the room of later waves is set aside."""
+
+    gang_deadline_nanos: int = 600 * SECOND
+
+
+PARTIAL_GANG_TIMEOUT_NANOS: Final = 60 * SECOND
+"""G11."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The whole file. `scheduler_names` is None where the default holds: ask the function of that name."""
+
+    actions: tuple[Action, ...]
+    tiers: tuple[Tier, ...]
+    scoring: Scoring
+    scheduler_names: tuple[str, ...] | None = None
+    reserve: Reserve = Reserve()
+    backfill: Backfill = Backfill()
+    enqueue: Enqueue = Enqueue()
+    admission: Admission = Admission()
+    koordinator: Koordinator = Koordinator()
+    arbitrator: Arbitrator = Arbitrator()
+    depends_on: DependsOn = DependsOn()
+    partial_gang_timeout_nanos: int = PARTIAL_GANG_TIMEOUT_NANOS
+    sla_waiting_nanos: int | None = None
+
+    def plugin(self, name: str) -> Plugin | None:
+        """The plugin as the tiers list it, None if they do not."""
+        return next((plugin for tier in self.tiers for plugin in tier.plugins if plugin.name == name), None)
+
+    def arguments(self, plugin: str) -> dict[str, Any]:
+        """The arguments of a plugin, with defaults where they are known here; empty if it is not listed."""
+        listed = self.plugin(plugin)
+        return dict(listed.arguments) if listed else {}
+
+    def enabled(self, plugin: str, point: str) -> bool:
+        """Whether a plugin takes part at an extension point (`nodeOrder`, `jobOrder`, …).
+
+        A listed plugin does, unless its flag says no. One that is not listed does only if it is built in.
+        """
+        if point not in POINTS:
+            raise ValueError(f"no such extension point: {point}")
+        listed = self.plugin(plugin)
+        if listed is not None:
+            return listed.points.get(point, True)
+        return plugin in PLUGINS and PLUGINS[plugin].built_in
+
+    def runs(self, action: str) -> bool:
+        return any(listed.name == action for listed in self.actions)
+
+
+def scheduler_names(config: Config, alone: bool) -> frozenset[str]:
+    """Whose pods are ours (G1). `alone`: no other scheduler runs here, so its pods would wait for ever."""
+    if config.scheduler_names is not None:
+        return frozenset(config.scheduler_names)
+    return frozenset(SCHEDULER_NAMES + (PEER_SCHEDULER_NAMES if alone else ()))

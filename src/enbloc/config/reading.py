@@ -1,0 +1,123 @@
+"""Reads a config file, as a YAML loader gives it, into a `Config`: all of it, or every problem that it has.
+
+This module knows the file's keys and what the rest of the house makes of them. Actions and tiers, the part that
+comes from Volcano, are read by `volcano`; single values by `values`.
+"""
+
+from typing import Any, Literal, cast
+
+from enbloc.config import volcano
+from enbloc.config.model import (
+    PARTIAL_GANG_TIMEOUT_NANOS,
+    Admission,
+    Arbitrator,
+    Config,
+    DependsOn,
+    Enqueue,
+    Koordinator,
+)
+from enbloc.config.values import ROOT, Problem, ValueReader, shown
+from enbloc.config.vocabulary import SCHEDULER_NAMES
+
+_KEYS = (
+    "schedulerNames",
+    "actions",
+    "configurations",
+    "tiers",
+    "admission",
+    "enqueue",
+    "partialGangTimeout",
+    "koordinator",
+    "arbitrator",
+    "dependsOn",
+    "metrics",  # where Volcano's plugin `usage` finds its numbers: accepted, not used
+)
+
+
+class ConfigError(Exception):
+    """A config file that does not hold. `problems`: field path and message of every fault."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(f"{path}: {message}" for path, message in problems))
+        self.problems = problems
+
+
+def parse(data: Any) -> Config:
+    """The config that a loaded YAML document describes; an empty document is all defaults."""
+    if isinstance(data, dict) and data.get("kind") == "ConfigMap":
+        raise ConfigError([(ROOT, "is a ConfigMap: give the YAML inside its data as a file of its own")])
+    reader = ValueReader()
+    top = reader.mapping(data, ROOT, _KEYS)
+    actions = volcano.read_actions(reader, top.get("actions"), top.get("configurations"))
+    tiers = volcano.read_tiers(reader, top.get("tiers"), actions)
+    config = Config(
+        actions=actions,
+        tiers=tiers,
+        scoring=volcano.scoring(tiers),
+        reserve=volcano.reserve(actions),
+        backfill=volcano.backfill(actions),
+        sla_waiting_nanos=volcano.sla_waiting_nanos(tiers),
+        enqueue=_enqueue(reader, top.get("enqueue"), volcano.overcommit_milli(actions, tiers)),
+        scheduler_names=_scheduler_names(reader, top.get("schedulerNames")),
+        admission=_admission(reader, top.get("admission")),
+        koordinator=_koordinator(reader, top.get("koordinator")),
+        arbitrator=_arbitrator(reader, top.get("arbitrator")),
+        depends_on=_depends_on(reader, top.get("dependsOn")),
+        partial_gang_timeout_nanos=reader.duration(
+            top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NANOS
+        ),
+    )
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return config
+
+
+def _scheduler_names(reader: ValueReader, value: object) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    names: list[str] = []
+    before = len(reader.problems)
+    for n, name in enumerate(reader.sequence(value, "schedulerNames")):
+        path = f"schedulerNames[{n}]"
+        if not isinstance(name, str) or not name.strip():
+            reader.problem(path, f"must be the name of a scheduler, not {shown(name)}")
+        elif name in names:
+            reader.problem(path, f"names {shown(name)} a second time")
+        else:
+            names.append(name)
+    if not names and len(reader.problems) == before:
+        reader.problem("schedulerNames", "must name at least one scheduler")
+    # Written out, the default still is the default: what `enbloc config` prints must not change a simulation.
+    return None if tuple(names) == SCHEDULER_NAMES else tuple(names)
+
+
+def _admission(reader: ValueReader, value: object) -> Admission:
+    section = reader.mapping(value, "admission", ("minAvailable",))
+    mode = reader.choice(
+        section.get("minAvailable"), "admission.minAvailable", ("strict", "relaxed"), Admission().min_available
+    )
+    return Admission(min_available=cast(Literal["strict", "relaxed"], mode))
+
+
+def _enqueue(reader: ValueReader, value: object, overcommit_milli: int) -> Enqueue:
+    section = reader.mapping(value, "enqueue", ("admitOversized",))
+    admit = reader.boolean(section.get("admitOversized"), "enqueue.admitOversized", Enqueue().admit_oversized)
+    return Enqueue(admit_oversized=admit, overcommit_milli=overcommit_milli)
+
+
+def _koordinator(reader: ValueReader, value: object) -> Koordinator:
+    section = reader.mapping(value, "koordinator", ("defaultWaitingTime",))
+    default = Koordinator().default_waiting_nanos
+    return Koordinator(reader.duration(section.get("defaultWaitingTime"), "koordinator.defaultWaitingTime", default))
+
+
+def _arbitrator(reader: ValueReader, value: object) -> Arbitrator:
+    section = reader.mapping(value, "arbitrator", ("requireSchedulingSpec",))
+    default = Arbitrator().require_scheduling_spec
+    return Arbitrator(reader.boolean(section.get("requireSchedulingSpec"), "arbitrator.requireSchedulingSpec", default))
+
+
+def _depends_on(reader: ValueReader, value: object) -> DependsOn:
+    section = reader.mapping(value, "dependsOn", ("gangDeadline",))
+    default = DependsOn().gang_deadline_nanos
+    return DependsOn(reader.duration(section.get("gangDeadline"), "dependsOn.gangDeadline", default))

@@ -1,0 +1,126 @@
+"""Prints a config as the YAML file that it comes from, complete, with a comment on every key.
+
+What is printed reads back as the same config. Comments are for the people who will edit it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from enbloc.config import vocabulary
+from enbloc.config.model import Action, Config, Plugin, Tier
+from enbloc.config.volcano import MAX_WEIGHT
+from enbloc.units import format_duration
+
+_ARGUMENT_NOTES = {
+    "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
+    "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
+    "mode": "best-effort: pods that ask for nothing; easy: also what does not delay the first in line",
+    "overcommit-factor": "allocatable room times this, less what is used, is let in",
+    "sla-waiting-time": "how long a gang waits before it counts as starving",
+    "binpack.weight": "of the score as a whole",
+    "binpack.cpu": "of cpu in it",
+    "binpack.memory": "of memory in it",
+    "binpack.resources": "what counts beside cpu and memory",
+    **{key: note for key, (_, _, note) in vocabulary.NODEORDER_WEIGHTS.items()},
+    **dict.fromkeys(vocabulary.NODEORDER_IGNORED | vocabulary.IGNORED_ACTION_ARGUMENTS, "accepted, has no effect"),
+}
+
+
+def render(config: Config) -> str:
+    """The effective config as YAML."""
+    return "\n".join(_lines(config)) + "\n"
+
+
+def _lines(config: Config) -> Iterator[str]:
+    peers = " and ".join(vocabulary.PEER_SCHEDULER_NAMES)
+    yield "# Pods whose spec.schedulerName is one of these are ours. With just the default list, those of"
+    yield f"# {peers} are too wherever no other scheduler runs: in sim, up and lint."
+    yield f"schedulerNames: {_flow(list(config.scheduler_names or vocabulary.SCHEDULER_NAMES))}"
+    yield ""
+    yield "# What a scheduling cycle does, in this order."
+    yield "actions:"
+    for action in config.actions:
+        yield from _action(action)
+    yield ""
+    yield "# Plugins, in tiers as Volcano has them. enable… flags switch a plugin off at one point; weights are whole"
+    yield f"# numbers from 0 (off) to {MAX_WEIGHT}."
+    yield "tiers:" if config.tiers else "tiers: []"
+    for tier in config.tiers:
+        yield from _tier(tier)
+    yield from _sections(config)
+
+
+def _sections(config: Config) -> Iterator[str]:
+    yield ""
+    yield "# What is checked and filled in when objects are created."
+    yield "admission:"
+    yield "  # strict: a job's minimum is the sum of its roles' minima; relaxed: any up to its replicas, as in Volcano"
+    yield f"  minAvailable: {config.admission.min_available}"
+    yield ""
+    yield "# Who is let in."
+    yield "enqueue:"
+    yield "  # also gangs larger than the whole cluster, for clusters that an autoscaler grows"
+    yield f"  admitOversized: {_flow(config.enqueue.admit_oversized)}"
+    yield ""
+    yield "# A gang whose start was cut off half-way is completed within this time, or evicted to start over."
+    yield f"partialGangTimeout: {format_duration(config.partial_gang_timeout_nanos)}"
+    yield ""
+    yield "# Gangs as Koordinator's users declare them."
+    yield "koordinator:"
+    yield "  # how long a gang group waits for its missing members where it does not say"
+    yield f"  defaultWaitingTime: {format_duration(config.koordinator.default_waiting_nanos)}"
+    yield ""
+    yield "# Gangs as kube-arbitrator's users declare them."
+    yield "arbitrator:"
+    yield "  # pods of a controller that Kubernetes does not know wait for a SchedulingSpec"
+    yield f"  requireSchedulingSpec: {_flow(config.arbitrator.require_scheduling_spec)}"
+    yield ""
+    yield "# Jobs whose roles depend on each other."
+    yield "dependsOn:"
+    yield "  # how long the room of later waves is set aside, where the whole job is one gang"
+    yield f"  gangDeadline: {format_duration(config.depends_on.gang_deadline_nanos)}"
+
+
+def _action(action: Action) -> Iterator[str]:
+    yield f"  # {vocabulary.ACTIONS[action.name]}"
+    yield f"  - name: {action.name}"
+    yield from _arguments(action.arguments, "    ")
+
+
+def _tier(tier: Tier) -> Iterator[str]:
+    yield "  - plugins:" if tier.plugins else "  - plugins: []"
+    for plugin in tier.plugins:
+        yield from _plugin(plugin)
+
+
+def _plugin(plugin: Plugin) -> Iterator[str]:
+    note = vocabulary.PLUGINS.get(plugin.name)
+    yield f"      # {note.text if note else 'from another package'}"
+    yield f"      - name: {_flow(plugin.name)}"
+    for point, enabled in plugin.points.items():
+        yield f"        {vocabulary.flag_of(point)}: {_flow(enabled)}  # whether it takes part at this point"
+    yield from _arguments(plugin.arguments, "        ")
+
+
+def _arguments(arguments: dict[str, Any], indent: str) -> Iterator[str]:
+    if arguments:
+        yield f"{indent}arguments:"
+    for key, value in arguments.items():
+        note = _ARGUMENT_NOTES.get(key)
+        if note is None:
+            note = "its weight" if key.startswith("binpack.resources.") else "passed on as it is"
+        yield f"{indent}  {_flow(key)}: {_flow(value)}  # {note}"
+
+
+def _flow(value: object) -> str:
+    """Any plain value on one line."""
+    text = _dump(value)
+    # Text over several lines would be folded, and break out of its place: quoted, its line ends are escaped.
+    return text if "\n" not in text else _dump(value, style='"')
+
+
+def _dump(value: object, style: str | None = None) -> str:
+    text: str = yaml.safe_dump(value, default_flow_style=True, default_style=style, width=float("inf"), sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,145 @@
+"""The names that a config file may use: actions, plugins, extension points, and what each means here.
+
+Volcano's users bring their files along, so every name that Volcano ships is known. A name either has an effect
+or is accepted because the engine does that anyway, or because it has no counterpart; the notes say which, and
+end up as comments in the printed config. This module knows names only; values are for `reading`.
+"""
+
+from typing import Final
+
+import msgspec
+
+ENTRY_POINTS: Final = "enbloc.plugins"
+"""The entry point group in which other packages offer plugins."""
+
+SCHEDULER_NAMES: Final = ("enbloc", "kar-scheduler")
+PEER_SCHEDULER_NAMES: Final = ("volcano", "koord-scheduler")
+"""Taken too where no other scheduler runs (G1)."""
+
+ACTIONS: Final = {
+    "enqueue": "let gangs in whose minimum could be met",
+    "allocate": "place gangs on free room, whole or not at all",
+    "backfill": "use what is left for what fits in",
+    "preempt": "make room inside a queue, by priority",
+    "reclaim": "take back from queues above their share",
+    "reserve": "set nodes aside for a gang that starves",
+}
+"""Every action, in the order in which they run by default."""
+
+ACTION_ALIASES: Final = {"gangpreempt": "preempt", "gangreclaim": "reclaim"}
+
+IGNORED_ACTION_ARGUMENTS: Final = frozenset({"predicateErrorCacheEnable", "enablePredicateErrorCache"})
+"""Tuning of Volcano's that may stand on any action; what it caches is always cached here."""
+
+
+class PluginNote(msgspec.Struct, frozen=True, gc=False):
+    """What naming a plugin does.
+
+    `built_in`: the engine does it whether the plugin is listed or not; a flag may still switch a point off.
+    """
+
+    text: str
+    built_in: bool = True
+
+
+PLUGINS: Final = {
+    # With an effect: left out of the tiers, it is off.
+    "priority": PluginNote("higher priority first, among gangs and inside one", built_in=False),
+    "predicates": PluginNote("which nodes a pod may go to, as Kubernetes defines it", built_in=False),
+    "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
+    "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
+    "proportion": PluginNote("shares among queues", built_in=False),
+    "capacity": PluginNote("shares among queues, by what each deserves", built_in=False),
+    # Built in: accepted, with arguments where they mean something.
+    "gang": PluginNote("built in: a gang starts whole or not at all"),
+    "conformance": PluginNote("built in: what the system needs is never evicted"),
+    "overcommit": PluginNote("built in: how much more than the free room is let in"),
+    "sla": PluginNote("built in: how long a gang waits before it counts as starving"),
+    "pdb": PluginNote("built in: disruption budgets are kept"),
+    "cdp": PluginNote("built in: a cooldown keeps a new pod from being evicted"),
+    "drf": PluginNote("built in: the queue of the lowest share is served next"),
+    "resourcequota": PluginNote("built in: quotas hold when pods are made"),
+    # Accepted so that a file from Volcano works; nothing here answers to it.
+    "crossquota": PluginNote("accepted, has no effect"),
+    "deviceshare": PluginNote("accepted, has no effect"),
+    "extender": PluginNote("accepted, has no effect"),
+    "network-topology-aware": PluginNote("accepted, has no effect"),
+    "nodegroup": PluginNote("accepted, has no effect"),
+    "numa-aware": PluginNote("accepted, has no effect"),
+    "numaaware": PluginNote("accepted, has no effect"),
+    "rescheduling": PluginNote("accepted, has no effect"),
+    "reservation": PluginNote("accepted, has no effect: see the action reserve"),
+    "resource-strategy-fit": PluginNote("accepted, has no effect"),
+    "task-topology": PluginNote("accepted, has no effect"),
+    "tdm": PluginNote("accepted, has no effect"),
+    "usage": PluginNote("accepted, has no effect"),
+}
+
+DEFAULT_TIERS: Final = (
+    ("priority", "gang", "conformance"),
+    ("overcommit", "drf", "predicates", "proportion", "nodeorder"),
+)
+
+POINTS: Final = frozenset(
+    {
+        "allocatable",
+        "bestNode",
+        "clusterOrder",
+        "hierarchy",
+        "hyperNodeGradient",
+        "hyperNodeOrder",
+        "jobEnqueued",
+        "jobOrder",
+        "jobPipelined",
+        "jobReady",
+        "jobStarving",
+        "namespaceOrder",
+        "nodeOrder",
+        "overused",
+        "preemptable",
+        "preemptablePod",
+        "preemptive",
+        "predicate",
+        "queueOrder",
+        "reclaimable",
+        "reservedNodes",
+        "resourceNodeOrder",
+        "subJobOrder",
+        "subJobPipelined",
+        "subJobReady",
+        "targetJob",
+        "taskOrder",
+        "victim",
+        "victimQueueOrder",
+    }
+)
+"""Extension points that a flag of a plugin can switch off: `nodeOrder` by `enableNodeOrder: false`."""
+
+
+def flag_of(point: str) -> str:
+    """The usual spelling of the flag for a point."""
+    return f"enable{point[0].upper()}{point[1:]}"
+
+
+def point_of(flag: str) -> str | None:
+    """The point that a flag is for; Volcano spells some flags enable…, some enabled…, one Enabled…."""
+    for prefix in ("enabled", "Enabled", "enable", "Enable"):
+        rest = flag.removeprefix(prefix)
+        if rest != flag and rest[:1].isupper():
+            point = rest[0].lower() + rest[1:]
+            return point if point in POINTS else None
+    return None
+
+
+NODEORDER_WEIGHTS: Final = {
+    "leastrequested.weight": ("least", 1, "prefers empty nodes"),
+    "mostrequested.weight": ("most", 0, "prefers full nodes"),
+    "balancedresource.weight": ("balanced", 1, "prefers nodes whose resources are used evenly"),
+    "nodeaffinity.weight": ("node_affinity", 2, "preferred node affinity"),
+    "podaffinity.weight": ("pod_affinity", 2, "preferred pod affinity and anti-affinity"),
+    "tainttoleration.weight": ("taint_toleration", 3, "avoids nodes with taints that only prefer"),
+    "podtopologyspread.weight": ("spread", 2, "topology spread that may be broken"),
+}
+"""Argument of `nodeorder` -> field of `Scoring`, its default, what it does."""
+
+NODEORDER_IGNORED: Final = frozenset({"imagelocality.weight", "selectorspread.weight", "volumebinding.weight"})

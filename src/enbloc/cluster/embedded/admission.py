@@ -1,0 +1,195 @@
+"""The admission chain: what the API server itself checks and fills in before it stores an object.
+
+Hooks run in order; each returns the object (another one, if it changed it) or raises `Refused`. They run when an object
+is created and when anything but its status is changed. The order: shape, namespace, defaults, priority, then the hooks
+that the caller brought (the webhooks of this project), then quota, which must see what all the others made of it.
+What a Volcano Job or a Queue must be is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
+from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
+from enbloc.api.writes import Refused
+from enbloc.cluster.embedded import pods
+from enbloc.units import is_dns_label, parse_quantity
+
+if TYPE_CHECKING:
+    from enbloc.cluster.embedded.store import Store
+
+Operation = Literal["CREATE", "UPDATE"]
+AdmissionHook = Callable[[Operation, Obj, Obj | None], Obj]
+DeletionHook = Callable[[Obj], None]
+"""Raises `Refused` if the object may not be deleted."""
+
+PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+SYSTEM_NAMESPACES = ("default", "kube-system")
+
+
+def built_in(store: Store) -> tuple[AdmissionHook, ...]:
+    """What runs before the caller's hooks."""
+    return (check_shape, _Namespaces(store), default_pod, _Priorities(store))
+
+
+def bootstrap(store: Store) -> None:
+    """Makes what every cluster has before its first user comes: namespaces and the system's priority classes."""
+    for name in SYSTEM_NAMESPACES:
+        store.provide({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for name, value in SYSTEM_PRIORITIES.items():
+        store.provide(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+                "preemptionPolicy": "PreemptLowerPriority",
+                "description": "Used for system critical pods.",
+            }
+        )
+
+
+def invalid(obj: Any, faults: list[Fault]) -> Refused:
+    """The refusal of an object that is not what its kind asks for: 422, with every fault."""
+    known = obj if isinstance(obj, dict) else {}
+    metadata = known.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    what = f"{known.get('kind', 'object')} {str(name)!r}".replace("'", '"')
+    return Refused(422, "Invalid", f"{what} is invalid: {'; '.join(map(str, faults))}", tuple(faults))
+
+
+def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+    """Names are names, and every field that anybody here reads has the type that it must have."""
+    faults = decode_faults(obj) or _metadata_faults(obj)
+    if not faults:
+        namespace = obj["metadata"].get("namespace")
+        if namespace and not is_dns_label(namespace):
+            faults = [Fault("metadata.namespace", f"{namespace[:80]!r} is no DNS label (a-z, 0-9 and '-')")]
+        elif obj["kind"] == "Namespace" and not is_dns_label(obj["metadata"]["name"]):
+            faults = [Fault("metadata.name", "a namespace's name is a DNS label (a-z, 0-9 and '-')")]
+        elif kind_id(obj) == pods.POD:
+            faults = _container_faults(obj["spec"])
+    if faults:
+        raise invalid(obj, faults)
+    return obj
+
+
+def _metadata_faults(obj: Obj) -> list[Fault]:
+    """The metadata of kinds that nobody reads as a whole; owners and finalizers are read of every kind."""
+    kind = KINDS.get(kind_id(obj))
+    if kind is not None and kind.view is not None:
+        return []
+    try:
+        view(obj["metadata"], ObjectMeta)
+    except msgspec.ValidationError as why:
+        return [Fault("metadata", str(why))]
+    return []
+
+
+def _container_faults(spec: dict[str, Any]) -> list[Fault]:
+    if not spec["containers"]:
+        return [Fault("spec.containers", "a pod has at least one container")]
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            for which, amounts in (container.get("resources") or {}).items():
+                if which not in ("requests", "limits"):
+                    continue
+                for name, value in (amounts or {}).items():
+                    if parse_quantity(value).nanos < 0:
+                        path = f"spec.{field}[{index}].resources.{which}.{name}"
+                        return [Fault(path, "must be greater than or equal to 0")]
+    return []
+
+
+class _Namespaces:
+    """An object's namespace exists and is not on its way out."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        name = obj["metadata"].get("namespace")
+        if operation != "CREATE" or not name:
+            return obj
+        namespace = self._store.get("Namespace", "", name)
+        if namespace is None:
+            if not self._store.auto_namespaces:
+                raise Refused(404, "NotFound", f'namespaces "{name}" not found')
+            self._store.provide({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        elif is_terminating(namespace):
+            what = f'{self._store.discovery.resource(kind_id(obj))} "{obj["metadata"]["name"]}" is forbidden'
+            raise Refused(
+                403,
+                "Forbidden",
+                f"{what}: unable to create new content in namespace {name} because it is being terminated",
+            )
+        return obj
+
+
+def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+    """What the API server fills in for a pod that leaves it out, as far as anybody here reads it."""
+    if operation != "CREATE" or obj["kind"] != "Pod" or obj["apiVersion"] != "v1":
+        return obj
+    spec = {
+        "schedulerName": "default-scheduler",
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": pods.DEFAULT_GRACE_S,
+        **pods.with_requests(obj["spec"]),
+    }
+    status = {"phase": "Pending", "qosClass": pods.qos_class(spec), **(obj.get("status") or {})}
+    return {**obj, "spec": spec, "status": status}
+
+
+class _Priorities:
+    """A pod's priority is its class's; a global default class counts where none is named."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        if operation != "CREATE" or obj["kind"] != "Pod" or obj["apiVersion"] != "v1":
+            return obj
+        spec = obj["spec"]
+        name, priority, policy = self._resolve(obj, spec.get("priorityClassName") or "")
+        given = spec.get("priority")
+        if given is not None and given != priority:
+            raise _forbidden(
+                obj,
+                f"the integer value of priority ({given}) must not be provided in pod spec; "
+                f"priority admission controller computed {priority} from the given PriorityClass name",
+            )
+        given_policy = spec.get("preemptionPolicy")
+        if given_policy is not None and given_policy != policy:
+            raise _forbidden(
+                obj,
+                f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod spec; "
+                f"priority admission controller computed {policy} from the given PriorityClass name",
+            )
+        spec = {**spec, "priority": priority, "preemptionPolicy": policy}
+        if name:
+            spec["priorityClassName"] = name
+        return {**obj, "spec": spec}
+
+    def _resolve(self, pod: Obj, name: str) -> tuple[str, int, str]:
+        if name:
+            found = self._store.get(PRIORITY_CLASS, "", name)
+            if found is None and name in SYSTEM_PRIORITIES:
+                return name, SYSTEM_PRIORITIES[name], "PreemptLowerPriority"
+            if found is None:
+                raise _forbidden(pod, f"no PriorityClass with name {name} was found")
+        else:
+            defaults = [item for item in self._store.list(PRIORITY_CLASS)[0] if item.get("globalDefault")]
+            if not defaults:
+                return "", 0, "PreemptLowerPriority"
+            found = min(defaults, key=lambda item: int(item.get("value") or 0))  # Kubernetes takes the lowest
+        policy = found.get("preemptionPolicy") or "PreemptLowerPriority"
+        return found["metadata"]["name"], found.get("value") or 0, policy
+
+
+def _forbidden(obj: Obj, message: str) -> Refused:
+    return Refused(403, "Forbidden", f'pods "{obj["metadata"]["name"]}" is forbidden: {message}')

@@ -1,0 +1,68 @@
+"""Which kinds are served here: the registered ones, and those that a stored CustomResourceDefinition brings.
+
+A kind that neither knows is taken as it comes: namespaced if the object names a namespace, cluster-scoped if not,
+with no status subresource (so a patch may change its status too).
+"""
+
+from __future__ import annotations
+
+from enbloc.api.kinds import KINDS, Kind
+from enbloc.api.meta import Obj
+
+CRD = "CustomResourceDefinition.apiextensions.k8s.io"
+
+
+class Discovery:
+    """Answers what a kind is called and how it is scoped."""
+
+    def __init__(self) -> None:
+        self._custom: dict[str, Kind] = {}
+
+    def find(self, kind: str) -> Kind | None:
+        """The kind, if anybody serves it."""
+        return KINDS.get(kind) or self._custom.get(kind)
+
+    def kinds(self) -> list[Kind]:
+        """Every kind that is served, registered ones first."""
+        return [*KINDS.values(), *(kind for key, kind in self._custom.items() if key not in KINDS)]
+
+    def namespace(self, kind: str, given: str) -> str:
+        """The namespace in which an object of this kind lives, given the one that was named."""
+        found = self.find(kind)
+        if found is None:
+            return given
+        return (given or "default") if found.namespaced else ""
+
+    def has_status(self, kind: str) -> bool:
+        found = self.find(kind)
+        return found is not None and found.has_status
+
+    def resource(self, kind: str) -> str:
+        """As Kubernetes names it in messages: `pods`, `jobs.batch.volcano.sh`."""
+        found = self.find(kind)
+        name, _, group = kind.partition(".")
+        plural = found.plural if found else f"{name.lower()}s"
+        return f"{plural}.{group}" if group else plural
+
+    def follow(self, old: Obj | None, new: Obj | None) -> None:
+        """Learns from a CustomResourceDefinition that came, changed or went."""
+        if old is not None:
+            self._custom.pop(_kind_of(old).id, None)
+        if new is not None:
+            kind = _kind_of(new)
+            self._custom[kind.id] = kind
+
+
+def _kind_of(crd: Obj) -> Kind:
+    spec = crd["spec"]
+    names = spec["names"]
+    served = [version for version in spec["versions"] if version.get("served", True)] or spec["versions"]
+    return Kind(
+        group=spec["group"],
+        versions=tuple(version["name"] for version in served),
+        name=names["kind"],
+        plural=names["plural"],
+        namespaced=spec["scope"] == "Namespaced",
+        has_status=any("status" in (version.get("subresources") or {}) for version in served),
+        short_names=tuple(names.get("shortNames") or ()),
+    )

@@ -1,0 +1,99 @@
+"""Events: what was said about an object, for people to read.
+
+The same word about the same object is counted, not stored again. How many are kept is bounded, for one object and in
+all; the ones said longest ago go first. Storing them is the store's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from enbloc.api.kinds import KINDS
+from enbloc.api.meta import Obj
+from enbloc.api.writes import EmitEvent
+
+EVENT = "Event"
+EVENTS_PER_OBJECT = 64
+EVENTS_IN_ALL = 50_000
+
+
+class Saying(NamedTuple):
+    """What makes two Events the same one."""
+
+    about: str
+    type: str
+    reason: str
+    message: str
+    component: str
+
+
+def saying_of(said: EmitEvent) -> Saying:
+    about = said.uid or f"{said.ref.kind}/{said.ref.namespace}/{said.ref.name}"
+    return Saying(about, said.type, said.reason, said.message, said.component)
+
+
+class EventBook:
+    """Which Event object holds which saying, and which are to go."""
+
+    def __init__(self, per_object: int = EVENTS_PER_OBJECT, in_all: int = EVENTS_IN_ALL) -> None:
+        self._per_object = per_object
+        self._in_all = in_all
+        self._names: dict[Saying, tuple[str, str]] = {}  # oldest first
+        self._about: dict[str, deque[Saying]] = {}
+        self._count = 0
+
+    def find(self, saying: Saying) -> tuple[str, str] | None:
+        return self._names.get(saying)
+
+    def add(self, saying: Saying, namespace: str, object_name: str) -> tuple[str, list[tuple[str, str]]]:
+        """The new Event's name, and the (namespace, name) of those that must go for it."""
+        self._count += 1
+        name = f"{object_name[:200]}.{self._count:016x}"
+        dropped = []
+        about = self._about.setdefault(saying.about, deque())
+        if len(about) >= self._per_object:
+            dropped.append(self._names.pop(about.popleft()))
+        if len(self._names) >= self._in_all:
+            oldest = next(iter(self._names))
+            dropped.append(self._names.pop(oldest))
+            others = self._about[oldest.about]
+            others.remove(oldest)
+            if not others and oldest.about != saying.about:
+                del self._about[oldest.about]
+        about.append(saying)
+        self._names[saying] = (namespace, name)
+        return name, dropped
+
+    def lose(self, saying: Saying) -> None:
+        """The Event object was deleted by somebody else."""
+        if self._names.pop(saying, None) is not None:
+            self._about[saying.about].remove(saying)
+
+
+def event_object(said: EmitEvent, namespace: str, name: str, at: str) -> Obj:
+    kind = KINDS.get(said.ref.kind)
+    short, _, group = said.ref.kind.partition(".")
+    involved = {"kind": short, "name": said.ref.name}
+    if kind is not None:
+        involved["apiVersion"] = kind.api_version
+    elif group:
+        involved["apiVersion"] = group
+    if said.ref.namespace:
+        involved["namespace"] = said.ref.namespace
+    if said.uid:
+        involved["uid"] = said.uid
+    return {
+        "apiVersion": "v1",
+        "kind": EVENT,
+        "metadata": {"name": name, "namespace": namespace},
+        "involvedObject": involved,
+        "type": said.type,
+        "reason": said.reason,
+        "message": said.message,
+        "source": {"component": said.component},
+        "reportingComponent": said.component,
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

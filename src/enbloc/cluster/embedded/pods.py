@@ -1,0 +1,185 @@
+"""What the API knows about pods that it knows about no other kind: conditions, gates, what may change, what they ask.
+
+Pure functions on plain JSON, used by the store, by quota and by the nodes. Placing pods is none of its business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from enbloc.api.meta import Fault, Obj
+from enbloc.units import parse_quantity
+
+POD = "Pod"
+DEFAULT_GRACE_S = 30
+
+Amounts = dict[str, int]
+"""Resource -> nano-units."""
+
+
+def is_finished(pod: Obj) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def node_of(pod: Obj) -> str:
+    return pod["spec"].get("nodeName") or ""
+
+
+def is_gated(pod: Obj) -> bool:
+    return bool(pod["spec"].get("schedulingGates"))
+
+
+def grace_s_of(pod: Obj) -> int:
+    grace: int | None = pod["spec"].get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_S if grace is None else max(grace, 0)
+
+
+def condition(type_: str, status: str, at: str, reason: str = "", message: str = "") -> dict[str, Any]:
+    made = {"type": type_, "status": status, "lastTransitionTime": at}
+    if reason:
+        made["reason"] = reason
+    if message:
+        made["message"] = message
+    return made
+
+
+def with_conditions(conditions: Iterable[dict[str, Any]] | None, *changed: dict[str, Any]) -> list[dict[str, Any]]:
+    """The conditions with these put in the place of those of the same type; an unchanged status keeps its time."""
+    by_type = {had.get("type"): had for had in conditions or ()}
+    for new in changed:
+        had = by_type.get(new["type"])
+        if had is not None and had.get("status") == new["status"] and "lastTransitionTime" in had:
+            new = {**new, "lastTransitionTime": had["lastTransitionTime"]}
+            new = had if had == new else new
+        by_type[new["type"]] = new
+    return list(by_type.values())
+
+
+def with_requests(spec: dict[str, Any]) -> dict[str, Any]:
+    """The spec with a request for each limit that has none, as the API server fills them in."""
+    changed = {}
+    for field in ("containers", "initContainers"):
+        containers = spec.get(field)
+        if not containers:
+            continue
+        filled = [_with_requests(container) for container in containers]
+        if any(new is not old for new, old in zip(filled, containers, strict=True)):
+            changed[field] = filled
+    return {**spec, **changed} if changed else spec
+
+
+def _with_requests(container: dict[str, Any]) -> dict[str, Any]:
+    resources = container.get("resources") or {}
+    limits = resources.get("limits")
+    if not limits:
+        return container
+    requests = resources.get("requests") or {}
+    if all(name in requests for name in limits):
+        return container
+    return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
+
+
+def qos_class(spec: dict[str, Any]) -> str:
+    """Guaranteed, Burstable or BestEffort, by cpu and memory of all containers."""
+    asked = guaranteed = False
+    every = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    unequal = False
+    for container in every:
+        resources = container.get("resources") or {}
+        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
+        for name in ("cpu", "memory"):
+            request, limit = _nanos(requests.get(name)), _nanos(limits.get(name))
+            asked = asked or bool(request or limit)
+            unequal = unequal or not limit or request != limit
+    guaranteed = asked and not unequal
+    return "Guaranteed" if guaranteed else "Burstable" if asked else "BestEffort"
+
+
+def _nanos(quantity: Any) -> int:
+    return parse_quantity(quantity).nanos if quantity is not None else 0
+
+
+def pod_amounts(spec: dict[str, Any], which: str = "requests") -> Amounts:
+    """What the pod asks for in all: containers and sidecars together, at least what each init step needs, overhead."""
+    total: Amounts = {}
+    for container in spec.get("containers") or ():
+        _add(total, _amounts(container, which))
+    inits = spec.get("initContainers")
+    if inits:
+        sidecars: Amounts = {}
+        peak: Amounts = {}
+        for container in inits:
+            needs = _amounts(container, which)
+            if container.get("restartPolicy") == "Always":
+                _add(total, needs)
+                _add(sidecars, needs)
+                needs = dict(sidecars)
+            else:
+                _add(needs, sidecars)
+            _raise_to(peak, needs)
+        _raise_to(total, peak)
+    of_pod = (spec.get("resources") or {}).get(which)
+    if of_pod:
+        total.update({name: _nanos(value) for name, value in of_pod.items()})
+    overhead = spec.get("overhead")
+    if overhead:
+        for name, value in overhead.items():
+            if which == "requests" or total.get(name):  # an overhead makes no limit where there was none
+                total[name] = total.get(name, 0) + _nanos(value)
+    return total
+
+
+def _amounts(container: dict[str, Any], which: str) -> Amounts:
+    amounts = (container.get("resources") or {}).get(which) or {}
+    return {name: parse_quantity(value).nanos for name, value in amounts.items()}
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, nanos in more.items():
+        total[name] = total.get(name, 0) + nanos
+
+
+def _raise_to(total: Amounts, least: Amounts) -> None:
+    for name, nanos in least.items():
+        if nanos > total.get(name, 0):
+            total[name] = nanos
+
+
+_MAY_CHANGE = (
+    "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, "
+    "`spec.activeDeadlineSeconds`, `spec.tolerations` (only additions), `spec.schedulingGates` (only removals)"
+)
+
+
+def update_fault(old: Obj, new: Obj) -> Fault | None:
+    """Why this change of a pod's spec is not allowed, if it is not."""
+    before, after = old["spec"], new["spec"]
+    if before is after or before == after:
+        return None
+    for key in before.keys() | after.keys():
+        had, has = before.get(key), after.get(key)
+        if had != has and not _may_change(key, had, has, gated=is_gated(old)):
+            return Fault(f"spec.{key}", f"Forbidden: {_MAY_CHANGE}")
+    return None
+
+
+def _may_change(key: str, had: Any, has: Any, *, gated: bool) -> bool:
+    match key:
+        case "containers" | "initContainers":
+            return _but_images(had) == _but_images(has)
+        case "activeDeadlineSeconds":
+            return isinstance(has, int) and has >= 0 and (had is None or has <= had)
+        case "tolerations":
+            return all(toleration in (has or ()) for toleration in had or ())
+        case "schedulingGates":
+            return all(gate in (had or ()) for gate in has or ())
+        case "nodeSelector":  # a gated pod may still be narrowed down
+            return gated and all((has or {}).get(label) == value for label, value in (had or {}).items())
+        case "affinity":
+            return gated
+    return False
+
+
+def _but_images(containers: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+    return [{key: value for key, value in container.items() if key != "image"} for container in containers or ()]

@@ -1,0 +1,506 @@
+"""The embedded cluster's API machinery: objects, versions, watches and writes, in this process.
+
+It does to objects what a Kubernetes API server does, and answers with the same refusals. Objects are plain JSON that is
+never changed once stored: a write makes new dictionaries along the path that changed and shares the rest, so watches,
+lists and callers all hold the same objects.
+
+Where it is more lenient than Kubernetes, for the sake of files that describe a whole cluster:
+- a status given at creation is kept, whatever the kind (Nodes, Queues, volumes and pods come with theirs);
+- a `metadata.uid` given at creation is kept; version and timestamps are set anew;
+- with `auto_namespaces` a missing namespace is made, and an object that the store `provide`d by itself (such a
+  namespace, a system priority class) may be created by a user later: it is then taken over.
+
+What follows from a write elsewhere is left to `collect_garbage` (dependants, contents of namespaces) and `settle`
+(the status of quotas): the caller says when all that is due has happened. Whether pods run is the nodes' business.
+"""
+
+from __future__ import annotations
+
+from builtins import list as List  # noqa: N812 - `list` is what the port calls its listing
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Literal
+
+from enbloc.api.kinds import kind_id, ref_of
+from enbloc.api.meta import Obj, Ref, is_terminating, uid_of
+from enbloc.api.writes import (
+    BindPod,
+    Create,
+    Delete,
+    EmitEvent,
+    EvictPod,
+    Patch,
+    Refused,
+    WatchEvent,
+    Write,
+    merge_patch,
+)
+from enbloc.cluster.embedded import pods
+from enbloc.cluster.embedded.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
+from enbloc.cluster.embedded.discovery import CRD, Discovery
+from enbloc.cluster.embedded.events import EVENT, EventBook, event_object, saying_of
+from enbloc.cluster.embedded.garbage import FOREGROUND, NAMESPACE, Garbage
+from enbloc.cluster.embedded.log import EventLog, LogWatch
+from enbloc.cluster.embedded.names import generated_name, made_uid
+from enbloc.cluster.embedded.quota import Quotas
+from enbloc.cluster.embedded.statuses import is_good_status
+from enbloc.units import SECOND, format_timestamp
+
+Propagation = Literal["Background", "Foreground", "Orphan"]
+Subresource = Literal["", "status"]
+
+HISTORY = 10_000
+UNREAD_BOUND = 500_000
+
+_SERVER_SET = (  # what only the server writes, in every object's metadata
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "resourceVersion",
+)
+
+
+class Store:
+    """A `Cluster` in this process. `now` gives nanoseconds since the epoch; there is no other clock in here."""
+
+    def __init__(
+        self,
+        now: Callable[[], int],
+        admission: Sequence[AdmissionHook] = (),
+        auto_namespaces: bool = False,
+        history: int = HISTORY,
+        unread_bound: int = UNREAD_BOUND,
+        deletion: Sequence[DeletionHook] = (),
+    ) -> None:
+        self.now = now
+        self.auto_namespaces = auto_namespaces
+        self.discovery = Discovery()
+        self._objects: dict[str, dict[str, dict[str, Obj]]] = {}  # kind -> namespace -> name -> object
+        self._log = EventLog(history, unread_bound)
+        self._garbage = Garbage(self)
+        self._quotas = Quotas(self)
+        self._events = EventBook()
+        self._hooks: tuple[AdmissionHook, ...] = (*built_in(self), *admission, self._quotas.admit)
+        self._deletion_hooks = tuple(deletion)
+        self._provided: set[Ref] = set()
+        self._made = 0
+        self._stamped = (-1, "")
+
+    # -- reading
+
+    @property
+    def version(self) -> int:
+        return self._log.version
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        found = self._objects.get(kind, {}).get(namespace, {}).get(name)
+        if found is None:
+            normal = self.discovery.namespace(kind, namespace)
+            if normal != namespace:
+                return self._objects.get(kind, {}).get(normal, {}).get(name)
+        return found
+
+    def list(self, kind: str, namespace: str | None = None) -> tuple[List[Obj], int]:
+        """The objects of a kind by namespace and name, and the version at which that was so."""
+        spaces = self._objects.get(kind, {})
+        chosen = sorted(spaces) if namespace is None else [namespace] if namespace in spaces else []
+        return [obj for space in chosen for _, obj in sorted(spaces[space].items())], self.version
+
+    def kinds(self) -> List[str]:
+        """The kinds of which there is at least one object."""
+        return sorted(kind for kind, spaces in self._objects.items() if spaces)
+
+    def objects(self) -> Iterator[Obj]:
+        """Everything, by kind, namespace and name."""
+        for kind in self.kinds():
+            yield from self.list(kind)[0]
+
+    def contents(self, namespace: str) -> Iterator[tuple[Ref, Obj]]:
+        """What lives in a namespace, by kind and name."""
+        for kind in self.kinds():
+            for name, obj in sorted(self._objects[kind].get(namespace, {}).items()):
+                yield Ref(kind, namespace, name), obj
+
+    def watch(self, kinds: Collection[str] | None, since: int) -> LogWatch:
+        """What happens after version `since`. Raises `Refused` (410) if that is longer ago than the history."""
+        return self._log.open(kinds, since)
+
+    # -- writing
+
+    def create(self, obj: Obj) -> Obj:
+        obj, ref = self._prepared(obj)
+        existing = self.get(*ref)
+        if existing is not None:
+            return self._take_over(ref, existing, obj)
+        obj = self._admitted("CREATE", obj, None)
+        self._made += 1
+        given = obj["metadata"]
+        metadata = {
+            **given,
+            "uid": given.get("uid") or made_uid(self._made),
+            "creationTimestamp": self.stamp(),
+            "generation": 1,
+        }
+        metadata.pop("deletionTimestamp", None)
+        metadata.pop("deletionGracePeriodSeconds", None)
+        return self._save(ref, None, {**obj, "metadata": metadata}, metadata)
+
+    def provide(self, obj: Obj) -> Obj:
+        """Creates what should exist without anybody asking, unless it does; with `auto_namespaces` a user's `create`
+        of the same name takes it over instead of being refused."""
+        found = self.get(*ref_of(obj))
+        if found is not None:
+            return found
+        made = self.create(obj)
+        self._provided.add(ref_of(made))
+        return made
+
+    def patch(
+        self,
+        ref: Ref,
+        patch: dict[str, Any],
+        subresource: Subresource = "",
+        uid: str = "",
+        resource_version: str = "",
+    ) -> Obj:
+        """A JSON merge patch; one that changes nothing is silent."""
+        ref, current = self._existing(ref, uid, resource_version)
+        merged = merge_patch(current, patch)
+        return self._update(ref, current, merged, subresource)
+
+    def replace(self, obj: Obj, subresource: Subresource = "") -> Obj:
+        """Puts an object in the place of its namesake; a resourceVersion in it must be the present one."""
+        if not _is_object(obj) or not obj["metadata"].get("name"):
+            check_shape("UPDATE", obj, None)
+        ref, current = self._existing(ref_of(obj), "", "")
+        return self._update(ref, current, obj, subresource)
+
+    def delete(
+        self, ref: Ref, uid: str = "", grace_s: int | None = None, propagation: Propagation = "Background"
+    ) -> Obj:
+        """Deletes, or begins to. A pod on a node stays until its node lets go of it (`grace_s=0`), an object with
+        finalizers until they are gone. Returns the object as it is now, or as it was last."""
+        ref, current = self._existing(ref, uid, "")
+        for hook in self._deletion_hooks:
+            hook(current)
+        if propagation == "Orphan":
+            self._orphan(uid_of(current))
+            current = self._existing(ref, "", "")[1]
+        metadata = current["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if propagation == "Foreground" and self._garbage.dependants(metadata["uid"]):
+            if FOREGROUND not in finalizers:
+                finalizers = [*finalizers, FOREGROUND]
+            self._garbage.wait_for_dependants(metadata["uid"], ref)
+        grace = self._grace_s(ref.kind, current, grace_s)
+        waits = bool(finalizers) or ref.kind == NAMESPACE
+        if grace == 0 and not waits:
+            return self._drop(ref, current)
+        return self._begin_deletion(ref, current, grace, finalizers)
+
+    def remove_pod(self, namespace: str, name: str, uid: str = "") -> None:
+        """Its node let go of the pod. Silent if it is gone already."""
+        pod = self.get(pods.POD, namespace, name)
+        if pod is not None and (not uid or uid_of(pod) == uid):
+            self.delete(Ref(pods.POD, namespace, name), grace_s=0)
+
+    def bind(self, namespace: str, name: str, uid: str, node: str, annotations: dict[str, str] | None = None) -> Obj:
+        """A Binding: assigns the pod to the node and copies the annotations. Whether the node exists is not asked."""
+        ref, pod = self._existing(Ref(pods.POD, namespace, name), uid, "")
+        spec = pod["spec"]
+        if is_terminating(pod):
+            raise _conflict(f"pod {name} is being deleted, cannot be assigned to a host")
+        if spec.get("nodeName"):
+            raise _conflict(f"pod {name} is already assigned to node {spec['nodeName']!r}".replace("'", '"'))
+        if pods.is_gated(pod):
+            raise _conflict(f"pod {name} has non-empty .spec.schedulingGates")
+        status = pod.get("status") or {}
+        scheduled = pods.condition("PodScheduled", "True", self.stamp())
+        metadata = dict(pod["metadata"])
+        if annotations:
+            metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+        bound = {
+            **pod,
+            "metadata": metadata,
+            "spec": {**spec, "nodeName": node},
+            "status": {**status, "conditions": pods.with_conditions(status.get("conditions"), scheduled)},
+        }
+        return self._save(ref, pod, bound, metadata)
+
+    def evict(self, namespace: str, name: str, uid: str, reason: str, message: str) -> Obj:
+        """Marks the pod as the target of a disruption and deletes it gracefully."""
+        ref, pod = self._existing(Ref(pods.POD, namespace, name), uid, "")
+        if not is_terminating(pod):
+            target = pods.condition("DisruptionTarget", "True", self.stamp(), reason, message)
+            conditions = pods.with_conditions((pod.get("status") or {}).get("conditions"), target)
+            self.patch(ref, {"status": {"conditions": conditions}}, "status")
+        return self.delete(ref)
+
+    def emit(self, said: EmitEvent) -> Obj:
+        """Says something about an object; a repetition is counted."""
+        saying = saying_of(said)
+        known = self._events.find(saying)
+        if known is not None:
+            event = self.get(EVENT, *known)
+            if event is not None:
+                changed = {"count": event["count"] + 1, "lastTimestamp": self.stamp()}
+                metadata = dict(event["metadata"])
+                return self._save(Ref(EVENT, *known), event, {**event, **changed, "metadata": metadata}, metadata)
+            self._events.lose(saying)
+        namespace = said.ref.namespace or "default"
+        name, dropped = self._events.add(saying, namespace, said.ref.name)
+        for old in dropped:
+            event = self.get(EVENT, *old)
+            if event is not None:
+                self._drop(Ref(EVENT, *old), event)
+        event = event_object(said, namespace, name, self.stamp())
+        self._made += 1
+        metadata = {**event["metadata"], "uid": made_uid(self._made), "creationTimestamp": self.stamp()}
+        return self._save(Ref(EVENT, namespace, name), None, {**event, "metadata": metadata}, metadata)
+
+    def execute(self, write: Write) -> Obj | None:
+        """Carries one write out and returns the object as it is now. Raises `Refused`."""
+        match write:
+            case Patch():
+                return self.patch(write.ref, write.patch, write.subresource, write.uid, write.resource_version)
+            case BindPod():
+                return self.bind(write.namespace, write.name, write.uid, write.node, write.annotations)
+            case Create():
+                return self.create(write.obj)
+            case Delete():
+                return self.delete(write.ref, write.uid, write.grace_s)
+            case EvictPod():
+                return self.evict(write.namespace, write.name, write.uid, write.reason, write.message)
+            case EmitEvent():
+                return self.emit(write)
+
+    # -- what follows from writes, when the caller says so
+
+    def collect_garbage(self) -> int:
+        """Deletes what lost its owner or its namespace; how many objects it touched. Call it once all that is due at
+        an instant has happened, so that an owner may come after its dependants."""
+        return self._garbage.collect()
+
+    def settle(self) -> int:
+        """Writes the status of quotas whose use has changed; how many."""
+        return self._quotas.settle()
+
+    def drop_namespace(self, name: str) -> bool:
+        """A terminating namespace is empty: it goes, unless finalizers of its own hold it."""
+        ref = Ref(NAMESPACE, "", name)
+        current = self.get(*ref)
+        if current is None or current["metadata"].get("finalizers"):
+            return False
+        self._drop(ref, current)
+        return True
+
+    def stamp(self) -> str:
+        """This instant as text; one string for all that happens at it."""
+        now = self.now()
+        if self._stamped[0] != now:
+            self._stamped = (now, format_timestamp(now))
+        return self._stamped[1]
+
+    # -- inside
+
+    def _prepared(self, obj: Obj) -> tuple[Obj, Ref]:
+        """With a name and in its namespace; refused if it is no object at all."""
+        if not _is_object(obj):
+            check_shape("CREATE", obj, None)
+        metadata = obj["metadata"]
+        kind = kind_id(obj)
+        name = metadata.get("name")
+        given = metadata.get("namespace") or ""
+        namespace = self.discovery.namespace(kind, given) if isinstance(given, str) else ""
+        if not name and isinstance(metadata.get("generateName"), str):
+            taken = self._objects.get(kind, {}).get(namespace, {})
+            name = generated_name(metadata["generateName"], self._made + 1, taken)
+        if metadata.get("name") != name or metadata.get("namespace", "") != namespace:
+            metadata = {**metadata, "name": name}
+            if namespace:
+                metadata["namespace"] = namespace
+            elif isinstance(given, str):
+                metadata.pop("namespace", None)
+            obj = {**obj, "metadata": metadata}
+        if not isinstance(name, str) or not isinstance(given, str):
+            check_shape("CREATE", obj, None)
+        return obj, Ref(kind, namespace, name or "")
+
+    def _take_over(self, ref: Ref, existing: Obj, obj: Obj) -> Obj:
+        if ref not in self._provided or not self.auto_namespaces or is_terminating(existing):
+            raise Refused(409, "AlreadyExists", f'{self.discovery.resource(ref.kind)} "{ref.name}" already exists')
+        self._provided.discard(ref)
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
+        return self._update(ref, existing, {**obj, "metadata": metadata}, "")
+
+    def _existing(self, ref: Ref, uid: str, resource_version: str) -> tuple[Ref, Obj]:
+        """The object under its full name, if it is the one that is meant."""
+        current = self._objects.get(ref.kind, {}).get(ref.namespace, {}).get(ref.name)
+        if current is None:
+            ref = Ref(ref.kind, self.discovery.namespace(ref.kind, ref.namespace), ref.name)
+            current = self._objects.get(ref.kind, {}).get(ref.namespace, {}).get(ref.name)
+            if current is None:
+                raise Refused(404, "NotFound", f'{self.discovery.resource(ref.kind)} "{ref.name}" not found')
+        self._check_incarnation(ref, current["metadata"], uid, resource_version)
+        return ref, current
+
+    def _check_incarnation(self, ref: Ref, metadata: dict[str, Any], uid: Any, resource_version: Any) -> None:
+        what = f'Operation cannot be fulfilled on {self.discovery.resource(ref.kind)} "{ref.name}"' if uid else ""
+        if uid and uid != metadata["uid"]:
+            raise _conflict(f"{what}: the UID in the precondition ({uid}) is not the object's ({metadata['uid']})")
+        if resource_version and str(resource_version) != metadata["resourceVersion"]:
+            what = f'Operation cannot be fulfilled on {self.discovery.resource(ref.kind)} "{ref.name}"'
+            raise _conflict(f"{what}: the object has been modified; please apply your changes to the latest version")
+
+    def _admitted(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        for hook in self._hooks:
+            obj = hook(operation, obj, old)
+        return obj
+
+    def _update(self, ref: Ref, current: Obj, wanted: Obj, subresource: Subresource) -> Obj:
+        if subresource == "status":
+            return self._update_status(ref, current, wanted)
+        if wanted.get("metadata") is not current["metadata"]:
+            wanted = self._with_identity(ref, current, wanted)
+        if self.discovery.has_status(ref.kind) and wanted.get("status") is not current.get("status"):
+            wanted = {**wanted, "status": current.get("status")}
+            if wanted["status"] is None:
+                del wanted["status"]
+        if wanted == current:
+            return current
+        admitted = self._admitted("UPDATE", wanted, current)
+        if ref.kind == pods.POD:
+            fault = pods.update_fault(current, admitted)
+            if fault is not None:
+                raise invalid(admitted, [fault])
+        if admitted == current:
+            return current
+        metadata = dict(admitted["metadata"])
+        if _outside(admitted) != _outside(current):
+            metadata["generation"] = (current["metadata"].get("generation") or 0) + 1
+        return self._save_or_drop(ref, current, {**admitted, "metadata": metadata}, metadata)
+
+    def _update_status(self, ref: Ref, current: Obj, wanted: Obj) -> Obj:
+        """Touches the status only. No admission: only the types of what is known are checked."""
+        status = wanted.get("status")
+        if status == current.get("status"):
+            return current
+        metadata = dict(current["metadata"])
+        changed = {**current, "metadata": metadata, "status": status}
+        if status is None:
+            del changed["status"]
+        if not is_good_status(ref.kind, status):
+            check_shape("UPDATE", changed, current)
+        return self._save(ref, current, changed, metadata)
+
+    def _with_identity(self, ref: Ref, current: Obj, wanted: Obj) -> Obj:
+        """The wanted object with what only the server sets as it is; refused if it means another object."""
+        given = wanted.get("metadata")
+        if not isinstance(given, dict):
+            given = {}
+        had = current["metadata"]
+        self._check_incarnation(ref, had, given.get("uid"), given.get("resourceVersion"))
+        for field in ("name", "namespace"):
+            if given.get(field) and given[field] != had.get(field):
+                raise Refused(
+                    400,
+                    "BadRequest",
+                    f"metadata.{field}: {given[field]!r} is not the object's own ({had.get(field)!r})",
+                )
+        metadata = {key: value for key, value in given.items() if key not in _SERVER_SET}
+        metadata = {**{key: had[key] for key in _SERVER_SET if key in had}, **metadata}
+        return {**wanted, "metadata": had if metadata == had else metadata}
+
+    def _grace_s(self, kind: str, current: Obj, asked: int | None) -> int:
+        """How long a deletion may take. Only pods that a node is running take any time."""
+        if kind != pods.POD or not pods.node_of(current) or pods.is_finished(current):
+            return 0
+        grace = pods.grace_s_of(current) if asked is None else max(asked, 0)
+        if is_terminating(current):  # a later deletion may only shorten it
+            grace = min(grace, current["metadata"].get("deletionGracePeriodSeconds") or 0)
+        return grace
+
+    def _begin_deletion(self, ref: Ref, current: Obj, grace_s: int, finalizers: List[str]) -> Obj:
+        had = current["metadata"]
+        if ref.kind == NAMESPACE:
+            self._garbage.empty_namespace(ref.name)
+        if is_terminating(current) and had.get("deletionGracePeriodSeconds") == grace_s:
+            if finalizers == (had.get("finalizers") or []):
+                return current
+        metadata = {
+            **had,
+            "deletionTimestamp": format_timestamp(self.now() + grace_s * SECOND) if grace_s else self.stamp(),
+            "deletionGracePeriodSeconds": grace_s,
+        }
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        changed = {**current, "metadata": metadata}
+        if ref.kind == NAMESPACE:
+            changed["status"] = {**(current.get("status") or {}), "phase": "Terminating"}
+        return self._save(ref, current, changed, metadata)
+
+    def _orphan(self, uid: str) -> None:
+        for dependant in self._garbage.dependants(uid):
+            obj = self.get(*dependant)
+            if obj is not None:
+                owners = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("uid") != uid]
+                self.patch(dependant, {"metadata": {"ownerReferences": owners or None}})
+
+    def _save_or_drop(self, ref: Ref, old: Obj, new: Obj, metadata: dict[str, Any]) -> Obj:
+        """The last finalizer of an object that was to be deleted takes the object with it."""
+        ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
+        saved = self._save(ref, old, new, metadata)
+        if ended and not metadata.get("deletionGracePeriodSeconds") and ref.kind != NAMESPACE:
+            return self._drop(ref, saved)
+        return saved
+
+    def _save(self, ref: Ref, old: Obj | None, new: Obj, metadata: dict[str, Any]) -> Obj:
+        """Makes `new`, whose `metadata` is still nobody else's, the present version."""
+        metadata["resourceVersion"] = str(self._log.version + 1)
+        self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = new
+        self._log.append(WatchEvent("MODIFIED" if old is not None else "ADDED", ref.kind, new))
+        self._follow(ref, old, new)
+        return new
+
+    def _drop(self, ref: Ref, old: Obj) -> Obj:
+        last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self._log.version + 1)}}
+        spaces = self._objects[ref.kind]
+        names = spaces[ref.namespace]
+        del names[ref.name]
+        if not names:
+            del spaces[ref.namespace]
+        self._provided.discard(ref)
+        self._log.append(WatchEvent("DELETED", ref.kind, last))
+        self._follow(ref, old, None)
+        return last
+
+    def _follow(self, ref: Ref, old: Obj | None, new: Obj | None) -> None:
+        self._garbage.follow(ref, old, new)
+        self._quotas.follow(ref, old, new)
+        if ref.kind == CRD:
+            self.discovery.follow(old, new)
+            self._garbage.reconsider()
+
+
+def _is_object(obj: Any) -> bool:
+    """Enough of one to ask for its kind and name."""
+    return (
+        isinstance(obj, dict)
+        and isinstance(obj.get("metadata"), dict)
+        and isinstance(obj.get("apiVersion"), str)
+        and isinstance(obj.get("kind"), str)
+        and bool(obj["apiVersion"])
+        and bool(obj["kind"])
+    )
+
+
+def _outside(obj: Obj) -> Obj:
+    """All that is neither metadata nor status: a change of it makes a new generation."""
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+
+
+def _conflict(message: str) -> Refused:
+    return Refused(409, "Conflict", message)

@@ -1,0 +1,154 @@
+"""Who is placed where, and how many of those match: the counts that affinity and spread are decided by.
+
+Counts are kept by row, and summed over a topology domain only when somebody asks: so a node whose labels change needs
+no recount. A count exists only for what some class asked about; it is taken from all that is placed when it is first
+asked for, and kept up from then on. A plain pod costs one entry in a dict.
+
+Tasks are remembered by the name of their node. Those of a node that has gone count nowhere; should a node of that name
+come back, they count there again. Which pods are placed at all (not the finished, not the terminating) is the
+caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Final
+
+import numpy as np
+
+from enbloc.engine.nodes import NodeTable
+from enbloc.engine.predicates.predicate import Placeable
+from enbloc.engine.resources import Bools, Ints
+
+COUNTS_BOUND: Final = 4096
+"""Old templates' terms are never asked for again; past so many counts all are dropped, and those in use retaken."""
+
+
+class Count:
+    """How many placed tasks match, by row."""
+
+    __slots__ = ("matches", "namespaces", "rows")
+
+    def __init__(self, namespaces: frozenset[str] | None, matches: Callable[[Placeable], bool], size: int) -> None:
+        self.namespaces = namespaces
+        """The only namespaces in which a task can match; `None`: all."""
+        self.matches = matches
+        self.rows: Ints = np.zeros(size, np.int64)
+
+
+class Census:
+    """All placed tasks. Whoever keeps sums by row of its own calls `settled` before it reads or changes them."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self.nodes = nodes
+        self.renumbered = 0
+        """Goes up whenever a remembered row's number may be another node's, or another number the same node's."""
+        self._placed: dict[str, tuple[Placeable, str]] = {}
+        self._counts: dict[Hashable, Count] = {}
+        self._by_namespace: dict[str | None, list[Count]] = {}
+        self._moves = nodes.moves
+        self._rows_known = 0
+        self._row_of: dict[str, int] = {}
+
+    def add(self, task: Placeable, row: int) -> None:
+        self._settle()
+        self._placed[task.uid] = (task, self.nodes.names[row])
+        if self._counts:
+            self._change(task, row, 1)
+
+    def remove(self, task: Placeable, row: int) -> None:
+        """`row` is where it was added, or any number if its node has gone since."""
+        self._settle()
+        placed, name = self._placed.pop(task.uid)
+        if self._counts:
+            now = self.nodes.rows.get(name)
+            if now is not None:
+                self._change(placed, now, -1)
+
+    def count(self, key: Hashable, namespaces: frozenset[str] | None, matches: Callable[[Placeable], bool]) -> Count:
+        """The count of that key, taken now if it is new. Equal keys must stand for equal matches."""
+        self._settle()
+        found = self._counts.get(key)
+        if found is None:
+            if len(self._counts) >= COUNTS_BOUND:
+                self.drop_counts()
+            found = self._counts[key] = Count(namespaces, matches, len(self.nodes.alive))
+            self._take(found)
+            for namespace in sorted(namespaces) if namespaces is not None else (None,):
+                self._by_namespace.setdefault(namespace, []).append(found)
+        return found
+
+    def drop_counts(self) -> None:
+        """What a match depends on has changed: each count is taken anew when it is next asked for."""
+        self._counts.clear()
+        self._by_namespace.clear()
+
+    def placed(self) -> Iterable[tuple[Placeable, int]]:
+        """Every task whose node is there, with its row."""
+        rows = self.nodes.rows
+        return ((task, rows[name]) for task, name in self._placed.values() if name in rows)
+
+    def domain_sums(self, key: str, by_row: Ints, among: Bools | None = None) -> tuple[Bools, Ints]:
+        """Which rows have the label, and for each of them the sum of `by_row` over its domain (else 0).
+
+        Only rows of living nodes, and only those `among`, are summed.
+        """
+        size = self.nodes.count
+        ids = self.nodes.label(key).ids[:size]
+        labelled: Bools = (ids >= 0) & self.nodes.alive[:size]
+        counted = labelled if among is None else labelled & among
+        # One more for -1 to fall on. Floats are exact here: a count is far below 2**53.
+        sums = np.bincount(ids[counted], weights=by_row[:size][counted], minlength=int(ids.max(initial=-1)) + 2)
+        found: Ints = np.where(labelled, sums[ids].astype(np.int64), 0)
+        return labelled, found
+
+    def digest(self) -> frozenset[tuple[str, str]]:
+        """Counts follow from what is placed (`validate` holds them to it), so they are no part of it."""
+        return frozenset((uid, name) for uid, (_, name) in self._placed.items())
+
+    def validate(self) -> None:
+        """Every count equals one that is taken anew."""
+        self._settle()
+        alive = self.nodes.alive
+        for key, count in self._counts.items():
+            fresh = Count(count.namespaces, count.matches, len(alive))
+            self._take(fresh)
+            assert np.array_equal(np.where(alive, count.rows, 0), fresh.rows), key
+
+    def _change(self, task: Placeable, row: int, by: int) -> None:
+        for namespace in (task.namespace, None):
+            for count in self._by_namespace.get(namespace, ()):
+                if count.matches(task):
+                    count.rows[row] += by
+
+    def _take(self, count: Count) -> None:
+        size, namespaces, matches = len(self.nodes.alive), count.namespaces, count.matches
+        rows = [
+            row for task, row in self.placed() if (namespaces is None or task.namespace in namespaces) and matches(task)
+        ]
+        count.rows = np.bincount(np.array(rows, np.intp), minlength=size).astype(np.int64)
+
+    def settled(self) -> int:
+        """Follows the table of nodes, and says which numbering it now has: see `renumbered`."""
+        self._settle()
+        return self.renumbered
+
+    def _settle(self) -> None:
+        nodes = self.nodes
+        if nodes.moves == self._moves and nodes.count == self._rows_known:
+            return
+        renumbered = nodes.moves != self._moves
+        if renumbered:
+            self._rows_known = 0
+            self._row_of = {}
+        for row in range(self._rows_known, nodes.count):
+            renumbered = renumbered or nodes.names[row] in self._row_of
+            self._row_of[nodes.names[row]] = row
+        self._moves, self._rows_known = nodes.moves, nodes.count
+        if renumbered:
+            self.renumbered += 1
+        for count in self._counts.values():
+            if renumbered:
+                self._take(count)
+            elif len(count.rows) < len(nodes.alive):
+                count.rows = np.pad(count.rows, (0, len(nodes.alive) - len(count.rows)))

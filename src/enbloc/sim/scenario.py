@@ -37,6 +37,7 @@ class Arrival(msgspec.Struct, frozen=True):
     """An object is created, and perhaps deleted at a time known beforehand."""
 
     at: int
+    order: int
     obj: Obj
     delete_at: int | None = None
 
@@ -45,6 +46,7 @@ class Step(msgspec.Struct, frozen=True):
     """Something is done to a target."""
 
     at: int
+    order: int
     do: str
     target: Ref | None = None
     patch: dict[str, Any] = {}
@@ -60,19 +62,19 @@ class Scenario(msgspec.Struct, frozen=True):
     happenings: list[Happening]
 
     @property
-    def objects(self) -> Iterator[Obj]:
-        return (happening.obj for happening in self.happenings if isinstance(happening, Arrival))
+    def arrivals(self) -> Iterator[Arrival]:
+        return (happening for happening in self.happenings if isinstance(happening, Arrival))
 
 
 def read_scenario(documents: Iterable[Document]) -> Scenario:
     """Checks every document completely. Raises `BadInput` with all that is wrong."""
     documents = list(documents)
-    cluster_kinds = cluster_scoped(documents)
+    scopes = Scopes(documents)
     happenings: list[Happening] = []
     findings: list[Finding] = []
-    for document in documents:
+    for order, document in enumerate(documents):
         faults: list[Fault] = []
-        happening = _happening(document.value, faults, cluster_kinds)
+        happening = _happening(order, document.value, faults, scopes)
         findings.extend(map(document.finding, faults))
         if happening is not None and not faults:
             happenings.append(happening)
@@ -86,22 +88,34 @@ def is_step(value: Any) -> bool:
     return isinstance(value, dict) and str(value.get("apiVersion")).startswith(PREFIX)
 
 
-def cluster_scoped(documents: Iterable[Document]) -> frozenset[str]:
-    """The ids of kinds without namespaces: the known ones, and those that a definition in the files declares."""
-    found = {kind.id for kind in KINDS.values() if not kind.namespaced}
-    for document in documents:
-        value = document.value
-        if value.get("kind") == "CustomResourceDefinition" and not decode_faults(value):
-            if value["spec"]["scope"] == "Cluster":
-                found.add(f"{value['spec']['names']['kind']}.{value['spec']['group']}")
-    return frozenset(found)
+class Scopes:
+    """Which kinds live in namespaces: the known ones, and those that a definition in the files declares."""
 
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._namespaced = {kind.id: kind.namespaced for kind in KINDS.values()}
+        for document in documents:
+            value = document.value
+            if value.get("kind") == "CustomResourceDefinition" and not decode_faults(value):
+                spec = value["spec"]
+                self._namespaced[f"{spec['names']['kind']}.{spec['group']}"] = spec["scope"] == "Namespaced"
 
-def with_namespace(obj: Obj, cluster_kinds: frozenset[str]) -> Obj:
-    """The object in the namespace `default` where it names none and its kind has them."""
-    if obj["metadata"].get("namespace") or kind_id(obj) in cluster_kinds:
-        return obj
-    return {**obj, "metadata": {**obj["metadata"], "namespace": DEFAULT_NAMESPACE}}
+    def namespace(self, kind: str, given: str) -> str:
+        """Where an object of a kind lives. Of a kind that nobody declared, only what the object says is known."""
+        namespaced = self._namespaced.get(kind)
+        if namespaced is None:
+            return given
+        return given or DEFAULT_NAMESPACE if namespaced else ""
+
+    def placed(self, obj: Obj) -> Obj:
+        """The object with its namespace written out."""
+        given = obj["metadata"].get("namespace") or ""
+        namespace = self.namespace(kind_id(obj), given)
+        if namespace == given:
+            return obj
+        metadata = {**obj["metadata"], "namespace": namespace}
+        if not namespace:
+            del metadata["namespace"]
+        return {**obj, "metadata": metadata}
 
 
 def read_faults(value: Any) -> list[Fault]:
@@ -109,19 +123,19 @@ def read_faults(value: Any) -> list[Fault]:
     return decode_faults(value) or list(_annotation_faults(value))
 
 
-def _happening(value: Any, faults: list[Fault], cluster_kinds: frozenset[str]) -> Happening | None:
+def _happening(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
     if is_step(value):
-        return _step(value, faults, cluster_kinds)
+        return _step(order, value, faults, scopes)
     faults.extend(read_faults(value))
     if faults:
         return None
-    obj = with_namespace(value, cluster_kinds)
+    obj = scopes.placed(value)
     annotations = obj["metadata"].get("annotations") or {}
     at = parse_duration(annotations.get(PREFIX + "at", "0s"))
     delete_at = annotations.get(PREFIX + "delete-at")
     if delete_at is not None and parse_duration(delete_at) < at:
         faults.append(_annotation_fault("metadata", "delete-at", f"{delete_at!r} is before its creation"))
-    return Arrival(at, obj, None if delete_at is None else parse_duration(delete_at))
+    return Arrival(at, order, obj, None if delete_at is None else parse_duration(delete_at))
 
 
 def _annotation_fault(path: str, key: str, message: str) -> Fault:
@@ -195,18 +209,18 @@ def _duration_fault(text: Any) -> str:
         return str(why)
 
 
-def _step(value: dict[str, Any], faults: list[Fault], cluster_kinds: frozenset[str]) -> Happening | None:
+def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes) -> Happening | None:
     """Reads a Step; says all that is wrong with it."""
     faults.extend(_step_faults(value))
     if faults:
         return None
     do, at = value["do"], parse_duration(value.get("at", "0s"))
     if do == "create":
-        return _step_arrival(at, value["object"], faults, cluster_kinds)
+        return _step_arrival(at, order, value["object"], faults, scopes)
     target = None
     if do != "restart-scheduler":
-        target = _target(do, value.get("target"), faults, cluster_kinds)
-    return Step(at, do, target, value.get("patch") or {}, value.get("exitCode", 1))
+        target = _target(do, value.get("target"), faults, scopes)
+    return Step(at, order, do, target, value.get("patch") or {}, value.get("exitCode", 1))
 
 
 def _step_faults(value: dict[str, Any]) -> Iterator[Fault]:
@@ -240,7 +254,7 @@ def _absent(value: Any, wanted: str) -> str:
     return f"is missing: {wanted}" if value is None else "must be a mapping"
 
 
-def _step_arrival(at: int, obj: Any, faults: list[Fault], cluster_kinds: frozenset[str]) -> Happening | None:
+def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
     for fault in read_faults(obj):
         faults.append(Fault(f"object.{fault.field}".rstrip("."), fault.message))
     if faults:
@@ -251,10 +265,10 @@ def _step_arrival(at: int, obj: Any, faults: list[Fault], cluster_kinds: frozens
     delete_at = annotations.get(PREFIX + "delete-at")
     if delete_at is not None and parse_duration(delete_at) < at:
         faults.append(_annotation_fault("object.metadata", "delete-at", f"{delete_at!r} is before its creation"))
-    return Arrival(at, with_namespace(obj, cluster_kinds), None if delete_at is None else parse_duration(delete_at))
+    return Arrival(at, order, scopes.placed(obj), None if delete_at is None else parse_duration(delete_at))
 
 
-def _target(do: str, target: Any, faults: list[Fault], cluster_kinds: frozenset[str]) -> Ref | None:
+def _target(do: str, target: Any, faults: list[Fault], scopes: Scopes) -> Ref | None:
     """The object that a Step names. It need not exist yet."""
     if not isinstance(target, dict) or not target:
         faults.append(
@@ -267,7 +281,7 @@ def _target(do: str, target: Any, faults: list[Fault], cluster_kinds: frozenset[
     for field in ("apiVersion", "kind", "name"):
         if not isinstance(texts.get(field), str) or not texts[field]:
             faults.append(Fault(f"target.{field}", "is missing" if texts.get(field) is None else "must be a text"))
-    namespace: Any = texts.get("namespace") or DEFAULT_NAMESPACE
+    namespace: Any = texts.get("namespace") or ""
     for field, name in (("name", texts.get("name")), ("namespace", namespace)):
         if isinstance(name, str) and name and not is_dns_subdomain(name):
             faults.append(Fault(f"target.{field}", f"{name[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')"))
@@ -278,4 +292,4 @@ def _target(do: str, target: Any, faults: list[Fault], cluster_kinds: frozenset[
     kind = kind_id(texts)
     if only and kind != only:
         faults.append(Fault("target.kind", f"{do} acts on a {only}, not on {kind}"))
-    return Ref(kind, "" if kind in cluster_kinds else namespace, texts["name"])
+    return Ref(kind, scopes.namespace(kind, namespace), texts["name"])

@@ -1,0 +1,23 @@
+"""`enbloc config`: the effective config."""
+
+from __future__ import annotations
+
+import click
+
+from enbloc.cli.problems import read_config
+from enbloc.config import render
+
+
+@click.command("config")
+@click.option("--config", "config_file", metavar="FILE", help="The file to read; without it, the defaults.")
+def command(config_file: str | None) -> None:
+    """Print the effective config, with a comment on every key.
+
+    What is printed can be given back with --config; keys that are left out keep their defaults.
+
+    \b
+    Example:
+      enbloc config > enbloc.yaml
+      enbloc sim --config enbloc.yaml examples/quickstart.yaml
+    """
+    click.echo(render(read_config(config_file)), nl=False)

@@ -1,0 +1,74 @@
+"""The command `enbloc`: which subcommands there are, and how every one of them ends.
+
+Subcommands are imported only when they are used, so that help is quick. Exit codes: 0 done, 1 the thing asked about is
+not so, 2 bad usage or bad input. Nothing that a user can cause shows a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from enbloc import __version__
+
+_COMMANDS: Final = {  # name -> its one line of help; the module of that name holds the command
+    "sim": "Run a cluster in virtual time and tell what happened, and why.",
+    "lint": "Say what admission would say about manifests, offline.",
+    "config": "Print the effective config, with a comment on every key.",
+    "bench": "Measure the engine against a plain reference.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Lists its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"enbloc.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="enbloc")
+def cli() -> None:
+    """Gang scheduling for Kubernetes: together, or not at all.
+
+    Write nodes and jobs into a YAML file and see which gangs start, when, and why the others wait:
+
+    \b
+      enbloc lint examples/quickstart.yaml
+      enbloc sim examples/quickstart.yaml
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and ends the process."""
+    try:
+        code: Any = cli.main(arguments, prog_name="enbloc", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as why:
+        why.show()
+        code = why.exit_code
+    except click.exceptions.Exit as why:
+        code = why.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except BrokenPipeError:
+        # Whoever read our output has left. Python would complain once more when it closes stdout: give it nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

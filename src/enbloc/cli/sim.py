@@ -1,0 +1,105 @@
+"""`enbloc sim`: a whole cluster in virtual time."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from enbloc.cli.problems import Refusal, read_config, readable_input
+from enbloc.sim.documents import read_documents
+from enbloc.sim.result import CUT_OFF, Result
+from enbloc.sim.scenario import Scenario, read_scenario
+from enbloc.sim.simulation import Progress, Simulation
+from enbloc.units import parse_duration
+
+
+@click.command("sim")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
+@click.option(
+    "--until", metavar="DURATION", help="Stop at this virtual time (90s, 1h30m) instead of when all is quiet."
+)
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people (default) or for programs."
+)
+@click.option("--report", metavar="FILE.html", help="An HTML report; not part of this version yet.")
+def command(
+    files: tuple[str, ...], config_file: str | None, until: str | None, output: str, report: str | None
+) -> None:
+    """Run a cluster in virtual time and tell what happened, and why.
+
+    FILE is a manifest with nodes, jobs, pods, queues: what you would give to kubectl. A directory stands for its
+    *.yaml, *.yml and *.json, `-` for stdin. Annotations say what time would tell:
+
+    \b
+      sim.enbloc.dev/at: 10s           on any object: when it is created
+      sim.enbloc.dev/delete-at: 60s    on any object: when it is deleted
+      sim.enbloc.dev/run-time: 30s     on a pod or template: how long it runs
+      sim.enbloc.dev/exit-code: "1,0"  on a pod or template: how each attempt ends
+
+    \b
+    Example:
+      enbloc sim examples/quickstart.yaml
+      enbloc sim nodes.yaml jobs/ --until 2h -o json
+    """
+    if report is not None:
+        raise Refusal(["--report: the HTML report is not part of this version yet"])
+    until_nanos = _until(until)
+    config = read_config(config_file)
+    with readable_input():
+        scenario = read_scenario(read_documents(files))
+    gc.collect()
+    gc.freeze()  # what was read stays; looking through it again and again would cost more than all the rest
+    simulation = Simulation(scenario, config)
+    with _progress(scenario) as progress:
+        result = simulation.run(until_nanos, progress)
+    _print(result, output)
+    if result.ended == CUT_OFF:
+        click.echo(f"enbloc: cut off: {result.story}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _until(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        nanos = parse_duration(text)
+    except ValueError as why:
+        raise Refusal([f"--until: {why}"]) from None
+    if nanos < 0:
+        raise Refusal([f"--until: {text!r} is negative"])
+    return nanos
+
+
+def _print(result: Result, output: str) -> None:
+    if output == "json":
+        sys.stdout.flush()
+        result.write_json(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    from enbloc.sim.text import print_result
+
+    print_result(result)
+
+
+@contextmanager
+def _progress(scenario: Scenario) -> Iterator[Progress | None]:
+    """A bar on stderr while it runs, if somebody is looking."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("virtual time 0s", total=len(scenario.happenings))
+
+        def update(virtual_s: float, done: int, total: int) -> None:
+            bar.update(task, description=f"virtual time {virtual_s:,.0f}s", completed=done, total=total)
+
+        yield update

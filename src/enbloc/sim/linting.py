@@ -1,0 +1,100 @@
+"""What admission would say about manifests, offline: the objects after mutation, and every fault with its place.
+
+The files stand for the whole cluster only where they say something: if they define queues (or priority classes), those
+are all there are; if they define none, any name is taken to exist.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from enbloc.admission.lookup import PRIORITY_CLASS, priority_class_faults
+from enbloc.admission.review import admit
+from enbloc.api import volcano
+from enbloc.api.kinds import kind_id, ref_of
+from enbloc.api.meta import Fault, Obj, Ref
+from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.admission import check_shape
+from enbloc.sim.documents import Document, Finding
+from enbloc.sim.scenario import Arrival, Scopes, is_step, read_scenario
+from enbloc.sim.world import BUILT_IN_QUEUES
+
+
+class Linted(msgspec.Struct, frozen=True):
+    """The objects that would be stored, as they would be stored, and what is wrong with the others."""
+
+    objects: list[Obj]
+    faults: list[Finding]
+
+
+class _FileLookup:
+    """The other objects: all that the files define, and what every cluster has."""
+
+    def __init__(self, objects: Sequence[Obj]) -> None:
+        self._objects: dict[str, dict[tuple[str, str], Obj]] = {}
+        for queue in BUILT_IN_QUEUES:
+            self.put(queue)
+        for obj in objects:
+            self.put(obj)
+        self._complete = {kind_id(obj) for obj in objects} & {volcano.QUEUE, PRIORITY_CLASS}
+
+    def put(self, obj: Obj) -> None:
+        kind, namespace, name = ref_of(obj)
+        self._objects.setdefault(kind, {})[namespace, name] = obj
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def list(self, kind: str) -> builtins.list[Obj]:
+        return [obj for _, obj in sorted(self._objects.get(kind, {}).items(), key=lambda item: item[0])]
+
+    def complete(self, kind: str) -> bool:
+        return kind in self._complete
+
+
+def lint(documents: Sequence[Document], *, relaxed: bool = False) -> Linted:
+    """Raises `BadInput` for what cannot be read, as a simulation would."""
+    arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
+    scopes = Scopes(documents)
+    placed = {order: scopes.placed(arrival.obj) for order, arrival in arrivals.items()}
+    lookup = _FileLookup([placed[order] for order in sorted(placed)])
+    seen: dict[Ref, tuple[Document, Arrival]] = {}
+    linted = Linted([], [])
+    for order, document in enumerate(documents):
+        if is_step(document.value):
+            continue
+        obj, arrival = placed[order], arrivals[order]
+        admitted, faults = _admitted(obj, lookup, relaxed)
+        faults = [*_twice(seen, document, arrival), *faults]
+        linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
+        if not faults:
+            linted.objects.append(admitted)
+            lookup.put(admitted)
+    return linted
+
+
+def _admitted(obj: Obj, lookup: _FileLookup, relaxed: bool) -> tuple[Obj, list[Fault]]:
+    try:
+        check_shape("CREATE", obj, None)
+    except Refused as why:
+        return obj, list(why.faults) or [Fault("", why.message)]
+    admitted, faults = admit("CREATE", obj, None, lookup, relaxed=relaxed)
+    if kind_id(obj) == "Pod":
+        name = obj["spec"].get("priorityClassName") or ""
+        faults = [*faults, *priority_class_faults(name, "spec.priorityClassName", lookup)]
+    return admitted, faults
+
+
+def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arrival: Arrival) -> Iterator[Fault]:
+    """Two objects of one name are a fault, unless the first goes before the second comes."""
+    ref = ref_of(arrival.obj)
+    before = seen.get(ref)
+    seen[ref] = (document, arrival)
+    if before is None:
+        return
+    first, earlier = before
+    if earlier.delete_at is None or earlier.delete_at > arrival.at:
+        yield Fault("metadata.name", f"{ref} is there twice: first in {first.file}:{first.number}")

@@ -1,0 +1,331 @@
+"""A whole cluster in virtual time: the same API, admission, controllers and scheduler that run live.
+
+At one instant everything that is due happens first: the scenario in order of appearance, then the nodes. Then, again
+and again until nothing changes, the nodes react, the controllers run until they are quiet, the scheduler runs once.
+Then time jumps to whatever comes next. It ends when nothing can come any more, or when it was told to.
+
+Nothing may go on for ever: see `ROUNDS` and `RESTARTS`. What is cut off tells its story.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from enbloc.admission.review import admit_delete
+from enbloc.api.kinds import ref_of
+from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
+from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.nodes import NodePlayer
+from enbloc.cluster.embedded.store import Store
+from enbloc.config import Config
+from enbloc.sim.clock import EPOCH, Clock
+from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
+from enbloc.sim.scenario import Arrival, Happening, Scenario, Step
+from enbloc.sim.statistics import Statistics
+from enbloc.sim.timeline import Line, Recorder
+from enbloc.sim.world import StoreLookup, make_store, provide_queues, refusal_text
+from enbloc.units import SECOND, format_duration
+
+ROUNDS: Final = 1_000
+"""How often an instant may change something, plus ten times the pods that were made."""
+RESTARTS: Final = 500
+"""How often one pod (by name) may start in a run without an end, and in any one instant."""
+IDLE_TIMERS: Final = 10_000
+"""How many timers in a row may go off without any change."""
+_STORY_LINES: Final = 8
+_DRAIN_EVERY: Final = 1_000
+
+
+class Plane(Protocol):
+    """Controllers and scheduler, as the runtime connects them with a cluster."""
+
+    def reconcile(self, now: int) -> bool: ...
+
+    def schedule(self, now: int) -> bool: ...
+
+    def due(self) -> int | None: ...
+
+    def pending(self, now: int) -> list[dict[str, Any]]: ...
+
+
+PlaneFactory = Callable[[Store, Config], Plane]
+Progress = Callable[[float, int, int], None]
+"""Told now and then: virtual seconds, happenings done, happenings in all."""
+
+
+class _Departure(msgspec.Struct, frozen=True):
+    """The end of one object that came with its own."""
+
+    ref: Ref
+    uid: str
+
+
+class _CutOff(Exception):
+    """It would never end; the message tells why."""
+
+
+def control_plane(store: Store, config: Config) -> Plane:
+    """The real one."""
+    from enbloc.config import scheduler_names
+    from enbloc.runtime.plane import ControlPlane
+
+    return ControlPlane(store, config, scheduler_names(config, alone=True))
+
+
+class Simulation:
+    """One run of one scenario."""
+
+    def __init__(self, scenario: Scenario, config: Config, plane: PlaneFactory = control_plane) -> None:
+        self._clock = Clock()
+        self._config = config
+        self._make_plane = plane
+        self._store = make_store(self._clock, config)
+        provide_queues(self._store, (arrival.obj for arrival in scenario.arrivals if arrival.at == 0))
+        self._watch = self._store.watch(None, self._store.version)
+        self._nodes = NodePlayer(self._store)
+        self._plane = plane(self._store, config)
+        self._coming: list[tuple[int, int, Happening | _Departure]] = [
+            (happening.at, happening.order, happening) for happening in scenario.happenings
+        ]
+        self._total = len(self._coming)
+        namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
+        self._recorder = Recorder(self._clock, frozenset(namespaces))
+        self._statistics = Statistics(self._clock)
+        self._created: Counter[tuple[str, str]] = Counter()
+        self._created_now: Counter[tuple[str, str]] = Counter()
+        self._runaway: _CutOff | None = None
+        self._has_end = False
+        self._last_change = 0
+
+    def run(self, until: int | None = None, progress: Progress | None = None) -> Result:
+        """Runs to the end; `until` is in nanoseconds since the start. Never raises for what a scenario can do."""
+        ended, story = IDLE, ""
+        self._has_end = until is not None
+        try:
+            if self._run(until, progress):
+                ended = UNTIL
+        except _CutOff as why:
+            ended, story = CUT_OFF, str(why)
+        return self._result(ended, story)
+
+    def _run(self, until: int | None, progress: Progress | None) -> bool:
+        """True if there was more to come after `until`."""
+        idle_timers = 0
+        self._settle()  # timers of a cluster that nobody has touched yet
+        while (at := self._next_instant()) is not None:
+            if until is not None and at > until:
+                self._clock.now = EPOCH + until
+                return True
+            self._clock.now = EPOCH + at
+            version = self._store.version
+            self._created_now.clear()
+            self._happen()
+            self._nodes.run(self._clock.now)
+            self._settle()
+            if not self._has_end:
+                self._check_restarts()
+            idle_timers = 0 if self._store.version != version else idle_timers + 1
+            if idle_timers > IDLE_TIMERS:
+                raise _CutOff(f"{IDLE_TIMERS:,} timers in a row went off and nothing changed: a timer without end")
+            if progress is not None:
+                progress(self._clock.elapsed_s, self._total - len(self._coming), self._total)
+        return False
+
+    def _next_instant(self) -> int | None:
+        """When something can happen next, since the start; `None`: never again."""
+        dues = [due - EPOCH for due in (self._nodes.due(), self._plane.due()) if due is not None]
+        coming = self._coming[0][0] if self._coming else None
+        later = [due for due in dues if due > self._clock.elapsed]
+        return min([*later, coming] if coming is not None else later, default=None)
+
+    def _happen(self) -> None:
+        """All that the scenario holds for this instant, in order."""
+        done = 0
+        while self._coming and self._coming[0][0] <= self._clock.elapsed:
+            _, order, happening = heapq.heappop(self._coming)
+            if isinstance(happening, Arrival):
+                self._arrive(happening, order)
+            elif isinstance(happening, Step):
+                self._perform(happening)
+            else:
+                self._depart(happening)
+            done += 1
+            if done % _DRAIN_EVERY == 0:
+                self._record()
+        self._record()
+
+    def _settle(self) -> None:
+        """Everybody reacts until nothing changes any more."""
+        now = self._clock.now
+        rounds = 0
+        while True:
+            version = self._store.version
+            self._store.collect_garbage()
+            self._store.settle()
+            self._nodes.observe()
+            self._nodes.run(now)
+            self._plane.reconcile(now)
+            self._plane.schedule(now)
+            self._record()
+            if self._store.version == version:
+                return
+            rounds += 1
+            if rounds > ROUNDS + 10 * len(self._created):
+                raise _CutOff(f"{self._at()} things kept changing for {rounds:,} rounds.{self._last_lines()}")
+            if self._runaway is not None:
+                raise self._runaway
+
+    def _record(self) -> None:
+        for event in self._watch.drain():
+            self._last_change = self._clock.elapsed
+            self._recorder.observe(event)
+            self._statistics.observe(event)
+            if event.kind == "Pod" and event.type == "ADDED":
+                who = (namespace_of(event.obj), name_of(event.obj))
+                self._created[who] += 1
+                self._created_now[who] += 1
+                self._check_creations(who)
+
+    def _check_creations(self, who: tuple[str, str]) -> None:
+        """Nobody is created for ever: not within an instant, and in a run without an end not at all."""
+        count = self._created_now[who] if self._has_end else self._created[who]
+        if count > RESTARTS and self._runaway is None:
+            self._runaway = self._endless(who, f"pod {'/'.join(who)} was created {count:,} times by {self._at()}")
+
+    def _check_restarts(self) -> None:
+        """In a run without an end, no pod starts for ever."""
+        restarted = self._nodes.most_restarted()
+        if restarted is not None and restarted[-1] > RESTARTS:
+            namespace, name, count = restarted
+            raise self._endless(
+                (namespace, name), f"pod {namespace}/{name} was started {count:,} times by {self._at()}"
+            )
+
+    def _at(self) -> str:
+        return f"t={format_duration(self._clock.elapsed)}"
+
+    def _endless(self, who: tuple[str, str], what: str) -> _CutOff:
+        lines = self._recorder.about("Pod", *who, last=_STORY_LINES)
+        return _CutOff(f"{what} and would go on for ever; give --until to watch it.{_told(lines)}")
+
+    def _last_lines(self) -> str:
+        return _told(self._recorder.lines[-_STORY_LINES:])
+
+    # What the scenario does
+
+    def _arrive(self, arrival: Arrival, order: int) -> None:
+        obj = arrival.obj
+        try:
+            made = self._store.create(obj)
+        except Refused as why:
+            self._refuse(obj, why)
+            return
+        if arrival.delete_at is not None:
+            departure = _Departure(ref_of(made), uid_of(made))
+            heapq.heappush(self._coming, (arrival.delete_at, order, departure))
+            self._total += 1
+
+    def _depart(self, departure: _Departure) -> None:
+        """Deletes what an annotation said would go; if it went before, nobody minds."""
+        try:
+            self._delete(departure.ref, departure.uid)
+        except Refused as why:
+            if why.code not in (404, 409):
+                self._refuse(_named(departure.ref), why)
+
+    def _delete(self, ref: Ref, uid: str = "") -> None:
+        found = self._store.get(*ref)
+        if found is not None:
+            faults = admit_delete(found, StoreLookup(self._store))
+            if faults:
+                raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
+        self._store.delete(ref, uid=uid)
+
+    def _perform(self, step: Step) -> None:
+        if step.target is None:
+            self._record()
+            self._plane = self._make_plane(self._store, self._config)
+            return
+        try:
+            self._act(step, step.target)
+        except Refused as why:
+            if why.code == 404:
+                self._warn(step, f"{step.do}: {step.target} does not exist")
+            else:
+                self._refuse(_named(step.target), why)
+
+    def _act(self, step: Step, target: Ref) -> None:
+        match step.do:
+            case "patch":
+                self._patch(target, step.patch)
+            case "delete":
+                self._delete(target)
+            case "fail-pod":
+                self._nodes.fail_pod(target.namespace, target.name, step.exit_code)
+            case "fail-node":
+                self._nodes.fail_node(target.name)
+            case "recover-node":
+                self._nodes.recover_node(target.name)
+
+    def _patch(self, target: Ref, patch: dict[str, Any]) -> None:
+        """A user's patch may touch both halves of an object; the API takes them one at a time."""
+        rest = {key: value for key, value in patch.items() if key != "status"}
+        if "status" not in patch or not self._store.discovery.has_status(target.kind):
+            self._store.patch(target, patch)
+            return
+        if rest:
+            self._store.patch(target, rest)
+        self._store.patch(target, {"status": patch["status"]}, subresource="status")
+
+    def _refuse(self, obj: Obj, why: Refused) -> None:
+        self._record()
+        self._recorder.note("rejected", obj, refusal_text(why))
+        self._last_change = self._clock.elapsed
+
+    def _warn(self, step: Step, message: str) -> None:
+        self._record()
+        named = _named(step.target) if step.target is not None else {"metadata": {"name": step.do}}
+        self._recorder.note("warning", {**named, "kind": "Step"}, message)
+        self._last_change = self._clock.elapsed
+
+    def _result(self, ended: str, story: str) -> Result:
+        end = self._last_change
+        self._statistics.finish(self._clock.elapsed if ended == UNTIL else end)
+        pending = self._plane.pending(self._clock.now)
+        return Result(
+            end=end / SECOND,
+            ended=ended,
+            timeline=self._recorder.lines,
+            objects=list(self._store.objects()),
+            pending=pending,
+            summary=self._summary(len(pending)),
+            gangs=list(self._statistics.gangs.values()),
+            story=story,
+        )
+
+    def _summary(self, pending: int) -> dict[str, Any]:
+        counts = self._recorder.counts
+        told = ("created", "bound", "succeeded", "failed", "evicted", "deleted")
+        return {
+            "gangs": {"pending": pending, "started": len(self._statistics.gangs)},
+            "makespan": self._statistics.makespan(),
+            "pods": {what: counts[what, "Pod"] for what in told},
+            "rejected": sum(count for (what, _), count in counts.items() if what == "rejected"),
+            "utilisation": self._statistics.utilisation(),
+            "waiting": self._statistics.waiting(),
+            "warnings": sum(count for (what, _), count in counts.items() if what == "warning"),
+        }
+
+
+def _told(lines: list[Line]) -> str:
+    return " What happened last: " + "; ".join(map(str, lines)) + "." if lines else ""
+
+
+def _named(ref: Ref) -> Obj:
+    """As much of an object as a line of the timeline needs."""
+    return {"kind": ref.kind.partition(".")[0], "metadata": {"namespace": ref.namespace, "name": ref.name}}

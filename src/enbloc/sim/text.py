@@ -1,0 +1,140 @@
+"""A run told to people: first how it ended, then what ran, what waits and why, what was refused.
+
+Written for someone in a hurry: numbers in sentences, long lists cut short with a word on how many there are. Colour
+and width follow the terminal; without one it is plain text.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from enbloc.sim.result import CUT_OFF, IDLE, Result
+from enbloc.sim.statistics import GangRecord
+from enbloc.units import SECOND, format_duration, natural_key
+
+_ROWS: Final = 40
+_NODES: Final = 4
+_PLAIN_WIDTH: Final = 120
+
+
+def print_result(result: Result, out: TextIO | None = None) -> None:
+    stream = out or sys.stdout
+    console = Console(
+        file=stream, width=None if stream.isatty() else _PLAIN_WIDTH, highlight=False, markup=False, emoji=False
+    )
+    for line in _headlines(result):
+        console.print(line)
+    _print_gangs(console, result)
+    _print_pending(console, result.pending)
+    _print_refused(console, result)
+    warnings = result.summary["warnings"]
+    if warnings:
+        console.print(f"\n{_count(warnings, 'warning')} on the way; `-o json` lists them in the timeline.", style="dim")
+
+
+def _headlines(result: Result) -> list[Text]:
+    summary = result.summary
+    end = _seconds(result.end)
+    how = {
+        IDLE: f"Done: after {end} nothing more can happen.",
+        CUT_OFF: f"Cut off at {end}.",
+    }.get(result.ended, f"Stopped where --until said; the last change was at {end}.")
+    pods = summary["pods"]
+    told = [f"{pods['created']} created", f"{pods['bound']} bound"]
+    told += [f"{pods[what]} {what}" for what in ("succeeded", "failed", "evicted") if pods[what]]
+    lines = [Text(how, style="bold"), Text(f"Pods: {', '.join(told)}.")]
+    waiting = summary["waiting"]
+    if waiting:
+        median, p95, longest = (_seconds(waiting[key]) for key in ("median", "p95", "max"))
+        lines.append(
+            Text(f"Waited for a node: half of them at most {median}, 95% at most {p95}, the longest {longest}.")
+        )
+    used = ", ".join(f"{name} {part:.0%}" for name, part in summary["utilisation"].items())
+    if used:
+        lines.append(Text(f"Used of what the nodes had, over the run: {used}."))
+    return lines
+
+
+def _print_gangs(console: Console, result: Result) -> None:
+    if not result.gangs:
+        console.print("\nNothing was started.")
+        return
+    console.print("\nWhat ran", style="bold")
+    table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in ("gang", "started", "ended", "pods", "outcome", "nodes"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "pods" else "left")
+    for gang in result.gangs[:_ROWS]:
+        ended = _time(gang.ended_at) if gang.open == 0 else "runs on"
+        row = (gang.name, _time(gang.started_at), ended, str(gang.bound), _outcome(gang), _nodes(gang))
+        table.add_row(*map(Text, row))
+    console.print(table)
+    _print_rest(console, len(result.gangs), "gangs")
+
+
+def _outcome(gang: GangRecord) -> str:
+    parts = [f"{count} {what}" for count, what in ((gang.succeeded, "succeeded"), (gang.failed, "failed")) if count]
+    if gang.open:
+        parts.append(f"{gang.open} running")
+    removed = gang.bound - gang.open - gang.succeeded - gang.failed
+    if removed:
+        parts.append(f"{removed} removed")
+    return ", ".join(parts)
+
+
+def _nodes(gang: GangRecord) -> str:
+    names = sorted(gang.nodes, key=natural_key)
+    rest = len(names) - _NODES
+    return ", ".join(names[:_NODES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:
+    if not pending:
+        return
+    console.print("\nWhat still waits, and why", style="bold")
+    for entry in pending[:_ROWS]:
+        text = Text("  ")
+        text.append(entry["gang"], style="yellow")
+        text.append(f": {entry.get('message') or _reasons(entry)}")
+        console.print(text)
+    _print_rest(console, len(pending), "gangs")
+
+
+def _reasons(entry: dict[str, Any]) -> str:
+    told = [f"{reason['reason']} on {_count(reason['nodes'], 'node')}" for reason in entry.get("reasons") or ()]
+    return "; ".join(told) or "no reason was given"
+
+
+def _print_refused(console: Console, result: Result) -> None:
+    refused = [line for line in result.timeline if line.what == "rejected"]
+    if not refused:
+        return
+    console.print("\nWhat was refused", style="bold")
+    for line in refused[:_ROWS]:
+        who = f"{line.namespace}/{line.name}" if line.namespace else line.name
+        text = Text("  ")
+        text.append(f"{line.kind} {who}", style="red")
+        text.append(f" at {_seconds(line.t)}: {line.message}")
+        console.print(text)
+    _print_rest(console, len(refused), "objects")
+
+
+def _print_rest(console: Console, total: int, things: str) -> None:
+    if total > _ROWS:
+        console.print(f"  … and {total - _ROWS:,} more {things}", style="dim")
+
+
+def _time(nanos: int) -> str:
+    return format_duration(nanos)
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(round(seconds * SECOND))
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")

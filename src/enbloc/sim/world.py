@@ -1,0 +1,69 @@
+"""The cluster that a simulation runs in: the embedded API with this project's admission, as empty as a new cluster."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from enbloc.admission.review import admit
+from enbloc.api import volcano
+from enbloc.api.kinds import KINDS, kind_id
+from enbloc.api.meta import Obj, name_of
+from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.admission import Operation, bootstrap, invalid
+from enbloc.cluster.embedded.store import Store
+from enbloc.config import Config
+
+
+def _queue(name: str, **spec: Any) -> Obj:
+    api_version = KINDS[volcano.QUEUE].api_version
+    return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
+
+
+BUILT_IN_QUEUES: Final = (_queue("root"), _queue("default", parent="root"))
+
+
+class StoreLookup:
+    """What admission asks about other objects, answered by the store, which knows them all."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        return self._store.get(kind, namespace, name)
+
+    def list(self, kind: str) -> builtins.list[Obj]:
+        return self._store.list(kind)[0]
+
+    def complete(self, kind: str) -> bool:
+        return True
+
+
+def make_store(now: Callable[[], int], config: Config) -> Store:
+    """A new cluster's API: namespaces and priority classes of the system, nothing else."""
+    relaxed = config.admission.min_available == "relaxed"
+
+    def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        admitted, faults = admit(operation, obj, old, lookup, relaxed=relaxed)
+        if faults:
+            raise invalid(obj, faults)
+        return admitted
+
+    store = Store(now, (review,), auto_namespaces=True)
+    lookup = StoreLookup(store)
+    bootstrap(store)
+    return store
+
+
+def provide_queues(store: Store, defined: Iterable[Obj]) -> None:
+    """The queues that are always there, unless the user brings them."""
+    own = {name_of(obj) for obj in defined if kind_id(obj) == volcano.QUEUE}
+    for queue in BUILT_IN_QUEUES:
+        if name_of(queue) not in own:
+            store.provide(queue)
+
+
+def refusal_text(why: Refused) -> str:
+    """What was wrong, every fault of it, on one line."""
+    return "; ".join(map(str, why.faults)) if why.faults else why.message

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
+from enbloc.api.kinds import decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded import pods
@@ -65,7 +65,10 @@ def invalid(obj: Any, faults: list[Fault]) -> Refused:
 
 def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     """Names are names, and every field that anybody here reads has the type that it must have."""
-    faults = decode_faults(obj) or _metadata_faults(obj)
+    if old is not None and all(obj[key] is old.get(key) for key in obj if key != "metadata"):
+        faults = _metadata_faults(obj)  # the rest was read when it came
+    else:
+        faults = decode_faults(obj) or _metadata_faults(obj)
     if not faults:
         namespace = obj["metadata"].get("namespace")
         if namespace and not is_dns_label(namespace):
@@ -81,9 +84,6 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
 
 def _metadata_faults(obj: Obj) -> list[Fault]:
     """The metadata of kinds that nobody reads as a whole; owners and finalizers are read of every kind."""
-    kind = KINDS.get(kind_id(obj))
-    if kind is not None and kind.view is not None:
-        return []
     try:
         view(obj["metadata"], ObjectMeta)
     except msgspec.ValidationError as why:

@@ -94,7 +94,10 @@ class Garbage:
         for owner in owners or ():
             owner_uid = owner.get("uid") or ""
             dependants = self._dependants.get(owner_uid)
-            if dependants is not None and dependants.pop(uid, None) and not dependants:
+            if dependants is None:
+                continue
+            dependants.pop(uid, None)
+            if not dependants:
                 del self._dependants[owner_uid]
                 self._gone.discard(owner_uid)
 

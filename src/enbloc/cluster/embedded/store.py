@@ -281,8 +281,10 @@ class Store:
 
     def collect_garbage(self) -> int:
         """Deletes what lost its owner or its namespace; how many objects it touched. Call it once all that is due at
-        an instant has happened, so that an owner may come after its dependants."""
-        return self._garbage.collect()
+        an instant has happened, so that an owner may come after its dependants. Settles quotas too."""
+        touched = self._garbage.collect()
+        self._quotas.settle()
+        return touched
 
     def settle(self) -> int:
         """Writes the status of quotas whose use has changed; how many."""

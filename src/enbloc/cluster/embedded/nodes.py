@@ -1,0 +1,418 @@
+"""Nodes that play pods: what kubelets, the node controller and pod garbage collection do, on the store's own clock.
+
+A pod that was bound is let in by its node if it fits, starts, runs, ends and restarts as its annotations and its
+restart policy say, and goes when it is deleted. All containers of a pod are played as one. `NodePlayer` is an actor: it
+reads its own watch and writes to the store like anybody else. The caller asks when it is `due` and lets it `run`; the
+player never looks at a clock of its own and, within one instant, acts in the order in which it learned of things.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any, Literal
+
+from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.writes import EmitEvent, Refused, WatchEvent
+from enbloc.cluster.embedded import podstatus
+from enbloc.cluster.embedded.machine import Machine
+from enbloc.cluster.embedded.pods import POD, Amounts, condition, is_finished, node_of, pod_amounts, with_conditions
+from enbloc.cluster.embedded.script import Script, read_script
+from enbloc.cluster.embedded.store import Store
+from enbloc.units import SECOND, format_timestamp
+
+NODE = "Node"
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+BACKOFF_FIRST = 10 * SECOND
+BACKOFF_MOST = 300 * SECOND
+GOOD_RUN = 600 * SECOND
+"""A container that ran this long has its back-off forgotten."""
+
+Key = tuple[str, str]
+Stage = Literal["arrived", "starting", "running", "resting", "stopping", "ended"]
+Action = Literal["admit", "start", "exit", "deadline", "gone"]
+
+
+class Play:
+    """One incarnation of a pod on its node."""
+
+    __slots__ = (
+        "amounts",
+        "backoff",
+        "deadline",
+        "key",
+        "last_end",
+        "let_in_at",
+        "node",
+        "restarts",
+        "script",
+        "stage",
+        "started",
+        "turn",
+        "uid",
+    )
+
+    def __init__(self, pod: Obj) -> None:
+        self.key: Key = (namespace_of(pod), name_of(pod))
+        self.uid = uid_of(pod)
+        self.node = node_of(pod)
+        self.script: Script = read_script(pod)
+        self.stage: Stage = "arrived"
+        self.turn = 0  # what was planned in an earlier turn is void
+        self.let_in_at: int | None = None
+        self.amounts: Amounts = {}
+        self.started = 0
+        self.restarts = 0
+        self.backoff = 0
+        self.last_end: tuple[str, str, int] | None = None
+        self.deadline: int | None = None
+
+
+class NodePlayer:
+    """Plays every pod that is assigned to a node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._plays: dict[Key, Play] = {}
+        self._on: dict[str, dict[Key, Play]] = {}
+        self._machines: dict[str, Machine] = {}
+        self._machine_count = 0
+        self._heap: list[tuple[int, int, int, Action, Play]] = []
+        self._seq = 0
+        self._lost: dict[str, None] = {}  # nodes that were deleted, whose pods are to go
+        self._attempts: dict[Key, int] = {}
+        self._restarts: dict[Key, int] = {}
+        self._most: tuple[Key, int] | None = None
+        self._addresses = 0
+        self._act: dict[Action, Callable[[Play, Obj, int], None]] = {
+            "admit": self._admit,
+            "start": self._start,
+            "exit": self._exit,
+            "deadline": self._miss_deadline,
+            "gone": self._let_go,
+        }
+        self._watch = store.watch((NODE, POD), store.version)
+        for kind in (NODE, POD):
+            for obj in store.list(kind)[0]:
+                self._see(WatchEvent("ADDED", kind, obj))
+
+    def observe(self) -> None:
+        """Learns what has happened; writes nothing but words about annotations that cannot be read."""
+        for event in self._watch.drain():
+            self._see(event)
+
+    def due(self) -> int | None:
+        """The next instant at which something is to happen; `None` if nothing is."""
+        heap = self._heap
+        while heap and not self._is_valid(heap[0]):
+            heapq.heappop(heap)
+        if self._lost:
+            return self._store.now()
+        return heap[0][0] if heap else None
+
+    def run(self, now: int) -> None:
+        """Does everything that is due, and what follows from it at the same instant."""
+        while True:
+            self.observe()
+            self._collect_lost()
+            due = self.due()
+            if due is None or due > now:
+                return
+            while self._heap and self._heap[0][0] <= now:
+                entry = heapq.heappop(self._heap)
+                if not self._is_valid(entry):
+                    continue
+                _, _, _, action, play = entry
+                pod = self._current(play)
+                if pod is not None:
+                    self._act[action](play, pod, now)
+
+    def most_restarted(self) -> tuple[str, str, int] | None:
+        """The namespace and name whose containers were restarted most often, and how often."""
+        return (*self._most[0], self._most[1]) if self._most is not None else None
+
+    def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None:
+        """Its containers exit now, with that code; the restart policy decides what becomes of the pod."""
+        self.observe()
+        if self._store.get(POD, namespace, name) is None:
+            raise Refused(404, "NotFound", f'pods "{name}" not found')
+        play = self._plays.get((namespace or "default", name))
+        pod = self._current(play) if play is not None else None
+        if play is None or pod is None or play.stage == "stopping":
+            raise Refused(409, "Conflict", f"pod {name} is not running on any node")
+        now = self._store.now()
+        if play.stage == "arrived":
+            self._admit(play, pod, now)
+            pod = self._current(play)
+        if pod is not None and play.stage in ("starting", "resting"):
+            self._start(play, pod, now)
+            pod = self._current(play)
+        if pod is not None and play.stage == "running":
+            self._end_run(play, pod, now, exit_code)
+
+    def fail_node(self, name: str) -> None:
+        """The node stops answering: NotReady, tainted, and its pods are evicted; no kubelet is there to stop them."""
+        self._report_node(name, ready=False)
+        self.observe()
+        for play in list(self._on.get(name, {}).values()):
+            self._evict(play.key, play.uid, "NodeLost", f"node {name} failed")
+
+    def recover_node(self, name: str) -> None:
+        """The node answers again."""
+        self._report_node(name, ready=True)
+        self.observe()
+
+    # -- learning
+
+    def _see(self, event: WatchEvent) -> None:
+        if event.kind == NODE:
+            self._see_node(event)
+            return
+        pod = event.obj
+        metadata = pod["metadata"]
+        play = self._plays.get((metadata.get("namespace") or "", metadata["name"]))
+        if play is not None and (event.type == "DELETED" or play.uid != metadata["uid"] or is_finished(pod)):
+            self._forget(play)
+            play = None
+        if event.type == "DELETED" or is_finished(pod) or not node_of(pod):
+            return
+        leaves = is_terminating(pod)
+        if play is None:
+            if leaves and not metadata.get("deletionGracePeriodSeconds"):
+                return  # its node has let go of it: only finalizers keep it
+            play = self._take_on(pod)
+        if leaves and play.stage != "stopping":
+            self._stop(play)
+        elif play.let_in_at is not None:
+            self._plan_deadline(play, pod)
+
+    def _see_node(self, event: WatchEvent) -> None:
+        name = name_of(event.obj)
+        if event.type == "DELETED":
+            self._machines.pop(name, None)
+            self._lost[name] = None
+            return
+        machine = self._machines.get(name)
+        if machine is None:
+            self._machine_count += 1
+            machine = self._machines[name] = Machine(event.obj, self._machine_count)
+            for play in self._on.get(name, {}).values():
+                if play.let_in_at is not None:
+                    machine.hold(play.amounts)
+        else:
+            machine.update(event.obj)
+        if machine.ready:  # pods that waited for it
+            for play in self._on.get(name, {}).values():
+                if play.stage == "arrived":
+                    self._plan(play, self._store.now(), "admit")
+
+    def _take_on(self, pod: Obj) -> Play:
+        play = Play(pod)
+        self._plays[play.key] = play
+        self._on.setdefault(play.node, {})[play.key] = play
+        self._plan(play, self._store.now(), "admit")
+        for fault in play.script.faults:
+            self._store.emit(EmitEvent(Ref(POD, *play.key), play.uid, "Warning", "BadAnnotation", fault, "nodes"))
+        return play
+
+    def _forget(self, play: Play) -> None:
+        play.turn += 1
+        play.stage = "ended"
+        play.deadline = None
+        if self._plays.get(play.key) is play:
+            del self._plays[play.key]
+        on_node = self._on.get(play.node, {})
+        if on_node.get(play.key) is play:
+            del on_node[play.key]
+            if not on_node:
+                del self._on[play.node]
+        machine = self._machines.get(play.node)
+        if machine is not None and play.let_in_at is not None:
+            machine.release(play.amounts)
+        play.let_in_at = None
+
+    def _stop(self, play: Play) -> None:
+        machine = self._machines.get(play.node)
+        answers = machine is not None and machine.ready
+        play.stage = "stopping"
+        self._plan(play, self._store.now() + (play.script.stop_delay if answers else 0), "gone")
+
+    # -- planning
+
+    def _plan(self, play: Play, at: int, action: Action) -> None:
+        """What the pod does next; whatever was planned before is void."""
+        play.turn += 1
+        self._seq += 1
+        heapq.heappush(self._heap, (at, self._seq, play.turn, action, play))
+
+    def _plan_deadline(self, play: Play, pod: Obj) -> None:
+        seconds = pod["spec"].get("activeDeadlineSeconds")
+        if seconds is None or play.let_in_at is None:
+            play.deadline = None
+            return
+        deadline = play.let_in_at + seconds * SECOND
+        if deadline != play.deadline:
+            play.deadline = deadline
+            self._seq += 1
+            heapq.heappush(self._heap, (deadline, self._seq, 0, "deadline", play))
+
+    def _is_valid(self, entry: tuple[int, int, int, Action, Play]) -> bool:
+        at, _, turn, action, play = entry
+        if action == "deadline":
+            return play.deadline == at and play.stage in ("starting", "running", "resting")
+        return play.turn == turn and play.stage != "ended"
+
+    # -- acting
+
+    def _admit(self, play: Play, pod: Obj, now: int) -> None:
+        """The kubelet learns of the pod: it lets it in if it fits, and refuses it for good if it does not."""
+        machine = self._machines.get(play.node)
+        if machine is None:
+            self._evict(play.key, play.uid, "DeletionByPodGC", "PodGC: node no longer exists")
+            return
+        if not machine.ready:
+            play.turn += 1  # it waits for the node
+            return
+        amounts = pod_amounts(pod["spec"])
+        refusal = machine.refusal(amounts)
+        if refusal is not None:
+            self._forget(play)
+            self._write(play, podstatus.failed(pod, self._store.stamp(), *refusal))
+            return
+        play.amounts = amounts
+        play.let_in_at = now
+        machine.hold(amounts)
+        self._plan_deadline(play, pod)
+        play.stage = "starting"
+        if play.script.start_delay:
+            self._plan(play, now + play.script.start_delay, "start")
+        else:
+            self._start(play, pod, now)
+
+    def _start(self, play: Play, pod: Obj, now: int) -> None:
+        at = self._store.stamp()
+        self._attempts[play.key] = self._attempts.get(play.key, 0) + 1
+        status = podstatus.running(pod, at, play.restarts, play.last_end)
+        had = pod.get("status") or {}
+        machine = self._machines.get(play.node)
+        if "podIP" not in had and machine is not None:
+            self._addresses += 1
+            number = self._addresses
+            address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+            status.update(hostIP=machine.address, podIP=address)
+        if "startTime" not in had:
+            status["startTime"] = at if play.let_in_at in (None, now) else _stamp_of(play.let_in_at)
+        play.stage = "running"
+        play.started = now
+        if play.script.run_time is None:
+            play.turn += 1
+        else:
+            self._plan(play, now + play.script.run_time, "exit")
+        self._write(play, status)
+
+    def _exit(self, play: Play, pod: Obj, now: int) -> None:
+        self._end_run(play, pod, now, play.script.exit_code(self._attempts.get(play.key, 1)))
+
+    def _end_run(self, play: Play, pod: Obj, now: int, exit_code: int) -> None:
+        """The containers ended: the restart policy says whether that is the end of the pod."""
+        at = self._store.stamp()
+        end = podstatus.ended(_stamp_of(play.started), at, exit_code)
+        policy = pod["spec"].get("restartPolicy") or "Always"
+        if policy == "Never" or (policy == "OnFailure" and exit_code == 0):
+            self._forget(play)
+            self._write(play, podstatus.finished(pod, at, play.restarts, end))
+            return
+        self._count_restart(play)
+        play.last_end = end
+        if now - play.started >= GOOD_RUN:
+            play.backoff = 0
+        if not play.backoff:  # the first time, at once
+            play.backoff = BACKOFF_FIRST
+            self._start(play, pod, now)
+            return
+        play.stage = "resting"
+        self._plan(play, now + play.backoff, "start")
+        play.backoff = min(2 * play.backoff, BACKOFF_MOST)
+        self._write(play, podstatus.backing_off(pod, at, play.restarts, end))
+
+    def _count_restart(self, play: Play) -> None:
+        play.restarts += 1
+        count = self._restarts[play.key] = self._restarts.get(play.key, 0) + 1
+        if self._most is None or count > self._most[1]:
+            self._most = (play.key, count)
+
+    def _miss_deadline(self, play: Play, pod: Obj, now: int) -> None:
+        at = self._store.stamp()
+        message = "Pod was active on the node longer than the specified deadline"
+        status = podstatus.failed(pod, at, "DeadlineExceeded", message)
+        if play.stage == "running":
+            end = podstatus.ended(_stamp_of(play.started), at, podstatus.KILLED)
+            status = {**podstatus.finished(pod, at, play.restarts, end), **status}
+        self._forget(play)
+        self._write(play, status)
+
+    def _let_go(self, play: Play, pod: Obj, now: int) -> None:
+        """The containers were stopped. Where finalizers keep the object, it says that it has ended."""
+        if pod["metadata"].get("finalizers"):
+            at = self._store.stamp()
+            end = podstatus.ended(_stamp_of(play.started or now), at, podstatus.KILLED)
+            self._write(play, podstatus.finished(pod, at, play.restarts, end))
+        self._forget(play)
+        self._store.remove_pod(*play.key, play.uid)
+
+    def _collect_lost(self) -> None:
+        """Pod garbage collection: pods of nodes that are no more go, however they ended."""
+        lost, self._lost = self._lost, {}
+        gone = {name for name in lost if name not in self._machines}
+        if gone:
+            for pod in self._store.list(POD)[0]:
+                if node_of(pod) in gone:
+                    key = (namespace_of(pod), name_of(pod))
+                    self._evict(key, uid_of(pod), "DeletionByPodGC", "PodGC: node no longer exists")
+
+    def _evict(self, key: Key, uid: str, reason: str, message: str) -> None:
+        """Deletes a pod that no kubelet answers for: at once."""
+        play = self._plays.get(key)
+        if play is not None and play.uid == uid:
+            self._forget(play)
+        try:
+            self._store.evict(*key, uid, reason, message)
+        except Refused:
+            return  # it went before
+        self._store.remove_pod(*key, uid)
+
+    def _report_node(self, name: str, *, ready: bool) -> None:
+        """What the kubelet, or in its absence the node controller, writes about the node."""
+        ref = Ref(NODE, "", name)
+        node = self._store.get(*ref)
+        if node is None:
+            raise Refused(404, "NotFound", f'nodes "{name}" not found')
+        at = self._store.stamp()
+        state = (
+            condition("Ready", "True", at, "KubeletReady", "the node answers")
+            if ready
+            else condition("Ready", "False", at, "NodeFailed", "the node does not answer")
+        )
+        conditions = with_conditions((node.get("status") or {}).get("conditions"), state)
+        self._store.patch(ref, {"status": {"conditions": conditions}}, "status")
+        had: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
+        taints = [taint for taint in had if taint.get("key") != NOT_READY_TAINT]
+        if not ready:
+            taints += [{"key": NOT_READY_TAINT, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+        if taints != had:
+            self._store.patch(ref, {"spec": {"taints": taints or None}})
+
+    def _current(self, play: Play) -> Obj | None:
+        """The pod as it is, if it is still this incarnation."""
+        pod = self._store.get(POD, *play.key)
+        return pod if pod is not None and uid_of(pod) == play.uid else None
+
+    def _write(self, play: Play, status: podstatus.Status) -> None:
+        try:
+            self._store.patch(Ref(POD, *play.key), {"status": status}, "status", play.uid)
+        except Refused:
+            pass  # the pod went meanwhile; the watch will say so
+
+
+def _stamp_of(instant: int | None) -> str:
+    return format_timestamp(instant or 0)

@@ -1,0 +1,81 @@
+"""What a pod's annotations say about how it is to be played: when it starts, how long it runs, how it ends.
+
+Values that cannot be read count as absent, with a word about each: a simulation never stops at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from enbloc.api.meta import Obj, annotations_of
+from enbloc.units import parse_duration
+
+PREFIX = "sim.enbloc.dev/"
+START_DELAY = PREFIX + "start-delay"
+STOP_DELAY = PREFIX + "stop-delay"
+RUN_TIME = PREFIX + "run-time"
+EXIT_CODE = PREFIX + "exit-code"
+
+_T = TypeVar("_T")
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Durations in nanoseconds. A `run_time` of `None` is for ever; the last exit code repeats."""
+
+    start_delay: int = 0
+    stop_delay: int = 0
+    run_time: int | None = None
+    exit_codes: tuple[int, ...] = (0,)
+    faults: tuple[str, ...] = ()
+
+    def exit_code(self, attempt: int) -> int:
+        """How attempt number `attempt`, from 1, ends."""
+        return self.exit_codes[min(max(attempt, 1), len(self.exit_codes)) - 1]
+
+
+_PLAIN = Script()
+
+
+def read_script(pod: Obj) -> Script:
+    annotations = annotations_of(pod)
+    if not annotations or not any(key.startswith(PREFIX) for key in annotations):
+        return _PLAIN
+    faults: list[str] = []
+
+    def read(key: str, reader: Callable[[str], _T], default: _T) -> _T:
+        text = annotations.get(key)
+        if text is None:
+            return default
+        try:
+            return reader(text)
+        except ValueError as why:
+            faults.append(f"{key}: {why}")
+            return default
+
+    found: dict[str, Any] = {
+        "start_delay": read(START_DELAY, _duration, 0),
+        "stop_delay": read(STOP_DELAY, _duration, 0),
+        "run_time": read(RUN_TIME, _duration, None),
+        "exit_codes": read(EXIT_CODE, read_exit_codes, _PLAIN.exit_codes),
+    }
+    return Script(**found, faults=tuple(faults))
+
+
+def _duration(text: str) -> int:
+    nanos = parse_duration(text)
+    if nanos < 0:
+        raise ValueError(f"{text!r} is negative")
+    return nanos
+
+
+def read_exit_codes(text: str) -> tuple[int, ...]:
+    codes = []
+    for part in text.split(","):
+        digits = part.strip()
+        if not digits.isdecimal() or not digits.isascii() or int(digits) > 255:
+            raise ValueError(f"{text[:60]!r} is no exit code (0 to 255), nor a comma list of them")
+        codes.append(int(digits))
+    return tuple(codes)

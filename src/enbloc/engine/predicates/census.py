@@ -83,10 +83,18 @@ class Census:
         self._counts.clear()
         self._by_namespace.clear()
 
-    def placed(self) -> Iterable[tuple[Placeable, int]]:
-        """Every task whose node is there, with its row."""
-        rows = self.nodes.rows
-        return ((task, rows[name]) for task, name in self._placed.values() if name in rows)
+    def everyone(self) -> Iterable[tuple[Placeable, int | None]]:
+        """Every task with the row of its node, `None` if that has gone."""
+        row_of = self.nodes.rows.get
+        return ((task, row_of(name)) for task, name in self._placed.values())
+
+    def task(self, uid: str) -> Placeable:
+        """A placed task, as it was added."""
+        return self._placed[uid][0]
+
+    def row_of(self, task: Placeable) -> int | None:
+        """Where a placed task is now; `None` if its node has gone."""
+        return self.nodes.rows.get(self._placed[task.uid][1])
 
     def domain_sums(self, key: str, by_row: Ints, among: Bools | None = None) -> tuple[Bools, Ints]:
         """Which rows have the label, and for each of them the sum of `by_row` over its domain (else 0).
@@ -123,9 +131,10 @@ class Census:
 
     def _take(self, count: Count) -> None:
         size, namespaces, matches = len(self.nodes.alive), count.namespaces, count.matches
-        rows = [
-            row for task, row in self.placed() if (namespaces is None or task.namespace in namespaces) and matches(task)
-        ]
+        rows: list[int] = []
+        for task, row in self.everyone():
+            if row is not None and (namespaces is None or task.namespace in namespaces) and matches(task):
+                rows.append(row)
         count.rows = np.bincount(np.array(rows, np.intp), minlength=size).astype(np.int64)
 
     def settled(self) -> int:

@@ -1,0 +1,87 @@
+"""All predicates that depend on what else is placed, as one: what the engine calls.
+
+A task that none of them has anything to say about may be placed in bulk; `add` and `remove` are called for every
+task all the same, since others may look for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from enbloc.engine.nodes import NodeTable
+from enbloc.engine.predicates.affinity import PodAffinity
+from enbloc.engine.predicates.census import Census
+from enbloc.engine.predicates.exclusive_claims import ExclusiveClaims
+from enbloc.engine.predicates.ports import HostPorts
+from enbloc.engine.predicates.predicate import Placeable
+from enbloc.engine.predicates.spread import TopologySpread
+from enbloc.engine.predicates.volumes import VolumeBook
+from enbloc.engine.resources import Bools, Ints
+
+ScoreKind = Literal["affinity", "spread"]
+
+
+class Moving:
+    """Ports, exclusive claims, affinity and spread over one census of placed tasks."""
+
+    def __init__(self, nodes: NodeTable, book: VolumeBook) -> None:
+        self._census = Census(nodes)
+        self._ports = HostPorts(nodes)
+        self._claims = ExclusiveClaims(nodes, book)
+        self._affinity = PodAffinity(self._census)
+        self._spread = TopologySpread(self._census)
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        self._affinity.set_namespace(name, labels)
+
+    def applies(self, task: Placeable) -> bool:
+        return (
+            self._affinity.applies(task)
+            or self._spread.applies(task)
+            or self._ports.applies(task)
+            or self._claims.applies(task)
+        )
+
+    def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
+        """`(reason, rows that pass)`, in the order in which kube-scheduler would ask."""
+        found: list[tuple[str, Bools]] = []
+        for predicate in (self._ports, self._claims, self._spread, self._affinity):
+            if predicate.applies(task):
+                found += predicate.masks(task)
+        return found
+
+    def scores(self, task: Placeable, among: Bools | None = None) -> list[tuple[ScoreKind, Ints]]:
+        """0..100 by row, over the rows `among` (all living ones if not given). Weights are the plugins' business."""
+        found: list[tuple[ScoreKind, Ints]] = []
+        if self._affinity.applies(task):
+            affinity = self._affinity.score(task, among)
+            if affinity is not None:
+                found.append(("affinity", affinity))
+        if self._spread.applies(task):
+            spread = self._spread.score(task, among)
+            if spread is not None:
+                found.append(("spread", spread))
+        return found
+
+    def add(self, task: Placeable, row: int) -> None:
+        """The task is placed on the row. One that is placed already must be removed first."""
+        self._ports.add(task, row)
+        self._claims.add(task, row)
+        self._affinity.add(task, row)
+        self._census.add(task, row)
+
+    def remove(self, task: Placeable, row: int) -> None:
+        """The exact inverse. What is taken back is what was added, were the task another object by now."""
+        placed = self._census.task(task.uid)
+        self._ports.remove(placed, row)
+        self._claims.remove(placed, row)
+        self._affinity.remove(placed, row)
+        self._census.remove(placed, row)
+
+    def digest(self) -> object:
+        return (self._census.digest(), self._ports.digest(), self._claims.digest(), self._affinity.digest())
+
+    def validate(self) -> None:
+        """Every count equals one that is taken anew: for the tests, after each step."""
+        self._census.validate()

@@ -116,7 +116,6 @@ class Simulation:
     def _run(self, until: int | None, progress: Progress | None) -> bool:
         """True if there was more to come after `until`."""
         idle_timers = 0
-        self._settle()  # timers of a cluster that nobody has touched yet
         while (at := self._next_instant()) is not None:
             if until is not None and at > until:
                 self._clock.now = EPOCH + until
@@ -203,7 +202,7 @@ class Simulation:
         if restarted is not None and restarted[-1] > RESTARTS:
             namespace, name, count = restarted
             raise self._endless(
-                (namespace, name), f"pod {namespace}/{name} was started {count:,} times by {self._at()}"
+                (namespace, name), f"pod {namespace}/{name} was restarted {count:,} times by {self._at()}"
             )
 
     def _at(self) -> str:

@@ -57,7 +57,7 @@ class PhaseLine(Line, frozen=True, gc=False):
 class _Facts:
     """What was last known of an object."""
 
-    __slots__ = ("count", "evicted", "node", "phase", "timed_out")
+    __slots__ = ("count", "evicted", "node", "phase", "restarts", "timed_out")
 
     def __init__(self) -> None:
         self.node = ""
@@ -65,6 +65,7 @@ class _Facts:
         self.evicted = False
         self.timed_out = False
         self.count = 0
+        self.restarts = 0
 
 
 class Recorder:
@@ -166,10 +167,21 @@ def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
             yield "running", node, ""
         elif phase in _ENDS:
             yield _ENDS[phase], node, _ending(status)
+    elif phase == "Running" and (restarts := _restarts(status)) > facts.restarts:
+        facts.restarts = restarts
+        yield "running", node, f"restart {restarts}"
     timed_out = annotations_of(pod).get(TIMEOUT_MARK) == "true"
     if timed_out and not facts.timed_out:
         yield "timeout", node, ""
     facts.timed_out = timed_out
+
+
+def _restarts(status: dict[str, Any]) -> int:
+    """How often the containers that run now were started again; 0 while one of them waits to be."""
+    containers = status.get("containerStatuses") or ()
+    if not all("running" in (container.get("state") or {}) for container in containers):
+        return 0
+    return max((int(container.get("restartCount") or 0) for container in containers), default=0)
 
 
 def _ending(status: dict[str, Any]) -> str:

@@ -23,8 +23,20 @@ _COMMANDS: Final = {  # name -> its one line of help; the module of that name ho
 }
 
 
+class _ReaderLeft(Exception):
+    """Whoever read our output has closed it."""
+
+
 class _LazyGroup(click.Group):
     """Lists its commands without importing them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            done = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise _ReaderLeft from None  # click would make it exit code 1, which means something else here
+        return done
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -57,7 +69,6 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs the command line and ends the process."""
     try:
         code: Any = cli.main(arguments, prog_name="enbloc", standalone_mode=False)
-        sys.stdout.flush()
     except click.exceptions.Abort:
         code = 130
     except click.ClickException as why:
@@ -67,8 +78,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = why.exit_code
     except KeyboardInterrupt:
         code = 130
-    except BrokenPipeError:
-        # Whoever read our output has left. Python would complain once more when it closes stdout: give it nowhere.
+    except _ReaderLeft:
+        # Python would complain once more when it closes stdout: give it somewhere to write to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code if isinstance(code, int) else 0)

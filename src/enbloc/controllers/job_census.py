@@ -1,0 +1,101 @@
+"""The pods of one job, counted as they come and go, so that looking at a job costs its roles and not its pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name_of, uid_of
+
+TERMINATING = "Terminating"
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """One pod of a job, as far as the counts go."""
+
+    name: str
+    uid: str
+    role: str
+    index: int
+    phase: str
+    ready: bool
+    version: int
+
+
+def member_of(pod: Obj) -> Member:
+    notes, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
+    role = notes.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+    index = labels.get(volcano.TASK_INDEX) or notes.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
+    phase = TERMINATING if is_terminating(pod) else status.get("phase") or "Pending"
+    return Member(
+        name=name_of(pod),
+        uid=uid_of(pod),
+        role=role,
+        index=int(index) if index.isascii() and index.isdecimal() else -1,
+        phase=phase,
+        ready=phase == "Running" and not _says_unready(status),
+        version=_number(notes.get(volcano.JOB_VERSION)),
+    )
+
+
+def _says_unready(status: dict[str, object]) -> bool:
+    conditions = status.get("conditions")
+    if not isinstance(conditions, list):
+        return False
+    return any(condition.get("type") == "Ready" and condition.get("status") != "True" for condition in conditions)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() else 0
+
+
+class Census:
+    """Who is there, and how many of each role are in each phase."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Member] = {}
+        self.by_role: dict[str, Counter[str]] = {}
+        self.ready: Counter[str] = Counter()
+        self.moves = 0  # how often a pod came or went
+
+    def put(self, pod: Obj) -> Member | None:
+        """Notes a pod as it is now; returns what it was before."""
+        member = member_of(pod)
+        before = self._take(member.name)
+        self.moves += before is None
+        self.pods[member.name] = member
+        self._count(member, 1)
+        return before
+
+    def drop(self, pod: Obj) -> Member | None:
+        """Notes that a pod is gone. A namesake that came since stays."""
+        known = self.pods.get(name_of(pod))
+        if known is None or known.uid != uid_of(pod):
+            return None
+        self.moves += 1
+        return self._take(known.name)
+
+    def _take(self, name: str) -> Member | None:
+        before = self.pods.pop(name, None)
+        if before is not None:
+            self._count(before, -1)
+        return before
+
+    def _count(self, member: Member, by: int) -> None:
+        counts = self.by_role.setdefault(member.role, Counter())
+        counts[member.phase] += by
+        if member.ready:
+            self.ready[member.role] += by
+
+    def of(self, role: str, phase: str) -> int:
+        counts = self.by_role.get(role)
+        return counts[phase] if counts else 0
+
+    def total(self, phase: str) -> int:
+        return sum(counts[phase] for counts in self.by_role.values())
+
+    def size(self, role: str) -> int:
+        counts = self.by_role.get(role)
+        return counts.total() if counts else 0

@@ -1,0 +1,83 @@
+"""A job's PodGroup: how it is made, and how it follows the job (M3, D1, D3). Its status belongs to others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, uid_of
+from enbloc.api.writes import Patch
+from enbloc.controllers.difference import difference
+from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_notes
+from enbloc.units import NANO, format_bytes, format_quantity
+
+BEGUN_ROLES: Final = "enbloc.dev/begun-roles"
+"""On the PodGroup of a dependent job: the roles whose wave has begun. A role that began stays begun (D3)."""
+
+_IN_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
+
+
+def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Obj:
+    metadata: dict[str, Any] = {
+        "name": plan.group_name,
+        "namespace": plan.namespace,
+        "ownerReferences": [plan.owner_reference()],
+    }
+    notes = preserved_notes(plan) | _wave_notes(plan, begun)
+    if notes:
+        metadata["annotations"] = notes
+    if labels_of(plan.obj):
+        metadata["labels"] = dict(labels_of(plan.obj))
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": metadata,
+        "spec": _group_spec(plan, begun, priorities),
+    }
+
+
+def group_patch(group: Obj, plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Patch | None:
+    """What in an existing group no longer says what the job does."""
+    patch: dict[str, Any] = {}
+    spec = difference(group.get("spec") or {}, _group_spec(plan, begun, priorities))
+    if spec:
+        patch["spec"] = spec
+    notes = difference(dict(annotations_of(group)), _wave_notes(plan, begun))
+    if notes:
+        patch["metadata"] = {"annotations": notes}
+    if not patch:
+        return None
+    return Patch(Ref(volcano.POD_GROUP, plan.namespace, plan.group_name), patch, uid=uid_of(group))
+
+
+def begun_roles(group: Obj | None) -> frozenset[str]:
+    """The roles that an earlier look found begun."""
+    noted = annotations_of(group).get(BEGUN_ROLES, "") if group else ""
+    return frozenset(name for name in noted.split(",") if name)
+
+
+def _wave_notes(plan: JobPlan, begun: Collection[str]) -> dict[str, str]:
+    if not plan.is_dependent:
+        return {}
+    names = ",".join(role.name for role in plan.roles if role.name in begun)
+    return {volcano.DEPENDENT_JOB: "true", BEGUN_ROLES: names}
+
+
+def _group_spec(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, Any]:
+    resources = minimum_resources(plan, begun, priorities)
+    spec: dict[str, Any] = {
+        "minMember": plan.minimum,
+        "minTaskMember": {role.name: role.minimum for role in plan.roles},
+        "queue": plan.queue,
+        "minResources": {resource: _shown(resource, nanos) for resource, nanos in resources.items()},
+    }
+    if plan.spec.priority_class_name:
+        spec["priorityClassName"] = plan.spec.priority_class_name
+    return spec
+
+
+def _shown(resource: str, nanos: int) -> str:
+    if resource.startswith(_IN_BYTES) and nanos % NANO == 0:
+        return format_bytes(nanos // NANO)
+    return format_quantity(nanos)

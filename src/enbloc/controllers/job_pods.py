@@ -1,0 +1,91 @@
+"""The pods of a job: names, labels and annotations as Volcano's users know them (V0), dressed by plugins (V3).
+
+Pods of one role share what is equal in them; nothing of the template is copied unless a plugin changes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, annotations_of
+from enbloc.controllers.job_roles import JobPlan, Role
+from enbloc.controllers.job_volumes import volume_additions
+from enbloc.controllers.plugins.dress import Dress, dressed
+from enbloc.controllers.plugins.plugin import Plugin
+from enbloc.units import is_label_value
+
+TEMPLATE_UID: Final = "volcano.sh/template-uid"
+GROUP_NAME: Final = volcano.GROUP_NAME_KEYS[0]
+SCHEDULER_NAME: Final = "enbloc"
+_FROM_JOB: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
+
+
+def pod_name(job: str, role: str, index: int) -> str:
+    return f"{job}-{role}-{index}"
+
+
+class PodMould:
+    """Casts the pods of one role."""
+
+    def __init__(self, plan: JobPlan, role: Role, plugins: list[Plugin], *, version: int, retry: int) -> None:
+        self._plan = plan
+        self._role = role
+        self._plugins = plugins
+        self._spec = _spec(plan, role)
+        self._labels = _labels(plan, role)
+        self._notes = _notes(plan, role, version, retry)
+        self._owners = [plan.owner_reference()]
+
+    def pod(self, index: int) -> Obj:
+        dress = Dress()
+        volume_additions(self._plan, dress)
+        for plugin in self._plugins:
+            plugin.dress(self._plan, self._role, index, dress)
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": pod_name(self._plan.name, self._role.name, index),
+                "namespace": self._plan.namespace,
+                "labels": self._labels | {volcano.TASK_INDEX: str(index)} | dress.labels,
+                "annotations": self._notes | {volcano.TASK_INDEX: str(index)},
+                "ownerReferences": self._owners,
+            },
+            "spec": dressed(self._spec, dress),
+        }
+
+
+def _spec(plan: JobPlan, role: Role) -> dict[str, Any]:
+    """The template's spec, with the job's scheduler and priority class where it names none of its own."""
+    spec: dict[str, Any] = role.template["spec"]
+    missing = {}
+    if not spec.get("schedulerName"):
+        missing["schedulerName"] = plan.spec.scheduler_name or SCHEDULER_NAME
+    if plan.spec.priority_class_name and not spec.get("priorityClassName"):
+        missing["priorityClassName"] = plan.spec.priority_class_name
+    return spec | missing
+
+
+def _labels(plan: JobPlan, role: Role) -> dict[str, str]:
+    labels = dict((role.template.get("metadata") or {}).get("labels") or {})
+    labels[volcano.JOB_NAME] = plan.name
+    labels[volcano.JOB_NAMESPACE] = plan.namespace
+    labels[volcano.TASK_SPEC] = role.name
+    if is_label_value(plan.queue):
+        labels[volcano.QUEUE_NAME] = plan.queue
+    return labels
+
+
+def _notes(plan: JobPlan, role: Role, version: int, retry: int) -> dict[str, str]:
+    notes = {key: value for key, value in annotations_of(plan.obj).items() if key in _FROM_JOB}
+    notes |= (role.template.get("metadata") or {}).get("annotations") or {}
+    return notes | {
+        GROUP_NAME: plan.group_name,
+        volcano.JOB_NAME: plan.name,
+        volcano.QUEUE_NAME: plan.queue,
+        volcano.TASK_SPEC: role.name,
+        volcano.JOB_VERSION: str(version),
+        volcano.JOB_RETRY: str(retry),
+        TEMPLATE_UID: f"{plan.name}-{role.name}",
+    }

@@ -1,0 +1,51 @@
+"""What a job needs beside its PodGroup before its pods can start: the objects of its plugins, its volume claims.
+
+They are made once. That they were is recorded in the job's status (`controlledResources`, as Volcano does), so that
+nobody needs to watch every Secret of a cluster; it is recorded only after the API has taken them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Create, Patch, Write
+from enbloc.controllers.job_roles import JobPlan
+from enbloc.controllers.job_volumes import new_claims
+from enbloc.controllers.plugins.plugin import Plugin
+from enbloc.controllers.plugins.svc import config_map_name, hosts_data
+
+HOSTS: Final = "plugin-svc-hosts"
+
+
+def wanted_record(plan: JobPlan) -> dict[str, str]:
+    """What the record says once everything is made. The hosts of `svc` are there with their numbers: they scale."""
+    record = {f"plugin-{name}": name for name in plan.plugins}
+    record |= {f"volume-pvc-{claim['metadata']['name']}": claim["metadata"]["name"] for claim in new_claims(plan)}
+    if "svc" in plan.plugins:
+        record[HOSTS] = ",".join(f"{role.name}={role.replicas}" for role in plan.roles)
+    return record
+
+
+def recorded(job: Obj) -> dict[str, str]:
+    return (job.get("status") or {}).get("controlledResources") or {}
+
+
+def is_complete(plan: JobPlan, record: Mapping[str, str]) -> bool:
+    return all(record.get(key) == value for key, value in wanted_record(plan).items())
+
+
+def resource_writes(plan: JobPlan, plugins: Mapping[str, Plugin], record: Mapping[str, str]) -> list[Write]:
+    """What is missing, or no longer as it should be."""
+    writes: list[Write] = [
+        Create(claim) for claim in new_claims(plan) if f"volume-pvc-{claim['metadata']['name']}" not in record
+    ]
+    for name, plugin in plugins.items():
+        if f"plugin-{name}" not in record:
+            writes += [Create(obj) for obj in plugin.objects(plan)]
+    wanted = wanted_record(plan)
+    if HOSTS in wanted and HOSTS in record and record[HOSTS] != wanted[HOSTS]:
+        data: dict[str, Any] = {"data": hosts_data(plan)}
+        writes.append(Patch(Ref("ConfigMap", plan.namespace, config_map_name(plan)), data))
+    return writes

@@ -1,0 +1,138 @@
+"""A job as its controller sees it: its roles, their minima, and which tasks are the minimum ones (M1, M3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from enbloc.api import volcano
+from enbloc.api.job_plugins import with_needed
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
+from enbloc.api.requests import pod_requests
+
+
+class Role(msgspec.Struct, frozen=True):
+    """A named set of like tasks. `template` is the user's own, shared and never changed."""
+
+    name: str
+    replicas: int
+    minimum: int
+    template: dict[str, Any]
+    requests: dict[str, int]
+    priority_class: str
+    depends_on: tuple[str, ...]
+    any_suffices: bool
+    max_retry: int
+    policies: tuple[volcano.LifecyclePolicy, ...]
+
+
+class JobPlan(msgspec.Struct, frozen=True):
+    """What a job's spec asks for. Works without admission too: what it would have filled in is filled in here."""
+
+    obj: Obj
+    namespace: str
+    name: str
+    uid: str
+    minimum: int
+    roles: tuple[Role, ...]
+    spec: volcano.JobSpec
+    plugins: dict[str, list[str]]
+
+    @property
+    def group_name(self) -> str:
+        return f"{self.name}-{self.uid}"
+
+    @property
+    def queue(self) -> str:
+        return self.spec.queue or "default"
+
+    @property
+    def replicas(self) -> int:
+        return sum(role.replicas for role in self.roles)
+
+    @property
+    def is_dependent(self) -> bool:
+        return any(role.depends_on for role in self.roles)
+
+    def role(self, name: str) -> Role | None:
+        return next((role for role in self.roles if role.name == name), None)
+
+    def owner_reference(self) -> dict[str, Any]:
+        return {
+            "apiVersion": self.obj["apiVersion"],
+            "kind": "Job",
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+
+def plan_of(obj: Obj) -> JobPlan:
+    job = view(obj, volcano.Job)
+    raw_roles = obj["spec"].get("tasks") or []
+    roles = tuple(
+        _role(task, raw, index, job.spec)
+        for index, (task, raw) in enumerate(zip(job.spec.tasks or (), raw_roles, strict=True))
+    )
+    minimum = job.spec.min_available or sum(role.minimum for role in roles)
+    asked = job.spec.plugins or {}
+    plugins = {name: list(asked.get(name) or ()) for name in with_needed(asked)}
+    return JobPlan(obj, namespace_of(obj), name_of(obj), uid_of(obj), minimum, roles, job.spec, plugins)
+
+
+def _role(task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano.JobSpec) -> Role:
+    depends_on = task.depends_on
+    return Role(
+        name=task.name or f"default{index}",
+        replicas=max(task.replicas, 0),
+        minimum=task.replicas if task.min_available is None else task.min_available,
+        template=raw["template"],
+        requests=pod_requests(task.template.spec),
+        priority_class=task.template.spec.priority_class_name or spec.priority_class_name,
+        depends_on=tuple((depends_on.name or ()) if depends_on else ()),
+        any_suffices=depends_on is not None and depends_on.iteration == "any",
+        max_retry=3 if task.max_retry is None else task.max_retry,
+        policies=tuple(task.policies or ()),
+    )
+
+
+def minimum_tasks(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:
+    """How many tasks of each role that has begun are minimum tasks.
+
+    The role minima in full; where the job's own exceeds their sum (M1, relaxed) it is filled up as tasks are
+    ordered (O2): by priority, then index, then in the order of the roles.
+    """
+    counts = {role.name: min(role.minimum, role.replicas) for role in plan.roles}
+    missing = plan.minimum - sum(counts.values())
+    if missing > 0:
+        spare = [
+            (-priorities.get(role.name, 0), index, position, role.name)
+            for position, role in enumerate(plan.roles)
+            for index in range(counts[role.name], role.replicas)
+        ]
+        for *_, name in sorted(spare)[:missing]:
+            counts[name] += 1
+    return {name: count for name, count in counts.items() if name in begun}
+
+
+def minimum_resources(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:
+    """The requests of the minimum tasks alone (M3), in nano-units; of the waves that have begun (D3)."""
+    total: dict[str, int] = {}
+    counts = minimum_tasks(plan, begun, priorities)
+    for role in plan.roles:
+        for resource, nanos in role.requests.items():
+            total[resource] = total.get(resource, 0) + nanos * counts.get(role.name, 0)
+    return {resource: nanos for resource, nanos in total.items() if nanos}
+
+
+def preserved_notes(plan: JobPlan) -> dict[str, str]:
+    """Annotations of the job that its PodGroup carries too; not those that speak of this one object."""
+    return {
+        key: value
+        for key, value in annotations_of(plan.obj).items()
+        if not key.startswith(("kubectl.kubernetes.io/", "sim.enbloc.dev/", "enbloc.dev/defaulted"))
+    }

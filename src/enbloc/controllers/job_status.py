@@ -1,0 +1,71 @@
+"""A job's status: counts, phases by role, and the phase of the whole (M5). Written only where it changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Patch
+from enbloc.controllers.difference import difference
+from enbloc.controllers.job_census import TERMINATING, Census
+from enbloc.controllers.job_roles import JobPlan
+from enbloc.controllers.states.situation import FINISHED, Verdict
+from enbloc.units import format_duration, format_timestamp, parse_timestamp
+
+CONDITIONS_KEPT: Final = 16
+
+
+def phase_of(job: Obj) -> str:
+    return ((job.get("status") or {}).get("state") or {}).get("phase") or ""
+
+
+def status_patch(
+    plan: JobPlan, census: Census, verdict: Verdict | None, more: dict[str, Any], now: int
+) -> Patch | None:
+    """The patch that brings the status up to date, if it is not. `verdict` is a new phase."""
+    status = plan.obj.get("status") or {}
+    wanted = _counts(plan, census) | more
+    if verdict is not None:
+        wanted |= _transition(plan, status, verdict, now)
+    patch = difference(status, wanted)
+    if not patch:
+        return None
+    return Patch(Ref(volcano.JOB, plan.namespace, plan.name), {"status": patch}, subresource="status", uid=plan.uid)
+
+
+def _counts(plan: JobPlan, census: Census) -> dict[str, Any]:
+    by_role = {
+        role.name: {"phase": {phase: count for phase, count in sorted(counts.items()) if count}}
+        for role in plan.roles
+        if (counts := _live(census, role.name))
+    }
+    return {
+        "minAvailable": plan.minimum,
+        "pending": census.total("Pending"),
+        "running": census.total("Running"),
+        "succeeded": census.total("Succeeded"),
+        "failed": census.total("Failed"),
+        "terminating": census.total(TERMINATING),
+        "unknown": census.total("Unknown"),
+        "taskStatusCount": by_role,
+    }
+
+
+def _live(census: Census, role: str) -> dict[str, int]:
+    counts = census.by_role.get(role) or Counter[str]()
+    return {phase: count for phase, count in counts.items() if count and phase != TERMINATING}
+
+
+def _transition(plan: JobPlan, status: dict[str, Any], verdict: Verdict, now: int) -> dict[str, Any]:
+    moment = format_timestamp(now)
+    state = {"phase": verdict.phase, "lastTransitionTime": moment}
+    if verdict.reason:
+        state |= {"reason": verdict.reason, "message": verdict.message}
+    history = [*(status.get("conditions") or ()), {"status": verdict.phase, "lastTransitionTime": moment}]
+    changed: dict[str, Any] = {"state": state, "conditions": history[-CONDITIONS_KEPT:]}
+    born = plan.obj["metadata"].get("creationTimestamp")
+    if verdict.phase in FINISHED and born:
+        changed["runningDuration"] = format_duration(now - parse_timestamp(born))
+    return changed

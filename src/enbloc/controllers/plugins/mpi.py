@@ -1,0 +1,24 @@
+"""`mpi`: tells the master who its workers are; they are reached by ssh."""
+
+from __future__ import annotations
+
+from enbloc.api.meta import Obj
+from enbloc.controllers.job_roles import JobPlan, Role
+from enbloc.controllers.plugins.dress import Dress
+from enbloc.controllers.plugins.plugin import Flags, hosts_of
+
+
+class Mpi:
+    def __init__(self, flags: Flags) -> None:
+        self._master = flags.text("master", "master")
+        self._worker = flags.text("worker", "worker")
+        self._port = flags.number("port", 22)
+
+    def objects(self, plan: JobPlan) -> list[Obj]:
+        return []
+
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+        if role.name == self._master:
+            dress.set("MPI_HOST", ",".join(hosts_of(plan, plan.role(self._worker))))
+        if role.name in (self._master, self._worker):
+            dress.port("mpijob-port", self._port)

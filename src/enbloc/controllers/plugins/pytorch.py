@@ -1,0 +1,32 @@
+"""`pytorch`: the environment of torch.distributed: where the master is, how many there are, which one this is."""
+
+from __future__ import annotations
+
+from enbloc.api.meta import Obj
+from enbloc.controllers.job_roles import JobPlan, Role
+from enbloc.controllers.plugins.dress import Dress
+from enbloc.controllers.plugins.plugin import Flags, host_of
+
+
+class Pytorch:
+    def __init__(self, flags: Flags) -> None:
+        self._master = flags.text("master", "master")
+        self._worker = flags.text("worker", "worker")
+        self._port = flags.number("port", 23456)
+
+    def objects(self, plan: JobPlan) -> list[Obj]:
+        return []
+
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+        if role.name not in (self._master, self._worker):
+            return
+        master, worker = plan.role(self._master), plan.role(self._worker)
+        masters = master.replicas if master else 0
+        first = master or worker
+        if first is None:
+            return
+        dress.set("MASTER_ADDR", host_of(plan, first, 0))
+        dress.set("MASTER_PORT", str(self._port))
+        dress.set("WORLD_SIZE", str(masters + (worker.replicas if worker else 0)))
+        dress.set("RANK", str(index if role.name == self._master else masters + index))
+        dress.port("pytorchjob-port", self._port)

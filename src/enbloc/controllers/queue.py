@@ -1,0 +1,81 @@
+"""The status of queues: PodGroups by phase, and a state where there is none yet (V4).
+
+A queue is closed by whoever writes `status.state: Closed`; this controller never opens it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.writes import Patch, Refused, WatchEvent, Write
+from enbloc.controllers.difference import difference
+
+PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    queue: str
+    phase: str
+
+
+class QueueController:
+    """Keeps the status of each Queue."""
+
+    kinds = frozenset({volcano.QUEUE, volcano.POD_GROUP})
+
+    def __init__(self) -> None:
+        self._queues: dict[str, Obj] = {}
+        self._places: dict[tuple[str, str], _Place] = {}
+        self._counts: dict[str, Counter[str]] = {}
+        self._dirty: set[str] = set()
+
+    def observe(self, event: WatchEvent) -> None:
+        name = name_of(event.obj)
+        if event.kind == volcano.POD_GROUP:
+            self._observe_group(event, (namespace_of(event.obj), name))
+            return
+        if event.type == "DELETED":
+            self._queues.pop(name, None)
+        else:
+            self._queues[name] = event.obj
+        self._dirty.add(name)
+
+    def _observe_group(self, event: WatchEvent, key: tuple[str, str]) -> None:
+        before = self._places.pop(key, None)
+        if before is not None:
+            self._counts[before.queue][before.phase] -= 1
+            self._dirty.add(before.queue)
+        if event.type == "DELETED":
+            return
+        queue = (event.obj.get("spec") or {}).get("queue") or "default"
+        place = _Place(queue, (event.obj.get("status") or {}).get("phase") or "Pending")
+        self._places[key] = place
+        self._counts.setdefault(queue, Counter())[place.phase] += 1
+        self._dirty.add(queue)
+
+    def reconcile(self, now: int) -> list[Write]:
+        writes: list[Write] = []
+        for name in sorted(self._dirty):
+            queue = self._queues.get(name)
+            if queue is None or is_terminating(queue):
+                continue
+            status = queue.get("status") or {}
+            counts = self._counts.get(name) or Counter[str]()
+            wanted = {"state": status.get("state") or "Open"} | {phase.lower(): counts[phase] for phase in PHASES}
+            patch = difference(status, wanted)
+            if patch:
+                ref = Ref(volcano.QUEUE, "", name)
+                writes.append(Patch(ref, {"status": patch}, subresource="status", uid=uid_of(queue)))
+        self._dirty.clear()
+        return writes
+
+    def refused(self, write: Write, error: Refused, now: int) -> None:
+        """A status that could not be written was out of date: the watch brings the newer queue."""
+
+    def due(self) -> int | None:
+        return None

@@ -1,0 +1,60 @@
+"""What the phases of a job are decided by."""
+
+from __future__ import annotations
+
+import msgspec
+
+from enbloc.controllers.job_census import TERMINATING, Census
+from enbloc.controllers.job_roles import JobPlan
+
+FINISHED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A phase, and why the job is in it."""
+
+    phase: str
+    reason: str = ""
+    message: str = ""
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """A job's plan against its pods."""
+
+    plan: JobPlan
+    census: Census
+
+    @property
+    def running_or_succeeded(self) -> int:
+        return self.census.total("Running") + self.census.total("Succeeded")
+
+    @property
+    def meets_minimum(self) -> bool:
+        return self.running_or_succeeded >= self.plan.minimum
+
+    @property
+    def too_many_wait(self) -> bool:
+        """So many wait that, even if all others were fine, the minimum would not be met."""
+        waiting = self.census.total("Pending")
+        return waiting > self.plan.replicas - self.plan.minimum and not self.meets_minimum
+
+    @property
+    def ended(self) -> Verdict | None:
+        """How the job ended; `None` while a pod of it has not."""
+        succeeded, failed = self.census.total("Succeeded"), self.census.total("Failed")
+        unfinished = sum(self.census.total(phase) for phase in ("Pending", "Running", "Unknown", TERMINATING))
+        wanted = self.plan.spec.min_success
+        if wanted is not None and succeeded >= wanted:
+            return Verdict("Completed", "JobCompleted", f"{succeeded} pods succeeded, minSuccess {wanted}")
+        if not self.plan.replicas or unfinished or succeeded + failed != self.plan.replicas:
+            return None
+        if wanted is not None:
+            return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minSuccess {wanted}")
+        if succeeded < self.plan.minimum:
+            return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minAvailable {self.plan.minimum}")
+        for role in self.plan.roles:
+            of_role = self.census.of(role.name, "Succeeded")
+            if of_role < role.minimum:
+                text = f"{of_role} pods of role {role.name} succeeded, its minAvailable is {role.minimum}"
+                return Verdict("Failed", "JobFailed", text)
+        return Verdict("Completed", "JobCompleted", f"{succeeded} of {self.plan.replicas} pods succeeded")

@@ -65,10 +65,13 @@ def invalid(obj: Any, faults: list[Fault]) -> Refused:
 
 def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     """Names are names, and every field that anybody here reads has the type that it must have."""
-    if old is not None and all(obj[key] is old.get(key) for key in obj if key != "metadata"):
-        faults = _metadata_faults(obj)  # the rest was read when it came
-    else:
-        faults = decode_faults(obj) or _metadata_faults(obj)
+    same = old is not None and obj.keys() == old.keys()
+    if old is not None and same and all(obj[key] is old[key] for key in obj if key != "metadata"):
+        if not _metadata_faults(obj):  # the rest was read when it came
+            return obj
+    faults = decode_faults(obj) or _metadata_faults(obj)
+    if not faults and not isinstance(obj.get("status") or {}, dict):
+        faults = [Fault("status", "must be a mapping")]
     if not faults:
         namespace = obj["metadata"].get("namespace")
         if namespace and not is_dns_label(namespace):

@@ -6,6 +6,8 @@ with no status subresource (so a patch may change its status too).
 
 from __future__ import annotations
 
+from typing import Any
+
 from enbloc.api.kinds import KINDS, Kind
 from enbloc.api.meta import Obj
 
@@ -46,9 +48,9 @@ class Discovery:
 
     def follow(self, old: Obj | None, new: Obj | None) -> None:
         """Learns from a CustomResourceDefinition that came, changed or went."""
-        if old is not None:
+        if old is not None and old["spec"]["versions"]:
             self._custom.pop(_kind_of(old).id, None)
-        if new is not None:
+        if new is not None and new["spec"]["versions"]:
             kind = _kind_of(new)
             self._custom[kind.id] = kind
 
@@ -63,6 +65,11 @@ def _kind_of(crd: Obj) -> Kind:
         name=names["kind"],
         plural=names["plural"],
         namespaced=spec["scope"] == "Namespaced",
-        has_status=any("status" in (version.get("subresources") or {}) for version in served),
+        has_status=any(_has_status(version) for version in served),
         short_names=tuple(names.get("shortNames") or ()),
     )
+
+
+def _has_status(version: dict[str, Any]) -> bool:
+    subresources = version.get("subresources")
+    return isinstance(subresources, dict) and "status" in subresources

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from enbloc.api.meta import Fault, Obj
+from enbloc.api.meta import Fault, Obj, is_terminating
 from enbloc.units import parse_quantity
 
 POD = "Pod"
@@ -54,6 +54,33 @@ def with_conditions(conditions: Iterable[dict[str, Any]] | None, *changed: dict[
             new = had if had == new else new
         by_type[new["type"]] = new
     return list(by_type.values())
+
+
+def binding_refusal(pod: Obj) -> str:
+    """Why the pod cannot be assigned to a node; empty if it can."""
+    name = pod["metadata"]["name"]
+    if is_terminating(pod):
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if node_of(pod):
+        return f'pod {name} is already assigned to node "{node_of(pod)}"'
+    if is_gated(pod):
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+def bound(pod: Obj, node: str, annotations: dict[str, str], at: str) -> Obj:
+    """The pod once it is assigned to the node. Its metadata is a new dictionary."""
+    status = pod.get("status") or {}
+    conditions = with_conditions(status.get("conditions"), condition("PodScheduled", "True", at))
+    metadata = dict(pod["metadata"])
+    if annotations:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    return {
+        **pod,
+        "metadata": metadata,
+        "spec": {**pod["spec"], "nodeName": node},
+        "status": {**status, "conditions": conditions},
+    }
 
 
 def with_requests(spec: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def _status_type(kind: str) -> Any:
 def is_good_status(kind: str, status: Any) -> bool:
     expected = _status_type(kind)
     if expected is None:
-        return True
+        return status is None or isinstance(status, dict)
     try:
         view(status, expected)
     except msgspec.ValidationError:

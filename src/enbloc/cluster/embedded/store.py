@@ -20,8 +20,8 @@ from builtins import list as List  # noqa: N812 - `list` is what the port calls 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Literal
 
-from enbloc.api.kinds import kind_id, ref_of
-from enbloc.api.meta import Obj, Ref, is_terminating, uid_of
+from enbloc.api.kinds import decode_faults, kind_id, ref_of
+from enbloc.api.meta import Fault, Obj, Ref, is_terminating, uid_of
 from enbloc.api.writes import (
     BindPod,
     Create,
@@ -39,6 +39,14 @@ from enbloc.cluster.embedded.admission import AdmissionHook, DeletionHook, Opera
 from enbloc.cluster.embedded.discovery import CRD, Discovery
 from enbloc.cluster.embedded.events import EVENT, EventBook, event_object, saying_of
 from enbloc.cluster.embedded.garbage import FOREGROUND, NAMESPACE, Garbage
+from enbloc.cluster.embedded.identity import (
+    check_incarnation,
+    check_kind,
+    conflict,
+    has_new_spec,
+    is_object,
+    with_identity,
+)
 from enbloc.cluster.embedded.log import EventLog, LogWatch
 from enbloc.cluster.embedded.names import generated_name, made_uid
 from enbloc.cluster.embedded.quota import Quotas
@@ -50,17 +58,7 @@ Subresource = Literal["", "status"]
 
 HISTORY = 10_000
 UNREAD_BOUND = 500_000
-
-_SERVER_SET = (  # what only the server writes, in every object's metadata
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "resourceVersion",
-)
+MOST_GRACE_S = 10**9  # longer ones would end after the last year that can be written
 
 
 class Store:
@@ -168,12 +166,18 @@ class Store:
     ) -> Obj:
         """A JSON merge patch; one that changes nothing is silent."""
         ref, current = self._existing(ref, uid, resource_version)
+        if not isinstance(patch, dict):
+            raise Refused(400, "BadRequest", f"a merge patch is a mapping, not {type(patch).__name__}")
         merged = merge_patch(current, patch)
         return self._update(ref, current, merged, subresource)
 
     def replace(self, obj: Obj, subresource: Subresource = "") -> Obj:
         """Puts an object in the place of its namesake; a resourceVersion in it must be the present one."""
-        if not _is_object(obj) or not obj["metadata"].get("name"):
+        if not is_object(obj) or not all(
+            isinstance(obj["metadata"].get(key, ""), str) for key in ("name", "namespace")
+        ):
+            check_shape("UPDATE", obj, None)
+        if not obj["metadata"].get("name"):
             check_shape("UPDATE", obj, None)
         ref, current = self._existing(ref_of(obj), "", "")
         return self._update(ref, current, obj, subresource)
@@ -210,25 +214,11 @@ class Store:
     def bind(self, namespace: str, name: str, uid: str, node: str, annotations: dict[str, str] | None = None) -> Obj:
         """A Binding: assigns the pod to the node and copies the annotations. Whether the node exists is not asked."""
         ref, pod = self._existing(Ref(pods.POD, namespace, name), uid, "")
-        spec = pod["spec"]
-        if is_terminating(pod):
-            raise _conflict(f"pod {name} is being deleted, cannot be assigned to a host")
-        if spec.get("nodeName"):
-            raise _conflict(f"pod {name} is already assigned to node {spec['nodeName']!r}".replace("'", '"'))
-        if pods.is_gated(pod):
-            raise _conflict(f"pod {name} has non-empty .spec.schedulingGates")
-        status = pod.get("status") or {}
-        scheduled = pods.condition("PodScheduled", "True", self.stamp())
-        metadata = dict(pod["metadata"])
-        if annotations:
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-        bound = {
-            **pod,
-            "metadata": metadata,
-            "spec": {**spec, "nodeName": node},
-            "status": {**status, "conditions": pods.with_conditions(status.get("conditions"), scheduled)},
-        }
-        return self._save(ref, pod, bound, metadata)
+        refusal = pods.binding_refusal(pod)
+        if refusal:
+            raise conflict(refusal)
+        bound = pods.bound(pod, node, annotations or {}, self.stamp())
+        return self._save(ref, pod, bound, bound["metadata"])
 
     def evict(self, namespace: str, name: str, uid: str, reason: str, message: str) -> Obj:
         """Marks the pod as the target of a disruption and deletes it gracefully."""
@@ -310,7 +300,7 @@ class Store:
 
     def _prepared(self, obj: Obj) -> tuple[Obj, Ref]:
         """With a name and in its namespace; refused if it is no object at all."""
-        if not _is_object(obj):
+        if not is_object(obj):
             check_shape("CREATE", obj, None)
         metadata = obj["metadata"]
         kind = kind_id(obj)
@@ -346,16 +336,9 @@ class Store:
             current = self._objects.get(ref.kind, {}).get(ref.namespace, {}).get(ref.name)
             if current is None:
                 raise Refused(404, "NotFound", f'{self.discovery.resource(ref.kind)} "{ref.name}" not found')
-        self._check_incarnation(ref, current["metadata"], uid, resource_version)
+        if uid or resource_version:
+            check_incarnation(self.discovery.resource(ref.kind), current, uid, resource_version)
         return ref, current
-
-    def _check_incarnation(self, ref: Ref, metadata: dict[str, Any], uid: Any, resource_version: Any) -> None:
-        what = f'Operation cannot be fulfilled on {self.discovery.resource(ref.kind)} "{ref.name}"' if uid else ""
-        if uid and uid != metadata["uid"]:
-            raise _conflict(f"{what}: the UID in the precondition ({uid}) is not the object's ({metadata['uid']})")
-        if resource_version and str(resource_version) != metadata["resourceVersion"]:
-            what = f'Operation cannot be fulfilled on {self.discovery.resource(ref.kind)} "{ref.name}"'
-            raise _conflict(f"{what}: the object has been modified; please apply your changes to the latest version")
 
     def _admitted(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
         for hook in self._hooks:
@@ -366,11 +349,12 @@ class Store:
         if subresource == "status":
             return self._update_status(ref, current, wanted)
         if wanted.get("metadata") is not current["metadata"]:
-            wanted = self._with_identity(ref, current, wanted)
+            wanted = with_identity(self.discovery.resource(ref.kind), current, wanted)
         if self.discovery.has_status(ref.kind) and wanted.get("status") is not current.get("status"):
             wanted = {**wanted, "status": current.get("status")}
             if wanted["status"] is None:
                 del wanted["status"]
+        check_kind(ref.kind, wanted)
         if wanted == current:
             return current
         admitted = self._admitted("UPDATE", wanted, current)
@@ -381,7 +365,7 @@ class Store:
         if admitted == current:
             return current
         metadata = dict(admitted["metadata"])
-        if _outside(admitted) != _outside(current):
+        if has_new_spec(current, admitted):
             metadata["generation"] = (current["metadata"].get("generation") or 0) + 1
         return self._save_or_drop(ref, current, {**admitted, "metadata": metadata}, metadata)
 
@@ -395,32 +379,14 @@ class Store:
         if status is None:
             del changed["status"]
         if not is_good_status(ref.kind, status):
-            check_shape("UPDATE", changed, current)
+            raise invalid(changed, decode_faults(changed) or [Fault("status", "must be a mapping")])
         return self._save(ref, current, changed, metadata)
-
-    def _with_identity(self, ref: Ref, current: Obj, wanted: Obj) -> Obj:
-        """The wanted object with what only the server sets as it is; refused if it means another object."""
-        given = wanted.get("metadata")
-        if not isinstance(given, dict):
-            given = {}
-        had = current["metadata"]
-        self._check_incarnation(ref, had, given.get("uid"), given.get("resourceVersion"))
-        for field in ("name", "namespace"):
-            if given.get(field) and given[field] != had.get(field):
-                raise Refused(
-                    400,
-                    "BadRequest",
-                    f"metadata.{field}: {given[field]!r} is not the object's own ({had.get(field)!r})",
-                )
-        metadata = {key: value for key, value in given.items() if key not in _SERVER_SET}
-        metadata = {**{key: had[key] for key in _SERVER_SET if key in had}, **metadata}
-        return {**wanted, "metadata": had if metadata == had else metadata}
 
     def _grace_s(self, kind: str, current: Obj, asked: int | None) -> int:
         """How long a deletion may take. Only pods that a node is running take any time."""
         if kind != pods.POD or not pods.node_of(current) or pods.is_finished(current):
             return 0
-        grace = pods.grace_s_of(current) if asked is None else max(asked, 0)
+        grace = min(pods.grace_s_of(current) if asked is None else max(asked, 0), MOST_GRACE_S)
         if is_terminating(current):  # a later deletion may only shorten it
             grace = min(grace, current["metadata"].get("deletionGracePeriodSeconds") or 0)
         return grace
@@ -485,24 +451,3 @@ class Store:
         if ref.kind == CRD:
             self.discovery.follow(old, new)
             self._garbage.reconsider()
-
-
-def _is_object(obj: Any) -> bool:
-    """Enough of one to ask for its kind and name."""
-    return (
-        isinstance(obj, dict)
-        and isinstance(obj.get("metadata"), dict)
-        and isinstance(obj.get("apiVersion"), str)
-        and isinstance(obj.get("kind"), str)
-        and bool(obj["apiVersion"])
-        and bool(obj["kind"])
-    )
-
-
-def _outside(obj: Obj) -> Obj:
-    """All that is neither metadata nor status: a change of it makes a new generation."""
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
-
-
-def _conflict(message: str) -> Refused:
-    return Refused(409, "Conflict", message)

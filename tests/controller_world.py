@@ -1,0 +1,167 @@
+"""A cluster for the tests of controllers: the embedded API, admission and controllers; the test plays the scheduler
+and the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from enbloc.admission.review import admit
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Refused, WatchEvent, Write
+from enbloc.cluster.embedded.admission import bootstrap, invalid
+from enbloc.cluster.embedded.store import Store
+from enbloc.controllers.controller import Controller
+from enbloc.controllers.job import JobController
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.podgroup import PodGroupController
+from enbloc.controllers.queue import QueueController
+from enbloc.units import SECOND
+
+START = 1_700_000_000 * SECOND
+ROUNDS = 100
+
+
+class World:
+    """`settle` runs the controllers until they are quiet. Everything they wrote is in `written`."""
+
+    def __init__(self, *, relaxed: bool = False) -> None:
+        self.now = START
+        self.relaxed = relaxed
+        self.store = Store(lambda: self.now, (self._review,), auto_namespaces=True)
+        bootstrap(self.store)
+        self.written: list[Write] = []
+        for name in ("root", "default"):
+            queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
+            self.store.create(queue | {"spec": {}})
+        self.restart()
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        return self.store.get(kind, namespace, name)
+
+    def list(self, kind: str) -> list[Obj]:
+        return self.store.list(kind)[0]
+
+    def complete(self, kind: str) -> bool:
+        return True
+
+    def _review(self, operation: Any, obj: Obj, old: Obj | None) -> Obj:
+        admitted, faults = admit(operation, obj, old, self, relaxed=self.relaxed)
+        if faults:
+            raise invalid(obj, faults)
+        return admitted
+
+    def restart(self) -> None:
+        """New controllers, which know nothing but the API."""
+        self.controllers: Sequence[Controller] = (
+            JobController(simulated_key_pair),
+            PodGroupController(),
+            QueueController(),
+        )
+        self.watches = [self.store.watch(controller.kinds, self.store.version) for controller in self.controllers]
+        for controller in self.controllers:
+            for kind in sorted(controller.kinds):
+                for obj in self.list(kind):
+                    controller.observe(WatchEvent("ADDED", kind, obj))
+
+    def settle(self) -> list[Write]:
+        """Runs the controllers until they are quiet, and returns what they wrote."""
+        before = len(self.written)
+        for _ in range(ROUNDS):
+            if not self._round():
+                return self.written[before:]
+        raise AssertionError(f"controllers do not settle: {self.written[-5:]}")
+
+    def _round(self) -> bool:
+        busy = False
+        for controller, watch in zip(self.controllers, self.watches, strict=True):
+            for event in watch.drain():
+                controller.observe(event)
+            writes = controller.reconcile(self.now)
+            busy = busy or bool(writes)
+            for write in writes:
+                self.written.append(write)
+                try:
+                    self.store.execute(write)
+                except Refused as why:
+                    controller.refused(write, why, self.now)
+        return busy
+
+    # The scheduler and the nodes
+
+    def submit(self, obj: Obj) -> Obj:
+        made = self.store.create(obj)
+        self.settle()
+        return made
+
+    def job(self, name: str = "train") -> Obj:
+        job = self.store.get(volcano.JOB, "default", name)
+        assert job is not None
+        return job
+
+    def phase(self, name: str = "train") -> str:
+        phase: str = self.job(name)["status"]["state"]["phase"]
+        return phase
+
+    def group(self, name: str = "train") -> Obj:
+        (group,) = [obj for obj in self.list(volcano.POD_GROUP) if obj["metadata"]["name"].startswith(f"{name}-")]
+        return group
+
+    def let_in(self, name: str = "train") -> None:
+        self.set_group_phase("Inqueue", name)
+
+    def set_group_phase(self, phase: str, name: str = "train") -> None:
+        group = self.group(name)["metadata"]["name"]
+        self.store.patch(Ref(volcano.POD_GROUP, "default", group), {"status": {"phase": phase}}, "status")
+        self.settle()
+
+    def pods(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in self.list("Pod")]
+
+    def pod(self, name: str) -> Obj:
+        pod = self.store.get("Pod", "default", name)
+        assert pod is not None
+        return pod
+
+    def turn(self, phase: str, *names: str, **status: Any) -> None:
+        """Pods change their phase, as their kubelet says."""
+        for name in names:
+            if not self.pod(name)["spec"].get("nodeName"):
+                self.store.bind("default", name, self.pod(name)["metadata"]["uid"], "n1")
+            ready = [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]
+            patch = {"status": {"phase": phase, "conditions": ready} | status}
+            self.store.patch(Ref("Pod", "default", name), patch, "status")
+        self.settle()
+
+    def vanish(self, *names: str) -> None:
+        for name in names:
+            self.store.delete(Ref("Pod", "default", name), grace_s=0)
+        self.settle()
+
+    def change(self, patch: dict[str, Any], name: str = "train") -> None:
+        self.store.patch(Ref(volcano.JOB, "default", name), patch)
+        self.settle()
+
+    def scale(self, replicas: dict[str, int], name: str = "train") -> None:
+        tasks = [
+            task | {"replicas": replicas.get(task["name"], task["replicas"])}
+            for task in self.job(name)["spec"]["tasks"]
+        ]
+        self.change({"spec": {"tasks": tasks}}, name)
+
+
+def role(name: str, replicas: int = 1, minimum: int | None = None, cpu: str = "1", **more: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    task = {"name": name, "replicas": replicas, "template": template, **more}
+    return task if minimum is None else task | {"minAvailable": minimum}
+
+
+def job(*roles: dict[str, Any], name: str = "train", **spec: Any) -> Obj:
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"tasks": list(roles), **spec},
+    }

@@ -65,10 +65,8 @@ def invalid(obj: Any, faults: list[Fault]) -> Refused:
 
 def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     """Names are names, and every field that anybody here reads has the type that it must have."""
-    same = old is not None and obj.keys() == old.keys()
-    if old is not None and same and all(obj[key] is old[key] for key in obj if key != "metadata"):
-        if not _metadata_faults(obj):  # the rest was read when it came
-            return obj
+    if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
+        return obj  # the rest was read when it came
     faults = decode_faults(obj) or _metadata_faults(obj)
     if not faults and not isinstance(obj.get("status") or {}, dict):
         faults = [Fault("status", "must be a mapping")]
@@ -83,6 +81,10 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     if faults:
         raise invalid(obj, faults)
     return obj
+
+
+def _differs_in_metadata_only(old: Obj, new: Obj) -> bool:
+    return new.keys() == old.keys() and all(new[key] is old[key] for key in new if key != "metadata")
 
 
 def _metadata_faults(obj: Obj) -> list[Fault]:

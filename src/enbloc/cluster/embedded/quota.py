@@ -43,10 +43,14 @@ class _Tracked:
         self.selector = _scopes(spec)
         self.used: pods.Amounts = dict.fromkeys(self.hard, 0)
 
+    def covers(self, pod: Obj) -> bool:
+        """Whether the pod is within every scope of the quota."""
+        return all(_in_scope(pod, *scope) for scope in self.selector)
+
     def charge(self, kind: str, resource: str, obj: Obj) -> pods.Amounts:
         """What this object uses of this quota; nothing if it is outside its scopes."""
         if kind == pods.POD:
-            if pods.is_finished(obj) or not all(_in_scope(obj, *scope) for scope in self.selector):
+            if pods.is_finished(obj) or not self.covers(obj):
                 return {"count/pods": NANO} if "count/pods" in self.hard and not self.selector else {}
             return {key: nanos for key, nanos in _pod_use(obj).items() if key in self.hard}
         if self.selector:
@@ -72,7 +76,7 @@ class Quotas:
         resource = self._store.discovery.resource(kind)
         for _, quota in sorted(tracked.items()):
             charge = quota.charge(kind, resource, obj)
-            if kind == pods.POD and charge:
+            if kind == pods.POD and quota.covers(obj):
                 self._check_specified(quota, obj)
             over = {key: n for key, n in charge.items() if n and quota.used[key] + n > quota.hard[key]}
             if over:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from enbloc.api.kinds import decode_faults, kind_id, view
+from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded import pods
@@ -67,7 +67,9 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     """Names are names, and every field that anybody here reads has the type that it must have."""
     if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
         return obj  # the rest was read when it came
-    faults = decode_faults(obj) or _metadata_faults(obj)
+    faults = decode_faults(obj)
+    if not faults and not _is_read_whole(obj):
+        faults = _metadata_faults(obj)  # owners and finalizers are read of every kind
     if not faults and not isinstance(obj.get("status") or {}, dict):
         faults = [Fault("status", "must be a mapping")]
     if not faults:
@@ -83,12 +85,17 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     return obj
 
 
+def _is_read_whole(obj: Obj) -> bool:
+    kind = KINDS.get(kind_id(obj))
+    return kind is not None and kind.view is not None
+
+
 def _differs_in_metadata_only(old: Obj, new: Obj) -> bool:
     return new.keys() == old.keys() and all(new[key] is old[key] for key in new if key != "metadata")
 
 
 def _metadata_faults(obj: Obj) -> list[Fault]:
-    """The metadata of kinds that nobody reads as a whole; owners and finalizers are read of every kind."""
+    """What is wrong in the metadata alone."""
     try:
         view(obj["metadata"], ObjectMeta)
     except msgspec.ValidationError as why:

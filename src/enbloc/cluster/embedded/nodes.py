@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
@@ -414,5 +415,6 @@ class NodePlayer:
             pass  # the pod went meanwhile; the watch will say so
 
 
+@lru_cache(maxsize=1024)
 def _stamp_of(instant: int | None) -> str:
     return format_timestamp(instant or 0)

@@ -6,6 +6,7 @@ Values that cannot be read count as absent, with a word about each: a simulation
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,17 +37,20 @@ class Script(msgspec.Struct, frozen=True):
         return self.exit_codes[min(max(attempt, 1), len(self.exit_codes)) - 1]
 
 
-_PLAIN = Script()
+_ENDS_WELL: tuple[int, ...] = (0,)
 
 
 def read_script(pod: Obj) -> Script:
-    annotations = annotations_of(pod)
-    if not annotations or not any(key.startswith(PREFIX) for key in annotations):
-        return _PLAIN
+    """Pods with the same annotations share one script."""
+    get = annotations_of(pod).get
+    return _read(get(START_DELAY), get(STOP_DELAY), get(RUN_TIME), get(EXIT_CODE))
+
+
+@lru_cache(maxsize=1024)
+def _read(start_delay: str | None, stop_delay: str | None, run_time: str | None, exit_code: str | None) -> Script:
     faults: list[str] = []
 
-    def read(key: str, reader: Callable[[str], _T], default: _T) -> _T:
-        text = annotations.get(key)
+    def read(key: str, text: str | None, reader: Callable[[str], _T], default: _T) -> _T:
         if text is None:
             return default
         try:
@@ -56,10 +60,10 @@ def read_script(pod: Obj) -> Script:
             return default
 
     found: dict[str, Any] = {
-        "start_delay": read(START_DELAY, _duration, 0),
-        "stop_delay": read(STOP_DELAY, _duration, 0),
-        "run_time": read(RUN_TIME, _duration, None),
-        "exit_codes": read(EXIT_CODE, read_exit_codes, _PLAIN.exit_codes),
+        "start_delay": read(START_DELAY, start_delay, _duration, 0),
+        "stop_delay": read(STOP_DELAY, stop_delay, _duration, 0),
+        "run_time": read(RUN_TIME, run_time, _duration, None),
+        "exit_codes": read(EXIT_CODE, exit_code, read_exit_codes, _ENDS_WELL),
     }
     return Script(**found, faults=tuple(faults))
 

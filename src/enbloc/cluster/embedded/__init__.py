@@ -1,0 +1,1 @@
+"""A whole cluster in this process: API machinery (`store`) and nodes that play pods (`nodes`)."""

@@ -97,17 +97,20 @@ class Census:
         return self.nodes.rows.get(self._placed[task.uid][1])
 
     def domain_sums(self, key: str, by_row: Ints, among: Bools | None = None) -> tuple[Bools, Ints]:
-        """Which rows have the label, and for each of them the sum of `by_row` over its domain (else 0).
+        """Which rows are of living nodes that have the label, and for each of them the sum of `by_row` over its domain.
 
-        Only rows of living nodes, and only those `among`, are summed.
+        Only such rows, and of them only those `among`, are summed. Without the label the sum is 0.
         """
         size = self.nodes.count
         ids = self.nodes.label(key).ids[:size]
         labelled: Bools = (ids >= 0) & self.nodes.alive[:size]
-        counted = labelled if among is None else labelled & among
+        rows = np.flatnonzero(by_row[:size])  # mostly few
+        rows = rows[(labelled if among is None else labelled & among)[rows]]
+        if not len(rows):
+            return labelled, np.zeros(size, np.int64)
         # One more for -1 to fall on. Floats are exact here: a count is far below 2**53.
-        sums = np.bincount(ids[counted], weights=by_row[:size][counted], minlength=int(ids.max(initial=-1)) + 2)
-        found: Ints = np.where(labelled, sums[ids].astype(np.int64), 0)
+        sums = np.bincount(ids[rows], weights=by_row[rows], minlength=int(ids.max()) + 2).astype(np.int64)
+        found: Ints = sums[ids]
         return labelled, found
 
     def digest(self) -> frozenset[tuple[str, str]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from enbloc.engine.classes import TaskClass
 from enbloc.engine.nodes import NodeTable
 from enbloc.engine.predicates.affinity import PodAffinity
 from enbloc.engine.predicates.census import Census
 from enbloc.engine.predicates.exclusive_claims import ExclusiveClaims
-from enbloc.engine.predicates.ports import HostPorts
-from enbloc.engine.predicates.predicate import Placeable
+from enbloc.engine.predicates.ports import HostPorts, host_ports
+from enbloc.engine.predicates.predicate import MovingPredicate, Placeable
 from enbloc.engine.predicates.spread import TopologySpread
 from enbloc.engine.predicates.volumes import VolumeBook
 from enbloc.engine.resources import Bools, Ints
@@ -31,6 +32,7 @@ class Moving:
         self._claims = ExclusiveClaims(nodes, book)
         self._affinity = PodAffinity(self._census)
         self._spread = TopologySpread(self._census)
+        self._tellings: dict[int, tuple[MovingPredicate, ...]] = {}
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         self._affinity.set_namespace(name, labels)
@@ -66,17 +68,15 @@ class Moving:
 
     def add(self, task: Placeable, row: int) -> None:
         """The task is placed on the row. One that is placed already must be removed first."""
-        self._ports.add(task, row)
-        self._claims.add(task, row)
-        self._affinity.add(task, row)
+        for predicate in self._told(task.cls):
+            predicate.add(task, row)
         self._census.add(task, row)
 
     def remove(self, task: Placeable, row: int) -> None:
         """The exact inverse. What is taken back is what was added, were the task another object by now."""
         placed = self._census.task(task.uid)
-        self._ports.remove(placed, row)
-        self._claims.remove(placed, row)
-        self._affinity.remove(placed, row)
+        for predicate in self._told(placed.cls):
+            predicate.remove(placed, row)
         self._census.remove(placed, row)
 
     def digest(self) -> object:
@@ -85,3 +85,17 @@ class Moving:
     def validate(self) -> None:
         """Every count equals one that is taken anew: for the tests, after each step."""
         self._census.validate()
+
+    def _told(self, cls: TaskClass) -> tuple[MovingPredicate, ...]:
+        """Who keeps anything of a task of that class, besides the census: for a plain one nobody."""
+        found = self._tellings.get(cls.id)
+        if found is None:
+            told: list[MovingPredicate] = []
+            if host_ports(cls.spec):
+                told.append(self._ports)
+            if cls.spec.volumes:
+                told.append(self._claims)
+            if cls.spec.affinity is not None:
+                told.append(self._affinity)
+            found = self._tellings[cls.id] = tuple(told)
+        return found

@@ -42,7 +42,7 @@ class Namespaces:
 class PodFilter:
     """Which pods are meant: those in some namespaces, whose labels match. Equal keys mean the same pods."""
 
-    __slots__ = ("_all", "_chosen", "_names", "key", "namespaces", "selector")
+    __slots__ = ("_all", "_chosen", "_names", "_nobody", "_one_of", "_others", "key", "namespaces")
 
     def __init__(
         self,
@@ -51,7 +51,11 @@ class PodFilter:
         chosen: Selector | None = None,
         namespaces: Namespaces | None = None,
     ) -> None:
-        self.selector = selector
+        # Asked of every pod that comes or goes: the common lines are therefore looked up without a call.
+        lines = selector.requirements if selector is not None else ()
+        self._nobody = selector is None
+        self._one_of = tuple((line.key, line.values) for line in lines if line.operator == "In")
+        self._others = tuple(line for line in lines if line.operator != "In")
         self._names = names
         self._chosen = chosen
         self._all = namespaces
@@ -64,12 +68,16 @@ class PodFilter:
         )
 
     def matches(self, task: Placeable) -> bool:
-        if self.selector is None:
+        if self._nobody:
             return False
+        labels = task.labels
+        for key, values in self._one_of:
+            if labels.get(key) not in values:
+                return False
         if task.namespace not in self._names:
             if self._chosen is None or self._all is None or not self._chosen.matches(self._all.labels(task.namespace)):
                 return False
-        return self.selector.matches(task.labels)
+        return all(line.matches(labels) for line in self._others) if self._others else True
 
 
 class PodTerm(NamedTuple):

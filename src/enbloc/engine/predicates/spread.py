@@ -34,19 +34,16 @@ class _ClassSpread(NamedTuple):
 
     hard: tuple[Constraint, ...]
     soft: tuple[Constraint, ...]
-    affinity: RowMask
+    affinity: RowMask | None
     taints: RowMask
 
     def counted(self, constraint: Constraint, among: Bools) -> Bools:
         """Of the rows `among`, those that the constraint's policies let count."""
-        rows = np.flatnonzero(among)
-        passed: Bools = np.ones(len(rows), np.bool_)
-        if constraint.node_affinity_policy != "Ignore":
-            passed &= self.affinity(rows)
+        found = among
+        if constraint.node_affinity_policy != "Ignore" and self.affinity is not None:
+            found = found & self.affinity(np.arange(len(among)))
         if constraint.node_taints_policy == "Honor":
-            passed &= self.taints(rows)
-        found: Bools = np.zeros(len(among), np.bool_)
-        found[rows[passed]] = True
+            found = found & self.taints(np.arange(len(among)))
         return found
 
 
@@ -56,6 +53,8 @@ class TopologySpread:
     def __init__(self, census: Census) -> None:
         self._census = census
         self._classes: dict[int, _ClassSpread] = {}
+        self._filters: dict[tuple[object, ...], PodFilter] = {}
+        """By class, selector and the label values that it takes from the pod."""
 
     def applies(self, task: Placeable) -> bool:
         return bool(task.cls.spec.topology_spread_constraints)
@@ -105,12 +104,12 @@ class TopologySpread:
     def _level(self, task: Placeable, spread: _ClassSpread, constraint: Constraint, eligible: Bools) -> Bools:
         """Rows on which one more would not put its domain too far above the emptiest one."""
         census = self._census
-        pods = _pods(constraint, task)
+        pods = self._pods(constraint, task)
         counted = spread.counted(constraint, eligible)
         rows = census.count(pods.key, pods.namespaces, pods.matches).rows
         _, sums = census.domain_sums(constraint.topology_key, rows, counted)
         ids = census.nodes.label(constraint.topology_key).ids[: len(eligible)]
-        domains = len(np.unique(ids[counted]))
+        domains = int(np.count_nonzero(np.bincount(ids[counted])))
         # With fewer domains than asked for, one that is not there yet counts as an empty one.
         fewest = int(sums[counted].min()) if domains >= (constraint.min_domains or 1) else 0
         found: Bools = sums + int(pods.matches(task)) - fewest <= constraint.max_skew
@@ -121,12 +120,12 @@ class TopologySpread:
     ) -> NDArray[np.floating[Any]]:
         """How crowded each row's domain is. Where there are many domains a pod more weighs more."""
         census, key = self._census, constraint.topology_key
-        pods = _pods(constraint, task)
+        pods = self._pods(constraint, task)
         rows = census.count(pods.key, pods.namespaces, pods.matches).rows
         if key == _HOSTNAME:
             domains, sums = int(asked.sum()), rows[: len(asked)]
         else:
-            domains = len(np.unique(census.nodes.label(key).ids[: len(asked)][asked]))
+            domains = int(np.count_nonzero(np.bincount(census.nodes.label(key).ids[: len(asked)][asked])))
             _, sums = census.domain_sums(key, rows, spread.counted(constraint, labelled))
         return sums * math.log(domains + 2) + (constraint.max_skew - 1)
 
@@ -142,17 +141,23 @@ class TopologySpread:
         if found is None:
             nodes = self._census.nodes
             wanted = cls.spec.topology_spread_constraints or ()
-            asked = [node_selector.check(cls, nodes), node_affinity.check(cls, nodes)]
+            checks = [node_selector.check(cls, nodes), node_affinity.check(cls, nodes)]
+            asked = [check.mask for check in checks if check is not None]
             found = self._classes[cls.id] = _ClassSpread(
                 tuple(constraint for constraint in wanted if constraint.when_unsatisfiable == "DoNotSchedule"),
                 tuple(constraint for constraint in wanted if constraint.when_unsatisfiable == "ScheduleAnyway"),
-                every([check.mask for check in asked if check is not None]),
+                every(asked) if asked else None,
                 taints.tolerated_mask(cls, nodes),
             )
         return found
 
-
-def _pods(constraint: Constraint, task: Placeable) -> PodFilter:
-    """Pods of the task's namespace only, whatever others match."""
-    selector = pod_selector(constraint.label_selector, task, constraint.match_label_keys)
-    return PodFilter(selector, frozenset((task.namespace,)))
+    def _pods(self, constraint: Constraint, task: Placeable) -> PodFilter:
+        """Pods of the task's namespace only, whatever others match."""
+        keys = constraint.match_label_keys or ()
+        # A constraint lives as long as its class, so its identity is its name.
+        ident = (task.cls.id, id(constraint), *[task.labels.get(key) for key in keys])
+        found = self._filters.get(ident)
+        if found is None:
+            selector = pod_selector(constraint.label_selector, task, keys)
+            found = self._filters[ident] = PodFilter(selector, frozenset((task.namespace,)))
+        return found

@@ -46,6 +46,7 @@ class ClassTable:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._classes: dict[bytes, TaskClass] = {}
+        self.by_id: list[TaskClass] = []
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def of(self, namespace: str, spec: dict[str, Any], node_selector: dict[str, str] | None = None) -> TaskClass:
@@ -61,6 +62,7 @@ class ClassTable:
             typed = view(facts, core.PodSpec)
             request = self._resources.request(pod_requests(typed))
             known = self._classes[key] = TaskClass(len(self._classes), namespace, typed, request)
+            self.by_id.append(known)
         return known
 
 

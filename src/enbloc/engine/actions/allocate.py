@@ -1,0 +1,47 @@
+"""allocate: gangs get their nodes, the minima all or nothing (G2), then the surplus as far as there is room (G3)."""
+
+from __future__ import annotations
+
+from enbloc.engine.actions.serving import serve_all
+from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, split
+from enbloc.engine.engine import Engine
+from enbloc.engine.story import Story
+from enbloc.engine.tasks import GangState
+from enbloc.engine.waiting import Waiting
+
+
+def run(engine: Engine) -> None:
+    place_all(engine, engine.allocating)
+
+
+def place_all(engine: Engine, lane: Waiting) -> None:
+    """Serves the gangs of a lane."""
+
+    def serve(gang: GangState) -> Story | None:
+        engine.placer.closed = engine.closed_to(gang) if engine.partial else None
+        return _minima(engine, gang) if not gang.satisfied and not gang.ready() else _singly(engine, gang)
+
+    serve_all(engine, lane, serve)
+
+
+def _minima(engine: Engine, gang: GangState) -> Story | None:
+    transaction, told = attempt(engine.placer, gang)
+    if told is None:
+        engine.bind(gang, transaction.placed, commits=True)
+        engine.queue(gang)
+    return told
+
+
+def _singly(engine: Engine, gang: GangState) -> Story | None:
+    """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3)."""
+    waiting = pending_tasks(gang)
+    if not gang.ready():
+        needed, rest, short = split(gang, waiting)
+        waiting = [*needed, *rest[:short]]
+    transaction, told = one_by_one(engine.placer, gang, waiting)
+    placed = transaction.placed
+    if placed:
+        engine.bind(gang, placed, commits=False)
+        engine.queue(gang)
+        return None
+    return told

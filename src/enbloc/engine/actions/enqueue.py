@@ -1,0 +1,81 @@
+"""enqueue: gangs are let in when what they need at least could be met (M6). Their pods are created only then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from enbloc.engine.actions.serving import serve_all
+from enbloc.engine.engine import Engine
+from enbloc.engine.resources import PODS, Ints
+from enbloc.engine.story import Story, shown
+from enbloc.engine.tasks import GangState
+
+
+def run(engine: Engine) -> None:
+    if not engine.knocking.awake():
+        return
+    totals = engine.state.nodes.totals()
+    used = totals - engine.state.free_total()[: len(totals)]
+
+    def serve(gang: GangState) -> Story | None:
+        told = _refusal(engine, gang, totals, used)
+        if told is None:
+            engine.let_in(gang)
+        return told
+
+    serve_all(engine, engine.knocking, serve, with_let_in=True)
+
+
+def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story | None:
+    """Why it is not let in; `None`: it is."""
+    state = engine.state
+    amounts = state.resources.amounts(gang.spec.min_resources or {})
+    state.nodes.widen()
+    asked = {column: amount for column, amount in amounts.items() if amount and column != PODS}
+
+    def name(column: int) -> str:
+        return state.resources.names[column]
+
+    if not engine.config.enqueue.admit_oversized:
+        for column, amount in asked.items():
+            has = int(totals[column]) if column < len(totals) else 0
+            if amount > has:
+                return _story(
+                    gang, f"it needs {shown(name(column), amount)} {name(column)}, "
+                    f"the whole cluster has {shown(name(column), has)}"
+                )  # fmt: skip
+    over = state.queues.over_capability(state.queue_of(gang), asked, with_let_in=True)
+    if over is not None:
+        queue, column = over
+        return _story(
+            gang, f"queue {queue.name} may use {shown(name(column), queue.limits[column])} {name(column)} in all, "
+            f"and uses {shown(name(column), int(queue.used[column] + queue.let_in[column]))}", of_queue=True
+        )  # fmt: skip
+    return _no_room(engine, gang, asked, totals, used)
+
+
+def _no_room(engine: Engine, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints) -> Story | None:
+    """Free room, a little overcommitted, less what others that were let in will take."""
+    if engine.config.enqueue.admit_oversized:
+        totals_of = {c: max(int(totals[c]) if c < len(totals) else 0, asked[c]) for c in asked}
+    else:
+        totals_of = {column: int(totals[column]) for column in asked}
+    let_in = engine.state.queues.let_in_total()
+    for column, amount in asked.items():
+        taken = (int(used[column]) if column < len(used) else 0) + int(let_in[column])
+        free = totals_of[column] * engine.config.enqueue.overcommit_milli // 1000 - taken
+        if amount > free:
+            name = engine.state.resources.names[column]
+            return _story(
+                gang, f"it needs {shown(name, amount)} {name}, and "
+                f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}"
+            )  # fmt: skip
+    return None
+
+
+def _story(gang: GangState, why: str, of_queue: bool = False) -> Story:
+    missing = {**gang.spec.minima}
+    rest = gang.spec.minimum - sum(missing.values())
+    if rest > 0:
+        missing[""] = rest
+    return Story("NotEnoughResources", f"not let in: {why}", missing=missing, of_queue=of_queue)

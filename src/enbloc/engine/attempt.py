@@ -1,0 +1,193 @@
+"""One try to place a gang's tasks: the minima all or nothing (G2), what is beyond them as far as it goes (G3).
+
+Tasks go in the order of O1 and O2. Neighbours of one class that nobody else's placement bears on are placed in bulk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from enbloc.engine import story
+from enbloc.engine.candidates import ROW_BITS
+from enbloc.engine.placement import place_bulk, place_one, place_plain
+from enbloc.engine.plugins.nodeorder import TIE
+from enbloc.engine.resources import Bools
+from enbloc.engine.state import State
+from enbloc.engine.story import Story
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.transaction import Transaction
+
+
+def pending_tasks(gang: GangState) -> list[Task]:
+    """Those that wait, in the order of O2."""
+    waiting = [task for task in gang.tasks.values() if task.stand is Stand.PENDING and task.ours]
+    waiting.sort(key=_order)
+    return waiting
+
+
+def _order(task: Task) -> tuple[int, int, int, str, str]:
+    return task.order
+
+
+def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Task], int]:
+    """O1: the tasks still needed for a role's minimum, the rest, and how many of the rest the total still needs."""
+    lacking = {role: minimum - gang.occupied.get(role, 0) for role, minimum in gang.spec.minima.items()}
+    needed: list[Task] = []
+    rest: list[Task] = []
+    for task in waiting:
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
+            needed.append(task)
+        else:
+            rest.append(task)
+    return needed, rest, max(0, gang.spec.minimum - gang.total_occupied - len(needed))
+
+
+def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own."""
+    run: list[Task] = []
+    applies = state.moving.applies
+    for task in tasks:
+        alone = applies(task)
+        if run and (alone or task.cls is not run[0].cls):
+            yield run
+            run = []
+        run.append(task)
+        if alone:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+class Placer:
+    """Finds rows for runs of tasks within what queues and closed rows allow."""
+
+    def __init__(self, state: State, affinity_weight: int, spread_weight: int, plain: bool = False) -> None:
+        self.state = state
+        self._weights = {"affinity": affinity_weight, "spread": spread_weight}
+        self._plain = plain
+        """One by one by a fresh look at every row: the reference."""
+        self.closed: Bools | None = None
+        """Rows kept for somebody else."""
+
+    def rows(self, run: Sequence[Task], count: int) -> list[int]:
+        """Rows for the first `count` of a run, as many as there are."""
+        task = run[0]
+        state = self.state
+        count = min(count, self._queue_room(task))
+        if count == 0:
+            return []
+        candidates = state.candidates(task.cls)
+        if len(run) > 1 or not state.moving.applies(task):
+            return place_bulk(candidates, count, self.closed)
+        keys = candidates.keys()
+        allowed = keys >= 0
+        for _, passes in state.moving.masks(task):
+            allowed = allowed & passes
+        if self.closed is not None:
+            allowed = allowed & ~self.closed[: len(allowed)]
+        bonus = None
+        for kind, score in state.moving.scores(task, allowed):
+            weighted = (score * (self._weights[kind] * TIE)).astype(np.int64) << ROW_BITS
+            bonus = weighted if bonus is None else bonus + weighted
+        return place_one(candidates, allowed, bonus)
+
+    def place(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
+        """Places the first tasks of a run, at most `count`; returns how many."""
+        if self._plain and len(run) > 1:
+            return self._place_plainly(transaction, run, count)
+        rows = self.rows(run, count)
+        if rows:
+            transaction.place(run[: len(rows)], rows)
+        return len(rows)
+
+    def _place_plainly(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
+        candidates = self.state.candidates(run[0].cls)
+        for placed, task in enumerate(run[:count]):
+            row = place_plain(candidates) if self._queue_room(task) else []
+            if not row:
+                return placed
+            transaction.place([task], row)
+        return min(count, len(run))
+
+    def _queue_room(self, task: Task) -> int:
+        queues = self.state.queues
+        free = self.state.free_total() if queues.guarantees else np.zeros(0, np.int64)
+        return queues.room(self.state.queue_of(task.gang), task.cls.request, free)
+
+    def why_not(self, gang: GangState, task: Task, missing: dict[str, int], needed: dict[str, int]) -> Story:
+        """Why the task could not be placed, told of the state in which that was so."""
+        state = self.state
+        if self._queue_room(task) == 0:
+            queue = state.queue_of(gang)
+            amounts = dict(task.cls.request)
+            over = state.queues.over_capability(queue, amounts, with_let_in=False)
+            if over is not None:
+                place, column = over
+                name = state.resources.names[column]
+                limit = f"capability {story.shown(name, place.limits[column])}"
+                return story.queue_full(gang, place.name, name, limit, missing)
+            return story.queue_full(
+                gang, queue.name, "of the cluster", "the rest is guaranteed to other queues", missing
+            )
+        return story.no_room(state, task, missing, needed, self.closed)
+
+
+def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]:
+    """Places a gang's minima, all of them. On failure nothing is left placed, and the story says why."""
+    transaction = Transaction(placer.state)
+    needed, rest, short = split(gang, pending_tasks(gang))
+    for run in runs(placer.state, needed):
+        placed = placer.place(transaction, run, len(run))
+        if placed < len(run):
+            return _failed(placer, transaction, gang, run[placed], needed)
+    failed: Task | None = None
+    for run in runs(placer.state, rest):
+        if short == 0:
+            break
+        wanted = min(short, len(run))
+        placed = placer.place(transaction, run, wanted)
+        short -= placed
+        if placed < wanted:
+            failed = failed or run[placed]  # skipped: others may make up the total (G3)
+    if short:
+        assert failed is not None, f"{gang} was attempted though too few of its members exist"
+        missing = {failed.role: short}
+        wanted_of = {failed.role: _wanted(gang, failed.role)}
+        told = placer.why_not(gang, failed, missing, wanted_of)
+        transaction.rollback()
+        return transaction, told
+    return transaction, None
+
+
+def _failed(
+    placer: Placer, transaction: Transaction, gang: GangState, task: Task, needed: list[Task]
+) -> tuple[Transaction, Story]:
+    missing: dict[str, int] = {}
+    wanted: dict[str, int] = {}
+    for one in needed:
+        wanted[one.role] = wanted.get(one.role, 0) + 1
+        if one.stand is Stand.PENDING and one.role == task.role:
+            missing[one.role] = missing.get(one.role, 0) + 1
+    told = placer.why_not(gang, task, missing, wanted)
+    transaction.rollback()
+    return transaction, told
+
+
+def _wanted(gang: GangState, role: str) -> int:
+    return max(gang.spec.minimum - gang.total_occupied, gang.spec.minima.get(role, 0), 1)
+
+
+def one_by_one(placer: Placer, gang: GangState, tasks: Sequence[Task]) -> tuple[Transaction, Story | None]:
+    """Places as many as there is room for; the story is of the first that found none."""
+    transaction = Transaction(placer.state)
+    told: Story | None = None
+    for run in runs(placer.state, tasks):
+        placed = placer.place(transaction, run, len(run))
+        if placed < len(run) and told is None:
+            left = {run[placed].role: len(run) - placed}
+            told = placer.why_not(gang, run[placed], left, {run[placed].role: len(run)})
+    return transaction, told

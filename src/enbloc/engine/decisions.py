@@ -1,0 +1,92 @@
+"""What the engine decides, as values. The runtime carries them out; they come back as events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from enbloc.gangs.model import GangKey
+
+
+class Placement(msgspec.Struct, frozen=True, gc=False):
+    """One pod goes to one node."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+
+
+class Bind(msgspec.Struct, frozen=True):
+    """Pods of one gang that are bound by one decision (G2, G11).
+
+    If `commits` is set, the last of them completes the minima: it is sent after all others were acknowledged, and
+    carries the mark. Otherwise the gang is complete already and every Binding carries the mark.
+    """
+
+    gang: GangKey
+    decision: str
+    placements: tuple[Placement, ...]
+    mark: str
+    commits: bool
+    claims: tuple[tuple[str, str, str], ...] = ()
+    """Volume claims that get their node first: (namespace, claim, node)."""
+
+
+class Evict(msgspec.Struct, frozen=True):
+    gang: GangKey
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+
+
+class LetIn(msgspec.Struct, frozen=True):
+    """Enqueue lets a gang in (M6)."""
+
+    gang: GangKey
+
+
+class Waits(msgspec.Struct, frozen=True):
+    """Why a gang, or some of its pods, cannot go on (G10); `message` empty: what was said no longer holds."""
+
+    gang: GangKey
+    reason: str
+    message: str
+    pods: tuple[tuple[str, str, str], ...]
+    """(namespace, name, uid) of the pods that are told so."""
+    of_gang: bool
+    """Whether the gang's own object says so too: not if only its surplus waits."""
+
+
+class Marked(msgspec.Struct, frozen=True):
+    """The pod that carried the gang's commit mark is gone: another member carries it from now on (G11)."""
+
+    gang: GangKey
+    namespace: str
+    name: str
+    uid: str
+    mark: str
+
+
+Decision = Bind | Evict | LetIn | Waits | Marked
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a role's tasks do not fit, on how many nodes."""
+
+    role: str
+    reason: str
+    nodes: int
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A gang that waits, as it is shown to people."""
+
+    gang: str
+    dialect: str
+    missing: Mapping[str, int]
+    message: str
+    reasons: tuple[Reason, ...]

@@ -1,0 +1,413 @@
+"""The engine: the state, who waits for what, and what actions may do to a gang.
+
+Events go into `state`; `cycle` runs the actions. Nothing here knows a clock or a cluster.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from enbloc.config import Config
+from enbloc.engine import story
+from enbloc.engine.attempt import Placer, pending_tasks, runs, split
+from enbloc.engine.classes import TaskClass
+from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Placement, Waits
+from enbloc.engine.marks import covers, mark_of
+from enbloc.engine.plugins.plugin import load
+from enbloc.engine.resources import Bools
+from enbloc.engine.state import State
+from enbloc.engine.story import Story
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.waiting import Bucket, Order, Waiting
+
+TOLD_OF_A_BUCKET = 16
+"""How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
+
+MINIMA, SURPLUS = 0, 1
+
+
+class Engine:
+    """State, who waits, and what was decided in the cycle that is under way."""
+
+    def __init__(self, config: Config, plain: bool = False) -> None:
+        self.config = config
+        self.plugins = load(config)
+        weights = config.scoring
+        self.state = State(self.plugins, weights.node_affinity, weights.taint_toleration)
+        self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
+        self.allocating = Waiting()
+        self.backfilling = Waiting()
+        self.knocking = Waiting()
+        """Gangs that enqueue has not let in yet (M6)."""
+        self.partial: dict[str, GangState] = {}
+        """Gangs that were cut off half-way, by title (G11)."""
+        self.now = 0
+        self._decisions: list[Decision] = []
+        self._runs = {action.name for action in config.actions}
+
+    # ---- the frame of a cycle (see `cycle`)
+
+    def begin(self, now: int) -> None:
+        """What changed is taken in: nodes settle, those it could help wake, gangs are read anew."""
+        self.now = now
+        self._decisions = []
+        self.state.settle()
+        self._wake()
+        self._read_dirty()
+
+    def end(self) -> list[Decision]:
+        self._give_up_partial()
+        return self._decisions
+
+    def due(self) -> int | None:
+        """When a cycle is needed though nothing happens."""
+        timeout = self.config.partial_gang_timeout_nanos
+        return min(
+            (gang.partial_since + timeout for gang in self._partial() if gang.partial_since is not None), default=None
+        )
+
+    def busy(self) -> bool:
+        """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
+        return bool(self.state.dirty or self.state.unmarked or self.state.news.any)
+
+    def force(self) -> None:
+        """Wakes everybody: after quiet this must decide nothing (G9, for tests)."""
+        for waiting in (self.allocating, self.backfilling, self.knocking):
+            waiting.wake(lambda bucket: True)
+        for gang in self.state.gangs.values():
+            self.state.touch(gang)
+
+    def _wake(self) -> None:
+        """What changed wakes those it could help (G9)."""
+        news, state = self.state.news, self.state
+        if not news.any:
+            return
+        rows = [state.nodes.rows[name] for name in sorted(news.rows) if name in state.nodes.rows]
+        helped: dict[int, bool] = {}
+
+        def helps_class(ident: int) -> bool:
+            if ident not in helped:
+                keys = state.candidates(self._class(ident)).keys()
+                helped[ident] = any(keys[row] >= 0 for row in rows)
+            return helped[ident]
+
+        def could_help(bucket: Bucket) -> bool:
+            if news.everything or bucket.volatile:
+                return True
+            if news.less_used and isinstance(bucket.story, Story) and bucket.story.of_queue:
+                return True
+            return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
+
+        everything, less_used = news.everything, news.less_used
+        self.allocating.wake(could_help)
+        self.backfilling.wake(could_help)
+        if everything or less_used:
+            self.knocking.wake(lambda bucket: True)
+        news.clear()
+
+    def _class(self, ident: int) -> TaskClass:
+        return self.state.classes.by_id[ident]
+
+    def _read_dirty(self) -> None:
+        dirty, self.state.dirty = self.state.dirty, {}
+        for gang in dirty.values():
+            if gang.key in self.state.gangs:
+                self.read(gang)
+        unmarked, self.state.unmarked = self.state.unmarked, {}
+        for gang in unmarked.values():
+            self._mark_another(gang)
+
+    # ---- one gang
+
+    def read(self, gang: GangState) -> None:
+        """Looks at a gang whose facts changed, and queues it where it belongs."""
+        self._see_satisfied(gang)
+        self._see_partial(gang)
+        self._count(gang)
+        spec = gang.spec
+        queue = self.state.queues.get(spec.queue)
+        told: Story | None = None
+        if spec.finished:
+            self._dequeue(gang)
+            return
+        if spec.problem:
+            told = story.problem(gang, spec.problem)
+        elif not queue.exists:
+            told = story.problem(gang, f"queue {spec.queue} does not exist")
+        elif queue.facts.closed and spec.object is None and not gang.satisfied:
+            told = story.problem(gang, f"queue {spec.queue} is closed")
+        elif not spec.let_in:
+            self._knock(gang)
+            return
+        elif not gang.satisfied and gang.missing():
+            told = story.not_enough_members(gang)
+        if told is None:
+            self.queue(gang)
+        else:
+            self._dequeue(gang)
+            gang.why = told
+            self.tell(gang, told, of_gang=True)
+
+    def queue(self, gang: GangState) -> None:
+        """Puts a gang in line for what it still needs, or takes it out if it needs nothing."""
+        waiting = pending_tasks(gang)
+        if not waiting:
+            self._dequeue(gang)
+            if gang.ready() or gang.satisfied:
+                self.withdraw(gang)
+            return
+        band = SURPLUS if gang.ready() else MINIMA
+        needed, rest, short = split(gang, waiting)
+        wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
+        shape: list[tuple[str, int, int]] = []
+        volatile = False
+        classes: dict[int, None] = {}
+        for run in runs(self.state, wanted):
+            volatile = volatile or self.state.moving.applies(run[0])
+            classes[run[0].cls.id] = None
+            for task in run:
+                if shape and shape[-1][:2] == (task.role, task.cls.id):
+                    shape[-1] = (task.role, task.cls.id, shape[-1][2] + 1)
+                else:
+                    shape.append((task.role, task.cls.id, 1))
+        lane = self.allocating
+        if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
+            lane = self.backfilling
+        several = len(classes) > 1
+        bucket = lane.put(
+            gang,
+            gang.spec.queue,
+            self._order(gang, band),
+            (gang.key if volatile else tuple(shape), len(needed), short, gang.satisfied),
+            tuple(classes),
+            volatile or several,
+        )
+        gang.bucket, gang.why = bucket, None
+        if bucket.asleep:  # its like failed, and nothing has changed since
+            gang.attempted = True
+            self._count(gang)
+            self.tell(gang, bucket.story, of_gang=band == MINIMA)
+
+    def _knock(self, gang: GangState) -> None:
+        if "enqueue" not in self._runs or gang.spec.min_resources is None:
+            self.let_in(gang)
+            return
+        asked = tuple(sorted(gang.spec.min_resources.items()))
+        bucket = self.knocking.put(gang, gang.spec.queue, self._order(gang, MINIMA), asked)
+        gang.bucket, gang.why = bucket, None
+        if bucket.asleep:
+            self.tell(gang, bucket.story, of_gang=True)
+
+    def _dequeue(self, gang: GangState) -> None:
+        gang.ticket = 0
+        gang.bucket = gang.why = None
+
+    def _order(self, gang: GangState, band: int) -> Order:
+        """G8 inside a queue; minima before surplus among equals (G3), a gang that was cut off before others (G11)."""
+        spec = gang.spec
+        keys = tuple(key for order in self.plugins.gang_order for key in order(gang))
+        return (*keys, band, gang.partial_since is None, spec.created, spec.key.namespace, spec.title)
+
+    def _see_satisfied(self, gang: GangState) -> None:
+        """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
+        bound: dict[str, int] = {}
+        evidence = False
+        best = gang.covered
+        for task in gang.tasks.values():
+            if task.stand in (Stand.BOUND, Stand.SUCCEEDED):
+                bound[task.role] = bound.get(task.role, 0) + 1
+                evidence = True
+            elif task.stand in (Stand.PLACED, Stand.FAILED):
+                evidence = True
+            if task.mark and task.stand is not Stand.LEAVING and (not best or covers(task.mark, gang.spec)):
+                best = task.mark
+        if not evidence:
+            gang.covered, gang.satisfied = "", False
+            return
+        spec = gang.spec
+        if sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items()):
+            best = mark_of(spec)
+        gang.covered = best
+        gang.satisfied = covers(best, spec)
+
+    def _see_partial(self, gang: GangState) -> None:
+        """G11: bound by a decision of ours that was never completed."""
+        partial = (
+            not gang.satisfied
+            and not gang.covered
+            and any(task.stand is Stand.BOUND and task.decision for task in gang.tasks.values())
+            and not any(task.stand is Stand.PLACED for task in gang.tasks.values())
+        )
+        if not partial:
+            gang.partial_since = None
+            self.partial.pop(_id(gang), None)
+        elif gang.partial_since is None:
+            gang.partial_since = self.now
+            self.partial[_id(gang)] = gang
+
+    def _count(self, gang: GangState) -> None:
+        """What it asks for before its pods do, and what it will take once tried (M6, V4)."""
+        asked = gang.spec.min_resources
+        if not asked or gang.spec.finished:
+            self.state.count(gang, {}, {})
+            return
+        amounts = self.state.resources.amounts(asked)
+        self.state.nodes.widen()
+        gated = any(task.stand is Stand.GATED for task in gang.tasks.values())
+        pending = gang.spec.let_in and not gang.attempted and not gang.satisfied and not gated
+        self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
+
+    # ---- what actions do
+
+    def let_in(self, gang: GangState) -> None:
+        """M6: from now on its pods are created and tried."""
+        self._dequeue(gang)
+        self.withdraw(gang)
+        gang.spec = msgspec.structs.replace(gang.spec, let_in=True)
+        gang.attempted = False
+        self._count(gang)
+        self._decisions.append(LetIn(gang.key))
+        self.state.touch(gang)
+
+    def bind(self, gang: GangState, placed: Sequence[Task], commits: bool) -> None:
+        """The tasks that were placed are bound; if `commits`, the last of them completes the minima."""
+        gang.attempted = True
+        self._count(gang)
+        self.state.news.any = True  # where others are may matter to those whose tasks look at it
+        nodes = {task.uid: task.node for task in placed}
+        claims = tuple(
+            (task.namespace, claim, nodes[task.uid])
+            for task in placed
+            if task.cls.spec.volumes
+            for claim in self._claims(task)
+        )
+        self._decisions.append(
+            Bind(
+                gang.key,
+                _decision_id(gang, placed),
+                tuple(Placement(task.namespace, task.name, task.uid, task.node) for task in placed),
+                mark_of(gang.spec),
+                commits,
+                claims,
+            )
+        )
+        if commits or gang.ready():
+            self.withdraw(gang)
+
+    def _claims(self, task: Task) -> list[str]:
+        """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
+        volumes = self.state.volumes
+        ephemeral = [f"{task.name}-{name}" for name in volumes.ephemeral_to_select(task.cls)]
+        return [*volumes.claims_to_select(task.cls), *ephemeral]
+
+    def tell(self, gang: GangState, told: Story, of_gang: bool) -> None:
+        """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
+        said = f"{told.reason}: {told.message}"
+        if gang.told != said:
+            gang.told = said
+            gang.told_pods = set()
+        elif of_gang and gang.told_pods and not gang.total_pending:
+            return
+        waiting = [task for task in pending_tasks(gang) if task.uid not in gang.told_pods]
+        if not waiting and gang.told_pods:
+            return
+        gang.told_pods.update(task.uid for task in waiting)
+        gang.told_pods.add("")  # the gang itself was told
+        pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
+        self._decisions.append(Waits(gang.key, told.reason, told.message, pods, of_gang))
+
+    def withdraw(self, gang: GangState) -> None:
+        """What was said of the gang no longer holds (G10)."""
+        if gang.told:
+            gang.told = ""
+            gang.told_pods = set()
+            self._decisions.append(Waits(gang.key, "", "", (), True))
+
+    def sleep(self, lane: Waiting, bucket: Bucket, told: Story, of_gang: bool) -> None:
+        """The first of a bucket failed: all of it sleeps, and hears why."""
+        fresh = lane.sleep(bucket, told)
+        for gang in fresh:
+            if gang.bucket is bucket:
+                gang.attempted = True
+                self._count(gang)
+        hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
+        for gang in hearers.values():
+            self.tell(gang, told, of_gang)
+
+    # ---- G11
+
+    def closed_to(self, gang: GangState) -> Bools | None:
+        """Rows that a gang which was cut off half-way needs, of equal or higher priority: not for this one."""
+        closed: Bools | None = None
+        for other in self._partial():
+            if other is gang or other.priority < gang.priority:
+                continue
+            for task in pending_tasks(other):
+                candidates = self.state.candidates(task.cls)
+                candidates.keys()
+                passing = candidates.passing
+                closed = passing if closed is None else closed | passing
+        return closed
+
+    def _partial(self) -> list[GangState]:
+        return list(self.partial.values())
+
+    def _give_up_partial(self) -> None:
+        timeout = self.config.partial_gang_timeout_nanos
+        for gang in self._partial():
+            if gang.key not in self.state.gangs:
+                self.partial.pop(_id(gang), None)
+                continue
+            if gang.partial_since is None or self.now < gang.partial_since + timeout:
+                continue
+            if any(task.stand is Stand.PLACED for task in gang.tasks.values()):
+                continue  # being completed in this very cycle
+            message = f"gang {gang.spec.title} was started only in part and could not be completed in time"
+            for task in list(gang.tasks.values()):
+                if task.stand is Stand.BOUND:
+                    self._decisions.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))
+            gang.partial_since = None
+            self.partial.pop(_id(gang), None)
+
+    def _mark_another(self, gang: GangState) -> None:
+        """The pod with the mark is gone: a member that lives on carries it (G11)."""
+        if not gang.satisfied or any(t.mark and t.stand is not Stand.LEAVING for t in gang.tasks.values()):
+            return
+        heirs = [task for task in gang.tasks.values() if task.stand is Stand.BOUND]
+        if heirs:
+            heir = min(heirs, key=lambda task: task.order)
+            self._decisions.append(Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered))
+
+    # ---- for people
+
+    def pending(self) -> list[Pending]:
+        """Every gang whose minima are not all placed, and why (G10)."""
+        found = []
+        for gang in self.state.gangs.values():
+            if gang.spec.finished or gang.ready() or (gang.satisfied and not gang.total_pending):
+                continue
+            if not gang.tasks and gang.spec.object is None:
+                continue
+            if not any(task.ours for task in gang.tasks.values()) and gang.tasks:
+                continue
+            told = gang.bucket.story if gang.bucket is not None and gang.bucket.story else gang.why
+            told = told or story.problem(gang, "has not been tried yet")
+            found.append(
+                Pending(gang.spec.title, gang.key.dialect, dict(told.missing), told.message, tuple(told.reasons))
+            )
+        return sorted(found, key=lambda one: (one.gang, one.dialect))
+
+
+def _id(gang: GangState) -> str:
+    return "/".join(gang.key)
+
+
+def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:
+    """The same for the same pods of the same gang, different for any other: no counter has to survive a restart."""
+    digest = hashlib.sha1("/".join(gang.key).encode(), usedforsecurity=False)
+    for task in placed:
+        digest.update(task.uid.encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,38 @@
+"""The commit mark: how a gang that was satisfied is told from one that was cut off half-way (G7, G11).
+
+The mark says which minima were bound. It rides on a Binding as an annotation, so it lives on a pod; a gang counts as
+satisfied as long as a mark covers its present minima. A raised minimum is not covered: the gang has to earn it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from enbloc.gangs.model import GangSpec
+
+DECISION = "enbloc.dev/decision"
+COMMITTED = "enbloc.dev/committed"
+
+
+def mark_of(spec: GangSpec) -> str:
+    """What is written when a gang's minima are bound: `5;master=3;work=2`."""
+    roles = "".join(f";{role}={count}" for role, count in sorted(spec.minima.items()))
+    return f"{spec.minimum}{roles}"
+
+
+def covers(mark: str, spec: GangSpec) -> bool:
+    """Whether minima that were bound once are still the gang's minima, or more."""
+    if not mark:
+        return False
+    total, roles = _read(mark)
+    return total >= spec.minimum and all(roles.get(role, 0) >= count for role, count in spec.minima.items())
+
+
+def _read(mark: str) -> tuple[int, Mapping[str, int]]:
+    """A mark that somebody else wrote over reads as nothing."""
+    total, *roles = mark.split(";")
+    found: dict[str, int] = {}
+    for role in roles:
+        name, _, count = role.rpartition("=")
+        found[name] = int(count) if count.isdecimal() and len(count) < 10 else 0
+    return int(total) if total.isdecimal() and len(total) < 10 else -1, found

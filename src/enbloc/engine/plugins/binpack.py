@@ -1,0 +1,30 @@
+"""Scores nodes by how full they would be in what the task asks for: the fuller the better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from enbloc.engine.plugins.nodeorder import TIE
+from enbloc.engine.resources import Ints
+from enbloc.engine.room import Room
+
+
+class Binpack:
+    def __init__(self, weight: int, resources: Mapping[str, int]) -> None:
+        self._weight = weight
+        self._resources = dict(resources)
+
+    def score(self, room: Room) -> Ints:
+        total, weights = None, 0
+        asked = dict(room.request)
+        for name, weight in self._resources.items():
+            column = room.column(name)
+            if weight > 0 and column in asked:
+                part = (100 - room.free_percent(column)) * weight
+                total = part if total is None else total + part
+                weights += weight
+        if total is None:
+            return np.zeros_like(room.after(0))
+        return total * (TIE * self._weight) // weights

@@ -1,0 +1,93 @@
+"""What a plugin is, and how the ones that a config names are found.
+
+A plugin is a plain class, made with its arguments, that has any of the methods below; the engine looks which ones are
+there. A third party's is found by its entry point in the group `enbloc.plugins`:
+
+    class Cheapest:
+        def __init__(self, arguments): ...
+        def score(self, room):                      # 0..100 by row, times a weight of its own
+            return 100 - room.allocatable(room.column("example.com/price"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from enbloc.config import Config
+from enbloc.engine.classes import TaskClass
+from enbloc.engine.nodes import NodeTable
+from enbloc.engine.plugins.binpack import Binpack
+from enbloc.engine.plugins.nodeorder import NodeOrder
+from enbloc.engine.plugins.priority import Priority
+from enbloc.engine.predicates.predicate import Check
+from enbloc.engine.resources import Ints
+from enbloc.engine.room import Room
+
+GROUP = "enbloc.plugins"
+
+GangOrder = Callable[[Any], tuple[Any, ...]]
+Score = Callable[[Room], Ints]
+Mask = Callable[[TaskClass, NodeTable], Check | None]
+
+
+class Plugins(NamedTuple):
+    """The extension points, with what the config has plugged into each."""
+
+    gang_order: Sequence[GangOrder]
+    scores: Sequence[Score]
+    masks: Sequence[Mask]
+    predicates: bool
+    """Whether Kubernetes' own predicates are asked (resources always are)."""
+    task_priority: bool
+    """Whether the tasks of a gang go by priority first (O2)."""
+    queue_order: bool
+    """Whether the next queue is chosen by share (G8)."""
+
+    def score(self, room: Room) -> Ints:
+        """The sum of all scores, in integers; where nobody has an opinion every row is as good."""
+        total: Ints | None = None
+        for score in self.scores:
+            part = score(room)
+            total = part if total is None else total + part
+        return np.zeros_like(room.after(0)) if total is None else total
+
+
+def load(config: Config) -> Plugins:
+    """The plugins of a config. What is not switched off and belongs to the rules is on, listed or not."""
+
+    def on(plugin: str, point: str) -> bool:
+        return config.plugin(plugin) is None or config.enabled(plugin, point)
+
+    gang_order: list[GangOrder] = [Priority().gang_order] if on("priority", "jobOrder") else []
+    scores: list[Score] = []
+    masks: list[Mask] = []
+    weights = config.scoring
+    if weights.least or weights.most or weights.balanced:
+        scores.append(NodeOrder(weights.least, weights.most, weights.balanced).score)
+    if weights.binpack.weight:
+        scores.append(Binpack(weights.binpack.weight, weights.binpack.resources).score)
+    for name, plugin in _third_party(config):
+        if hasattr(plugin, "gang_order") and config.enabled(name, "jobOrder"):
+            gang_order.append(plugin.gang_order)
+        if hasattr(plugin, "score") and config.enabled(name, "nodeOrder"):
+            scores.append(plugin.score)
+        if hasattr(plugin, "mask") and config.enabled(name, "predicate"):
+            masks.append(plugin.mask)
+    return Plugins(
+        gang_order,
+        scores,
+        masks,
+        predicates=on("predicates", "predicate"),
+        task_priority=on("priority", "taskOrder"),
+        queue_order=on("proportion", "queueOrder") and on("capacity", "queueOrder"),
+    )
+
+
+def _third_party(config: Config) -> list[tuple[str, Any]]:
+    found = {entry.name: entry for entry in entry_points(group=GROUP)}
+    wanted = [plugin.name for tier in config.tiers for plugin in tier.plugins if plugin.name in found]
+    return [(name, found[name].load()(config.arguments(name))) for name in wanted]

@@ -1,0 +1,311 @@
+"""Queues: who is served next, and how much one may take (V4, G8).
+
+A tree by `parent`; what a queue uses, its ancestors use too. Shares decide order (and, later, reclaim); `capability`
+caps; a `guarantee` is kept free for its queue. All amounts are vectors over the resource columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from enbloc.engine.resources import CEILING, Ints, Request, Resources
+
+ROOT = "root"
+_NO_AMOUNTS: Mapping[str, int] = {}
+
+
+class QueueFacts(msgspec.Struct, frozen=True):
+    """A queue as its author wrote it; amounts in nano-units by resource."""
+
+    name: str
+    weight: int = 1
+    priority: int = 0
+    parent: str = ""
+    capability: Mapping[str, int] = _NO_AMOUNTS
+    guarantee: Mapping[str, int] = _NO_AMOUNTS
+    deserved: Mapping[str, int] = _NO_AMOUNTS
+    fifo: bool = False
+    reclaimable: bool = True
+    closed: bool = False
+
+
+class Queue:
+    """A queue and what it uses. `used` and `demand` include its descendants'."""
+
+    __slots__ = ("ancestors", "children", "demand", "deserved", "exists", "facts", "let_in", "limits", "name", "used")
+
+    def __init__(self, name: str, width: int) -> None:
+        self.name = name
+        self.facts = QueueFacts(name)
+        self.exists = False
+        self.ancestors: tuple[Queue, ...] = (self,)
+        """Itself first, then upwards."""
+        self.children: list[Queue] = []
+        self.used: Ints = np.zeros(width, np.int64)
+        self.demand: Ints = np.zeros(width, np.int64)
+        """What it uses and what its waiting gangs ask for."""
+        self.let_in: Ints = np.zeros(width, np.int64)
+        """What gangs that were let in, and not tried yet, will take (M6)."""
+        self.deserved: Ints = np.zeros(width, np.int64)
+        self.limits: dict[int, int] = {}
+        """Its capability by column; a dimension that is not named is unlimited."""
+
+
+class QueueTree:
+    """All queues by name. A queue that is only named by a gang exists as a place to count, with `exists` false."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._width = 8
+        self.queues: dict[str, Queue] = {}
+        self._stale = True
+        """Whether shares have to be computed anew before somebody looks at them."""
+        self._guaranteed: list[tuple[Queue, Ints]] = []
+
+    # ---- events
+
+    def put(self, facts: QueueFacts) -> None:
+        queue = self.get(facts.name)
+        queue.facts = facts
+        queue.limits = self._resources.capacity(facts.capability)
+        queue.exists = True
+        self._relink()
+
+    def remove(self, name: str) -> None:
+        queue = self.queues.get(name)
+        if queue is not None:
+            queue.exists = False
+            queue.facts = QueueFacts(name)
+            queue.limits = {}
+            self._relink()
+
+    def get(self, name: str) -> Queue:
+        queue = self.queues.get(name)
+        if queue is None:
+            queue = self.queues[name] = Queue(name, self._width)
+            self._relink()
+        return queue
+
+    # ---- amounts
+
+    def use(self, queue: Queue, request: Request, count: int) -> None:
+        """`count` tasks more (or fewer) of that request run in the queue."""
+        self._ensure(request)
+        for place in queue.ancestors:
+            used = place.used
+            for column, amount in request:
+                used[column] += amount * count
+
+    def want(self, queue: Queue, amounts: Mapping[int, int] | Request, count: int) -> None:
+        """The queue asks for so much more (or less)."""
+        pairs = tuple(amounts.items()) if isinstance(amounts, Mapping) else amounts
+        self._ensure(pairs)
+        for place in queue.ancestors:
+            for column, amount in pairs:
+                place.demand[column] += amount * count
+        self._stale = True
+
+    def expect(self, queue: Queue, amounts: Mapping[int, int], count: int) -> None:
+        """A gang was let in (or tried, or left): what it will take (M6)."""
+        self._ensure(tuple(amounts.items()))
+        for place in queue.ancestors:
+            for column, amount in amounts.items():
+                place.let_in[column] += amount * count
+
+    def room(self, queue: Queue, request: Request, free: Ints) -> int:
+        """How many tasks of that request the queue may still take, by its and its ancestors' capability and by what
+        others were guaranteed of the cluster's `free` room."""
+        self._ensure(request)
+        most = CEILING
+        for place in queue.ancestors:
+            if place.limits:
+                for column, amount in request:
+                    if column in place.limits:
+                        most = min(most, (place.limits[column] - int(place.used[column])) // amount)
+        if self._guaranteed:
+            kept = self.kept_for_others(queue)
+            for column, amount in request:
+                if kept[column]:
+                    most = min(most, (int(free[column]) - int(kept[column])) // amount)
+        return max(most, 0)
+
+    def kept_for_others(self, queue: Queue) -> Ints:
+        """What of the cluster's free room is guaranteed to others and not used by them yet."""
+        kept = np.zeros(self._width, np.int64)
+        for other, guarantee in self._guaranteed:
+            if other not in queue.ancestors and queue not in other.ancestors:
+                kept += np.maximum(guarantee - other.used[: len(guarantee)], 0)
+        return kept
+
+    @property
+    def guarantees(self) -> bool:
+        return bool(self._guaranteed)
+
+    def over_capability(self, queue: Queue, amounts: Mapping[int, int], with_let_in: bool) -> tuple[Queue, int] | None:
+        """The first queue upwards, and the column, whose capability would not hold these amounts."""
+        self._ensure(tuple(amounts.items()))
+        for place in queue.ancestors:
+            for column, limit in place.limits.items():
+                amount = amounts.get(column, 0)
+                taken = int(place.used[column]) + (int(place.let_in[column]) if with_let_in else 0)
+                if amount and taken + amount > limit:
+                    return place, column
+        return None
+
+    def let_in_total(self) -> Ints:
+        """What all gangs that were let in, and not tried yet, will take."""
+        total = np.zeros(self._width, np.int64)
+        for queue in self.queues.values():
+            if len(queue.ancestors) == 1:
+                total += queue.let_in
+        return total
+
+    # ---- order
+
+    def order(self, queue: Queue, totals: Ints, with_let_in: bool = False) -> tuple[tuple[int, float, str], ...]:
+        """The key by which queues are served: from the top of the tree down, priority, share, name."""
+        if self._stale:
+            self._share_out(totals)
+        return tuple(
+            (-place.facts.priority, self.share(place, with_let_in), place.name)
+            for place in reversed(queue.ancestors)
+            if place.name != ROOT
+        )
+
+    def share(self, queue: Queue, with_let_in: bool = False) -> float:
+        """How much of what it deserves a queue has, in the dimension where that is most."""
+        used = queue.used + queue.let_in if with_let_in else queue.used
+        deserved = queue.deserved
+        share = 0.0
+        for column in np.flatnonzero(used):
+            if column == 2:  # nobody deserves a number of pods
+                continue
+            share = max(share, used[column] / deserved[column] if deserved[column] > 0 else 1.0)
+        return float(share)
+
+    # ---- inside
+
+    def _ensure(self, request: Request | tuple[tuple[int, int], ...]) -> None:
+        """Columns that were heard of since."""
+        top = max((column for column, _ in request), default=0)
+        if top < self._width:
+            return
+        more = top + 8 - self._width
+        self._width += more
+        for queue in self.queues.values():
+            queue.used = np.pad(queue.used, (0, more))
+            queue.demand = np.pad(queue.demand, (0, more))
+            queue.let_in = np.pad(queue.let_in, (0, more))
+            queue.deserved = np.pad(queue.deserved, (0, more))
+        self._guaranteed = [(queue, np.pad(vector, (0, more))) for queue, vector in self._guaranteed]
+
+    def _relink(self) -> None:
+        """Rebuilds the tree after a queue came, went or moved, and counts what is used up the new paths."""
+        own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
+        own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
+        own_let_in = {queue.name: queue.let_in - _sum_children(queue, "let_in", self._width) for queue in self._all()}
+        for queue in self._all():
+            queue.children = []
+        for queue in self._all():
+            queue.ancestors = tuple(self._climb(queue))
+            if len(queue.ancestors) > 1:
+                queue.ancestors[1].children.append(queue)
+            queue.used = np.zeros(self._width, np.int64)
+            queue.demand = np.zeros(self._width, np.int64)
+            queue.let_in = np.zeros(self._width, np.int64)
+        for queue in self._all():
+            for place in queue.ancestors:
+                place.used += own_used[queue.name]
+                place.demand += own_demand[queue.name]
+                place.let_in += own_let_in[queue.name]
+        self._guaranteed = []
+        for queue in self._all():
+            if queue.facts.guarantee:
+                pairs = self._resources.amounts(queue.facts.guarantee)
+                self._ensure(tuple(pairs.items()))
+                vector = np.zeros(self._width, np.int64)
+                for column, amount in pairs.items():
+                    vector[column] = amount
+                self._guaranteed.append((queue, vector))
+        self._stale = True
+
+    def _all(self) -> list[Queue]:
+        return [self.queues[name] for name in sorted(self.queues)]
+
+    def _climb(self, queue: Queue) -> Iterator[Queue]:
+        """Upwards as far as parents exist; a circle (admission refuses it) ends where it closes."""
+        seen = set()
+        place: Queue | None = queue
+        while place is not None and place.name not in seen:
+            seen.add(place.name)
+            yield place
+            parent = place.facts.parent or (ROOT if place.name != ROOT else "")
+            place = self.queues.get(parent) if parent else None
+
+    def _share_out(self, totals: Ints) -> None:
+        """What each queue deserves now (V4): by `deserved` where any queue sets it, else by weight among those with
+        demand."""
+        self._stale = False
+        self._ensure(((len(totals) - 1, 0),))
+        pool = np.zeros(self._width, np.int64)
+        pool[: len(totals)] = totals
+        explicit = any(queue.facts.deserved for queue in self.queues.values())
+        tops = [queue for queue in self._all() if len(queue.ancestors) == 1 and queue.name != ROOT]
+        root = self.queues.get(ROOT)
+        if root is not None:
+            root.deserved = pool.copy()
+            tops = [*tops, *root.children]
+        self._share_among(tops, pool, explicit)
+
+    def _share_among(self, siblings: list[Queue], pool: Ints, explicit: bool) -> None:
+        if explicit:
+            for queue in siblings:
+                queue.deserved = np.zeros(self._width, np.int64)
+                for column, amount in self._resources.amounts(queue.facts.deserved).items():
+                    queue.deserved[column] = amount
+                self._raise_to_guarantee(queue)
+        else:
+            self._by_weight(siblings, pool)
+        for queue in siblings:
+            if queue.children:
+                self._share_among(queue.children, queue.deserved, explicit)
+
+    def _by_weight(self, siblings: list[Queue], pool: Ints) -> None:
+        """Water-filling, a dimension at a time: each gets by weight, none more than it asks for or may have."""
+        for queue in siblings:
+            queue.deserved = np.zeros(self._width, np.int64)
+        for column in range(self._width):
+            wants: dict[str, int] = {}
+            for queue in siblings:
+                want = int(queue.demand[column])
+                limit = queue.limits.get(column)
+                wants[queue.name] = want if limit is None else min(want, limit)
+            left = int(pool[column])
+            open_queues = [queue for queue in siblings if wants[queue.name] > 0]
+            while open_queues and left > 0:
+                weight = sum(queue.facts.weight for queue in open_queues)
+                full = [q for q in open_queues if wants[q.name] * weight <= left * q.facts.weight]
+                if not full:
+                    for queue in open_queues:
+                        queue.deserved[column] = left * queue.facts.weight // weight
+                    break
+                for queue in full:
+                    queue.deserved[column] = wants[queue.name]
+                    left -= wants[queue.name]
+                open_queues = [queue for queue in open_queues if queue not in full]
+        for queue in siblings:
+            self._raise_to_guarantee(queue)
+
+    def _raise_to_guarantee(self, queue: Queue) -> None:
+        for column, amount in self._resources.amounts(queue.facts.guarantee).items():
+            queue.deserved[column] = max(int(queue.deserved[column]), amount)
+
+
+def _sum_children(queue: Queue, field: str, width: int) -> Ints:
+    total = np.zeros(width, np.int64)
+    for child in queue.children:
+        total += getattr(child, field)
+    return total

@@ -1,0 +1,443 @@
+"""The cluster as the engine keeps it: arrays and counts, brought up to date event by event, never copied.
+
+Events come in through `put_…` and `remove_…`. What an event changes is counted here at once (room, queues, gangs);
+what has to be looked at by the next cycle is only noted: gangs whose facts changed (`dirty`), and changes that
+could help somebody who waits (`News`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.engine.candidates import Bonus, Candidates
+from enbloc.engine.classes import ClassTable, TaskClass
+from enbloc.engine.nodes import NodeFacts, NodeTable
+from enbloc.engine.plugins.nodeorder import TIE
+from enbloc.engine.plugins.plugin import Plugins
+from enbloc.engine.predicates import node_affinity, node_selector, readiness, taints, unschedulable
+from enbloc.engine.predicates.moving import Moving
+from enbloc.engine.predicates.predicate import Check
+from enbloc.engine.predicates.volumes import VolumeBook
+from enbloc.engine.queues import Queue, QueueFacts, QueueTree
+from enbloc.engine.resources import Bools, Ints, Resources
+from enbloc.engine.tasks import OCCUPIED, GangState, PodFacts, Stand, Task
+from enbloc.gangs.model import GangKey, GangSpec, Membership
+
+_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING})
+
+
+class News:
+    """What has changed since the last cycle, as far as it could help somebody who waits (G9)."""
+
+    __slots__ = ("any", "everything", "less_used", "rows")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.any = False
+        """Anything at all about who is where."""
+        self.everything = False
+        """A node, a queue, a volume: rare, and may help anybody."""
+        self.less_used = False
+        """Some queue uses less than it did."""
+        self.rows: set[str] = set()
+        """Nodes on which room was given back."""
+
+
+class State:
+    """Nodes, tasks, gangs and queues."""
+
+    def __init__(self, plugins: Plugins, node_affinity_weight: int, taint_weight: int) -> None:
+        self.resources = Resources()
+        self.nodes = NodeTable(self.resources)
+        self.classes = ClassTable(self.resources)
+        self.queues = QueueTree(self.resources)
+        self.volumes = VolumeBook()
+        self.moving = Moving(self.nodes, self.volumes)
+        self.tasks: dict[str, Task] = {}
+        self.gangs: dict[GangKey, GangState] = {}
+        self.dirty: dict[GangKey, GangState] = {}
+        self.unmarked: dict[GangKey, GangState] = {}
+        """Gangs that lost the pod with their commit mark (G11)."""
+        self.news = News()
+        self._plugins = plugins
+        self._weights = (node_affinity_weight, taint_weight)
+        self._candidates: dict[int, Candidates] = {}
+        self._candidates_at = (0, 0)
+        self._homeless: dict[str, dict[str, Task]] = {}
+        """Tasks on nodes that we do not know (yet), by node."""
+
+    # ---- nodes, queues, volumes, namespaces
+
+    def put_node(self, facts: NodeFacts) -> None:
+        clock = self.nodes.clock
+        known = facts.name in self.nodes.rows
+        self.nodes.put(facts)
+        if not known or self.nodes.clock != clock:
+            self.news.any = self.news.everything = True
+
+    def remove_node(self, name: str) -> None:
+        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.moving}
+        row = self.nodes.rows.get(name)
+        for task in orphans.values():
+            if row is not None:
+                self.moving.remove(task, row)
+            task.moving = False
+        if orphans:
+            self._homeless[name] = orphans
+        self.nodes.remove(name)
+        self.news.any = True
+
+    def put_queue(self, facts: QueueFacts) -> None:
+        self.queues.put(facts)
+        self._queue_changed(facts.name)
+
+    def remove_queue(self, name: str) -> None:
+        self.queues.remove(name)
+        self._queue_changed(name)
+
+    def _queue_changed(self, name: str) -> None:
+        self.news.any = self.news.everything = True
+        for gang in self.gangs.values():
+            if gang.spec.queue == name:
+                self.touch(gang)
+
+    def put_volume(self, kind: str, obj: Obj, gone: bool) -> None:
+        """A PersistentVolume, a claim or a StorageClass came, changed or went."""
+        if gone:
+            self.volumes.remove(kind, namespace_of(obj), name_of(obj))
+        else:
+            self.volumes.put(obj)
+        self.news.any = self.news.everything = True
+
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        self.moving.set_namespace(name, labels)
+        self.news.any = True
+
+    def settle(self) -> None:
+        """Before a cycle: nodes that arrived get their rows, and the tasks on them their room."""
+        if not self.nodes.settle(self._used_by_homeless):
+            return
+        for name in [name for name in self._homeless if name in self.nodes.rows]:
+            for task in self._homeless.pop(name).values():
+                self.moving.add(task, self.nodes.rows[name])
+                task.moving = True
+
+    def _used_by_homeless(self, name: str) -> Mapping[int, int]:
+        used: dict[int, int] = {}
+        for task in self._homeless.get(name, {}).values():
+            for column, amount in task.cls.request:
+                used[column] = used.get(column, 0) + amount
+        return used
+
+    # ---- gangs
+
+    def put_gang(self, spec: GangSpec) -> None:
+        """A gang was written down, or changed."""
+        gang = self.gangs.get(spec.key)
+        if gang is None:
+            gang = self.gangs[spec.key] = GangState(spec)
+            gang.priority = spec.priority or 0
+            self.touch(gang)
+            return
+        if gang.spec == spec:
+            return
+        if gang.spec.queue != spec.queue:
+            for task in gang.tasks.values():
+                self._count_queue(task, -1)
+            gang.spec = spec
+            for task in gang.tasks.values():
+                self._count_queue(task, 1)
+            self.news.any = self.news.less_used = True
+        gang.spec = spec
+        self._set_priority(gang)
+        self.touch(gang)
+
+    def remove_gang(self, key: GangKey) -> None:
+        gang = self.gangs.get(key)
+        if gang is not None:
+            self.touch(gang)
+            if not gang.tasks:
+                self.forget(gang)
+
+    def forget(self, gang: GangState) -> None:
+        """Nothing is left of it: no object, no pods."""
+        self.count(gang, {}, {})
+        gang.ticket = 0
+        self.gangs.pop(gang.key, None)
+        self.dirty.pop(gang.key, None)
+        self.unmarked.pop(gang.key, None)
+
+    def count(self, gang: GangState, wanted: Mapping[int, int], expected: Mapping[int, int]) -> None:
+        """What a gang adds to its queue beyond its tasks: demand before its pods exist, and what it will take (M6)."""
+        if gang.counted is not None:
+            if gang.counted[1:] == (wanted, expected) and gang.counted[0].name == gang.spec.queue:
+                return
+            queue, was_wanted, was_expected = gang.counted
+            self.queues.want(queue, was_wanted, -1)
+            self.queues.expect(queue, was_expected, -1)
+            gang.counted = None
+            if was_expected:
+                self.news.any = self.news.less_used = True
+        if wanted or expected:
+            queue = self.queues.get(gang.spec.queue)
+            self.queues.want(queue, wanted, 1)
+            self.queues.expect(queue, expected, 1)
+            gang.counted = (queue, wanted, expected)
+
+    def touch(self, gang: GangState) -> None:
+        """It has to be looked at anew."""
+        self.dirty[gang.key] = gang
+
+    def _set_priority(self, gang: GangState) -> None:
+        own = gang.spec.priority
+        gang.priority = own if own is not None else max((task.priority for task in gang.tasks.values()), default=0)
+
+    # ---- pods
+
+    def put_pod(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
+        """A pod came or changed. `undeclared` makes the facts of a gang that nobody wrote down."""
+        task = self.tasks.get(facts.uid)
+        if task is None:
+            self._add(facts, membership, undeclared)
+            return
+        if task.stand is Stand.PLACED:
+            if facts.node == task.node and facts.stand is Stand.BOUND and facts.labels == task.labels:
+                self._confirm(task, facts)  # the echo of our own Binding: nothing new but the marks
+                return
+            if not facts.node and facts.stand is Stand.PENDING:
+                return  # an update that was under way before our Binding
+        if task.gang.key != membership.gang or task.role != membership.role:
+            self.remove_pod(facts.uid)
+            self._add(facts, membership, undeclared)
+            return
+        self._change(task, facts)
+
+    def remove_pod(self, uid: str) -> None:
+        task = self.tasks.pop(uid, None)
+        if task is None:
+            return
+        gang = task.gang
+        self._leave(task)
+        del gang.tasks[uid]
+        if task.mark:
+            self.unmarked[gang.key] = gang
+        if not gang.tasks and gang.spec.object is None:
+            self.forget(gang)
+            return
+        if gang.spec.priority is None:
+            self._set_priority(gang)
+        self.touch(gang)
+
+    def unplace(self, uid: str) -> None:
+        """Our Binding was refused: the task waits again (K10, G11)."""
+        task = self.tasks.get(uid)
+        if task is not None and task.stand is Stand.PLACED:
+            self._leave(task)
+            task.stand, task.node = Stand.PENDING, ""
+            self._enter(task)
+            self.touch(task.gang)
+
+    def _add(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
+        if not facts.ours and not facts.node:
+            return  # somebody else's to schedule
+        gang = self.gangs.get(membership.gang)
+        if gang is None:
+            gang = self.gangs[membership.gang] = GangState(undeclared())
+        cls = self.classes.of(facts.namespace, dict(facts.spec))
+        self.nodes.widen()
+        number = membership.number
+        task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
+        if not self._plugins.task_priority:
+            task.order = (0, *task.order[1:])
+        gang.tasks[facts.uid] = task
+        if gang.spec.priority is None and (len(gang.tasks) == 1 or facts.priority > gang.priority):
+            self._set_priority(gang)
+        self._enter(task)
+        self.touch(gang)
+
+    def _confirm(self, task: Task, facts: PodFacts) -> None:
+        task.stand = Stand.BOUND
+        task.spec = facts.spec
+        task.mark, task.decision = facts.mark, facts.decision
+        if not task.gang.satisfied:
+            self.touch(task.gang)
+
+    def _change(self, task: Task, facts: PodFacts) -> None:
+        same_spec = task.spec is facts.spec or task.cls is self.classes.of(facts.namespace, dict(facts.spec))
+        task.spec = facts.spec
+        marked = task.mark != facts.mark
+        task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
+        moved = task.stand is not facts.stand or task.node != facts.node
+        if same_spec and not moved and task.labels == facts.labels and task.priority == facts.priority:
+            if marked:
+                self.touch(task.gang)
+            return
+        self._leave(task)
+        if not same_spec:
+            task.cls = self.classes.of(facts.namespace, dict(facts.spec))
+            self.nodes.widen()
+        if task.priority != facts.priority:
+            task.priority = facts.priority
+            task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
+            self._set_priority(task.gang)
+        task.labels, task.stand, task.node = facts.labels, facts.stand, facts.node
+        self._enter(task)
+        self.touch(task.gang)
+
+    # ---- counting: `_enter` and `_leave` are each other's inverse
+
+    def _enter(self, task: Task) -> None:
+        if task.stand in _HOLDS_ROOM and task.node:
+            row = self.nodes.rows.get(task.node)
+            if row is None:
+                self._homeless.setdefault(task.node, {})[task.uid] = task
+            else:
+                self.nodes.take_one(row, task.cls.request, 1)
+                self.moving.add(task, row)
+                task.moving = True
+            self.news.any = True
+        self._count_queue(task, 1)
+        self._count_gang(task, 1)
+
+    def _leave(self, task: Task) -> None:
+        if task.stand in _HOLDS_ROOM and task.node:
+            row = self.nodes.rows.get(task.node)
+            homeless = self._homeless.get(task.node)
+            if homeless is not None and task.uid in homeless:
+                del homeless[task.uid]
+                if not homeless:
+                    del self._homeless[task.node]
+            elif row is not None:
+                self.nodes.take_one(row, task.cls.request, -1)
+                self.moving.remove(task, row)
+                task.moving = False
+                self.news.rows.add(task.node)
+            self.news.any = self.news.less_used = True
+        self._count_queue(task, -1)
+        self._count_gang(task, -1)
+
+    def _count_queue(self, task: Task, by: int) -> None:
+        if not task.ours and not task.gang.spec.object:
+            return  # a pod of somebody else's: in no queue
+        holds = task.stand in _HOLDS_ROOM and bool(task.node)
+        if not holds and task.stand is not Stand.PENDING:
+            return
+        queue = self.queues.get(task.gang.spec.queue)
+        self.queues.want(queue, task.cls.request, by)
+        if holds:
+            self.queues.use(queue, task.cls.request, by)
+
+    def _count_gang(self, task: Task, by: int) -> None:
+        gang = task.gang
+        if task.stand is Stand.PENDING:
+            gang.pending[task.role] = gang.pending.get(task.role, 0) + by
+        elif task.stand in OCCUPIED:
+            gang.occupied[task.role] = gang.occupied.get(task.role, 0) + by
+
+    # ---- candidates
+
+    def candidates(self, cls: TaskClass) -> Candidates:
+        """The rows that tasks of a class may use."""
+        at = (self.nodes.moves, self.volumes.version)
+        if at != self._candidates_at:
+            if at[0] != self._candidates_at[0]:
+                self._candidates.clear()
+            else:
+                for ident in [i for i, known in self._candidates.items() if known.cls.spec.volumes]:
+                    del self._candidates[ident]
+            self._candidates_at = at
+        known = self._candidates.get(cls.id)
+        if known is None:
+            known = self._candidates[cls.id] = Candidates(
+                cls, self.nodes, self._checks(cls), self._plugins.score, self._bonus(cls)
+            )
+        return known
+
+    def _checks(self, cls: TaskClass) -> list[Check]:
+        found: list[Check | None] = [readiness.check(cls, self.nodes)]
+        if self._plugins.predicates:
+            found.append(unschedulable.check(cls, self.nodes))
+            found.append(node_selector.check(cls, self.nodes))
+            found.append(node_affinity.check(cls, self.nodes))
+            found.extend(taints.checks(cls, self.nodes))
+            found.extend(self.volumes.checks(cls, self.nodes))
+        found.extend(mask(cls, self.nodes) for mask in self._plugins.masks)
+        return [check for check in found if check is not None]
+
+    def _bonus(self, cls: TaskClass) -> Bonus | None:
+        """Preferred node affinity and tolerable taints, normalised once over the rows that pass."""
+        affinity_weight, taint_weight = self._weights
+        wanted = node_affinity.preferred(cls, self.nodes) if affinity_weight else None
+        avoided = taints.preferred_avoidance(cls, self.nodes) if taint_weight else None
+        if wanted is None and avoided is None:
+            return None
+
+        def bonus(passing: Bools) -> Ints:
+            rows = np.arange(len(passing))
+            total = np.zeros(len(passing), np.int64)
+            if wanted is not None:
+                total += _normalised(wanted(rows), passing) * affinity_weight
+            if avoided is not None:
+                total += (100 - _normalised(avoided(rows), passing)) * taint_weight
+            return total * TIE
+
+        return bonus
+
+    # ---- for tests and for those who look
+
+    def queue_of(self, gang: GangState) -> Queue:
+        return self.queues.get(gang.spec.queue)
+
+    def free_total(self) -> Ints:
+        """What is free on all nodes that may be used, by column; what is overdrawn on one counts as nothing."""
+        nodes = self.nodes
+        count = nodes.count
+        usable = nodes.alive[:count] & nodes.ready[:count] & ~nodes.unschedulable[:count]
+        found: Ints = np.maximum(nodes.free[:, :count][:, usable], 0).sum(axis=1)
+        return found
+
+    def digest(self) -> str:
+        """Equal for equal states: what a rolled-back transaction must restore (architecture, 11)."""
+        width = len(self.resources)
+        facts = (
+            self.nodes.free[:width, : self.nodes.count].tolist(),
+            [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in self.queues.queues.values()],
+            [(key, _counts(gang.pending), _counts(gang.occupied)) for key, gang in sorted(self.gangs.items())],
+            [(uid, int(task.stand), task.node) for uid, task in sorted(self.tasks.items())],
+            self.moving.digest(),
+        )
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+    def validate(self) -> None:
+        """Counts everything anew and compares: called by the tests after each step."""
+        used = np.zeros_like(self.nodes.free)
+        for task in self.tasks.values():
+            row = self.nodes.rows.get(task.node)
+            if row is not None and task.stand in _HOLDS_ROOM:
+                for column, amount in task.cls.request:
+                    used[column, row] += amount
+        for row in self.nodes.rows.values():
+            free = self.nodes.allocatable[:, row] - used[:, row]
+            assert (free == self.nodes.free[:, row]).all(), f"free room of {self.nodes.names[row]} is miscounted"
+        for gang in self.gangs.values():
+            for counts, stands in ((gang.pending, {Stand.PENDING}), (gang.occupied, OCCUPIED)):
+                for role, count in counts.items():
+                    true = sum(task.stand in stands and task.role == role for task in gang.tasks.values())
+                    assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
+
+
+def _counts(by_role: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(role, count) for role, count in sorted(by_role.items()) if count]
+
+
+def _normalised(raw: Ints, passing: Bools) -> Ints:
+    """0..100, by the largest among the rows that pass."""
+    top = int(raw[passing].max(initial=0))
+    found: Ints = np.minimum(raw, top) * 100 // top if top > 0 else np.zeros(len(raw), np.int64)
+    return found

@@ -1,0 +1,144 @@
+"""Why a gang waits, with the numbers (G10): one sentence, and the facts behind it.
+
+A story is told of a state in which the attempt has just failed, so the counts are those that made it fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from enbloc.engine.candidates import Candidates
+from enbloc.engine.decisions import Reason
+from enbloc.engine.resources import CEILING, Bools
+from enbloc.engine.room import Room
+from enbloc.engine.state import State
+from enbloc.engine.tasks import GangState, Task
+from enbloc.units import format_bytes, format_quantity
+
+RESERVED = "node(s) resource was(were) reserved"
+KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
+
+
+class Story(msgspec.Struct, frozen=True):
+    """Why it waits. `reason` is one word for machines, `message` a sentence for people."""
+
+    reason: str
+    message: str
+    missing: Mapping[str, int] = {}
+    reasons: tuple[Reason, ...] = ()
+    of_queue: bool = False
+    """Whether the queue stood in the way: then less use of it helps."""
+
+
+def not_enough_members(gang: GangState) -> Story:
+    """G4: it is not attempted, since not all of it exists."""
+    missing = gang.missing()
+    parts = [f"{count} of role {role}" if role else f"{count} in all" for role, count in sorted(missing.items())]
+    exists = gang.total_occupied + gang.total_pending
+    return Story(
+        "NotEnoughPods",
+        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} missing",
+        missing=missing,
+    )
+
+
+def problem(gang: GangState, text: str) -> Story:
+    """It cannot be scheduled as it stands, and says what stands in the way."""
+    return Story("NotReady", text, missing=_needed(gang))
+
+
+def no_room(
+    state: State, task: Task, missing: Mapping[str, int], needed: Mapping[str, int], closed: Bools | None
+) -> Story:
+    """A task of the gang fits on no node."""
+    counts = reasons_by_node(state, task, closed)
+    total = int(state.nodes.alive[: state.nodes.count].sum())
+    told = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
+    what = " and ".join(
+        f"{count} of {needed.get(role, count)} pods" + (f" of role {role}" if role else "")
+        for role, count in sorted(missing.items())
+    )
+    verb = "does" if sum(missing.values()) == 1 else "do"
+    return Story(
+        "Unschedulable",
+        f"{what} {verb} not fit: 0/{total} nodes are available: {told}.",
+        missing=dict(missing),
+        reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
+    )
+
+
+def queue_full(gang: GangState, queue: str, resource: str, limit: str, missing: Mapping[str, int]) -> Story:
+    reason = f"queue {queue} may not use more {resource}"
+    return Story(
+        "QueueFull",
+        f"{gang.spec.title} waits for its queue: {reason} ({limit})",
+        missing=dict(missing),
+        reasons=(Reason("", reason, 0),),
+        of_queue=True,
+    )
+
+
+def behind(gang: GangState, ahead: GangState) -> Story:
+    """Strict FIFO: those ahead block those behind (G8)."""
+    return Story(
+        "Behind", f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}", missing=_needed(gang)
+    )
+
+
+def reasons_by_node(state: State, task: Task, closed: Bools | None = None) -> dict[str, int]:
+    """How many nodes turn the task away for which reason; each node counts once for each resource that it lacks, else
+    for the first reason that it has."""
+    nodes = state.nodes
+    rows = np.arange(nodes.count)
+    left = nodes.alive[: nodes.count].copy()
+    found: dict[str, int] = {}
+
+    def turn_away(reason: str, passes: Bools) -> None:
+        nonlocal left
+        count = int((left & ~passes).sum())
+        if count:
+            found[reason] = found.get(reason, 0) + count
+        left = left & passes
+
+    candidates: Candidates = state.candidates(task.cls)
+    for check in candidates.checks:
+        turn_away(check.reason, check.mask(rows))
+    if closed is not None:
+        turn_away(KEPT_FOR_PARTIAL, ~closed[: nodes.count])
+    room = Room(nodes, rows, task.cls.request)
+    lacking = left.copy()
+    for column, _ in task.cls.request:
+        name = state.resources.names[column]
+        count = int((left & (room.after(column) < 0)).sum())
+        if count:
+            found["Too many pods" if name == "pods" else f"Insufficient {name}"] = count
+        lacking &= room.after(column) >= 0
+    left = lacking
+    if state.moving.applies(task):
+        for reason, passes in state.moving.masks(task):
+            turn_away(reason, passes)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount of a resource as people write it."""
+    if amount > CEILING:
+        return "more than any node can have"
+    if resource == "cpu":
+        return format_quantity(amount * 10**6)
+    return format_bytes(amount) if resource in ("memory", "ephemeral-storage") else str(amount)
+
+
+def _needed(gang: GangState) -> dict[str, int]:
+    found = {}
+    for role, minimum in gang.spec.minima.items():
+        lacking = minimum - gang.occupied.get(role, 0)
+        if lacking > 0:
+            found[role] = lacking
+    rest = gang.spec.minimum - gang.total_occupied - sum(found.values())
+    if rest > 0:
+        found[""] = rest
+    return found

@@ -1,0 +1,192 @@
+"""Tasks and gangs as the engine sees them: facts from the API, and where each task stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from enbloc.engine.classes import TaskClass
+from enbloc.gangs.model import GangKey, GangSpec
+
+Order = tuple[int, int, int, str, str]
+
+
+class Stand(IntEnum):
+    """Where a task stands. Only what has a node holds room; see `occupied` for what counts towards minima."""
+
+    GATED = 0
+    """Exists, is not a member yet (`schedulingGates`)."""
+    PENDING = 1
+    PLACED = 2
+    """Given a node by us; the API has not said so yet."""
+    BOUND = 3
+    SUCCEEDED = 4
+    FAILED = 5
+    """Ended badly: no member any more."""
+    LEAVING = 6
+    """Terminating: keeps its room, counts towards nothing."""
+
+
+OCCUPIED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED})
+MEMBER = OCCUPIED | {Stand.PENDING}
+
+
+class PodFacts(msgspec.Struct, frozen=True):
+    """All the engine wants to know of one pod, read once per event."""
+
+    uid: str
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    spec: Mapping[str, Any]
+    created: int
+    priority: int
+    node: str
+    stand: Stand
+    ours: bool
+    """Whether it asks for one of our schedulers (G1)."""
+    mark: str = ""
+    """The commit mark it carries (G11)."""
+    decision: str = ""
+    """The decision that bound it (G11)."""
+
+
+class Task:
+    """One pod. Its gang, role and class never change; where it stands does."""
+
+    __slots__ = (
+        "cls",
+        "created",
+        "decision",
+        "gang",
+        "labels",
+        "mark",
+        "moving",
+        "name",
+        "namespace",
+        "node",
+        "order",
+        "ours",
+        "priority",
+        "role",
+        "spec",
+        "stand",
+        "uid",
+    )
+
+    def __init__(self, facts: PodFacts, cls: TaskClass, gang: GangState, role: str, number: int | None) -> None:
+        self.uid = facts.uid
+        self.namespace = facts.namespace
+        self.name = facts.name
+        self.labels = facts.labels
+        self.spec = facts.spec
+        """As it came: while it is the same object, the class need not be looked up again."""
+        self.cls = cls
+        self.gang = gang
+        self.role = role
+        self.priority = facts.priority
+        self.created = facts.created
+        self.node = facts.node
+        self.stand = facts.stand
+        self.ours = facts.ours
+        self.mark = facts.mark
+        self.decision = facts.decision
+        self.moving = False
+        """Whether it is counted by the moving predicates: it is as long as it holds room."""
+        # O2 as one key: priority, index, age, name. A name without a number comes last.
+        self.order: Order = (
+            -facts.priority,
+            number if number is not None else 2**31,
+            facts.created,
+            facts.name,
+            facts.uid,
+        )
+
+    def __repr__(self) -> str:
+        return f"Task({self.namespace}/{self.name} {self.stand.name} {self.node})"
+
+
+class GangState:
+    """A gang and what has become of it."""
+
+    __slots__ = (
+        "attempted",
+        "bucket",
+        "counted",
+        "covered",
+        "key",
+        "occupied",
+        "partial_since",
+        "pending",
+        "priority",
+        "satisfied",
+        "spec",
+        "tasks",
+        "ticket",
+        "told",
+        "told_pods",
+        "why",
+    )
+
+    def __init__(self, spec: GangSpec) -> None:
+        self.key: GangKey = spec.key
+        self.spec = spec
+        self.tasks: dict[str, Task] = {}
+        self.pending: dict[str, int] = {}
+        """By role: how many wait for a node."""
+        self.occupied: dict[str, int] = {}
+        """By role: how many count towards its minimum."""
+        self.priority = 0
+        self.covered = ""
+        """The mark of the minima that were bound once (see `marks`)."""
+        self.satisfied = False
+        """Whether its present minima were bound once (G7)."""
+        self.partial_since: int | None = None
+        """Since when it has been seen partly started (G11)."""
+        self.attempted = False
+        """Whether it was tried since it was let in: until then it counts against others at enqueue (M6)."""
+        self.counted: Any = None
+        """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
+        self.ticket = 0
+        """Changes whenever it is queued anew: entries with an older one are stale."""
+        self.bucket: Any = None
+        """Where it waits (see `waiting`), if it is queued."""
+        self.why: Any = None
+        """Its story, if it waits and is not queued (see `story`)."""
+        self.told = ""
+        """What was last said of it."""
+        self.told_pods: set[str] = set()
+        """The pods that were told so."""
+
+    @property
+    def total_occupied(self) -> int:
+        return sum(self.occupied.values())
+
+    @property
+    def total_pending(self) -> int:
+        return sum(self.pending.values())
+
+    def missing(self) -> dict[str, int]:
+        """Members that would have to exist and do not, by role; `""` stands for the total (G4)."""
+        found = {}
+        for role, minimum in self.spec.minima.items():
+            lacking = minimum - self.occupied.get(role, 0) - self.pending.get(role, 0)
+            if lacking > 0:
+                found[role] = lacking
+        lacking = self.spec.minimum - self.total_occupied - self.total_pending - sum(found.values())
+        if lacking > 0:
+            found[""] = lacking
+        return found
+
+    def ready(self) -> bool:
+        """Each role first, then the total (M4)."""
+        return (
+            all(self.occupied.get(role, 0) >= minimum for role, minimum in self.spec.minima.items())
+            and self.total_occupied >= self.spec.minimum
+        )
+
+    def __repr__(self) -> str:
+        return f"GangState({self.spec.title} min={self.spec.minimum} occupied={self.occupied} pending={self.pending})"

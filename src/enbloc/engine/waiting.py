@@ -1,0 +1,133 @@
+"""Who waits, in what order, and who sleeps (G8, G9).
+
+Gangs that ask for the very same thing (one *shape*) share a bucket: where its first one failed, the others need not be
+tried, and the whole bucket sleeps until something changes that could help it. So a cycle costs what is awake, not
+what waits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
+
+from enbloc.engine.tasks import GangState
+
+Order = tuple[Any, ...]
+
+
+class Bucket:
+    """Gangs of one shape in one queue, by order."""
+
+    __slots__ = ("asleep", "classes", "fresh", "in_line", "items", "key", "number", "queue", "story", "volatile")
+
+    def __init__(self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], volatile: bool) -> None:
+        self.key = key
+        self.number = number
+        self.queue = queue
+        self.classes = classes
+        """The classes of task that it needs room for: a row that takes none of them cannot help it."""
+        self.volatile = volatile
+        """Whether any change may help: several classes (greedy is not monotone), or others' placements matter."""
+        self.items: list[tuple[Order, int, GangState]] = []
+        self.fresh: list[GangState] = []
+        """Gangs that came since it was last tried."""
+        self.asleep = False
+        self.in_line = False
+        """Whether its head stands in the line that is being served."""
+        self.story: Any = None
+        """Why it sleeps."""
+
+    def head(self) -> tuple[Order, GangState] | None:
+        """The first gang that is still waiting here."""
+        while self.items:
+            order, ticket, gang = self.items[0]
+            if gang.ticket == ticket:
+                return order, gang
+            heapq.heappop(self.items)
+        return None
+
+    def first(self, count: int) -> list[GangState]:
+        """The first few, for those who tell them something."""
+        found = heapq.nsmallest(count, self.items, key=lambda item: item[:2])
+        return [gang for _, ticket, gang in found if gang.ticket == ticket]
+
+
+class Waiting:
+    """All buckets. Entries are never searched for: a gang that leaves changes its ticket, and its entry is stale."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[Hashable, Bucket] = {}
+        self._of_queue: dict[str, dict[Hashable, Bucket]] = {}
+        self._awake: dict[str, dict[Hashable, Bucket]] = {}
+        self._tickets = 0
+
+    def put(
+        self,
+        gang: GangState,
+        queue: str,
+        order: Order,
+        shape: Hashable,
+        classes: tuple[int, ...] = (),
+        volatile: bool = False,
+    ) -> Bucket:
+        """Queues a gang, in place of where it waited before."""
+        key = (queue, order[:-3], shape)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = Bucket(key, self._tickets, queue, classes, volatile)
+            self._of_queue.setdefault(queue, {})[key] = bucket
+            self._awake.setdefault(queue, {})[key] = bucket
+        self._tickets += 1
+        gang.ticket = self._tickets
+        heapq.heappush(bucket.items, (order, gang.ticket, gang))
+        if not bucket.asleep:
+            bucket.fresh.append(gang)
+        return bucket
+
+    def take(self, gang: GangState) -> None:
+        """It waits no longer."""
+        gang.ticket = 0
+
+    def holds(self, bucket: Bucket) -> bool:
+        return self._buckets.get(bucket.key) is bucket
+
+    def awake(self) -> list[str]:
+        """Queues in which somebody is awake."""
+        return [queue for queue, buckets in self._awake.items() if buckets]
+
+    def awake_in(self, queue: str) -> list[Bucket]:
+        return list(self._awake.get(queue, {}).values())
+
+    def all_in(self, queue: str) -> list[Bucket]:
+        return list(self._of_queue.get(queue, {}).values())
+
+    def sleep(self, bucket: Bucket, story: Any) -> list[GangState]:
+        """Its first gang failed. Returns the gangs that had not been tried before: now they have."""
+        bucket.asleep = True
+        bucket.story = story
+        self._awake[bucket.queue].pop(bucket.key, None)
+        fresh, bucket.fresh = bucket.fresh, []
+        return fresh
+
+    def drop(self, bucket: Bucket) -> None:
+        """Nobody is left in it."""
+        self._buckets.pop(bucket.key, None)
+        self._of_queue[bucket.queue].pop(bucket.key, None)
+        self._awake[bucket.queue].pop(bucket.key, None)
+
+    def wake(self, could_help: Callable[[Bucket], bool]) -> None:
+        """Wakes the buckets that a change could help."""
+        for bucket in [*self._buckets.values()]:
+            if bucket.asleep and (bucket.head() is None or could_help(bucket)):
+                self._rouse(bucket)
+
+    def _rouse(self, bucket: Bucket) -> None:
+        if bucket.head() is None:
+            self.drop(bucket)
+            return
+        bucket.asleep = False
+        self._awake.setdefault(bucket.queue, {})[bucket.key] = bucket
+
+    def buckets(self) -> Iterable[Bucket]:
+        return self._buckets.values()

@@ -1,0 +1,59 @@
+"""The one model of a gang. The engine knows only this; each dialect is read into it (Words, G).
+
+Everything here is a plain fact about what a user wrote. What became of it (who is bound, who waits) is the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from enbloc.api.meta import Ref
+
+DEFAULT_QUEUE = "default"
+
+
+class GangKey(NamedTuple):
+    """One gang, for ever: two dialects may use one name and mean two gangs."""
+
+    dialect: str
+    namespace: str
+    name: str
+
+
+class Membership(NamedTuple):
+    """Which gang a pod belongs to, and as what."""
+
+    gang: GangKey
+    role: str
+    number: int | None
+    """Its place among its role, where the pod says so (O2)."""
+
+
+class GangSpec(msgspec.Struct, frozen=True):
+    """A gang as its author wrote it."""
+
+    key: GangKey
+    title: str
+    """What the user calls it: `namespace/name` of the Job, PodGroup or pod that was written."""
+    created: int
+    minimum: int
+    """How many tasks in all must be occupied before any is bound."""
+    minima: Mapping[str, int] = {}
+    """The same by role; a role that is not named has none of its own."""
+    queue: str = DEFAULT_QUEUE
+    priority: int | None = None
+    """Its own class's. `None`: the highest of its members'."""
+    min_resources: Mapping[str, int] | None = None
+    """Nano-units by resource, for enqueue (M6). `None`: let in at once."""
+    let_in: bool = True
+    """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
+    finished: bool = False
+    """Whether it has run and ended: nobody waits for it any more."""
+    object: Ref | None = None
+    """Where its phase and conditions are written; `None`: it has no object but its pods."""
+    object_uid: str = ""
+    problem: str = ""
+    """Why it cannot be scheduled as it stands (its object does not exist yet, its values are bad); empty: it can."""

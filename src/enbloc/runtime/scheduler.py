@@ -1,0 +1,270 @@
+"""The scheduler on a cluster: watch events go into the engine, its decisions go out as writes.
+
+It keeps nothing that the API does not know: thrown away and made anew it decides the same (G11, I5).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import Any
+
+from enbloc.api import core, volcano
+from enbloc.api.kinds import ref_of, view
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
+from enbloc.cluster.port import Cluster
+from enbloc.config import Config
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Waits
+from enbloc.engine.engine import Engine
+from enbloc.engine.marks import COMMITTED, DECISION
+from enbloc.engine.nodes import node_facts
+from enbloc.engine.queues import QueueFacts
+from enbloc.engine.tasks import PodFacts, Stand
+from enbloc.gangs import book as gangs
+from enbloc.gangs.model import GangKey
+from enbloc.units import Quantity, format_timestamp, parse_timestamp
+
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
+_KINDS = gangs.GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
+
+
+class Scheduler:
+    """Engine and gang book over one cluster."""
+
+    kinds = _KINDS
+
+    def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
+        self._cluster = cluster
+        self._names = names
+        self._book = gangs.GangBook()
+        self.engine = Engine(config)
+        self._waiting: dict[str, Obj] = {}
+        """Pods of ours without a node, as they came: their conditions are written back whole."""
+        self._wrote = False
+
+    # ---- in
+
+    def observe(self, event: WatchEvent) -> None:
+        obj, gone = event.obj, event.type == "DELETED"
+        state = self.engine.state
+        match event.kind:
+            case "Pod":
+                self._observe_pod(obj, gone)
+            case "Node":
+                if gone:
+                    state.remove_node(name_of(obj))
+                else:
+                    state.put_node(node_facts(view(obj, core.Node)))
+            case "Namespace":
+                state.set_namespace(name_of(obj), {} if gone else labels_of(obj))
+            case volcano.QUEUE:
+                if gone:
+                    state.remove_queue(name_of(obj))
+                else:
+                    state.put_queue(queue_facts(obj))
+            case kind if kind in _VOLUME_KINDS:
+                state.put_volume(kind, obj, gone)
+            case _:
+                for key in self._book.observe(event):
+                    self._read_gang(key)
+
+    def _read_gang(self, key: GangKey) -> None:
+        spec = self._book.spec(key)
+        if spec is not None:
+            self.engine.state.put_gang(spec)
+            return
+        gang = self.engine.state.gangs.get(key)
+        if gang is None:
+            return
+        if gang.tasks:  # what runs runs on, what waits says so (V5)
+            oldest = min(gang.tasks.values(), key=lambda task: (task.created, task.name))
+            self.engine.state.put_gang(gangs.undeclared(key, oldest.created, gang.spec.queue))
+        else:
+            self.engine.state.remove_gang(key)
+
+    def _observe_pod(self, pod: Obj, gone: bool) -> None:
+        uid = uid_of(pod)
+        if gone:
+            self._waiting.pop(uid, None)
+            self.engine.state.remove_pod(uid)
+            return
+        facts = pod_facts(pod, self._names)
+        if facts.ours and not facts.node:
+            self._waiting[uid] = pod
+        else:
+            self._waiting.pop(uid, None)
+        membership = gangs.member(pod)
+        self.engine.state.put_pod(
+            facts, membership, lambda: gangs.undeclared(membership.gang, facts.created, gangs.queue_hint(pod))
+        )
+
+    # ---- out
+
+    def schedule(self, now: int) -> bool:
+        """One cycle. Says whether anything was written."""
+        self._wrote = False
+        half_done: set[GangKey] = set()
+        for decision in cycle(self.engine, now):
+            self._carry_out(decision, now, half_done)
+        return self._wrote
+
+    def due(self) -> int | None:
+        return self.engine.due()
+
+    def pending(self) -> list[Pending]:
+        return self.engine.pending()
+
+    def _carry_out(self, decision: Decision, now: int, half_done: set[GangKey]) -> None:
+        match decision:
+            case Bind():
+                self._bind(decision, half_done)
+            case LetIn():
+                group = self._book.group(decision.gang)
+                if group is not None:
+                    self._write(Patch(ref_of(group), {"status": {"phase": "Inqueue"}}, "status", uid_of(group)))
+            case Waits():
+                self._say(decision, now)
+            case Evict():
+                self._write(
+                    EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
+                )
+            case Marked():
+                ref = Ref("Pod", decision.namespace, decision.name)
+                self._write(Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid))
+
+    def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
+        """Carries a gang's Bindings out; the one that commits goes last, and only if all others were taken (G11)."""
+        if decision.gang in half_done:
+            for placement in decision.placements:
+                self.engine.state.unplace(placement.uid)
+            return
+        for namespace, claim, node in decision.claims:
+            ref = Ref("PersistentVolumeClaim", namespace, claim)
+            self._write(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
+        last = len(decision.placements) - 1
+        failed = False
+        for position, placement in enumerate(decision.placements):
+            marks = {DECISION: decision.decision}
+            if position == last or not decision.commits:
+                marks[COMMITTED] = decision.mark
+            held_back = failed and decision.commits and position == last
+            write = BindPod(placement.namespace, placement.name, placement.uid, placement.node, marks)
+            if held_back or not self._write(write):
+                failed = True
+                self.engine.state.unplace(placement.uid)
+        if failed and decision.commits:
+            half_done.add(decision.gang)
+        elif decision.commits:
+            self._tell_bound(decision)
+
+    def _tell_bound(self, decision: Bind) -> None:
+        group = self._book.group(decision.gang)
+        if group is not None:
+            nodes = Counter(placement.node for placement in decision.placements)
+            where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:8])
+            more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
+            message = f"{len(decision.placements)} pods bound together: {where}{more}"
+            self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message))
+
+    def _say(self, decision: Waits, now: int) -> None:
+        """Writes why a gang waits on its object and its pods, where it does not stand there yet (G10)."""
+        group = self._book.group(decision.gang) if decision.of_gang else None
+        status = "True" if decision.message else "False"
+        if group is not None:
+            reason = decision.reason or "Scheduled"
+            condition = _condition("Unschedulable", status, reason, decision.message, now)
+            if self._put_condition(group, condition) and decision.message:
+                self._write(EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message))
+        for _, _, uid in decision.pods:
+            pod = self._waiting.get(uid)
+            if pod is None:
+                continue
+            condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now)
+            if self._put_condition(pod, condition) and decision.of_gang and group is None:
+                self._write(EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message))
+
+    def _put_condition(self, obj: Obj, condition: dict[str, Any]) -> bool:
+        known = condition_of(obj, condition["type"])
+        same = known is not None and all(known.get(key) == condition[key] for key in ("status", "reason", "message"))
+        if same or (known is None and condition["status"] == "False" and condition["type"] == "Unschedulable"):
+            return False
+        if known is not None and known.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = known.get("lastTransitionTime", condition["lastTransitionTime"])
+        others = [c for c in (obj.get("status") or {}).get("conditions") or () if c.get("type") != condition["type"]]
+        patch = {"status": {"conditions": [*others, condition]}}
+        return self._write(Patch(ref_of(obj), patch, "status", uid_of(obj)))
+
+    def _write(self, write: Write) -> bool:
+        """One write; a refusal is a result. What it was about comes back as an event anyway."""
+        try:
+            self._cluster.execute(write)
+        except Refused:
+            return False
+        self._wrote = True
+        return True
+
+
+def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
+    """Reads a pod as the engine wants it."""
+    metadata, spec = pod["metadata"], pod["spec"]
+    phase = (pod.get("status") or {}).get("phase")
+    ended = phase in ("Succeeded", "Failed")
+    node = "" if ended else spec.get("nodeName") or ""
+    if metadata.get("deletionTimestamp"):
+        stand = Stand.LEAVING
+    elif ended:
+        stand = Stand.SUCCEEDED if phase == "Succeeded" else Stand.FAILED
+    elif node:
+        stand = Stand.BOUND
+    else:
+        stand = Stand.GATED if spec.get("schedulingGates") else Stand.PENDING
+    annotations = annotations_of(pod)
+    return PodFacts(
+        uid=uid_of(pod),
+        namespace=namespace_of(pod),
+        name=name_of(pod),
+        labels=labels_of(pod),
+        spec=spec,
+        created=_instant(metadata["creationTimestamp"]),
+        priority=spec.get("priority") or 0,
+        node=node,
+        stand=stand,
+        ours=spec.get("schedulerName") in names,
+        mark=annotations.get(COMMITTED, ""),
+        decision=annotations.get(DECISION, ""),
+    )
+
+
+def queue_facts(obj: Obj) -> QueueFacts:
+    """Reads a Queue as the engine wants it."""
+    typed = view(obj, volcano.Queue)
+    spec = typed.spec
+    return QueueFacts(
+        name=name_of(obj),
+        weight=spec.weight if spec.weight and spec.weight > 0 else 1,
+        priority=spec.priority,
+        parent=spec.parent,
+        capability=_nanos(spec.capability),
+        guarantee=_nanos(spec.guarantee.resource if spec.guarantee else None),
+        deserved=_nanos(spec.deserved),
+        fifo=spec.dequeue_strategy.lower() == "fifo",
+        reclaimable=spec.reclaimable is not False,
+        closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),
+    )
+
+
+def _nanos(quantities: dict[str, Quantity] | None) -> dict[str, int]:
+    return {name: quantity.nanos for name, quantity in (quantities or {}).items()}
+
+
+@lru_cache(maxsize=4096)
+def _instant(text: str) -> int:
+    return parse_timestamp(text)
+
+
+def _condition(kind: str, status: str, reason: str, message: str, now: int) -> dict[str, Any]:
+    stamp = format_timestamp(now)
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}

@@ -17,11 +17,13 @@ from enbloc.controllers.job_pods import PodMould, pod_name
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
 from enbloc.controllers.job_roles import JobPlan, Role, plan_of
 from enbloc.controllers.job_status import phase_of, status_patch
+from enbloc.controllers.lifecycle import has_policies
+from enbloc.controllers.lifecycle_actions import Incidents, act
 from enbloc.controllers.plugins.registry import plugins_of
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
 from enbloc.controllers.retry import Retries
-from enbloc.controllers.states import pending, running
+from enbloc.controllers.states import leaving, pending, running
 from enbloc.controllers.states.situation import FINISHED, Situation, Verdict
 from enbloc.units import SECOND, parse_timestamp
 
@@ -43,7 +45,8 @@ class JobController:
         self._taken: dict[str, dict[str, str]] = {}  # resources the API took, not recorded in the status yet
         self._settled: dict[str, tuple[object, ...]] = {}  # jobs whose pods need no second look, and what was seen
         self._retries: Retries[str] = Retries()
-        self._expiries: dict[str, int] = {}
+        self._timers: dict[str, int] = {}  # when a job must be looked at: a policy's timeout, the end of its TTL
+        self._incidents = Incidents()
         self._priorities = Priorities()
         self._events: list[EmitEvent] = []
 
@@ -80,12 +83,13 @@ class JobController:
         self._dirty.add(uid)
 
     def _forget(self, uid: str, obj: Obj) -> None:
-        for cache in (self._plans, self._taken, self._settled, self._expiries):
+        for cache in (self._plans, self._taken, self._settled, self._timers):
             cache.pop(uid, None)
         if self._uids.get((namespace_of(obj), name_of(obj))) == uid:
             del self._uids[namespace_of(obj), name_of(obj)]
         self._dirty.discard(uid)
         self._retries.forget(uid)
+        self._incidents.forget(uid)
 
     def _observe_group(self, event: WatchEvent) -> None:
         uid = _job_uid(event.obj)
@@ -106,9 +110,14 @@ class JobController:
             return
         census = self._censuses.setdefault(uid, Census())
         if not gone:
-            census.put(pod)
+            before = census.put(pod)
+            self._incidents.see(census.pods[name_of(pod)], before)
         else:
-            census.drop(pod)
+            plan, member = self._plans.get(uid), census.drop(pod)
+            if member is not None:
+                evicted = self._incidents.see_gone(member)
+                if evicted and plan is not None and has_policies(plan):
+                    self._incidents.note_evicted(uid, member)
             if not census.pods and uid not in self._plans:
                 del self._censuses[uid]
             # The job that has the name now may have waited for the name of this pod.
@@ -127,8 +136,10 @@ class JobController:
     # What should be written
 
     def reconcile(self, now: int) -> list[Write]:
-        self._dirty.update(self._retries.due_at(now))
-        self._dirty.update(uid for uid, at in self._expiries.items() if at <= now)
+        self._dirty.update(self._retries.take_due(now))
+        for uid in [uid for uid, at in self._timers.items() if at <= now]:
+            del self._timers[uid]
+            self._dirty.add(uid)
         plans = [self._plans[uid] for uid in self._dirty if uid in self._plans]
         self._dirty.clear()
         writes: list[Write] = list(self._events)
@@ -136,16 +147,21 @@ class JobController:
         for plan in sorted(plans, key=lambda plan: (plan.namespace, plan.name, plan.uid)):
             if not is_terminating(plan.obj):
                 writes += self._sync(plan, now)
+        self._incidents.note_own(writes)
         return writes
 
     def _sync(self, plan: JobPlan, now: int) -> list[Write]:
         census = self._censuses.setdefault(plan.uid, Census())
         if phase_of(plan.obj) in FINISHED:
             return self._finished(plan, census, now)
+        if phase_of(plan.obj) in leaving.LEAVING:
+            return self._leave(plan, census, now)
+        writes = self._police(plan, census, now)
+        if writes:
+            return writes
         group = self._groups.get(plan.uid)
         begun = _begun(plan, census, group)
         waits = self._retries.waits(plan.uid, now)
-        writes: list[Write] = []
         made = self._made(plan)
         if not waits:
             writes += self._surroundings(plan, group, begun, made)
@@ -210,9 +226,45 @@ class JobController:
             writes += [Create(mould.pod(index)) for index in indexes]
         return writes
 
+    def _police(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+        """What the job's policies want done about what happened to its pods (V2); mostly nothing."""
+        if not has_policies(plan):
+            return []
+        status = plan.obj.get("status") or {}
+        ripe, next_due = self._incidents.ripe(plan, census, status.get("version") or 0, now)
+        if next_due is None:
+            self._timers.pop(plan.uid, None)
+        else:
+            self._timers[plan.uid] = next_due
+        if not ripe:
+            return []
+        first = next((answer for answer in ripe if answer.action in leaving.BY_ACTION), ripe[0])
+        writes = act(plan, census, first, ripe, now)
+        if writes:
+            story = f"{first.action} on {first.incident.story}"
+            writes.append(_event(plan, "Normal", Verdict("", first.action, story)))
+        return writes
+
+    def _leave(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+        """Pods go, and then the job is somewhere else."""
+        phase = phase_of(plan.obj)
+        writes: list[Write] = [
+            Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in leaving.to_delete(phase, census)
+        ]
+        group = self._groups.get(plan.uid)
+        if phase == "Restarting" and group is not None:  # all waves begin anew
+            begun = frozenset(role.name for role in plan.roles if not role.depends_on)
+            patch = group_patch(group, plan, begun, self._priorities.of_roles(plan))
+            writes += [patch] if patch else []
+        state = plan.obj["status"]["state"]
+        verdict = leaving.next_phase(phase, census, state.get("reason", ""), state.get("message", ""))
+        status = status_patch(plan, census, verdict, {}, now)
+        return [*writes, status] if status is not None else writes
+
     def _finished(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
         """A job that ended: what still runs goes, the counts stay true, and in time the job goes too."""
         self._retries.forget(plan.uid)
+        self._timers.pop(plan.uid, None)
         writes: list[Write] = [
             Delete(Ref("Pod", plan.namespace, member.name), member.uid)
             for member in sorted(census.pods.values(), key=lambda member: (member.role, member.index))
@@ -223,9 +275,9 @@ class JobController:
             writes.append(status)
         expiry = _expiry(plan)
         if expiry is not None:
-            self._expiries[plan.uid] = expiry
+            self._timers[plan.uid] = expiry
             if expiry <= now:
-                self._expiries.pop(plan.uid)
+                del self._timers[plan.uid]
                 writes.append(Delete(Ref(volcano.JOB, plan.namespace, plan.name), plan.uid))
         return writes
 
@@ -260,7 +312,7 @@ class JobController:
                 return None
 
     def due(self) -> int | None:
-        timers = [at for at in (self._retries.next(), *self._expiries.values()) if at is not None]
+        timers = [at for at in (self._retries.next(), *self._timers.values()) if at is not None]
         return min(timers, default=None)
 
 

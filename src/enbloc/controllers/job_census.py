@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,9 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     phase: str
     ready: bool
     version: int
+    exit_code: int
+    restarts: int
+    born: str
 
 
 def member_of(pod: Obj) -> Member:
@@ -37,13 +41,23 @@ def member_of(pod: Obj) -> Member:
         phase=phase,
         ready=phase == "Running" and not _says_unready(status),
         version=_number(notes.get(volcano.JOB_VERSION)),
+        exit_code=_exit_code(status),
+        restarts=sum(container.get("restartCount") or 0 for container in status.get("containerStatuses") or ()),
+        born=pod["metadata"].get("creationTimestamp") or "",
     )
 
 
-def _says_unready(status: dict[str, object]) -> bool:
-    conditions = status.get("conditions")
-    if not isinstance(conditions, list):
-        return False
+def _exit_code(status: dict[str, Any]) -> int:
+    """The first exit code that says failure."""
+    for container in status.get("containerStatuses") or ():
+        code: int = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
+        if code:
+            return code
+    return 0
+
+
+def _says_unready(status: dict[str, Any]) -> bool:
+    conditions = status.get("conditions") or ()
     return any(condition.get("type") == "Ready" and condition.get("status") != "True" for condition in conditions)
 
 

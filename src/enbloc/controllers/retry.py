@@ -55,9 +55,12 @@ class Retries(Generic[Key]):
     def forget(self, key: Key) -> None:
         self._waits.pop(key, None)
 
-    def due_at(self, now: int) -> list[Key]:
-        """The keys whose time has come."""
-        return [key for key, wait in self._waits.items() if wait.until <= now]
+    def take_due(self, now: int) -> list[Key]:
+        """The keys whose time has come. Each is told once."""
+        due = [key for key, wait in self._waits.items() if 0 < wait.until <= now]
+        for key in due:
+            self._waits[key].until = 0
+        return due
 
     def next(self) -> int | None:
         return min((wait.until for wait in self._waits.values() if wait.until), default=None)

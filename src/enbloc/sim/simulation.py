@@ -255,8 +255,10 @@ class Simulation:
         except Refused as why:
             if why.code == 404:
                 self._warn(step, f"{step.do}: {step.target} does not exist")
-            else:
+            elif step.do in ("patch", "delete"):
                 self._refuse(_named(step.target), why)
+            else:
+                self._warn(step, f"{step.do}: {why.message}")
 
     def _act(self, step: Step, target: Ref) -> None:
         match step.do:

@@ -185,6 +185,40 @@ def test_lint_reads_stdin() -> None:
     assert done.stderr.startswith("enbloc: <stdin>:1 Pod Bad: ")
 
 
+def test_i6_same_input_same_bytes_whatever_the_hash_seed(write) -> None:  # type: ignore[no-untyped-def]
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n%d}\nstatus: {allocatable: {cpu: 3, memory: 8Gi, pods: 9}}\n"
+    plugins = "  plugins: {ssh: [], svc: [], env: []}\n  policies: [{event: PodFailed, action: RestartJob}]\n"
+    jobs = [(JOB % ("default", i % 4 + 1)).replace("train", f"j{i}") + plugins for i in range(8)]
+    path = write("---\n".join([*(node % i for i in range(4)), *jobs]))
+    outputs = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [*ENBLOC, "sim", str(path), "-o", "json"], capture_output=True, env=environment, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
+
+
+def test_sim_tells_what_was_cut_off(write) -> None:  # type: ignore[no-untyped-def]
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 3, memory: 8Gi, pods: 9}}\n"
+    pod = (POD % "loop").replace("{name: loop}", "{name: loop, annotations: {sim.enbloc.dev/run-time: 1s}}")
+    path = write(node + "---" + pod)
+    done = enbloc("sim", path, "-o", "json")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "pod default/loop was restarted 501 times" in done.stderr
+    assert json.loads(done.stdout)["ended"] == "cut-off"
+    assert enbloc("sim", path, "--until", "5m").returncode == 0
+
+
+def test_an_empty_scenario_is_a_short_run(write) -> None:  # type: ignore[no-untyped-def]
+    done = enbloc("sim", write(""))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Nothing was started." in done.stdout
+
+
 def test_a_reader_that_left_is_no_error(write) -> None:  # type: ignore[no-untyped-def]
     path = write("---".join(POD % f"p{i}" for i in range(3000)))
     process = subprocess.Popen(

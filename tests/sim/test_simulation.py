@@ -50,6 +50,9 @@ class FirstNode:
     def pending(self, now: int) -> list[dict[str, Any]]:
         return []
 
+    def close(self) -> None:
+        pass
+
 
 def run(
     *values: Obj, until: int | None = None, plane: Callable[[Store, Config], simulation.Plane] = FirstNode
@@ -93,7 +96,8 @@ def test_a_pod_lives() -> None:
     assert (result.end, result.ended) == (13.0, "idle")
     assert result.summary["utilisation"]["cpu"] == round(12 / 13 / 4, 4)
     assert result.summary["makespan"] == 12.0
-    assert result.summary["waiting"] == {"min": 0.0, "median": 0.0, "p95": 0.0, "max": 0.0}
+    none = {"min": 0.0, "median": 0.0, "p95": 0.0, "max": 0.0}
+    assert result.summary["waiting"] == {"gangs": none, "pods": none}
 
 
 def test_all_that_is_due_happens_before_anyone_reacts() -> None:

@@ -13,8 +13,8 @@ from enbloc.units import SECOND
 
 
 def gang(name: str, *, started: int, ended: int, bound: int, succeeded: int = 0, nodes: int = 1) -> GangRecord:
-    record = GangRecord(name)
-    record.started_at, record.ended_at = started * SECOND, ended * SECOND
+    record = GangRecord(name, 0, started * SECOND)
+    record.ended_at = ended * SECOND
     record.bound, record.succeeded, record.open = bound, succeeded, bound - succeeded
     record.nodes = {f"n{i}" for i in range(1, nodes + 1)}
     return record
@@ -27,7 +27,7 @@ def told(**fields: Any) -> str:
         "pods": {"created": 5, "bound": 4, "succeeded": 3, "failed": 0, "evicted": 0, "deleted": 0},
         "rejected": 0,
         "utilisation": {"cpu": 0.754, "memory": 0.2},
-        "waiting": {"min": 0.0, "median": 0.0, "p95": 30.0, "max": 30.5},
+        "waiting": {"gangs": {"min": 0.0, "median": 0.0, "p95": 30.0, "max": 30.5}, "pods": {}},
         "warnings": 0,
     }
     result: dict[str, Any] = {"end": 95.0, "ended": "idle", "timeline": [], "objects": [], "pending": []}
@@ -40,7 +40,7 @@ def test_the_first_lines_say_how_it_went() -> None:
     assert told().splitlines()[:4] == [
         "Done: after 1m35s nothing more can happen.",
         "Pods: 5 created, 4 bound, 3 succeeded.",
-        "Waited for a node: half of them at most 0s, 95% at most 30s, the longest 30.5s.",
+        "Gangs that ran had waited: half of them at most 0s, 95% at most 30s, none more than 30.5s.",
         "Used of what the nodes had, over the run: cpu 75%, memory 20%.",
     ]
     assert told(ended="cut-off").startswith("Cut off at 1m35s.")
@@ -53,8 +53,8 @@ def test_gangs_are_a_table() -> None:
         gang("default/b", started=30, ended=-1, bound=12, succeeded=2, nodes=12),
     ]
     lines = [line.rstrip() for line in told(gangs=gangs).splitlines()]
-    assert "default/a  0s       30s         4  4 succeeded              n1, n2" in lines
-    assert "default/b  30s      runs on    12  2 succeeded, 10 running  n1, n2, n3, n4 and 8 more" in lines
+    assert "default/a  0s    0s       30s         4  4 succeeded              n1, n2" in lines
+    assert "default/b  0s    30s      runs on    12  2 succeeded, 10 running  n1, n2, n3, n4 and 8 more" in lines
 
 
 def test_long_lists_are_cut_short() -> None:

@@ -22,7 +22,9 @@ from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.cluster.embedded.store import Store
-from enbloc.config import Config
+from enbloc.config import Config, scheduler_names
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.runtime.plane import ControlPlane, Restless
 from enbloc.sim.clock import EPOCH, Clock
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
 from enbloc.sim.scenario import Arrival, Happening, Scenario, Step
@@ -52,6 +54,8 @@ class Plane(Protocol):
 
     def pending(self, now: int) -> list[dict[str, Any]]: ...
 
+    def close(self) -> None: ...
+
 
 PlaneFactory = Callable[[Store, Config], Plane]
 Progress = Callable[[float, int, int], None]
@@ -70,11 +74,8 @@ class _CutOff(Exception):
 
 
 def control_plane(store: Store, config: Config) -> Plane:
-    """The real one."""
-    from enbloc.config import scheduler_names
-    from enbloc.runtime.plane import ControlPlane
-
-    return ControlPlane(store, config, scheduler_names(config, alone=True))
+    """The real one, but for keys: nobody logs in here, and every run must be the same."""
+    return ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
 
 
 class Simulation:
@@ -168,7 +169,11 @@ class Simulation:
             self._store.settle()
             self._nodes.observe()
             self._nodes.run(now)
-            self._plane.reconcile(now)
+            try:
+                self._plane.reconcile(now)
+            except Restless as why:
+                self._record()
+                raise _CutOff(f"{self._at()} {why}.{self._last_lines()}") from None
             self._plane.schedule(now)
             self._record()
             if self._store.version == version:
@@ -247,7 +252,7 @@ class Simulation:
 
     def _perform(self, step: Step) -> None:
         if step.target is None:
-            self._record()
+            self._plane.close()
             self._plane = self._make_plane(self._store, self._config)
             return
         try:

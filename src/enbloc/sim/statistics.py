@@ -16,6 +16,11 @@ from enbloc.sim.clock import Clock
 from enbloc.units import SECOND, parse_quantity
 
 _GANG_CONTROLLERS = frozenset({"Job.batch.volcano.sh", "QueueJob.arbitrator.incubator.k8s.io"})
+_GANG_KINDS = _GANG_CONTROLLERS | {
+    "PodGroup.scheduling.volcano.sh",
+    "PodGroup.scheduling.sigs.k8s.io",
+    "PodGroup.scheduling.x-k8s.io",
+}
 _GANG_ANNOTATIONS = (*GROUP_NAME_KEYS, "gang.scheduling.koordinator.sh/name", "pod-group.scheduling.sigs.k8s.io/name")
 _GANG_LABELS = ("pod-group.scheduling.sigs.k8s.io", "scheduling.x-k8s.io/pod-group")
 
@@ -23,11 +28,12 @@ _GANG_LABELS = ("pod-group.scheduling.sigs.k8s.io", "scheduling.x-k8s.io/pod-gro
 class GangRecord:
     """What one gang did, in virtual nanoseconds."""
 
-    __slots__ = ("bound", "ended_at", "failed", "name", "nodes", "open", "started_at", "succeeded")
+    __slots__ = ("bound", "came_at", "ended_at", "failed", "name", "nodes", "open", "started_at", "succeeded")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, came_at: int, started_at: int) -> None:
         self.name = name
-        self.started_at = -1
+        self.came_at = came_at
+        self.started_at = started_at
         self.ended_at = -1
         self.bound = 0
         self.open = 0
@@ -60,6 +66,7 @@ class Statistics:
         self._used_time: dict[str, int] = {}
         self._allocatable_time: dict[str, int] = {}
         self._counted_until = 0
+        self._came_at: dict[str, int] = {}
         self._first_pod_at: int | None = None
         self._last_end_at: int | None = None
         self.waits: list[int] = []
@@ -72,6 +79,8 @@ class Statistics:
             self._observe_pod(event)
         elif event.kind == "Node":
             self._observe_node(event)
+        elif event.type == "ADDED" and event.kind in _GANG_KINDS:
+            self._came_at.setdefault(f"{namespace_of(event.obj)}/{name_of(event.obj)}", self._clock.elapsed)
 
     def _observe_pod(self, event: WatchEvent) -> None:
         obj, uid, now = event.obj, uid_of(event.obj), self._clock.elapsed
@@ -97,8 +106,7 @@ class Statistics:
         self._change(self._used, pod.requests, 1)
         gang = self.gangs.get(pod.gang)
         if gang is None:
-            gang = self.gangs[pod.gang] = GangRecord(pod.gang)
-            gang.started_at = now
+            gang = self.gangs[pod.gang] = GangRecord(pod.gang, self._came_at.get(pod.gang, pod.created_at), now)
         gang.bound += 1
         gang.open += 1
         gang.ended_at = -1
@@ -155,22 +163,29 @@ class Statistics:
             if total and (resource in ("cpu", "memory") or "/" in resource)
         }
 
-    def waiting(self) -> dict[str, float]:
-        """How long the pods that were bound had waited, in seconds."""
-        if not self.waits:
-            return {}
-        waits = sorted(self.waits)
-
-        def rank(percent: int) -> float:
-            return waits[max(0, -(-len(waits) * percent // 100) - 1)] / SECOND
-
-        return {"min": rank(0), "median": rank(50), "p95": rank(95), "max": rank(100)}
+    def waiting(self) -> dict[str, dict[str, float]]:
+        """How long pods (from creation to binding) and gangs (from their coming to their first pod's binding) waited,
+        in seconds; of those that still wait, `pending` tells."""
+        gangs = [gang.started_at - gang.came_at for gang in self.gangs.values()]
+        return {"gangs": _spread(gangs), "pods": _spread(self.waits)}
 
     def makespan(self) -> float | None:
         """Seconds from the first pod's creation to the last end of a pod."""
         if self._first_pod_at is None or self._last_end_at is None:
             return None
         return (self._last_end_at - self._first_pod_at) / SECOND
+
+
+def _spread(nanos: list[int]) -> dict[str, float]:
+    """The least, the middle, nearly the most and the most, in seconds, by nearest rank; empty for nothing."""
+    if not nanos:
+        return {}
+    ordered = sorted(nanos)
+
+    def rank(percent: int) -> float:
+        return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] / SECOND
+
+    return {"min": rank(0), "median": rank(50), "p95": rank(95), "max": rank(100)}
 
 
 def gang_name(pod: Obj) -> str:

@@ -48,12 +48,11 @@ def _headlines(result: Result) -> list[Text]:
     told = [f"{pods['created']} created", f"{pods['bound']} bound"]
     told += [f"{pods[what]} {what}" for what in ("succeeded", "failed", "evicted") if pods[what]]
     lines = [Text(how, style="bold"), Text(f"Pods: {', '.join(told)}.")]
-    waiting = summary["waiting"]
+    waiting = summary["waiting"]["gangs"]
     if waiting:
         median, p95, longest = (_seconds(waiting[key]) for key in ("median", "p95", "max"))
-        lines.append(
-            Text(f"Waited for a node: half of them at most {median}, 95% at most {p95}, the longest {longest}.")
-        )
+        told_waits = f"half of them at most {median}, 95% at most {p95}, none more than {longest}"
+        lines.append(Text(f"Gangs that ran had waited: {told_waits}."))
     used = ", ".join(f"{name} {part:.0%}" for name, part in summary["utilisation"].items())
     if used:
         lines.append(Text(f"Used of what the nodes had, over the run: {used}."))
@@ -66,11 +65,12 @@ def _print_gangs(console: Console, result: Result) -> None:
         return
     console.print("\nWhat ran", style="bold")
     table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("gang", "started", "ended", "pods", "outcome", "nodes"):
+    for heading in ("gang", "came", "started", "ended", "pods", "outcome", "nodes"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "pods" else "left")
     for gang in result.gangs[:_ROWS]:
-        ended = _time(gang.ended_at) if gang.open == 0 else "runs on"
-        row = (gang.name, _time(gang.started_at), ended, str(gang.bound), _outcome(gang), _nodes(gang))
+        ended = format_duration(gang.ended_at) if gang.open == 0 else "runs on"
+        came, started = format_duration(gang.came_at), format_duration(gang.started_at)
+        row = (gang.name, came, started, ended, str(gang.bound), _outcome(gang), _nodes(gang))
         table.add_row(*map(Text, row))
     console.print(table)
     _print_rest(console, len(result.gangs), "gangs")
@@ -126,10 +126,6 @@ def _print_refused(console: Console, result: Result) -> None:
 def _print_rest(console: Console, total: int, things: str) -> None:
     if total > _ROWS:
         console.print(f"  … and {total - _ROWS:,} more {things}", style="dim")
-
-
-def _time(nanos: int) -> str:
-    return format_duration(nanos)
 
 
 def _seconds(seconds: float) -> str:

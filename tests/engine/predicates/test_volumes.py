@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.nodes import NodeFacts, NodeTable
 from enbloc.engine.predicates.exclusive_claims import REASON, ExclusiveClaims
+from enbloc.engine.predicates.moving import Moving
 from enbloc.engine.predicates.volumes import VolumeBook
-from engine.predicates.clusters import Task, class_of, clusters, named, node, passing, table, task
+from engine.predicates.clusters import Task, class_of, clusters, named, node, passing, passing_masks, table, task
 
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 CONFLICT = "node(s) had volume node affinity conflict"
@@ -106,6 +107,10 @@ def bound(name: str, volume: str, **more: Any) -> dict[str, Any]:
         pytest.param([CSI, pvc("c", metadata={"annotations": {SELECTED: "b"}})], "b", NO_VOLUME, id="node selected"),
         pytest.param([LOCAL, pvc("c")], "", NO_VOLUME, id="no local volume"),
         pytest.param([LOCAL, pvc("c"), pv("v", "x")], "ab", NO_VOLUME, id="a local volume"),
+        pytest.param([LOCAL, pvc("c", metadata={"annotations": {SELECTED: "b"}}), pv("v", "x")], "b", NO_VOLUME,
+                     id="a local volume, node selected"),
+        pytest.param([storage_class("late", zones=["y"]), pvc("c", metadata={"annotations": {SELECTED: "b"}}),
+                      pv("v", "x")], "", NO_VOLUME, id="being made where it cannot be"),
         pytest.param([storage_class("late", zones=["y"]), pvc("c"), pv("v", "x")], "abc", NO_VOLUME, id="had or made"),
         pytest.param([LOCAL, pvc("c", size="20Gi"), pv("v", "x")], "", NO_VOLUME, id="too small"),
         pytest.param([LOCAL, pvc("c"), pv("v", "x", storage="other")], "", NO_VOLUME, id="other class"),
@@ -226,3 +231,68 @@ def test_g6_exclusive_claim(mode: str, other: Task, applies: bool, free: bool) -
     claims.remove(other, 0)
     assert claims.digest() == before
     assert claims.masks(user("2", "c"))[0][1].all()
+
+
+# ---- volumes that a plan counts on
+
+
+def test_g6_claims_of_two_pods_do_not_count_on_the_same_volume() -> None:
+    nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "y"}))
+    book = book_of(LOCAL, pvc("c"), pvc("d"), pvc("e"), pv("v", "x"), pv("w", "y"), pv("u", "y", size="7Gi"))
+    moving = Moving(nodes, book)
+    start = moving.digest()
+    assert moving.applies(user("1", "c"))
+    moving.add(user("1", "c"), 1)
+    assert moving.volumes_to_bind("1") == {"c": "u"}
+    assert passing_masks(nodes, moving.masks(user("2", "d"))) == ["a", "b"]
+    between = moving.digest()
+    moving.add(user("2", "d"), 1)
+    assert moving.volumes_to_bind("2") == {"d": "w"}
+    assert passing_masks(nodes, moving.masks(user("3", "e"))) == ["a"]
+    # A second user of a claim goes where that claim's volume is.
+    assert passing_masks(nodes, moving.masks(user("3", "c"))) == ["b"]
+    moving.remove(user("2", "d"), 1)
+    assert moving.digest() == between
+    moving.remove(user("1", "c"), 1)
+    assert moving.digest() == start
+
+
+def test_g6_an_assumed_volume_ends_when_its_claim_is_bound() -> None:
+    nodes = table(node("a", {"zone": "x"}))
+    book = book_of(LOCAL, pvc("c"), pvc("d"), pv("v", "x"))
+    moving = Moving(nodes, book)
+    moving.add(user("1", "c"), 0)
+    assert passing_masks(nodes, moving.masks(user("2", "d"))) == []
+    book.put(pv("other"))
+    book.put(bound("c", "other"))
+    assert moving.volumes_to_bind("1") == {}
+    assert passing_masks(nodes, moving.masks(user("2", "d"))) == ["a"]
+
+
+def test_g6_volumes_that_are_made_are_no_matter_for_others() -> None:
+    moving = Moving(table(node("a")), book_of(CSI, pvc("c")))
+    assert not moving.applies(user("1", "c"))
+    moving.add(user("1", "c"), 0)
+    assert moving.volumes_to_bind("1") == {}
+
+
+@given(st.lists(st.tuples(sizes, st.integers(0, 1)), max_size=5), st.lists(st.tuples(sizes, st.sampled_from("ab"))))
+def test_g6_no_volume_is_given_twice(asked: list[tuple[str, int]], volumes: list[tuple[str, str]]) -> None:
+    nodes = table(node("n0", {"zone": "a"}), node("n1", {"zone": "b"}))
+    claims = [pvc(f"c{i}", size=size) for i, (size, _) in enumerate(asked)]
+    book = book_of(LOCAL, *claims, *[pv(f"v{i}", zone, size=size) for i, (size, zone) in enumerate(volumes)])
+    moving = Moving(nodes, book)
+    given: list[str] = []
+    for i, (size, row) in enumerate(asked):
+        new = user(str(i), f"c{i}")
+        before = moving.digest()
+        fits = nodes.names[row] in passing_masks(nodes, moving.masks(new))
+        left = [f"v{j}" for j, (has, zone) in enumerate(volumes) if has >= size and zone == "ab"[row]]
+        assert fits == bool(set(left) - set(given)) or not moving.applies(new)
+        if fits and moving.applies(new):
+            moving.add(new, row)
+            moving.remove(new, row)
+            assert moving.digest() == before
+            moving.add(new, row)
+            given += moving.volumes_to_bind(str(i)).values()
+    assert len(set(given)) == len(given)

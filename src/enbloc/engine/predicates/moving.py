@@ -12,6 +12,7 @@ from typing import Literal
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.nodes import NodeTable
 from enbloc.engine.predicates.affinity import PodAffinity
+from enbloc.engine.predicates.assumed_volumes import AssumedVolumes
 from enbloc.engine.predicates.census import Census
 from enbloc.engine.predicates.exclusive_claims import ExclusiveClaims
 from enbloc.engine.predicates.ports import HostPorts, host_ports
@@ -24,14 +25,16 @@ ScoreKind = Literal["affinity", "spread"]
 
 
 class Moving:
-    """Ports, exclusive claims, affinity and spread over one census of placed tasks."""
+    """Ports, volumes, spread and affinity over one census of placed tasks."""
 
     def __init__(self, nodes: NodeTable, book: VolumeBook) -> None:
         self._census = Census(nodes)
         self._ports = HostPorts(nodes)
         self._claims = ExclusiveClaims(nodes, book)
+        self._volumes = AssumedVolumes(nodes, book)
         self._affinity = PodAffinity(self._census)
         self._spread = TopologySpread(self._census)
+        self._order = (self._ports, self._claims, self._volumes, self._spread, self._affinity)
         self._tellings: dict[int, tuple[MovingPredicate, ...]] = {}
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -43,12 +46,13 @@ class Moving:
             or self._spread.applies(task)
             or self._ports.applies(task)
             or self._claims.applies(task)
+            or self._volumes.applies(task)
         )
 
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
         """`(reason, rows that pass)`, in the order in which kube-scheduler would ask."""
         found: list[tuple[str, Bools]] = []
-        for predicate in (self._ports, self._claims, self._spread, self._affinity):
+        for predicate in self._order:
             if predicate.applies(task):
                 found += predicate.masks(task)
         return found
@@ -66,6 +70,10 @@ class Moving:
                 found.append(("spread", spread))
         return found
 
+    def volumes_to_bind(self, uid: str) -> dict[str, str]:
+        """Claim → volume that a placed task's claims are to be bound to; other waiting ones get a selected node."""
+        return self._volumes.of(uid)
+
     def add(self, task: Placeable, row: int) -> None:
         """The task is placed on the row. One that is placed already must be removed first."""
         for predicate in self._told(task.cls):
@@ -80,7 +88,7 @@ class Moving:
         self._census.remove(placed, row)
 
     def digest(self) -> object:
-        return (self._census.digest(), self._ports.digest(), self._claims.digest(), self._affinity.digest())
+        return (self._census.digest(), *[predicate.digest() for predicate in self._order])
 
     def validate(self) -> None:
         """Every count equals one that is taken anew: for the tests, after each step."""
@@ -94,7 +102,7 @@ class Moving:
             if host_ports(cls.spec):
                 told.append(self._ports)
             if cls.spec.volumes:
-                told.append(self._claims)
+                told += (self._claims, self._volumes)
             if cls.spec.affinity is not None:
                 told.append(self._affinity)
             found = self._tellings[cls.id] = tuple(told)

@@ -1,15 +1,13 @@
 """Volumes that pin a pod to nodes: claims, what they are bound to, and where what they still wait for could be had.
 
 A claim that waits for its first consumer may go where a volume of fitting size is free, or where its class can make
-one. Several claims of one pod never count on the same volume. Claims of *different* pods may: two tasks planned in one
-decision can both count on the last local volume of a node. One of them is then bound to no volume, its bind fails, and
-it is tried again with what is known by then; no volume is ever given twice, since it is the claim that binds it. How
-much room a provisioner has left (CSI capacities, attach limits) is not known here.
+one. Several claims of one pod never count on the same volume; that claims of different pods do not either is for
+`assumed_volumes` to see to. How much room a provisioner has left (CSI capacities, attach limits) is not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -64,6 +62,43 @@ class Volume(NamedTuple):
         if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
             return False
         return not ref.uid or ref.uid == meta.uid
+
+
+class Wait(NamedTuple):
+    """What a claim that waits for its first consumer could get, and from which rows."""
+
+    claim: tuple[str, str]
+    """Namespace and name."""
+    fitting: tuple[tuple[str, RowMask], ...]
+    """Free volumes, the smallest first, each with the rows that reach it."""
+    made: RowMask
+    """Where one can be made."""
+
+
+Pick = tuple[tuple[str, str], str, Bools]
+"""A claim, a volume, and the rows on which that claim would take that volume."""
+
+
+def obtain(waits: Sequence[Wait], rows: Rows, assumed: Mapping[tuple[str, str], str]) -> tuple[Bools, list[Pick]]:
+    """Rows on which every claim gets a volume, each the smallest that is left; `assumed` are given away already."""
+    given = set(assumed.values())
+    found: Bools = np.ones(len(rows), np.bool_)
+    taken: dict[str, Bools] = {}
+    picks: list[Pick] = []
+    for wait in waits:
+        own = assumed.get(wait.claim)
+        settled = any(name == own for name, _ in wait.fitting)
+        have: Bools = np.zeros(len(rows), np.bool_)
+        for name, reach in wait.fitting:
+            if name != own if settled else name in given:
+                continue
+            used = taken.setdefault(name, np.zeros(len(rows), np.bool_))
+            take: Bools = reach(rows) & ~used & ~have
+            used |= take
+            have |= take
+            picks.append((wait.claim, name, take))
+        found &= have if settled else have | wait.made(rows)
+    return found, picks
 
 
 class VolumeBook:
@@ -146,24 +181,33 @@ class VolumeBook:
     def checks(self, cls: TaskClass, nodes: NodeTable) -> list[Check]:
         """As of this version: with another one they must be built anew."""
         found: list[Check] = []
-        waiting: list[Claim] = []
         for name in self.claims_of(cls):
             claim = self._claims.get((cls.namespace, name))
             fault = self._fault(name, claim)
             if fault or claim is None:
                 found.append(_nowhere(fault))
-            elif not claim.bound:
-                waiting.append(claim)
-            else:
+            elif claim.bound:
                 pinned = self._volumes[claim.view.spec.volume_name].view.spec.node_affinity
                 if pinned is not None and pinned.required is not None:
                     found.append(Check(CONFLICT, terms_mask(pinned.required, nodes)))
-        if waiting:
-            found.append(Check(NO_VOLUME, self._obtainable(waiting, nodes)))
+        waits = self.waits_of(cls, nodes)
+        if waits:
+            found.append(Check(NO_VOLUME, lambda rows: obtain(waits, rows, {})[0]))
         for volume in cls.spec.volumes or ():
             if volume.ephemeral is not None:
                 found += self._ephemeral(_template_class(volume.ephemeral), nodes)
         return found
+
+    def waits_of(self, cls: TaskClass, nodes: NodeTable) -> list[Wait]:
+        """What its claims that wait for a node could get, as of this version: small claims first."""
+        named = [self._claims.get((cls.namespace, name)) for name in self.claims_of(cls)]
+        waiting = [claim for claim in named if claim is not None and self._waits(claim)]
+        return [self._wait(claim, nodes) for claim in sorted(waiting, key=lambda claim: claim.request)]
+
+    def is_waiting(self, namespace: str, name: str) -> bool:
+        """Whether the claim is there, and waits for a node."""
+        claim = self._claims.get((namespace, name))
+        return claim is not None and self._waits(claim)
 
     # ---- inside
 
@@ -185,37 +229,22 @@ class VolumeBook:
 
     def _waits(self, claim: Claim) -> bool:
         """For its first consumer. One that names a volume itself waits for that, and not for a node."""
-        if claim.view.spec.volume_name:
+        if claim.view.spec.volume_name or claim.view.metadata.deletion_timestamp:
             return False
         storage = self._classes.get(claim.view.spec.storage_class_name or "")
         return storage is not None and storage.volume_binding_mode == _DELAYED
 
-    def _obtainable(self, claims: Sequence[Claim], nodes: NodeTable) -> RowMask:
-        """Rows on which every claim finds a volume or can have one made: small claims first, each the smallest."""
-        reach: dict[str, RowMask] = {}
-        plans: list[tuple[list[tuple[str, RowMask]], RowMask]] = []
-        for claim in sorted(claims, key=lambda claim: claim.request):
-            node, fitting = _selected(claim), []
-            for volume in [] if node else self._fitting(claim):
-                name = volume.view.metadata.name
-                fitting.append((name, reach.setdefault(name, _reach(volume, nodes))))
-            made = self._provisioned(claim, nodes)
-            plans.append((fitting, every([_only(node, nodes), made]) if node else made))
-
-        def mask(rows: Rows) -> Bools:
-            found: Bools = np.ones(len(rows), np.bool_)
-            taken: dict[str, Bools] = {}
-            for fitting, made in plans:
-                have: Bools = np.zeros(len(rows), np.bool_)
-                for name, reached in fitting:
-                    used = taken.setdefault(name, np.zeros(len(rows), np.bool_))
-                    take = reached(rows) & ~used & ~have
-                    used |= take
-                    have |= take
-                found &= have | made(rows)
-            return found
-
-        return mask
+    def _wait(self, claim: Claim, nodes: NodeTable) -> Wait:
+        meta, node = claim.view.metadata, _selected(claim)
+        there: list[RowMask] = [_only(node, nodes)] if node else []
+        storage = self._classes[claim.view.spec.storage_class_name or ""]
+        maker = storage.provisioner not in _NO_PROVISIONER
+        fitting: list[tuple[str, RowMask]] = []
+        if not (node and maker):  # else a volume is being made for it already
+            for volume in self._fitting(claim):
+                fitting.append((volume.view.metadata.name, every([*there, _reach(volume, nodes)])))
+        made = every([*there, _topologies(storage, nodes)]) if maker else some([])
+        return Wait((meta.namespace, meta.name), tuple(fitting), made)
 
     def _fitting(self, claim: Claim) -> list[Volume]:
         """Free volumes the claim could be bound to, the smallest first; only the one promised to it, if there is."""
@@ -239,13 +268,6 @@ class VolumeBook:
             and modes <= set(volume.view.spec.access_modes or ())
             and labels_match(volume.view.metadata.labels or {})
         ]
-
-    def _provisioned(self, claim: Claim, nodes: NodeTable) -> RowMask:
-        """Where the claim's class can make a volume."""
-        storage = self._classes.get(claim.view.spec.storage_class_name or "")
-        if storage is None or storage.provisioner in _NO_PROVISIONER:
-            return some([])
-        return _topologies(storage, nodes)
 
     def _ephemeral(self, storage_class: str, nodes: NodeTable) -> list[Check]:
         """A volume made for each pod: only where its class may make one is known before there is a claim."""

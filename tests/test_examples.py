@@ -27,17 +27,67 @@ def test_examples_are_good_manifests_and_run(example: Path) -> None:
     enbloc("sim", example)
 
 
+def run(name: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(enbloc("sim", EXAMPLES / name, "-o", "json"))
+    assert result["ended"] == "idle"
+    return result
+
+
+def bindings(result: dict[str, Any]) -> dict[str, float]:
+    """When each pod was bound."""
+    return {line["name"]: line["t"] for line in result["timeline"] if line["what"] == "bound"}
+
+
 def test_quickstart_does_what_it_promises() -> None:
-    result: dict[str, Any] = json.loads(enbloc("sim", EXAMPLES / "quickstart.yaml", "-o", "json"))
+    result = run("quickstart.yaml")
     bound: dict[str, set[float]] = {}
-    for line in result["timeline"]:
-        if line["what"] == "bound":
-            bound.setdefault(line["name"].split("-")[0], set()).add(line["t"])
+    for name, at in bindings(result).items():
+        bound.setdefault(name.split("-")[0], set()).add(at)
     assert bound == {"resnet": {0.0}, "bert": {60.0}}
     (giant,) = result["pending"]
     assert giant["gang"] == "default/giant"
     assert "cpu" in json.dumps(giant)
-    assert result["ended"] == "idle"
+
+
+def test_roles_and_minima_do_what_they_promise() -> None:
+    result = run("roles-and-minima.yaml")
+    bound: dict[float, set[str]] = {}
+    for name, at in bindings(result).items():
+        bound.setdefault(at, set()).add(name)
+    assert bound == {
+        0.0: {"nightly-report-0"},
+        5.0: {"train-master-0", "train-worker-0", "train-worker-1", "train-worker-2"},
+        40.0: {"score-worker-0", "score-worker-1", "train-master-1", "train-worker-3"},
+        55.0: {"train-worker-4", "train-worker-5"},
+    }
+    assert result["pending"] == []
+
+
+def test_queues_do_what_they_promise() -> None:
+    result = run("queues.yaml")
+    bound = bindings(result)
+    at_once = {name.rsplit("-", 2)[0] for name, at in bound.items() if at == 0.0}
+    assert at_once == {"batch-1", "teaching-1", "research-1", "research-2"}
+    assert {at for name, at in bound.items() if name.startswith("batch-2-")} == {60.0}
+    assert {at for name, at in bound.items() if name.startswith("pager-")} == {30.0}
+    assert result["pending"] == []
+
+
+def test_reasons_are_five_different_ones() -> None:
+    result = run("reasons.yaml")
+    assert bindings(result) == {}
+    told = {entry["gang"].removeprefix("default/"): entry["message"] for entry in result["pending"]}
+    words = {
+        "too-big": "whole cluster",
+        "too-wide": "2 Insufficient cpu",
+        "not-tolerated": "untolerated taint",
+        "over-its-queue": "queue small",
+        "incomplete": "1 of 3 pods exist",
+    }
+    assert told.keys() == words.keys()
+    for gang, word in words.items():
+        assert word in told[gang]
+    assert len(set(told.values())) == 5
 
 
 def test_quickstart_reads_well() -> None:

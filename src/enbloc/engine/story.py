@@ -36,11 +36,14 @@ class Story(msgspec.Struct, frozen=True):
 def not_enough_members(gang: GangState) -> Story:
     """G4: it is not attempted, since not all of it exists."""
     missing = gang.missing()
-    parts = [f"{count} of role {role}" if role else f"{count} in all" for role, count in sorted(missing.items())]
+    parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
+    if "" in missing:
+        parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
     exists = gang.total_occupied + gang.total_pending
+    verb = "is" if sum(missing.values()) == 1 else "are"
     return Story(
         "NotEnoughPods",
-        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} missing",
+        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed",
         missing=missing,
     )
 
@@ -71,10 +74,12 @@ def no_room(
 
 
 def queue_full(gang: GangState, queue: str, resource: str, limit: str, missing: Mapping[str, int]) -> Story:
-    reason = f"queue {queue} may not use more {resource}"
+    """The queue, or one above it, may not take more. All gangs of one shape share this story: it names none of them."""
+    above = "" if queue == gang.spec.queue else f", above {gang.spec.queue},"
+    reason = f"queue {queue}{above} may not use more {resource}"
     return Story(
         "QueueFull",
-        f"{gang.spec.title} waits for its queue: {reason} ({limit})",
+        f"{reason} ({limit})",
         missing=dict(missing),
         reasons=(Reason("", reason, 0),),
         of_queue=True,

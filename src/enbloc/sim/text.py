@@ -49,7 +49,9 @@ def _headlines(result: Result) -> list[Text]:
     told += [f"{pods[what]} {what}" for what in ("succeeded", "failed", "evicted") if pods[what]]
     lines = [Text(how, style="bold"), Text(f"Pods: {', '.join(told)}.")]
     waiting = summary["waiting"]["gangs"]
-    if waiting:
+    if waiting and not waiting["max"]:
+        lines.append(Text("No gang that ran had to wait."))
+    elif waiting:
         median, p95, longest = (_seconds(waiting[key]) for key in ("median", "p95", "max"))
         told_waits = f"half of them at most {median}, 95% at most {p95}, none more than {longest}"
         lines.append(Text(f"Gangs that ran had waited: {told_waits}."))
@@ -100,7 +102,7 @@ def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:
         text = Text("  ")
         text.append(entry["gang"], style="yellow")
         text.append(f": {entry.get('message') or _reasons(entry)}")
-        console.print(text)
+        console.print(text, soft_wrap=True)
     _print_rest(console, len(pending), "gangs")
 
 
@@ -119,7 +121,7 @@ def _print_refused(console: Console, result: Result) -> None:
         text = Text("  ")
         text.append(f"{line.kind} {who}", style="red")
         text.append(f" at {_seconds(line.t)}: {line.message}")
-        console.print(text)
+        console.print(text, soft_wrap=True)
     _print_rest(console, len(refused), "objects")
 
 

@@ -1,6 +1,7 @@
 """The status of queues: PodGroups by phase, and a state where there is none yet (V4).
 
-A queue is closed by whoever writes `status.state: Closed`; this controller never opens it again.
+A queue is closed by whoever writes `status.state: Closed`, or by a Command, which is deleted once it is obeyed; this
+controller never opens it again by itself.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import msgspec
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
-from enbloc.api.writes import Patch, Refused, WatchEvent, Write
+from enbloc.api.writes import Delete, Patch, Refused, WatchEvent, Write
 from enbloc.controllers.difference import difference
 
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
+STATE_BY_COMMAND: Final = {"OpenQueue": "Open", "CloseQueue": "Closed"}
 
 
 class _Place(msgspec.Struct, frozen=True, gc=False):
@@ -26,18 +28,23 @@ class _Place(msgspec.Struct, frozen=True, gc=False):
 class QueueController:
     """Keeps the status of each Queue."""
 
-    kinds = frozenset({volcano.QUEUE, volcano.POD_GROUP})
+    kinds = frozenset({volcano.QUEUE, volcano.POD_GROUP, volcano.COMMAND})
 
     def __init__(self) -> None:
         self._queues: dict[str, Obj] = {}
         self._places: dict[tuple[str, str], _Place] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._dirty: set[str] = set()
+        self._commands: list[Obj] = []
 
     def observe(self, event: WatchEvent) -> None:
         name = name_of(event.obj)
         if event.kind == volcano.POD_GROUP:
             self._observe_group(event, (namespace_of(event.obj), name))
+            return
+        if event.kind == volcano.COMMAND:
+            if event.type == "ADDED" and (event.obj.get("target") or {}).get("kind") == "Queue":
+                self._commands.append(event.obj)
             return
         if event.type == "DELETED":
             self._queues.pop(name, None)
@@ -60,19 +67,33 @@ class QueueController:
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
-        for name in sorted(self._dirty):
+        states = self._obey(writes)
+        for name in sorted(self._dirty | states.keys()):
             queue = self._queues.get(name)
             if queue is None or is_terminating(queue):
                 continue
             status = queue.get("status") or {}
             counts = self._counts.get(name) or Counter[str]()
-            wanted = {"state": status.get("state") or "Open"} | {phase.lower(): counts[phase] for phase in PHASES}
+            wanted = {"state": states.get(name) or status.get("state") or "Open"} | {
+                phase.lower(): counts[phase] for phase in PHASES
+            }
             patch = difference(status, wanted)
             if patch:
                 ref = Ref(volcano.QUEUE, "", name)
                 writes.append(Patch(ref, {"status": patch}, subresource="status", uid=uid_of(queue)))
         self._dirty.clear()
         return writes
+
+    def _obey(self, writes: list[Write]) -> dict[str, str]:
+        """The states that Commands ask for, by queue; the last one wins, and none is obeyed twice."""
+        states: dict[str, str] = {}
+        for command in self._commands:
+            writes.append(Delete(Ref(volcano.COMMAND, namespace_of(command), name_of(command)), uid_of(command)))
+            state = STATE_BY_COMMAND.get(command.get("action") or "")
+            if state is not None:
+                states[command["target"].get("name") or ""] = state
+        self._commands.clear()
+        return states
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
         """A status that could not be written was out of date: the watch brings the newer queue."""

@@ -122,17 +122,7 @@ class Placer:
         """Why the task could not be placed, told of the state in which that was so."""
         state = self.state
         if self._queue_room(task) == 0:
-            queue = state.queue_of(gang)
-            amounts = dict(task.cls.request)
-            over = state.queues.over_capability(queue, amounts, with_let_in=False)
-            if over is not None:
-                place, column = over
-                name = state.resources.names[column]
-                limit = f"capability {story.shown(name, place.limits[column])}"
-                return story.queue_full(gang, place.name, name, limit, missing)
-            return story.queue_full(
-                gang, queue.name, "of the cluster", "the rest is guaranteed to other queues", missing
-            )
+            return story.queue_full(state, gang, task, missing)
         return story.no_room(state, task, missing, needed, self.closed)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
-from enbloc.engine.resources import CEILING, Ints, Request, Resources
+from enbloc.engine.resources import CEILING, PODS, Ints, Request, Resources
 
 ROOT = "root"
 _NO_AMOUNTS: Mapping[str, int] = {}
@@ -35,7 +35,19 @@ class QueueFacts(msgspec.Struct, frozen=True):
 class Queue:
     """A queue and what it uses. `used` and `demand` include its descendants'."""
 
-    __slots__ = ("ancestors", "children", "demand", "deserved", "exists", "facts", "let_in", "limits", "name", "used")
+    __slots__ = (
+        "ancestors",
+        "children",
+        "demand",
+        "deserved",
+        "exists",
+        "facts",
+        "let_in",
+        "limits",
+        "name",
+        "shares_in",
+        "used",
+    )
 
     def __init__(self, name: str, width: int) -> None:
         self.name = name
@@ -50,6 +62,8 @@ class Queue:
         self.let_in: Ints = np.zeros(width, np.int64)
         """What gangs that were let in, and not tried yet, will take (M6)."""
         self.deserved: Ints = np.zeros(width, np.int64)
+        self.shares_in: frozenset[int] | None = None
+        """The columns that its share is judged by: those that its `deserved` names, or (`None`) all."""
         self.limits: dict[int, int] = {}
         """Its capability by column; a dimension that is not named is unlimited."""
 
@@ -63,7 +77,11 @@ class QueueTree:
         self.queues: dict[str, Queue] = {}
         self._stale = True
         """Whether shares have to be computed anew before somebody looks at them."""
-        self._guaranteed: list[tuple[Queue, Ints]] = []
+        self._shared_out: Ints = np.zeros(0, np.int64)
+        """The totals that shares were computed from."""
+        self._guaranteed: dict[str, Ints] = {}
+        self._keepers: set[str] = set()
+        """Queues that have a guarantee, or a descendant that has one."""
 
     # ---- events
 
@@ -135,9 +153,22 @@ class QueueTree:
     def kept_for_others(self, queue: Queue) -> Ints:
         """What of the cluster's free room is guaranteed to others and not used by them yet."""
         kept = np.zeros(self._width, np.int64)
-        for other, guarantee in self._guaranteed:
-            if other not in queue.ancestors and queue not in other.ancestors:
-                kept += np.maximum(guarantee - other.used[: len(guarantee)], 0)
+        for name in self._keepers:
+            if len(self.queues[name].ancestors) == 1:
+                kept += self._kept(self.queues[name], queue)
+        return kept
+
+    def _kept(self, place: Queue, queue: Queue) -> Ints:
+        """What a queue and those below it keep from `queue`: a parent's guarantee holds its children's."""
+        kept = np.zeros(self._width, np.int64)
+        if place is queue:
+            return kept
+        for child in place.children:
+            if child.name in self._keepers:
+                kept += self._kept(child, queue)
+        guarantee = self._guaranteed.get(place.name)
+        if guarantee is not None and place not in queue.ancestors:
+            kept = np.maximum(kept, guarantee - place.used)
         return kept
 
     @property
@@ -167,7 +198,7 @@ class QueueTree:
 
     def order(self, queue: Queue, totals: Ints, with_let_in: bool = False) -> tuple[tuple[int, float, str], ...]:
         """The key by which queues are served: from the top of the tree down, priority, share, name."""
-        if self._stale:
+        if self._stale or not np.array_equal(totals, self._shared_out):
             self._share_out(totals)
         return tuple(
             (-place.facts.priority, self.share(place, with_let_in), place.name)
@@ -180,9 +211,9 @@ class QueueTree:
         used = queue.used + queue.let_in if with_let_in else queue.used
         deserved = queue.deserved
         share = 0.0
-        for column in np.flatnonzero(used):
-            if column == 2:  # nobody deserves a number of pods
-                continue
+        for column in np.flatnonzero(used).tolist():
+            if column == PODS or (queue.shares_in is not None and column not in queue.shares_in):
+                continue  # nobody deserves a number of pods
             share = max(share, used[column] / deserved[column] if deserved[column] > 0 else 1.0)
         return float(share)
 
@@ -200,7 +231,7 @@ class QueueTree:
             queue.demand = np.pad(queue.demand, (0, more))
             queue.let_in = np.pad(queue.let_in, (0, more))
             queue.deserved = np.pad(queue.deserved, (0, more))
-        self._guaranteed = [(queue, np.pad(vector, (0, more))) for queue, vector in self._guaranteed]
+        self._guaranteed = {name: np.pad(vector, (0, more)) for name, vector in self._guaranteed.items()}
 
     def _relink(self) -> None:
         """Rebuilds the tree after a queue came, went or moved, and counts what is used up the new paths."""
@@ -221,7 +252,7 @@ class QueueTree:
                 place.used += own_used[queue.name]
                 place.demand += own_demand[queue.name]
                 place.let_in += own_let_in[queue.name]
-        self._guaranteed = []
+        self._guaranteed = {}
         for queue in self._all():
             if queue.facts.guarantee:
                 pairs = self._resources.amounts(queue.facts.guarantee)
@@ -229,7 +260,8 @@ class QueueTree:
                 vector = np.zeros(self._width, np.int64)
                 for column, amount in pairs.items():
                     vector[column] = amount
-                self._guaranteed.append((queue, vector))
+                self._guaranteed[queue.name] = vector
+        self._keepers = {place.name for name in self._guaranteed for place in self.queues[name].ancestors}
         self._stale = True
 
     def _all(self) -> list[Queue]:
@@ -249,6 +281,7 @@ class QueueTree:
         """What each queue deserves now (V4): by `deserved` where any queue sets it, else by weight among those with
         demand."""
         self._stale = False
+        self._shared_out = totals
         self._ensure(((len(totals) - 1, 0),))
         pool = np.zeros(self._width, np.int64)
         pool[: len(totals)] = totals
@@ -263,15 +296,29 @@ class QueueTree:
     def _share_among(self, siblings: list[Queue], pool: Ints, explicit: bool) -> None:
         if explicit:
             for queue in siblings:
-                queue.deserved = np.zeros(self._width, np.int64)
-                for column, amount in self._resources.amounts(queue.facts.deserved).items():
-                    queue.deserved[column] = amount
-                self._raise_to_guarantee(queue)
-        else:
-            self._by_weight(siblings, pool)
+                self._as_written(queue)
+            return
+        self._by_weight(siblings, pool)
         for queue in siblings:
+            queue.shares_in = None
             if queue.children:
                 self._share_among(queue.children, queue.deserved, explicit)
+
+    def _as_written(self, queue: Queue) -> None:
+        """What a queue and those below it say that they deserve; a parent that says nothing deserves what its children
+        do. A queue that names no dimension at all is judged by every one: whatever it uses is above its share."""
+        for child in queue.children:
+            self._as_written(child)
+        queue.deserved = np.zeros(self._width, np.int64)
+        for column, amount in self._resources.amounts(queue.facts.deserved).items():
+            queue.deserved[column] = amount
+        named = set(self._resources.amounts(queue.facts.deserved))
+        if not named:
+            for child in queue.children:
+                queue.deserved += child.deserved
+                named |= child.shares_in or set()
+        self._raise_to_guarantee(queue)
+        queue.shares_in = frozenset(named | set(self._resources.amounts(queue.facts.guarantee))) if named else None
 
     def _by_weight(self, siblings: list[Queue], pool: Ints) -> None:
         """Water-filling, a dimension at a time: each gets by weight, none more than it asks for or may have."""

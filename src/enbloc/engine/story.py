@@ -73,15 +73,24 @@ def no_room(
     )
 
 
-def queue_full(gang: GangState, queue: str, resource: str, limit: str, missing: Mapping[str, int]) -> Story:
-    """The queue, or one above it, may not take more. All gangs of one shape share this story: it names none of them."""
-    above = "" if queue == gang.spec.queue else f", above {gang.spec.queue},"
-    reason = f"queue {queue}{above} may not use more {resource}"
+def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Story:
+    """Its queue, or one above it, may not take the task: a capability, or what other queues were guaranteed."""
+    queue, short = state.queue_of(gang), sum(missing.values())
+    over = state.queues.over_capability(queue, dict(task.cls.request), with_let_in=False)
+    if over is None:
+        reason = f"queue {queue.name} may not use what is guaranteed to other queues"
+    else:
+        place, column = over
+        name = state.resources.names[column]
+        would_use = int(place.used[column]) + short * dict(task.cls.request)[column]
+        limit = shown(name, place.limits[column])
+        reason = f"queue {place.name} may use {limit} {name} in all and would use {shown(name, would_use)}"
+    pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
     return Story(
         "QueueFull",
-        f"{reason} ({limit})",
+        f"{gang.spec.title} waits for its queue: {pods}: {reason}",
         missing=dict(missing),
-        reasons=(Reason("", reason, 0),),
+        reasons=(Reason(task.role, reason, 0),),
         of_queue=True,
     )
 

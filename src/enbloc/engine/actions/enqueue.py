@@ -48,8 +48,9 @@ def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story
     if over is not None:
         queue, column = over
         return _story(
-            gang, f"queue {queue.name} may use {shown(name(column), queue.limits[column])} {name(column)} in all, "
-            f"and uses {shown(name(column), int(queue.used[column] + queue.let_in[column]))}", of_queue=True
+            gang, f"it needs {shown(name(column), asked[column])} {name(column)}, and queue {queue.name} may use "
+            f"{shown(name(column), queue.limits[column])} in all, of which "
+            f"{shown(name(column), int(queue.used[column] + queue.let_in[column]))} are taken", of_queue=True
         )  # fmt: skip
     return _no_room(engine, gang, asked, totals, used)
 
@@ -60,15 +61,22 @@ def _no_room(engine: Engine, gang: GangState, asked: Mapping[int, int], totals: 
         totals_of = {c: max(int(totals[c]) if c < len(totals) else 0, asked[c]) for c in asked}
     else:
         totals_of = {column: int(totals[column]) for column in asked}
-    let_in = engine.state.queues.let_in_total()
+    queues = engine.state.queues
+    let_in, kept = queues.let_in_total(), queues.kept_for_others(engine.state.queue_of(gang))
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(let_in[column])
+        name = engine.state.resources.names[column]
         free = totals_of[column] * engine.config.enqueue.overcommit_milli // 1000 - taken
         if amount > free:
-            name = engine.state.resources.names[column]
             return _story(
                 gang, f"it needs {shown(name, amount)} {name}, and "
                 f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}"
+            )  # fmt: skip
+        if kept[column] and amount > totals_of[column] - taken - int(kept[column]):
+            return _story(
+                gang, f"it needs {shown(name, amount)} {name}, and of the "
+                f"{shown(name, max(0, totals_of[column] - taken))} that are free {shown(name, int(kept[column]))} are "
+                f"guaranteed to other queues", of_queue=True
             )  # fmt: skip
     return None
 

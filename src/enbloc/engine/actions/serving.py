@@ -38,10 +38,11 @@ def serve_all(engine: Engine, lane: Waiting, serve: Serve, with_let_in: bool = F
             continue
         gang, band = head[1], _band(order)
         if band == MINIMA and engine.state.queues.get(name).facts.fifo:
-            ahead = _blocker(lane, name, order)
+            ahead = _blocker(engine, name, order)
             if ahead is not None:
                 _tell_behind(engine, lane, name, ahead)
-                line.clear()
+                line[:] = [entry for entry in line if _band(entry[0]) != MINIMA]  # surplus is behind nobody
+                heapq.heapify(line)
                 continue
         told = serve(gang)
         if told is not None:
@@ -78,10 +79,11 @@ def _band(order: Order) -> int:
     return band
 
 
-def _blocker(lane: Waiting, queue: str, order: Order) -> GangState | None:
-    """In a FIFO queue: a gang before this one that sleeps on its minima."""
+def _blocker(engine: Engine, queue: str, order: Order) -> GangState | None:
+    """In a FIFO queue: a gang before this one that sleeps on its minima, or was not let in."""
     found: tuple[Order, GangState] | None = None
-    for bucket in lane.all_in(queue):
+    lanes = (engine.knocking, engine.allocating, engine.backfilling)
+    for bucket in (bucket for lane in lanes for bucket in lane.all_in(queue)):
         head = bucket.head() if bucket.asleep else None
         if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
             found = head

@@ -171,7 +171,7 @@ def test_v4_minima_above_the_capability_wait_and_say_so() -> None:
     told = play(node("n", 16, "64Gi"), queue("q", capability={"cpu": "4"}), job("j", role("w", 5), queue="q"))
     assert not told.bound()
     waits = told.pending["default/j"]
-    assert "queue q" in waits["message"] and "4" in waits["message"] and "5" in waits["message"], waits
+    assert "it needs 5 cpu, and queue q may use 4 in all" in waits["message"], waits
     conditions = told.group_of("j")["status"]["conditions"]
     assert any(one["type"] == "Unschedulable" and "queue q" in one["message"] for one in conditions), conditions
 

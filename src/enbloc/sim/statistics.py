@@ -192,7 +192,7 @@ def gang_name(pod: Obj) -> str:
     """What the user would call the pod's gang: the job, the group, or the pod itself."""
     namespace = namespace_of(pod)
     owner = controller_of(pod)
-    if owner is not None and kind_id(owner) in _GANG_CONTROLLERS:
+    if owner is not None and owner.get("apiVersion") and kind_id(owner) in _GANG_CONTROLLERS:
         return f"{namespace}/{owner['name']}"
     annotations, labels = annotations_of(pod), labels_of(pod)
     for texts, keys in ((annotations, _GANG_ANNOTATIONS), (labels, _GANG_ANNOTATIONS + _GANG_LABELS)):

@@ -120,11 +120,12 @@ class Recorder:
             self._facts.pop(uid, None)
             return
         facts = self._facts.get(uid) or self._facts.setdefault(uid, _Facts())
-        count = int(obj.get("count") or 1)
+        stated = obj.get("count")
+        count = stated if isinstance(stated, int) else 1
         if count > facts.count:
-            about = obj.get("involvedObject") or {}
-            message = ": ".join(part for part in (obj.get("reason"), obj.get("message")) if part)
-            kind, namespace, name = (about.get(key) or "" for key in ("kind", "namespace", "name"))
+            about = obj.get("involvedObject")
+            kind, namespace, name = (_text(about, key) for key in ("kind", "namespace", "name"))
+            message = ": ".join(part for part in (_text(obj, "reason"), _text(obj, "message")) if part)
             self._append(Line(self._clock.elapsed_s, "warning", kind, namespace, name, "", message))
         facts.count = count
 
@@ -135,6 +136,12 @@ class Recorder:
     def _append(self, line: Line) -> None:
         self.lines.append(line)
         self.counts[line.what, line.kind] += 1
+
+    def forget_after(self, count: int) -> None:
+        """Keeps the first lines only."""
+        for line in self.lines[count:]:
+            self.counts[line.what, line.kind] -= 1
+        del self.lines[count:]
 
     def about(self, kind: str, namespace: str, name: str, last: int) -> list[Line]:
         """The last lines about one object: its story."""
@@ -176,9 +183,20 @@ def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
     facts.timed_out = timed_out
 
 
+def _text(mapping: Any, key: str) -> str:
+    """A text from an object that nobody checked."""
+    found = mapping.get(key) if isinstance(mapping, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
+    stated = status.get("containerStatuses")
+    return [container for container in stated if isinstance(container, dict)] if isinstance(stated, list) else []
+
+
 def _restarts(status: dict[str, Any]) -> int:
     """How often the containers that run now were started again; 0 while one of them waits to be."""
-    containers = status.get("containerStatuses") or ()
+    containers = _containers(status)
     if not all("running" in (container.get("state") or {}) for container in containers):
         return 0
     return max((int(container.get("restartCount") or 0) for container in containers), default=0)
@@ -187,7 +205,7 @@ def _restarts(status: dict[str, Any]) -> int:
 def _ending(status: dict[str, Any]) -> str:
     """Why a pod ended as it did: the status' own words, or the exit code that was not 0."""
     told = [part for part in (status.get("reason"), status.get("message")) if part]
-    for container in status.get("containerStatuses") or ():
+    for container in _containers(status):
         code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
         if code:
             told.append(f"exit code {code}")

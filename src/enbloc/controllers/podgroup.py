@@ -119,10 +119,9 @@ class PodGroupController:
             return "Completed"
         if phase in ("Inqueue", "Unknown") and running + succeeded >= minimum and running + succeeded > 0:
             return "Running"
-        waiting = members.phases["Pending"] > 0
-        if phase == "Running" and waiting and members.assigned + succeeded < minimum:
-            return "Unknown"
-        return phase
+        if members.phases["Pending"] == 0 or members.assigned + succeeded >= minimum or phase == "Inqueue":
+            return phase
+        return "Unknown" if members.assigned + succeeded > 0 else "Inqueue"  # with nobody left it starts anew (G7)
 
     def _has_ended(self, group: Obj, members: _Members, minimum: int) -> bool:
         """A job's group ends with its job; another one when all members there are succeeded, and they are enough."""

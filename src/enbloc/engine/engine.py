@@ -22,6 +22,7 @@ from enbloc.engine.state import State
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.waiting import Bucket, Order, Waiting
+from enbloc.gangs.model import GangKey
 
 TOLD_OF_A_BUCKET = 16
 """How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
@@ -42,6 +43,8 @@ class Engine:
         self.backfilling = Waiting()
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
+        self.coming: dict[str, dict[GangKey, GangState]] = {}
+        """Gangs that were let in and whose pods are still being made, by queue: in a FIFO queue their turn is kept."""
         self.partial: dict[str, GangState] = {}
         """Gangs that were cut off half-way, by title (G11)."""
         self.now = 0
@@ -129,8 +132,9 @@ class Engine:
         self._count(gang)
         spec = gang.spec
         queue = self.state.queues.get(spec.queue)
+        self._expect(gang)
         told: Story | None = None
-        if spec.finished:
+        if spec.finished and not gang.total_pending:
             self._dequeue(gang)
             return
         if spec.problem:
@@ -180,7 +184,7 @@ class Engine:
         bucket = lane.put(
             gang,
             gang.spec.queue,
-            self._order(gang, band),
+            self.order(gang, band),
             (gang.key if volatile else tuple(shape), len(needed), short, gang.satisfied),
             tuple(classes),
             volatile or several,
@@ -192,11 +196,12 @@ class Engine:
             self.tell(gang, bucket.story, of_gang=band == MINIMA)
 
     def _knock(self, gang: GangState) -> None:
-        if "enqueue" not in self._runs or gang.spec.min_resources is None:
+        started = gang.total_occupied > 0  # what runs was let in once, though its object may be a new one (V5)
+        if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
             self.let_in(gang)
             return
         asked = tuple(sorted(gang.spec.min_resources.items()))
-        bucket = self.knocking.put(gang, gang.spec.queue, self._order(gang, MINIMA), asked)
+        bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), asked)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
             self.tell(gang, bucket.story, of_gang=True)
@@ -205,7 +210,7 @@ class Engine:
         gang.ticket = 0
         gang.bucket = gang.why = None
 
-    def _order(self, gang: GangState, band: int) -> Order:
+    def order(self, gang: GangState, band: int) -> Order:
         """G8 inside a queue; minima before surplus among equals (G3), a gang that was cut off before others (G11)."""
         spec = gang.spec
         keys = tuple(key for order in self.plugins.gang_order for key in order(gang))
@@ -231,6 +236,9 @@ class Engine:
         if sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items()):
             best = mark_of(spec)
         gang.covered = best
+        elif not best and spec.started:  # the pod with the mark went while nobody looked: another one carries it
+            best = mark_of(spec)
+            self.state.unmarked[gang.key] = gang
         gang.satisfied = covers(best, spec)
 
     def _see_partial(self, gang: GangState) -> None:
@@ -261,6 +269,14 @@ class Engine:
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
     # ---- what actions do
+    def _expect(self, gang: GangState) -> None:
+        """Notes whether its pods are still to come."""
+        queue = gang.spec.queue
+        if gang.counted is not None and gang.counted[2] and gang.missing():
+            self.coming.setdefault(queue, {})[gang.key] = gang
+        elif queue in self.coming:
+            self.coming[queue].pop(gang.key, None)
+
 
     def let_in(self, gang: GangState) -> None:
         """M6: from now on its pods are created and tried."""
@@ -270,7 +286,11 @@ class Engine:
         gang.attempted = False
         self._count(gang)
         self._decisions.append(LetIn(gang.key))
-        self.state.touch(gang)
+        if gang.missing():
+            self._expect(gang)
+            self.state.touch(gang)  # its pods are made now that it is let in: read once they are there
+        else:
+            self.read(gang)
 
     def bind(self, gang: GangState, placed: Sequence[Task], commits: bool) -> None:
         """The tasks that were placed are bound; if `commits`, the last of them completes the minima."""
@@ -387,13 +407,14 @@ class Engine:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
         for gang in self.state.gangs.values():
-            if gang.spec.finished or gang.ready() or (gang.satisfied and not gang.total_pending):
+            if gang.ready() or ((gang.satisfied or gang.spec.finished) and not gang.total_pending):
                 continue
             if not gang.tasks and gang.spec.object is None:
                 continue
             if not any(task.ours for task in gang.tasks.values()) and gang.tasks:
                 continue
-            told = gang.bucket.story if gang.bucket is not None and gang.bucket.story else gang.why
+            bucket = gang.bucket
+            told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
             told = told or story.problem(gang, "has not been tried yet")
             found.append(
                 Pending(gang.spec.title, gang.key.dialect, dict(told.missing), told.message, tuple(told.reasons))

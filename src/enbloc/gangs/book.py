@@ -33,6 +33,8 @@ class GangBook:
         self._jobs: dict[str, Obj] = {}
         self._groups_of_job: dict[str, GangKey] = {}
         self._priorities: dict[str, int] = {}
+        self._defaults: dict[str, int] = {}
+        """Classes that count for whoever names none; the lowest does, as in Kubernetes."""
 
     def observe(self, event: WatchEvent) -> list[GangKey]:
         """Takes an object in (any of `kinds`) and returns the gangs that it changed."""
@@ -82,13 +84,18 @@ class GangBook:
         return [key] if key else []
 
     def _observe_class(self, obj: Obj, gone: bool) -> list[GangKey]:
-        if gone:
-            self._priorities.pop(name_of(obj), None)
-        else:
-            self._priorities[name_of(obj)] = int(obj.get("value") or 0)
+        name = name_of(obj)
+        self._priorities.pop(name, None)
+        self._defaults.pop(name, None)
+        if not gone:
+            value = self._priorities[name] = int(obj.get("value") or 0)
+            if obj.get("globalDefault"):
+                self._defaults[name] = value
         return sorted(self._groups)
 
     def _priority(self, class_name: str) -> int | None:
+        if not class_name:
+            return min(self._defaults.values(), default=0)
         return self._priorities.get(class_name, SYSTEM_CLASSES.get(class_name))
 
 

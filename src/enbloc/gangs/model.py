@@ -50,6 +50,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Nano-units by resource, for enqueue (M6). `None`: let in at once."""
     let_in: bool = True
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
+    started: bool = False
+    """Whether its object says that its minima have run since its pods were last all gone."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
     object: Ref | None = None

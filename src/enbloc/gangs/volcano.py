@@ -16,8 +16,11 @@ from enbloc.units import parse_timestamp
 
 NAME = "volcano"
 
+STARTED = frozenset({"Running", "Unknown", "Completed"})
+"""Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
+
 PriorityOf = Callable[[str], int | None]
-"""The value of a priority class by name; `None` if there is no such class."""
+"""The value of a priority class by name, of no name what counts without one; `None` if there is no such class."""
 
 
 def member(pod: Obj) -> Membership | None:
@@ -55,6 +58,7 @@ def gang(group: Obj, job: Obj | None, priority_of: PriorityOf) -> GangSpec:
         priority=priority,
         min_resources=_nanos(spec),
         let_in=status.phase not in ("", "Pending"),
+        started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, namespace, name),
         object_uid=uid_of(group),
@@ -81,8 +85,7 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
 def _templates_priority(job: Obj, priority_of: PriorityOf) -> int | None:
     found = []
     for task in job["spec"].get("tasks") or ():
-        class_name = task["template"]["spec"].get("priorityClassName")
-        value = priority_of(class_name) if class_name else None
+        value = priority_of(task["template"]["spec"].get("priorityClassName") or "")
         if value is not None:
             found.append(value)
     return max(found, default=None)

@@ -80,13 +80,19 @@ def _band(order: Order) -> int:
 
 
 def _blocker(engine: Engine, queue: str, order: Order) -> GangState | None:
-    """In a FIFO queue: a gang before this one that sleeps on its minima, or was not let in."""
+    """In a FIFO queue: a gang before this one that sleeps on its minima, was not let in, or was and has no pods yet."""
     found: tuple[Order, GangState] | None = None
     lanes = (engine.knocking, engine.allocating, engine.backfilling)
     for bucket in (bucket for lane in lanes for bucket in lane.all_in(queue)):
         head = bucket.head() if bucket.asleep else None
         if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
             found = head
+    for gang in list(engine.coming.get(queue, {}).values()):
+        turn = engine.order(gang, MINIMA)
+        if engine.state.gangs.get(gang.key) is not gang:
+            del engine.coming[queue][gang.key]
+        elif turn < order and (found is None or turn < found[0]):
+            found = (turn, gang)
     return found[1] if found else None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from enbloc.api.meta import LabelSelector, ObjectMeta, Quantities, TypedObject, View
 
 
@@ -15,7 +17,7 @@ class ResourceRequirements(View):
 class ContainerPort(View):
     container_port: int = 0
     host_port: int = 0
-    host_ip: str = ""
+    host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
     name: str = ""
 

@@ -6,6 +6,7 @@ Tasks go in the order of O1 and O2. Neighbours of one class that nobody else's p
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -23,12 +24,8 @@ from enbloc.engine.transaction import Transaction
 def pending_tasks(gang: GangState) -> list[Task]:
     """Those that wait, in the order of O2."""
     waiting = [task for task in gang.tasks.values() if task.stand is Stand.PENDING and task.ours]
-    waiting.sort(key=_order)
+    waiting.sort(key=attrgetter("order"))
     return waiting
-
-
-def _order(task: Task) -> tuple[int, int, int, str, str]:
-    return task.order
 
 
 def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Task], int]:
@@ -48,9 +45,10 @@ def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Ta
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own."""
     run: list[Task] = []
-    applies = state.moving.applies
+    moving = state.moving
+    nobody_looks = not moving.carries
     for task in tasks:
-        alone = applies(task)
+        alone = not (nobody_looks and task.cls.plain) and moving.applies(task)
         if run and (alone or task.cls is not run[0].cls):
             yield run
             run = []
@@ -129,7 +127,7 @@ class Placer:
 def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]:
     """Places a gang's minima, all of them. On failure nothing is left placed, and the story says why."""
     transaction = Transaction(placer.state)
-    needed, rest, short = split(gang, pending_tasks(gang))
+    needed, rest, short = gang.plan
     for run in runs(placer.state, needed):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run):

@@ -22,7 +22,7 @@ from enbloc.engine.resources import PODS, Request, Resources
 class TaskClass:
     """What its tasks have in common. Caches of masks and scores hang on it by `id`."""
 
-    __slots__ = ("best_effort", "id", "namespace", "request", "spec")
+    __slots__ = ("best_effort", "id", "namespace", "plain", "request", "spec")
 
     def __init__(self, ident: int, namespace: str, spec: core.PodSpec, request: Request) -> None:
         self.id = ident
@@ -31,9 +31,16 @@ class TaskClass:
         """Only what bears on where a pod may go; containers are reduced to resources and ports."""
         self.request = request
         self.best_effort = all(column == PODS for column, _ in request)
+        self.plain = not (spec.affinity or spec.topology_spread_constraints or spec.volumes or _host_ports(spec))
+        """Whether it asks nothing about who else is placed where."""
 
     def __repr__(self) -> str:
         return f"TaskClass({self.id}, {self.request})"
+
+
+def _host_ports(spec: core.PodSpec) -> bool:
+    """Of ports only those of the host are left in a class."""
+    return any(container.ports for container in (*spec.containers, *(spec.init_containers or ())))
 
 
 _RELEVANT: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "overhead", "resources")

@@ -6,6 +6,7 @@ Events go into `state`; `cycle` runs the actions. Nothing here knows a clock or 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -164,19 +165,17 @@ class Engine:
                 self.withdraw(gang)
             return
         band = SURPLUS if gang.ready() else MINIMA
-        needed, rest, short = split(gang, waiting)
+        gang.plan = split(gang, waiting)
+        needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
-        shape: list[tuple[str, int, int]] = []
+        shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
         volatile = False
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
             classes[run[0].cls.id] = None
-            for task in run:
-                if shape and shape[-1][:2] == (task.role, task.cls.id):
-                    shape[-1] = (task.role, task.cls.id, shape[-1][2] + 1)
-                else:
-                    shape.append((task.role, task.cls.id, 1))
+            roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
+            shape.append((run[0].cls.id, tuple(roles.items())))
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
@@ -218,6 +217,9 @@ class Engine:
 
     def _see_satisfied(self, gang: GangState) -> None:
         """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
+        if gang.total_pending == len(gang.tasks):  # nobody has got anywhere yet
+            gang.covered, gang.satisfied = "", False
+            return
         bound: dict[str, int] = {}
         evidence = False
         best = gang.covered
@@ -235,17 +237,17 @@ class Engine:
         spec = gang.spec
         if sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items()):
             best = mark_of(spec)
-        gang.covered = best
         elif not best and spec.started:  # the pod with the mark went while nobody looked: another one carries it
             best = mark_of(spec)
             self.state.unmarked[gang.key] = gang
+        gang.covered = best
         gang.satisfied = covers(best, spec)
 
     def _see_partial(self, gang: GangState) -> None:
         """G11: bound by a decision of ours that was never completed."""
         partial = (
-            not gang.satisfied
-            and not gang.covered
+            not gang.covered
+            and gang.total_occupied > 0
             and any(task.stand is Stand.BOUND and task.decision for task in gang.tasks.values())
             and not any(task.stand is Stand.PLACED for task in gang.tasks.values())
         )
@@ -268,7 +270,6 @@ class Engine:
         pending = gang.spec.let_in and not gang.attempted and not gang.satisfied and not gated
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
-    # ---- what actions do
     def _expect(self, gang: GangState) -> None:
         """Notes whether its pods are still to come."""
         queue = gang.spec.queue
@@ -277,6 +278,7 @@ class Engine:
         elif queue in self.coming:
             self.coming[queue].pop(gang.key, None)
 
+    # ---- what actions do
 
     def let_in(self, gang: GangState) -> None:
         """M6: from now on its pods are created and tried."""
@@ -297,13 +299,8 @@ class Engine:
         gang.attempted = True
         self._count(gang)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
-        nodes = {task.uid: task.node for task in placed}
-        claims = tuple(
-            (task.namespace, claim, nodes[task.uid])
-            for task in placed
-            if task.cls.spec.volumes
-            for claim in self._claims(task)
-        )
+        with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
+        claims = tuple((task.namespace, claim, task.node) for task in with_claims for claim in self._claims(task))
         self._decisions.append(
             Bind(
                 gang.key,
@@ -428,7 +425,5 @@ def _id(gang: GangState) -> str:
 
 def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:
     """The same for the same pods of the same gang, different for any other: no counter has to survive a restart."""
-    digest = hashlib.sha1("/".join(gang.key).encode(), usedforsecurity=False)
-    for task in placed:
-        digest.update(task.uid.encode())
-    return digest.hexdigest()[:16]
+    facts = "/".join((*gang.key, *[task.uid for task in placed]))
+    return hashlib.sha1(facts.encode(), usedforsecurity=False).hexdigest()[:16]

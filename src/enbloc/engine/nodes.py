@@ -83,6 +83,8 @@ class NodeTable:
         self.facts: list[NodeFacts | None] = []
         self.allocatable: Ints = np.zeros((4, 0), np.int64)
         self.free: Ints = np.zeros((4, 0), np.int64)
+        self.divisor: Ints = np.ones((4, 0), np.int64)
+        """Allocatable, or 1 where there is none: to divide by."""
         self.alive: Bools = np.zeros(0, np.bool_)
         self.ready: Bools = np.zeros(0, np.bool_)
         self.unschedulable: Bools = np.zeros(0, np.bool_)
@@ -93,11 +95,14 @@ class NodeTable:
         self.static_stamp: Ints = np.zeros(0, np.int64)
         """The same for what does not depend on placements: labels, taints, readiness, allocatable."""
         self.clock = 1
+        self.static_clock = 1
+        """The latest of the static stamps."""
         self.moves = 0
         """How often rows were given new numbers. Whoever remembers a row's number looks here first."""
         self._taint_ids: dict[tuple[TaintFact, ...], int] = {}
         self._labels: dict[str, LabelColumn] = {}
         self._arriving: dict[str, NodeFacts] = {}
+        self._amounts: dict[Request, Ints] = {}
 
     # ---- events
 
@@ -144,10 +149,18 @@ class NodeTable:
 
     def take(self, rows: Rows, counts: Ints, request: Request) -> None:
         """Takes `counts[i]` times the request on row `rows[i]` (each row named once); negative counts give back."""
-        for column, amount in request:
-            self.free[column, rows] -= counts * amount
+        self.free[:, rows] -= self.amounts(request) * counts
         self.clock += 1
         self.stamp[rows] = self.clock
+
+    def amounts(self, request: Request) -> Ints:
+        """A request as a column vector over all columns."""
+        known = self._amounts.get(request)
+        if known is None or len(known) != len(self.free):
+            known = self._amounts[request] = np.zeros((len(self.free), 1), np.int64)
+            for column, amount in request:
+                known[column, 0] = amount
+        return known
 
     def take_one(self, row: int, request: Request, count: int) -> None:
         """The same on one row."""
@@ -163,6 +176,7 @@ class NodeTable:
             more = np.zeros((missing + 2, self.allocatable.shape[1]), np.int64)
             self.allocatable = np.concatenate([self.allocatable, more])
             self.free = np.concatenate([self.free, more])
+            self.divisor = np.concatenate([self.divisor, more + 1])
 
     def label(self, key: str) -> LabelColumn:
         """The column of one label, made on first use and kept up to date from then on."""
@@ -207,6 +221,7 @@ class NodeTable:
         self.allocatable[:, row] = 0
         for column, amount in offered.items():
             self.allocatable[column, row] = amount
+        self.divisor[:, row] = np.maximum(self.allocatable[:, row], 1)
         self.free[:, row] = self.allocatable[:, row]
         self.free[: len(used), row] -= used
         self.ready[row] = facts.ready
@@ -223,7 +238,7 @@ class NodeTable:
 
     def _touch_static(self, row: int) -> None:
         self.clock += 1
-        self.stamp[row] = self.static_stamp[row] = self.clock
+        self.stamp[row] = self.static_stamp[row] = self.static_clock = self.clock
 
     def _grow(self, size: int) -> None:
         room = len(self.alive)
@@ -232,6 +247,7 @@ class NodeTable:
         more = max(size, room * 2, 16) - room
         self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
         self.free = np.pad(self.free, ((0, 0), (0, more)))
+        self.divisor = np.pad(self.divisor, ((0, 0), (0, more)), constant_values=1)
         self.alive = np.pad(self.alive, (0, more))
         self.ready = np.pad(self.ready, (0, more))
         self.unschedulable = np.pad(self.unschedulable, (0, more))

@@ -2,7 +2,8 @@
 
 Exactly greedy: the answer is, pod for pod, the one that placing them one after the other by (score, then lowest row)
 would give. In bulk that needs no pass per pod: a task changes only the score of its own row, so of `count`
-tasks none can go beyond the `count` best rows; among those a heap of "the next task on this row" finds the order.
+tasks none can go beyond the `count` best rows. Among those, where a row's score only falls as it fills, the order is
+that of all "n-th task on this row" keys sorted; else a heap of "the next task on this row" finds it.
 """
 
 from __future__ import annotations
@@ -30,17 +31,38 @@ def place_bulk(candidates: Candidates, count: int, closed: Bools | None = None) 
         return []
     width = min(count, max(_AHEAD, 2 * -(-count // len(rows))))
     ahead = candidates.table(rows, 0, width)
-    heap = [(-line[0], position) for position, line in enumerate(ahead)]
+    if bool((ahead[:, 1:] <= ahead[:, :-1]).all()):
+        chosen = _falling(ahead, count)
+        if chosen is not None:
+            return chosen
+    return _by_heap(candidates, rows, ahead, count)
+
+
+def _falling(ahead: Ints, count: int) -> list[int] | None:
+    """Every row's scores fall: the largest keys of all, in order. `None` if a row may be wanted beyond the table."""
+    keys = np.sort(ahead, axis=None)[::-1][:count]
+    keys = keys[keys >= 0]
+    last = ahead[:, -1]
+    if ahead.shape[1] < count and bool((last >= max(int(keys[-1]) if len(keys) == count else 0, 0)).any()):
+        return None
+    found: list[int] = (ROW_MASK - (keys & ROW_MASK)).tolist()
+    return found
+
+
+def _by_heap(candidates: Candidates, rows: Ints, ahead: Ints, count: int) -> list[int]:
+    """One after the other, looking only at the next task of each row."""
+    lines: list[list[int]] = ahead.tolist()
+    heap = [(-line[0], position) for position, line in enumerate(lines)]
     heapq.heapify(heap)
-    used = [0] * len(rows)
+    used = [0] * len(lines)
     found: list[int] = []
     while heap and len(found) < count:
         key, position = heap[0]
         found.append(ROW_MASK - (-key & ROW_MASK))
         used[position] = placed = used[position] + 1
-        line = ahead[position]
+        line = lines[position]
         if placed == len(line) and placed < count:
-            line += candidates.table(rows[position : position + 1], placed, len(line))[0]
+            line += candidates.table(rows[position : position + 1], placed, len(line))[0].tolist()
         following = line[placed] if placed < len(line) else -1
         if following < 0:
             heapq.heappop(heap)

@@ -6,61 +6,58 @@ shape, computed from the rows alone, so scores need not care which of the two th
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Final
 
 from enbloc.engine.nodes import NodeTable, Rows
 from enbloc.engine.resources import Bools, Ints, Request
 
 
+PARTS: Final = 128
+"""Of what a node has: fine enough to score by, coarse enough for int64 at the ceiling."""
+
+
 class Room:
-    __slots__ = ("_after", "_nodes", "_placed", "_rows", "_wanted", "request")
+    """All columns at once: on the few rows of a refresh, what counts is the number of numpy calls."""
+
+    __slots__ = ("_after", "_divisor", "_nodes", "request")
 
     def __init__(self, nodes: NodeTable, rows: Rows | slice, request: Request, placed: Ints | None = None) -> None:
+        """`placed` adds a second axis: so many tasks of this request are on the row already."""
         self._nodes = nodes
-        self._rows = rows
-        self._placed = placed
-        """Tasks of this request already on the row, as a second axis; `None`: none, and there is no such axis."""
-        self._wanted = dict(request)
-        self._after: dict[int, Ints] = {}
         self.request = request
+        wanted = nodes.amounts(request)
+        free, divisor = nodes.free[:, rows], nodes.divisor[:, rows]
+        if placed is None:
+            self._after: Ints = free - wanted
+            self._divisor: Ints = divisor
+        else:
+            self._after = free[:, :, None] - wanted[:, :, None] * (placed + 1)
+            self._divisor = divisor[:, :, None]
 
     def column(self, resource: str) -> int:
-        column = self._nodes.resources.column(resource)
-        self._nodes.widen()
-        return column
+        """The column of a resource. One that no node has ever had is none of the room's."""
+        return self._nodes.resources.column(resource)
 
     def after(self, column: int) -> Ints:
         """What is left of a resource once the task is on the row; negative where it does not fit."""
-        known = self._after.get(column)
-        if known is None:
-            free: Ints = self._nodes.free[column, self._rows]
-            amount = self._wanted.get(column, 0)
-            if self._placed is not None:
-                known = free[:, None] - (self._placed + 1) * amount
-            else:
-                known = free - amount if amount else free
-            self._after[column] = known
-        return known
-
-    def allocatable(self, column: int) -> Ints:
-        found: Ints = self._nodes.allocatable[column, self._rows]
-        return found if self._placed is None else found[:, None]
-
-    def free_percent(self, column: int) -> Ints:
-        """0..100, of allocatable; 0 on nodes that have none of it."""
-        found: Ints = self.after(column) * 100 // np.maximum(self.allocatable(column), 1)
+        found: Ints = self._after[column]
         return found
 
-    def free_parts(self, column: int) -> Ints:
-        """The same in 0..128: finer, and still within int64 at the ceiling."""
-        found: Ints = self.after(column) * 128 // np.maximum(self.allocatable(column), 1)
+    def free_parts(self, columns: int) -> Ints:
+        """What is left of what the node has, in 0..128, for the first so many columns; 0 where it has none."""
+        found: Ints = self._after[:columns] * PARTS // self._divisor[:columns]
+        return found
+
+    def free_part(self, column: int) -> Ints:
+        """The same for one column, which any resource that is asked for has."""
+        found: Ints = self._after[column] * PARTS // self._divisor[column]
         return found
 
     def fits(self) -> Bools:
         """Where the task fits: only what it asks for is looked at."""
-        found: Bools | None = None
-        for column, _ in self.request:
-            enough = self.after(column) >= 0
-            found = enough if found is None else found & enough
-        assert found is not None, "a request always asks for a pod"
-        return found
+        count = len(self.request)
+        if self.request[-1][0] == count - 1:  # cpu, memory and a pod, as most
+            found: Bools = (self._after[:count] >= 0).all(axis=0)
+            return found
+        enough: Bools = (self._after[[column for column, _ in self.request]] >= 0).all(axis=0)
+        return enough

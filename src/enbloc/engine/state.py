@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
-from enbloc.engine.candidates import Bonus, Candidates
+from enbloc.engine.candidates import Board, Bonus, Candidates
 from enbloc.engine.classes import ClassTable, TaskClass
 from enbloc.engine.nodes import NodeFacts, NodeTable
 from enbloc.engine.plugins.nodeorder import TIE
@@ -23,7 +23,7 @@ from enbloc.engine.predicates.moving import Moving
 from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.predicates.volumes import VolumeBook
 from enbloc.engine.queues import Queue, QueueFacts, QueueTree
-from enbloc.engine.resources import Bools, Ints, Resources
+from enbloc.engine.resources import Bools, Ints, Request, Resources
 from enbloc.engine.tasks import OCCUPIED, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
@@ -68,6 +68,7 @@ class State:
         self._plugins = plugins
         self._weights = (node_affinity_weight, taint_weight)
         self._candidates: dict[int, Candidates] = {}
+        self._boards: dict[Request, Board] = {}
         self._candidates_at = (0, 0)
         self._homeless: dict[str, dict[str, Task]] = {}
         """Tasks on nodes that we do not know (yet), by node."""
@@ -348,15 +349,17 @@ class State:
         if at != self._candidates_at:
             if at[0] != self._candidates_at[0]:
                 self._candidates.clear()
+                self._boards.clear()
             else:
                 for ident in [i for i, known in self._candidates.items() if known.cls.spec.volumes]:
                     del self._candidates[ident]
             self._candidates_at = at
         known = self._candidates.get(cls.id)
         if known is None:
-            known = self._candidates[cls.id] = Candidates(
-                cls, self.nodes, self._checks(cls), self._plugins.score, self._bonus(cls)
-            )
+            board = self._boards.get(cls.request)
+            if board is None:
+                board = self._boards[cls.request] = Board(self.nodes, cls.request, self._plugins.score)
+            known = self._candidates[cls.id] = Candidates(cls, self.nodes, self._checks(cls), board, self._bonus(cls))
         return known
 
     def _checks(self, cls: TaskClass) -> list[Check]:
@@ -430,6 +433,35 @@ class State:
                 for role, count in counts.items():
                     true = sum(task.stand in stands and task.role == role for task in gang.tasks.values())
                     assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
+        self._validate_queues()
+        self.moving.validate()
+
+    def _validate_queues(self) -> None:
+        counts: dict[tuple[str, str], Ints] = {}
+
+        def count(queue: Queue, what: str, amounts: Mapping[int, int]) -> None:
+            for place in queue.ancestors:
+                vector = counts.setdefault((place.name, what), np.zeros_like(place.used))
+                for column, amount in amounts.items():
+                    vector[column] += amount
+
+        for task in self.tasks.values():
+            if task.ours or task.gang.spec.object:
+                holds = task.stand in _HOLDS_ROOM and bool(task.node)
+                if holds:
+                    count(self.queue_of(task.gang), "used", dict(task.cls.request))
+                if holds or task.stand is Stand.PENDING:
+                    count(self.queue_of(task.gang), "demand", dict(task.cls.request))
+        for gang in self.gangs.values():
+            if gang.counted is not None:
+                queue, wanted, expected = gang.counted
+                count(queue, "demand", wanted)
+                count(queue, "let_in", expected)
+        for queue in self.queues.queues.values():
+            for what in ("used", "demand", "let_in"):
+                has: Ints = getattr(queue, what)
+                true = counts.get((queue.name, what), np.zeros_like(has))
+                assert (has == true).all(), f"{what} of queue {queue.name} is miscounted: {has} and not {true}"
 
 
 def _counts(by_role: Mapping[str, int]) -> list[tuple[str, int]]:

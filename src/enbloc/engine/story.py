@@ -88,7 +88,7 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
     pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
     return Story(
         "QueueFull",
-        f"{gang.spec.title} waits for its queue: {pods}: {reason}",
+        f"{pods}: {reason}",  # names no gang: all of one shape share it
         missing=dict(missing),
         reasons=(Reason(task.role, reason, 0),),
         of_queue=True,

@@ -121,6 +121,7 @@ class GangState:
         "occupied",
         "partial_since",
         "pending",
+        "plan",
         "priority",
         "satisfied",
         "spec",
@@ -152,6 +153,8 @@ class GangState:
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
         self.ticket = 0
         """Changes whenever it is queued anew: entries with an older one are stale."""
+        self.plan: Any = None
+        """Its waiting tasks as `attempt.split` sorted them, as long as they are the same."""
         self.bucket: Any = None
         """Where it waits (see `waiting`), if it is queued."""
         self.why: Any = None

@@ -21,18 +21,23 @@ class Transaction:
 
     def place(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Puts each task on its row; all are of one gang and one class."""
-        self._apply(tasks, rows, 1)
-        names = self._state.nodes.names
+        state = self._state
+        self._take(tasks, rows, 1)
+        names, moving = state.nodes.names, state.moving
         for task, row in zip(tasks, rows, strict=True):
             task.stand = Stand.PLACED
             task.node = names[row]
+            task.moving = True
+            moving.add(task, row)
         self._log.append((tasks, rows))
 
     def rollback(self) -> None:
         """As if nothing had been."""
         for tasks, rows in reversed(self._log):
-            self._apply(tasks, rows, -1)
-            for task in tasks:
+            self._take(tasks, rows, -1)
+            for task, row in zip(reversed(tasks), reversed(rows), strict=True):
+                self._state.moving.remove(task, row)
+                task.moving = False
                 task.stand = Stand.PENDING
                 task.node = ""
         self._log = []
@@ -41,10 +46,10 @@ class Transaction:
     def placed(self) -> list[Task]:
         return [task for tasks, _ in self._log for task in tasks]
 
-    def _apply(self, tasks: Sequence[Task], rows: Sequence[int], by: int) -> None:
+    def _take(self, tasks: Sequence[Task], rows: Sequence[int], by: int) -> None:
+        """Room, the queue's use and the gang's counts, for all tasks at once."""
         state = self._state
-        request = tasks[0].cls.request
-        gang = tasks[0].gang
+        request, gang = tasks[0].cls.request, tasks[0].gang
         if len(rows) == 1:
             state.nodes.take_one(rows[0], request, by)
         else:
@@ -53,15 +58,7 @@ class Transaction:
                 counts[row] = counts.get(row, 0) + by
             state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
         state.queues.use(state.queue_of(gang), request, by * len(tasks))
+        pending, occupied = gang.pending, gang.occupied
         for task in tasks:
-            gang.pending[task.role] -= by
-            gang.occupied[task.role] = gang.occupied.get(task.role, 0) + by
-        pairs = zip(tasks, rows, strict=True)
-        if by > 0:
-            for task, row in pairs:
-                state.moving.add(task, row)
-                task.moving = True
-        else:
-            for task, row in reversed(list(pairs)):
-                state.moving.remove(task, row)
-                task.moving = False
+            pending[task.role] -= by
+            occupied[task.role] = occupied.get(task.role, 0) + by

@@ -34,7 +34,6 @@ def asking(uid: str, *ports: dict[str, Any]) -> Task:
             port(80, "10.0.0.2"),
             True,
             id="other address",
-            marks=pytest.mark.xfail(strict=False, reason="api.core.ContainerPort reads hostIp; the wire says hostIP"),
         ),
         pytest.param(port(80, "10.0.0.1"), port(80, "10.0.0.1"), False, id="same address"),
         pytest.param(port(80, "10.0.0.1"), port(80), False, id="every address is asked for"),

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.resources import Ints
-from enbloc.engine.room import Room
+from enbloc.engine.room import PARTS, Room
 
 
 class Binpack:
@@ -22,9 +21,10 @@ class Binpack:
         for name, weight in self._resources.items():
             column = room.column(name)
             if weight > 0 and column in asked:
-                part = (100 - room.free_percent(column)) * weight
+                part = (PARTS - room.free_part(column)) * weight
                 total = part if total is None else total + part
                 weights += weight
         if total is None:
             return np.zeros_like(room.after(0))
-        return total * (TIE * self._weight) // weights
+        found: Ints = total * (100 * self._weight) // weights
+        return found

@@ -8,26 +8,24 @@ that ask for nothing would otherwise all land on one node.
 from __future__ import annotations
 
 from enbloc.engine.resources import CPU, MEMORY, PODS, Ints
-from enbloc.engine.room import Room
+from enbloc.engine.room import PARTS, Room
 
-TIE = 128
-"""One point of a score, in the finer units in which ties are told apart."""
+TIE = PARTS
+"""One point of a score (0..100), in the finer units in which scores are added up and ties told apart."""
 
 
 class NodeOrder:
     def __init__(self, least: int, most: int, balanced: int) -> None:
-        self._least = least
-        self._most = most
-        self._balanced = balanced
+        self._free = 50 * (least - most)
+        """What a part of free cpu or memory is worth: all parts of both are 100 points."""
+        self._balanced = 50 * balanced
+        self._base = 100 * TIE * (most + balanced)
+        self._spreads = least >= most
 
     def score(self, room: Room) -> Ints:
-        cpu, memory = room.free_percent(CPU), room.free_percent(MEMORY)
-        free = (cpu + memory) // 2
-        total = free * (self._least - self._most)
+        free = room.free_parts(3)
+        total: Ints = (free[CPU] + free[MEMORY]) * self._free + self._base
         if self._balanced:
-            total -= abs(room.free_parts(CPU) - room.free_parts(MEMORY)) * 100 // 256 * self._balanced
-        total += 100 * (self._most + self._balanced)
-        pods = room.free_percent(PODS)
-        total *= TIE
-        total += pods if self._least >= self._most else 100 - pods
+            total -= abs(free[CPU] - free[MEMORY]) * self._balanced
+        total += free[PODS] // 2 if self._spreads else (PARTS - free[PODS]) // 2
         return total

@@ -51,6 +51,11 @@ class PodAffinity:
 
     # ---- asked
 
+    @property
+    def carries(self) -> bool:
+        """Whether any placed task has a term."""
+        return bool(self._carried)
+
     def applies(self, task: Placeable) -> bool:
         if task.cls.spec.affinity is not None and self._terms.of(task):
             return True

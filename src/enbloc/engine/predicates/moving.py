@@ -40,7 +40,14 @@ class Moving:
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         self._affinity.set_namespace(name, labels)
 
+    @property
+    def carries(self) -> bool:
+        """Whether anybody who is placed has a term about others: if not, a plain class concerns nobody."""
+        return self._affinity.carries
+
     def applies(self, task: Placeable) -> bool:
+        if task.cls.plain and not self._affinity.carries:
+            return False
         return (
             self._affinity.applies(task)
             or self._spread.applies(task)

@@ -1,0 +1,40 @@
+"""`enbloc bench`: figures that are ratios to a reference, measured in the same run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure this machine: every figure is a ratio to a reference of the same run.
+
+    \b
+    Example: enbloc bench engine --nodes 1000 --pods 5000
+    """
+
+
+@command.command()
+@click.option("--nodes", default=5000, show_default=True, type=click.IntRange(1, 100_000), help="Nodes of the cluster.")
+@click.option("--pods", default=20000, show_default=True, type=click.IntRange(1, 1_000_000), help="Pods that wait.")
+@click.option("--gang-size", default=20, show_default=True, type=click.IntRange(1, 100_000), help="Pods in one gang.")
+@click.option("--seed", default=1, show_default=True, help="Another seed, another load.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> None:
+    """Place gangs by class, and the same gangs pod by pod; compare speed and placements."""
+    from enbloc.bench import engine as measured
+
+    _print(measured.run(nodes, pods, gang_size, seed), output)
+
+
+def _print(figures: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(figures))
+        return
+    width = max(len(name) for name in figures)
+    for name, figure in figures.items():
+        number = isinstance(figure, int) and not isinstance(figure, bool)
+        click.echo(f"{name:<{width}}  {figure:,}" if number else f"{name:<{width}}  {figure}")

@@ -3,10 +3,12 @@
 A plugin is a plain class, made with its arguments, that has any of the methods below; the engine looks which ones are
 there. A third party's is found by its entry point in the group `enbloc.plugins`:
 
-    class Cheapest:
+    class SmallFirst:
         def __init__(self, arguments): ...
-        def score(self, room):                      # 0..100 by row, times a weight of its own
-            return 100 - room.allocatable(room.column("example.com/price"))
+        def gang_order(self, gang):                 # a key inside a queue, after priority
+            return (gang.spec.minimum,)
+
+Others are `score(room)`, an integer a row of which `nodeorder.TIE` make a point, and `mask(cls, nodes)`, a `Check`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def no_room(
     total = int(state.nodes.alive[: state.nodes.count].sum())
     told = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
     what = " and ".join(
-        f"{count} of {needed.get(role, count)} pods" + (f" of role {role}" if role else "")
+        f"{count} of {needed.get(role, count)} pod{'' if needed.get(role, count) == 1 else 's'}"
+        + (f" of role {role}" if role else "")
         for role, count in sorted(missing.items())
     )
     verb = "does" if sum(missing.values()) == 1 else "do"

@@ -192,7 +192,8 @@ def test_c_every_flag_switches_its_point_off(point: str, prefix: str):
 
 def test_c_a_plugin_that_is_not_listed_is_off_unless_built_in():
     none = config.parse({"tiers": []})
-    assert not none.enabled("priority", "jobOrder")
+    assert not none.enabled("nodeorder", "nodeOrder")
+    assert none.enabled("priority", "jobOrder")
     assert not none.enabled("stranger", "jobOrder")
     assert none.enabled("gang", "jobReady")
     assert none.plugin("priority") is None

@@ -43,13 +43,14 @@ class PluginNote(msgspec.Struct, frozen=True, gc=False):
 
 
 PLUGINS: Final = {
-    # With an effect: left out of the tiers, it is off.
-    "priority": PluginNote("higher priority first, among gangs and inside one", built_in=False),
-    "predicates": PluginNote("which nodes a pod may go to, as Kubernetes defines it", built_in=False),
+    # Rules: they hold whether listed or not; only a flag switches them off.
+    "priority": PluginNote("higher priority first, among gangs and inside one"),
+    "predicates": PluginNote("which nodes a pod may go to, as Kubernetes defines it"),
+    "proportion": PluginNote("shares among queues"),
+    "capacity": PluginNote("shares among queues, by what each deserves"),
+    # Choices: left out of the tiers, they are off.
     "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
     "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
-    "proportion": PluginNote("shares among queues", built_in=False),
-    "capacity": PluginNote("shares among queues, by what each deserves", built_in=False),
     # Built in: accepted, with arguments where they mean something.
     "gang": PluginNote("built in: a gang starts whole or not at all"),
     "conformance": PluginNote("built in: what the system needs is never evicted"),

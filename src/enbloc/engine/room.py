@@ -39,8 +39,8 @@ class Room:
         return self._nodes.resources.column(resource)
 
     def after(self, column: int) -> Ints:
-        """What is left of a resource once the task is on the row; negative where it does not fit."""
-        found: Ints = self._after[column]
+        """What is left of a resource once the task is on the row, negative where it does not fit; 0 if none has it."""
+        found: Ints = self._after[column] if column < len(self._after) else self._after[0] * 0
         return found
 
     def free_parts(self, columns: int) -> Ints:
@@ -49,8 +49,10 @@ class Room:
         return found
 
     def free_part(self, column: int) -> Ints:
-        """The same for one column, which any resource that is asked for has."""
-        found: Ints = self._after[column] * PARTS // self._divisor[column]
+        """The same for one column; 0 if no node has it."""
+        found: Ints = (
+            self._after[column] * PARTS // self._divisor[column] if column < len(self._after) else self.after(column)
+        )
         return found
 
     def fits(self) -> Bools:

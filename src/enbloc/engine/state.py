@@ -58,7 +58,7 @@ class State:
         self.classes = ClassTable(self.resources)
         self.queues = QueueTree(self.resources)
         self.volumes = VolumeBook()
-        self.moving = Moving(self.nodes, self.volumes)
+        self.moving = Moving(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
         self.dirty: dict[GangKey, GangState] = {}

@@ -61,10 +61,7 @@ class Plugins(NamedTuple):
 def load(config: Config) -> Plugins:
     """The plugins of a config. What is not switched off and belongs to the rules is on, listed or not."""
 
-    def on(plugin: str, point: str) -> bool:
-        return config.plugin(plugin) is None or config.enabled(plugin, point)
-
-    gang_order: list[GangOrder] = [Priority().gang_order] if on("priority", "jobOrder") else []
+    gang_order: list[GangOrder] = [Priority().gang_order] if config.enabled("priority", "jobOrder") else []
     scores: list[Score] = []
     masks: list[Mask] = []
     weights = config.scoring
@@ -76,17 +73,27 @@ def load(config: Config) -> Plugins:
         if hasattr(plugin, "gang_order") and config.enabled(name, "jobOrder"):
             gang_order.append(plugin.gang_order)
         if hasattr(plugin, "score") and config.enabled(name, "nodeOrder"):
-            scores.append(plugin.score)
+            scores.append(_at_least_zero(plugin.score))
         if hasattr(plugin, "mask") and config.enabled(name, "predicate"):
             masks.append(plugin.mask)
     return Plugins(
         gang_order,
         scores,
         masks,
-        predicates=on("predicates", "predicate"),
-        task_priority=on("priority", "taskOrder"),
-        queue_order=on("proportion", "queueOrder") and on("capacity", "queueOrder"),
+        predicates=config.enabled("predicates", "predicate"),
+        task_priority=config.enabled("priority", "taskOrder"),
+        queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
     )
+
+
+def _at_least_zero(score: Score) -> Score:
+    """A row whose score is below zero would be taken for one without room."""
+
+    def kept(room: Room) -> Ints:
+        found: Ints = np.maximum(np.asarray(score(room)), 0).astype(np.int64)
+        return found
+
+    return kept
 
 
 def _third_party(config: Config) -> list[tuple[str, Any]]:

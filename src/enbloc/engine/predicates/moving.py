@@ -27,7 +27,8 @@ ScoreKind = Literal["affinity", "spread"]
 class Moving:
     """Ports, volumes, spread and affinity over one census of placed tasks."""
 
-    def __init__(self, nodes: NodeTable, book: VolumeBook) -> None:
+    def __init__(self, nodes: NodeTable, book: VolumeBook, rules: bool = True) -> None:
+        """Without `rules` nobody is turned away by affinity or spread; ports and volumes can be used only once."""
         self._census = Census(nodes)
         self._ports = HostPorts(nodes)
         self._claims = ExclusiveClaims(nodes, book)
@@ -35,6 +36,7 @@ class Moving:
         self._affinity = PodAffinity(self._census)
         self._spread = TopologySpread(self._census)
         self._order = (self._ports, self._claims, self._volumes, self._spread, self._affinity)
+        self._asked = self._order if rules else (self._ports, self._claims, self._volumes)
         self._tellings: dict[int, tuple[MovingPredicate, ...]] = {}
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -59,7 +61,7 @@ class Moving:
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
         """`(reason, rows that pass)`, in the order in which kube-scheduler would ask."""
         found: list[tuple[str, Bools]] = []
-        for predicate in self._order:
+        for predicate in self._asked:
             if predicate.applies(task):
                 found += predicate.masks(task)
         return found

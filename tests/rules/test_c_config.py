@@ -1,0 +1,353 @@
+"""C: what Volcano's users write in a config works here, seen in what a simulation does."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from enbloc.api.meta import Obj
+from enbloc.config import ConfigError, parse
+from queue_stories import Told, job, node, play, pod, priority, queue, role, small
+
+CLASSES = [priority("high", 1000), priority("low", 10)]
+
+
+def config(*plugins: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
+    listed = [{"name": plugin} if isinstance(plugin, str) else plugin for plugin in plugins]
+    return {"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": listed}], **more}
+
+
+def packed(told: Told, prefix: str = "") -> Counter[str]:
+    return Counter(told.nodes(prefix).values())
+
+
+def problems(data: dict[str, Any]) -> dict[str, str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(data)
+    return dict(caught.value.problems)
+
+
+# ---- actions
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "enqueue, allocate, backfill",
+        "enqueue,allocate,backfill,",
+        ["enqueue", "allocate", "backfill"],
+        [{"name": "enqueue"}, {"name": "allocate"}, {"name": "backfill", "arguments": {}}],
+    ],
+)
+def test_c_actions_as_a_string_or_a_list(actions: Any) -> None:
+    told = play(node("n"), small("j"), pod("be", cpu=None, memory=None), config={"actions": actions})
+    assert set(told.bound()) == {"j-w-0", "be"}
+
+
+def test_c_only_the_actions_named_run() -> None:
+    assert not play(node("n"), pod("p"), config={"actions": "enqueue"}).bound()
+    told = play(node("n"), small("j"), config={"actions": "enqueue"})
+    assert told.pods() == ["j-w-0"], "let in, its pods made, nobody places them"
+    assert told.group_of("j")["status"]["phase"] == "Inqueue"
+    told = play(node("n", 2), small("j", 4), config={"actions": "allocate"})
+    assert told.pods() == ["j-w-0"], "without enqueue everybody is let in"
+    assert not told.bound()
+
+
+def test_c_without_backfill_best_effort_pods_are_allocated() -> None:
+    told = play(node("n"), pod("be", cpu=None, memory=None), config={"actions": "allocate"})
+    assert set(told.bound()) == {"be"}
+
+
+def test_c_gang_aliases_mean_the_plain_actions() -> None:
+    parsed = parse({"actions": "enqueue, allocate, gangpreempt, gangreclaim, backfill"})
+    assert [action.name for action in parsed.actions] == ["enqueue", "allocate", "preempt", "reclaim", "backfill"]
+
+
+def test_c_default_actions() -> None:
+    names = [action.name for action in parse(None).actions]
+    assert names == ["enqueue", "allocate", "backfill", "preempt", "reclaim", "reserve"]
+
+
+def test_c_unknown_names_are_errors_that_list_the_known_ones() -> None:
+    found = problems({"actions": "enqueue, alocate", "tiers": [{"plugins": [{"name": "gangg"}]}]})
+    assert "'alocate'" in found["actions"] or '"alocate"' in found["actions"]
+    for name in ("enqueue", "allocate", "backfill", "preempt", "reclaim", "reserve"):
+        assert name in found["actions"]
+    message = found["tiers[0].plugins[0].name"]
+    for name in ("gang", "priority", "predicates", "nodeorder", "binpack", "proportion", "drf"):
+        assert name in message
+
+
+def test_c_what_volcano_ships_is_accepted() -> None:
+    """Volcano's own default file, and its other plugins, flags and arguments."""
+    data = {
+        "actions": "enqueue, allocate, backfill",
+        "tiers": [
+            {"plugins": [{"name": "priority"}, {"name": "gang", "enablePreemptable": False}, {"name": "conformance"}]},
+            {
+                "plugins": [
+                    {"name": "overcommit"},
+                    {"name": "drf", "enablePreemptable": False},
+                    {"name": "predicates"},
+                    {"name": "proportion"},
+                    {"name": "nodeorder", "enabledResourceNodeOrder": False},
+                    {"name": "binpack"},
+                    {"name": "sla"},
+                    {"name": "pdb"},
+                    {"name": "cdp"},
+                ]
+            },
+        ],
+    }
+    assert set(play(node("n"), small("j"), config=data).bound()) == {"j-w-0"}
+
+
+def test_c_the_default_config_written_out_is_the_default() -> None:
+    written = {
+        "actions": "enqueue, allocate, backfill, preempt, reclaim, reserve",
+        "tiers": [
+            {"plugins": [{"name": name} for name in ("priority", "gang", "conformance")]},
+            {"plugins": [{"name": name} for name in ("overcommit", "drf", "predicates", "proportion", "nodeorder")]},
+        ],
+    }
+    assert parse(written) == parse(None) == parse({})
+    stories = [node("n", 4), node("m", 4), job("j", role("a", 3, 2), role("b", 2)), job("k", role("w", 4))]
+    lines = [play(*stories, config=one).result.timeline for one in (None, written)]
+    assert msgspec.json.encode(lines[0]) == msgspec.json.encode(lines[1])
+
+
+# ---- flags
+
+
+def _two_priorities(which: dict[str, Any] | None) -> list[str]:
+    first = small("a-low", 2, at="1s", priorityClassName="low")
+    second = small("b-high", 2, at="2s", priorityClassName="high")
+    told = play(CLASSES, node("n", 2), small("first", 2, run="10s"), first, second, config=which)
+    return [name for name in told.bound() if not name.startswith("first")]
+
+
+def test_c_job_order_switched_off_goes_by_creation() -> None:
+    assert _two_priorities(config("priority", "nodeorder")) == ["b-high-w-0"]
+    assert _two_priorities(config({"name": "priority", "enableJobOrder": False})) == ["a-low-w-0"]
+    assert _two_priorities(config({"name": "priority", "enabledJobOrder": False})) == ["a-low-w-0"]
+    assert _two_priorities(config({"name": "priority", "enableJobOrder": True})) == ["b-high-w-0"]
+
+
+def test_c_rules_hold_though_their_plugin_is_not_listed() -> None:
+    """Leaving a plugin out is not switching it off: order by priority, predicates and shares are rules (G6, G8)."""
+    assert _two_priorities(config("nodeorder")) == ["b-high-w-0"]
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    assert not play(node("n", taints=taint), pod("p"), config=config("gang")).bound()
+
+
+def test_c_task_order_switched_off_goes_by_index() -> None:
+    def order(*plugins: dict[str, Any]) -> set[str]:
+        j = job("j", role("master", 5, 3, priority="high"), role("work", 3, 2, priority="low"))
+        return set(play(CLASSES, node("n", 6), j, config=config(*plugins)).bound())
+
+    minima = {"j-master-0", "j-master-1", "j-master-2", "j-work-0", "j-work-1"}
+    assert order({"name": "priority"}) == minima | {"j-master-3"}
+    assert order({"name": "priority", "enableTaskOrder": False}) == minima | {"j-work-2"}
+
+
+def test_c_predicates_switched_off() -> None:
+    taint = [{"key": "k", "effect": "NoSchedule"}]
+    off = config({"name": "predicates", "enablePredicate": False})
+    assert not play(node("n", taints=taint), pod("p"), config=config("predicates")).bound()
+    assert set(play(node("n", taints=taint), pod("p"), config=off).bound()) == {"p"}
+    assert not play(node("n", 4), pod("p", cpu=5), config=off).bound(), "room is no matter of taste (G5)"
+
+
+def test_c_predicates_switched_off_includes_those_that_look_at_other_pods() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    members = [pod(f"p{index}", labels={"app": "x"}, affinity=apart) for index in range(2)]
+    assert len(play(node("n"), members, config=config("predicates")).bound()) == 1
+    assert len(play(node("n"), members, config=config({"name": "predicates", "enablePredicate": False})).bound()) == 2
+
+
+def test_c_queue_order_switched_off_goes_by_age() -> None:
+    def taken(*plugins: dict[str, Any]) -> Counter[str]:
+        a = [small(f"a-{index}", queue="a") for index in range(6)]
+        b = [small(f"b-{index}", queue="b", at="1s") for index in range(6)]
+        told = play(node("n", 4, at="2s"), [queue("a"), queue("b")], a, b, config=config(*plugins))
+        return Counter(name[0] for name in told.bound())
+
+    assert taken({"name": "proportion"}) == {"a": 2, "b": 2}
+    assert taken({"name": "proportion", "enableQueueOrder": False}) == {"a": 4}
+
+
+def test_c_unknown_flags_are_errors() -> None:
+    found = problems(config({"name": "priority", "enableJobOrdering": False}))
+    assert "tiers[0].plugins[0].enableJobOrdering" in found
+
+
+# ---- scores
+
+
+def four(**more: Any) -> list[Obj]:
+    return [pod(f"p{index}", **more) for index in range(4)]
+
+
+def test_c_least_requested_spreads_and_most_requested_packs() -> None:
+    nodes = [node(f"n{index}", 4) for index in range(4)]
+    assert sorted(packed(play(nodes, four(), config=config("nodeorder"))).values()) == [1, 1, 1, 1]
+    most = {"leastrequested.weight": 0, "mostrequested.weight": 1, "balancedresource.weight": 0}
+    told = play(nodes, four(), config=config({"name": "nodeorder", "arguments": most}))
+    assert list(packed(told).values()) == [4]
+
+
+def test_c_node_order_switched_off_takes_the_first_that_fits() -> None:
+    nodes = [node(f"n{index}", 4) for index in range(4)]
+    told = play(nodes, four(), config=config({"name": "nodeorder", "enableNodeOrder": False}))
+    assert packed(told) == {"n0": 4}
+
+
+def test_c_binpack_packs_onto_the_fewest_nodes() -> None:
+    """Two nodes are half full; three pods of two fit into what is left of them, and the empty one stays empty."""
+    nodes = [node("empty", 8), node("n1", 4), node("n2", 4)]
+    pinned = [pod(f"o{index}", cpu=2, nodeSelector={"kubernetes.io/hostname": f"n{index}"}) for index in (1, 2)]
+    late = [pod(f"p{index}", cpu=2, at="5s") for index in range(2)]
+    told = play(nodes, pinned, late, config=config({"name": "binpack", "arguments": {"binpack.weight": 10}}))
+    assert packed(told, "p") == {"n1": 1, "n2": 1}
+    assert "empty" in packed(play(nodes, pinned, late, config=config("nodeorder")), "p")
+
+
+def test_c_binpack_by_a_chosen_resource() -> None:
+    """By cpu the node `busy` is fuller, by gpus `half` is."""
+    gpu = "nvidia.com/gpu"
+    nodes = [node("busy", 8, extra={gpu: "4"}), node("half", 8, extra={gpu: "4"})]
+    here = {"kubernetes.io/hostname": "busy"}
+    there = {"kubernetes.io/hostname": "half"}
+    before = [pod("cpu", cpu=6, nodeSelector=here), pod("gpus", cpu=1, extra={gpu: "2"}, nodeSelector=there)]
+    asks = pod("p", cpu=1, extra={gpu: "1"}, at="5s")
+
+    def lands(**arguments: Any) -> str:
+        told = play(nodes, before, asks, config=config({"name": "binpack", "arguments": arguments}))
+        return told.nodes("p")["p"]
+
+    assert lands(**{"binpack.memory": 0}) == "busy"
+    by_gpu = {"binpack.cpu": 0, "binpack.memory": 0, "binpack.resources": gpu, f"binpack.resources.{gpu}": 5}
+    assert lands(**by_gpu) == "half"
+
+
+def test_c_balanced_evens_out_cpu_and_memory() -> None:
+    """`even` would be left with as much cpu as memory, `odd` with memory only."""
+    nodes = [node("odd", 4, "64Gi"), node("even", 4, "4Gi")]
+    weights = {"leastrequested.weight": 0, "balancedresource.weight": 1}
+    told = play(nodes, pod("p", cpu=2, memory="2Gi"), config=config({"name": "nodeorder", "arguments": weights}))
+    assert told.nodes() == {"p": "even"}
+
+
+def test_c_preferred_node_affinity_decides() -> None:
+    nodes = [node("a", 8), node("b", 4, labels={"disk": "ssd"})]
+    term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    preferred = [{"weight": 100, "preference": term}]
+    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    assert play(nodes, pod("p", affinity=wish)).nodes() == {"p": "b"}
+    assert play(nodes, pod("p")).nodes() == {"p": "a"}
+    indifferent = config({"name": "nodeorder", "arguments": {"nodeaffinity.weight": 0}})
+    assert play(nodes, pod("p", affinity=wish), config=indifferent).nodes() == {"p": "a"}
+
+
+def test_c_preferred_taints_are_avoided() -> None:
+    nodes = [node("a", 8, taints=[{"key": "k", "effect": "PreferNoSchedule"}]), node("b", 4)]
+    assert play(nodes, pod("p")).nodes() == {"p": "b"}
+
+
+def test_c_preferred_pod_affinity_decides() -> None:
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    wish = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    nodes = [node("a", 8), node("b", 8)]
+    db = pod("db", cpu=2, labels={"app": "db"}, nodeSelector={"kubernetes.io/hostname": "b"})
+    assert play(nodes, db, pod("p", affinity=wish, at="1s")).nodes()["p"] == "b"
+    assert play(nodes, db, pod("p", at="1s")).nodes()["p"] == "a"
+
+
+# ---- other keys
+
+
+def test_c_the_overcommit_factor_decides_who_is_let_in() -> None:
+    def let_in(factor: float) -> bool:
+        overcommit = {"name": "overcommit", "arguments": {"overcommit-factor": factor}}
+        told = play(node("n", 10), small("a", 10), small("b", 4, at="1s"), config=config(overcommit))
+        return bool(told.pods("b"))
+
+    assert not let_in(1.2)
+    assert let_in(1.4)
+
+
+def test_c_admit_oversized_lets_in_what_no_cluster_holds_yet() -> None:
+    big = job("big", role("w", 8))
+    assert play(node("n", 4), big).pods() == []
+    assert "whole cluster has 4" in play(node("n", 4), big).pending["default/big"]["message"]
+    told = play(node("n", 4), big, node("m", 4, at="60s"), config={"enqueue": {"admitOversized": True}})
+    assert len(told.lines("created")) >= 8
+    assert set(told.bound().values()) == {60.0}
+
+
+def test_c_scheduler_names_are_a_list() -> None:
+    mine = pod("p")
+    mine["spec"]["schedulerName"] = "my-own"
+    assert not play(node("n"), mine, pod("q")).bound("p")
+    assert set(play(node("n"), mine, pod("q"), config={"schedulerNames": ["my-own"]}).bound()) == {"p"}
+
+
+# ---- a third party's plugin: fifteen lines and an entry point
+
+
+PLUGIN = '''
+class FastDisks:
+    """Nodes with many fast disks first; gangs with short names first."""
+
+    def __init__(self, arguments):
+        self.weight = int(arguments.get("weight", 1))
+
+    def score(self, room):
+        disks = room.after(room.column("example.com/disks"))
+        nobody_has = room.free_part(room.column("example.com/unheard-of"))
+        return (disks * 1000 - 5000) * self.weight + nobody_has
+
+    def gang_order(self, gang):
+        return (len(gang.spec.key.name),)
+'''
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `pip install` leaves behind."""
+    (tmp_path / "fast_disks.py").write_text(PLUGIN)
+    info = tmp_path / "fast_disks-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fast-disks\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[enbloc.plugins]\nfastdisks = fast_disks:FastDisks\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "fast_disks", raising=False)
+
+
+@pytest.mark.usefixtures("installed")
+def test_c_a_third_partys_plugin_is_found_by_its_entry_point() -> None:
+    nodes = [node("large", 8, extra={"example.com/disks": "1"}), node("fast", 4, extra={"example.com/disks": "90"})]
+    assert play(nodes, pod("p")).nodes() == {"p": "large"}, "installed, and not listed: it does nothing"
+    told = play(nodes, pod("p"), config=config("nodeorder", {"name": "fastdisks", "arguments": {"weight": 3}}))
+    assert told.nodes() == {"p": "fast"}
+    off = config("nodeorder", {"name": "fastdisks", "enableNodeOrder": False})
+    assert play(nodes, pod("p"), config=off).nodes() == {"p": "large"}
+
+
+@pytest.mark.usefixtures("installed")
+def test_c_a_third_partys_plugin_orders_gangs() -> None:
+    waiting = [small("long-name", 4), small("short", 4)]
+    assert list(play(node("n", 4), waiting).bound()) == ["long-name-w-0"]
+    assert list(play(node("n", 4), waiting, config=config("fastdisks")).bound()) == ["short-w-0"]
+
+
+def test_c_a_plugin_that_is_not_installed_is_unknown() -> None:
+    assert "fastdisks" in problems(config("fastdisks"))["tiers[0].plugins[0].name"]

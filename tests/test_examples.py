@@ -94,3 +94,14 @@ def test_quickstart_reads_well() -> None:
     text = enbloc("sim", EXAMPLES / "quickstart.yaml")
     for words in ("Done: after 1m30s", "What ran", "default/resnet", "What still waits, and why", "default/giant: "):
         assert words in text
+
+
+def test_the_readme_shows_what_is_printed() -> None:
+    """If this fails, run the example and paste what it prints into README.md."""
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    for example in ("quickstart.yaml", "reasons.yaml"):
+        _, _, shown = readme.partition(f"$ enbloc sim examples/{example}\n")
+        assert shown, f"the README does not run {example}"
+        wanted = shown.partition("\n```")[0].removeprefix("…\n")
+        printed = "\n".join(line.rstrip() for line in enbloc("sim", EXAMPLES / example).splitlines())
+        assert wanted in printed

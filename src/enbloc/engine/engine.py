@@ -59,6 +59,7 @@ class Engine:
         self.now = now
         self._decisions = []
         self.state.settle()
+        self._see_those_cut_off()
         self._wake()
         self._read_dirty()
 
@@ -252,8 +253,7 @@ class Engine:
             and not any(task.stand is Stand.PLACED for task in gang.tasks.values())
         )
         if not partial:
-            gang.partial_since = None
-            self.partial.pop(_id(gang), None)
+            self._release_partial(gang)
         elif gang.partial_since is None:
             gang.partial_since = self.now
             self.partial[_id(gang)] = gang
@@ -357,10 +357,13 @@ class Engine:
     # ---- G11
 
     def closed_to(self, gang: GangState) -> Bools | None:
-        """Rows that a gang which was cut off half-way needs, of equal or higher priority: not for this one."""
+        """Rows that a gang which was cut off half-way needs, of equal or higher priority: not for this one. Of two that
+        were cut off the first goes first: they do not wait for each other."""
         closed: Bools | None = None
         for other in self._partial():
             if other is gang or other.priority < gang.priority:
+                continue
+            if gang.partial_since is not None and self.order(gang, MINIMA) < self.order(other, MINIMA):
                 continue
             for task in pending_tasks(other):
                 candidates = self.state.candidates(task.cls)
@@ -375,9 +378,6 @@ class Engine:
     def _give_up_partial(self) -> None:
         timeout = self.config.partial_gang_timeout_nanos
         for gang in self._partial():
-            if gang.key not in self.state.gangs:
-                self.partial.pop(_id(gang), None)
-                continue
             if gang.partial_since is None or self.now < gang.partial_since + timeout:
                 continue
             if any(task.stand is Stand.PLACED for task in gang.tasks.values()):
@@ -386,8 +386,22 @@ class Engine:
             for task in list(gang.tasks.values()):
                 if task.stand is Stand.BOUND:
                     self._decisions.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))
-            gang.partial_since = None
-            self.partial.pop(_id(gang), None)
+            self._release_partial(gang)
+
+    def _see_those_cut_off(self) -> None:
+        """Before anyone is woken: some may be complete by now, or gone."""
+        for gang in self._partial():
+            if self.state.gangs.get(gang.key) is not gang:
+                self._release_partial(gang)
+            elif gang.key in self.state.dirty:
+                self._see_satisfied(gang)
+                self._see_partial(gang)
+
+    def _release_partial(self, gang: GangState) -> None:
+        """What was kept for it is anybody's again."""
+        gang.partial_since = None
+        if self.partial.pop(_id(gang), None) is not None:
+            self.state.news.any = self.state.news.everything = True
 
     def _mark_another(self, gang: GangState) -> None:
         """The pod with the mark is gone: a member that lives on carries it (G11)."""

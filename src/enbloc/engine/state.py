@@ -94,6 +94,9 @@ class State:
         self.nodes.remove(name)
         self.news.any = True
 
+        known = self.queues.queues.get(facts.name)
+        if known is not None and known.exists and known.facts == facts:
+            return  # only its status changed: that helps nobody (G9)
     def put_queue(self, facts: QueueFacts) -> None:
         self.queues.put(facts)
         self._queue_changed(facts.name)

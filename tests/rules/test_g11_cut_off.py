@@ -1,0 +1,294 @@
+"""G11: a decision that was carried out only in part. The scheduler is killed between two Bindings, or some are refused,
+and what comes after it sees only what the API knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from enbloc.api.writes import BindPod, Refused, Write
+from enbloc.config import Config, scheduler_names
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.runtime.plane import ControlPlane
+from stories import Answer, Obj, gang, job, node, pod, priority_class, queue, restart, role, simulate, step
+
+COMMITTED = "enbloc.dev/committed"
+DECISION = "enbloc.dev/decision"
+
+
+class Killed(Exception):
+    """The scheduler's process is gone."""
+
+
+class Wire:
+    """The cluster as the scheduler sees it, with somebody at the wire: `refuse` and `kill` look at each Binding by its
+    number and pod."""
+
+    def __init__(
+        self,
+        refuse: Callable[[int, str], bool] = lambda number, name: False,
+        kill: Callable[[int, str], bool] = lambda number, name: False,
+        aftermath: tuple[Obj, ...] = (),
+    ) -> None:
+        self.refuse, self.kill, self.aftermath = refuse, kill, aftermath
+        self.sent: list[BindPod] = []
+        self.taken: list[BindPod] = []
+        self.kills = 0
+
+    def connect(self, store: Any, config: Config) -> Plane:
+        return Plane(self, store, config)
+
+
+class _Cut:
+    def __init__(self, wire: Wire, store: Any) -> None:
+        self._wire, self._store = wire, store
+        self.list, self.watch = store.list, store.watch
+
+    def execute(self, write: Write) -> Obj | None:
+        wire = self._wire
+        if isinstance(write, BindPod):
+            number = len(wire.sent)
+            if wire.kill(number, write.name):
+                raise Killed
+            wire.sent.append(write)
+            if wire.refuse(number, write.name):
+                raise Refused(500, "InternalError", "the API server had a bad moment")
+            wire.taken.append(write)
+        done: Obj | None = self._store.execute(write)
+        return done
+
+
+class Plane:
+    """A control plane that comes back after it was killed; something may happen meanwhile."""
+
+    def __init__(self, wire: Wire, store: Any, config: Config) -> None:
+        self._wire, self._store, self._config = wire, store, config
+        self.inner = self._make()
+
+    def _make(self) -> ControlPlane:
+        names = scheduler_names(self._config, alone=True)
+        return ControlPlane(_Cut(self._wire, self._store), self._config, names, simulated_key_pair)
+
+    def schedule(self, now: int) -> bool:
+        try:
+            return self.inner.schedule(now)
+        except Killed:
+            self._wire.kills += 1
+            for obj in self._wire.aftermath:
+                self._store.create(obj)
+            self.inner.close()
+            self.inner = self._make()
+            return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def once_at(position: int) -> Callable[[int, str], bool]:
+    """The Binding of that number, the first time it is tried."""
+    seen: list[int] = []
+
+    def now(number: int, name: str) -> bool:
+        hit = number == position and not seen
+        seen.extend([number] if hit else [])
+        return hit
+
+    return now
+
+
+def foreign(cpu: int, **more: Any) -> Obj:
+    return pod("foreign", cpu, scheduler="other", nodeName="n", **more)
+
+
+def evicted(answer: Answer) -> list[tuple[str, float]]:
+    return sorted((line["name"], line["t"]) for line in answer.lines("evicted"))
+
+
+def marks(answer: Answer) -> dict[str, str]:
+    return {
+        one["metadata"]["name"]: one["metadata"]["annotations"][COMMITTED]
+        for one in answer.all("Pod")
+        if COMMITTED in (one["metadata"].get("annotations") or {})
+    }
+
+
+@pytest.mark.parametrize("killed_at", range(5))
+@pytest.mark.parametrize("shape", ["group", "job"])
+def test_g11_killed_at_any_binding_it_is_completed_and_nothing_is_bound_twice(killed_at: int, shape: str) -> None:
+    wire = Wire(kill=once_at(killed_at))
+    docs = gang("a", 5) if shape == "group" else [job("a", role("w", 5))]
+    answer = simulate(node("n", 5), docs, pod("z", 1, at="1s"), plane=wire.connect)
+    bound = [name for name in answer.order() if name.startswith("a")]
+    assert len(bound) == len(set(bound)) == 5
+    assert set(answer.times("a")) == {0.0}
+    assert wire.kills == 1
+    assert answer.at("z") is None
+    assert not answer.lines("evicted")
+
+
+def test_g11_the_mark_rides_on_the_last_binding_of_the_minima() -> None:
+    wire = Wire()
+    answer = simulate(node("n", 9), job("j", role("a", 3, 2), role("b", 2, 1)), plane=wire.connect)
+    assert [COMMITTED in bind.annotations for bind in wire.sent] == [False, False, True, True, True]
+    assert len({bind.annotations[DECISION] for bind in wire.sent[:3]}) == 1
+    assert all(bind.uid for bind in wire.sent)
+    assert len(marks(answer)) == 3
+
+
+@pytest.mark.parametrize("refused", range(4))
+def test_g11_the_last_binding_is_sent_only_after_the_others_were_taken(refused: int) -> None:
+    wire = Wire(refuse=once_at(refused))
+    answer = simulate(node("n", 4), gang("a", 4), plane=wire.connect)
+    assert len(answer.bound("a")) == len(wire.taken) == 4
+    assert set(answer.times("a")) == {0.0}
+    committed = [COMMITTED in bind.annotations for bind in wire.taken]
+    assert committed == [False, False, False, True]
+    first_mark = next(number for number, bind in enumerate(wire.sent) if COMMITTED in bind.annotations)
+    assert first_mark >= 3
+    assert len(wire.sent) == 5
+
+
+def cut_off(*docs: Any, room: int = 4, taken: Obj, until: str | None = None, **more: Any) -> Answer:
+    """A gang `a` of four was bound by half when the scheduler died; `taken` took room before it was back."""
+    wire = Wire(kill=once_at(2), aftermath=(taken,))
+    return simulate(node("n", room), gang("a", 4), *docs, plane=wire.connect, until=until, **more)
+
+
+def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_nodes() -> None:
+    low = priority_class("low", -5)
+    answer = cut_off(
+        low, gang("b", 1, at="5s"), pod("p", 1, at="6s"), gang("c", 1, at="7s", priority="low"),
+        pod("free", None, at="8s"), taken=foreign(1, run="30s"),
+    )  # fmt: skip
+    assert answer.times("a") == [0.0, 0.0, 30.0, 30.0]
+    assert not answer.bound("b")
+    assert not answer.bound("c")
+    assert answer.at("p") is None
+    assert answer.at("free") == 30.0
+    assert not answer.lines("evicted")
+
+
+def test_g11_those_who_waited_for_it_say_so() -> None:
+    answer = cut_off(gang("b", 1, at="5s"), taken=foreign(1, run="30s"), until="20s")
+    assert "cut off half-way" in answer.why("default/b")
+    assert "Insufficient cpu" in answer.why("default/a")
+
+
+def test_g11_a_higher_priority_need_not_wait_for_it() -> None:
+    answer = cut_off(
+        priority_class("high", 1000), gang("b", 1, at="5s", priority="high"), taken=foreign(1, run="30s"), until="40s"
+    )  # fmt: skip
+    assert answer.at("b-0") == 5.0
+
+
+def test_g11_nodes_that_it_cannot_use_are_not_kept() -> None:
+    other = node("other", 4, taints=[{"key": "k", "effect": "NoSchedule"}])
+    answer = cut_off(other, pod("p", 1, at="5s", tolerations=[{"operator": "Exists"}]), taken=foreign(1))
+    assert answer.bound("p")["p"] == (5.0, "other")
+
+
+@pytest.mark.parametrize("timeout, seconds", [(None, 60.0), ("10s", 10.0)])
+def test_g11_in_vain_its_members_are_evicted_in_time_and_others_may_go(timeout: str | None, seconds: float) -> None:
+    config = {"partialGangTimeout": timeout} if timeout else None
+    answer = cut_off(gang("b", 1, at="5s"), taken=foreign(1), config=config)
+    assert evicted(answer) == [("a-0", seconds), ("a-1", seconds)]
+    assert answer.at("b-0") == seconds
+    assert {one["metadata"]["name"] for one in answer.all("Pod", "a")} == {"a-2", "a-3"}
+
+
+def test_g11_a_job_starts_over() -> None:
+    wire = Wire(kill=once_at(2), aftermath=(foreign(1, run="100s"),))
+    answer = simulate(node("n", 4), job("a", role("w", 4)), plane=wire.connect)
+    assert [t for _, t in evicted(answer)] == [60.0, 60.0]
+    assert answer.times("a") == [0.0, 0.0] + [100.0] * 4
+
+
+def test_g11_after_it_gave_up_everybody_it_kept_out_is_woken() -> None:
+    """The node that `b` wants has not changed; only nobody keeps it any more."""
+    answer = cut_off(
+        node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),
+        taken=foreign(1),
+    )  # fmt: skip
+    assert answer.at("b-0") == 60.0
+
+
+def test_g11_after_it_was_completed_everybody_it_kept_out_is_woken() -> None:
+    """`b`, in a queue that is served first, is kept out in the very cycle in which `a` is completed."""
+    wire = Wire(kill=once_at(2), aftermath=(foreign(2, run="30s"),))
+    answer = simulate(
+        queue("first", priority=9), queue("second"), node("n", 5), gang("a", 4, queue="second"),
+        gang("b", 1, queue="first", at="5s"), plane=wire.connect,
+    )  # fmt: skip
+    assert answer.times("a") == [0.0, 0.0, 30.0, 30.0]
+    assert answer.at("b-0") == 30.0
+
+
+def test_g11_two_that_were_cut_off_do_not_wait_for_each_other() -> None:
+    refused: set[str] = set()
+
+    def first_time(number: int, name: str) -> bool:
+        hit = name in ("a-1", "b-1") and name not in refused
+        refused.update([name] if hit else [])
+        return hit
+
+    answer = simulate(node("n", 6), gang("a", 3), gang("b", 3), plane=Wire(refuse=first_time).connect)
+    assert answer.times() == [0.0] * 6
+    assert not answer.lines("evicted")
+
+
+def test_g11_a_committed_gang_that_lost_members_is_not_evicted() -> None:
+    answer = simulate(
+        node("n", 4), job("a", role("w", 4)), step("10s", "delete", "Pod", "a-w-3"),
+        step("10s", "delete", "Pod", "a-w-0"), foreign(2, at="10s"), restart("11s"), gang("b", 1, at="12s"),
+        node("m", 2, at="500s"),
+    )  # fmt: skip
+    assert not answer.lines("evicted")
+    assert answer.times("a-w-0")[1:] == answer.times("a-w-3")[1:] == [500.0]
+
+
+def test_g11_the_mark_outlives_the_pod_that_carried_it() -> None:
+    wire = Wire()
+    answer = simulate(node("n", 3), gang("a", 3), step("10s", "delete", "Pod", "a-2"), plane=wire.connect)
+    assert set(marks(answer)) == {"a-0"}
+
+
+def test_g11_a_gang_whose_minima_are_bound_is_satisfied_without_a_mark() -> None:
+    preset = [pod(f"a-{i}", group="a", nodeName="n") for i in range(2)]
+    answer = simulate(node("n", 4), gang("a", 0, minimum=2), preset, restart("5s"), pod("a-9", group="a", at="10s"))
+    assert answer.at("a-9") == 10.0
+    assert not answer.lines("evicted")
+
+
+def test_g11_members_bound_by_others_are_no_decision_of_ours() -> None:
+    answer = simulate(
+        node("n", 2), gang("a", 2, minimum=3), pod("preset", group="a", nodeName="n"), gang("b", 1, at="5s")
+    )
+    assert not answer.lines("evicted")
+    assert answer.at("b-0") == 5.0
+
+
+def test_g11_a_pod_that_was_recreated_under_its_name_is_not_bound_by_an_old_decision() -> None:
+    """The API server refuses a Binding that names another UID; the new pod is then bound by a decision of its own."""
+    seen: list[str] = []
+
+    def refuse(number: int, name: str) -> bool:
+        seen.append(name)
+        return len(seen) == 1
+
+    wire = Wire(refuse=refuse)
+    answer = simulate(node("n", 2), gang("a", 2), plane=wire.connect)
+    pods = {one["metadata"]["name"]: one["metadata"]["uid"] for one in answer.all("Pod")}
+    assert {bind.name: bind.uid for bind in wire.taken} == pods
+
+
+def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
+    """Its pods and its group go; the node that `b` wants has not changed."""
+    gone = [step("20s", "delete", "PodGroup", "a"), *(step("20s", "delete", "Pod", f"a-{i}") for i in range(4))]
+    answer = cut_off(
+        node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}), gone,
+        taken=foreign(1),
+    )  # fmt: skip
+    assert answer.at("b-0") == 20.0
+    assert not answer.lines("evicted")

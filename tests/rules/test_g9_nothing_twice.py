@@ -1,0 +1,129 @@
+"""G9: an unchanged gang on an unchanged cluster is not tried again; what changed wakes those it could help."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from enbloc.config import Config
+from enbloc.engine.actions import allocate
+from enbloc.engine.cycle import cycle
+from enbloc.runtime.plane import ControlPlane
+from enbloc.sim.simulation import control_plane
+from stories import Obj, gang, job, node, pod, pods, queue, role, simulate, step
+
+
+class Watched:
+    """Counts the attempts at each gang, and keeps the control plane for a look at the end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.attempts: Counter[str] = Counter()
+        self.planes: list[ControlPlane] = []
+        real = allocate.attempt
+
+        def attempt(placer: Any, tried: Any) -> Any:
+            self.attempts[tried.spec.title] += 1
+            return real(placer, tried)
+
+        monkeypatch.setattr(allocate, "attempt", attempt)
+
+    def plane(self, store: Any, config: Config) -> Any:
+        made = control_plane(store, config)
+        assert isinstance(made, ControlPlane)
+        self.planes.append(made)
+        return made
+
+    def decided_when_forced(self) -> list[Any]:
+        """What the engine would decide if it looked at everybody once more."""
+        engine = self.planes[-1].scheduler.engine
+        now = engine.now
+        assert cycle(engine, now) == []
+        engine.force()
+        return cycle(engine, now)
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    return Watched(monkeypatch)
+
+
+HEARTBEAT = {
+    "metadata": {"annotations": {"beat": "1"}},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+}
+POD_LABEL = {"metadata": {"annotations": {"seen": "yes"}}}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        [step("10s", "patch", "Node", "n", patch=HEARTBEAT)],
+        [step("10s", "patch", "Pod", "runs", patch=POD_LABEL)],
+        [pod("foreign", 1, scheduler="other", at="10s")],
+        [pod("ends", 1, nodeName="small", run="10s")],
+        [node("too-small", 1, at="10s", unschedulable=True)][:0] + [pod("small-one", 1, at="10s", nodeName="small")],
+        gang("b", 9, cpu=9, at="10s"),
+    ],
+    ids=["heartbeat", "annotation", "foreign pod", "room where it fits not", "less room", "another that waits"],
+)  # fmt: skip
+def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[Obj]) -> None:
+    docs = [node("n", 4), node("small", 1, labels={"small": "yes"}), pod("runs", 1, nodeName="n"), *gang("a", 2, cpu=2)]
+    answer = simulate(docs, event, plane=watched.plane)
+    assert not answer.bound("a")
+    assert watched.attempts["default/a"] == 1
+    assert watched.decided_when_forced() == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        [node("more", 4, at="10s")],
+        [step("10s", "delete", "Pod", "runs")],
+        [step("10s", "fail-pod", "Pod", "runs")],
+        [step("10s", "patch", "Node", "n", patch={"status": {"allocatable": {"cpu": "5"}}})],
+        [step("10s", "patch", "Node", "shut", patch={"spec": {"unschedulable": None}})],
+        [step("10s", "patch", "Node", "dirty", patch={"spec": {"taints": None}})],
+        [step("10s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})],
+    ],
+    ids=["node", "deletion", "failure", "growth", "uncordoned", "taint lifted", "lower minimum"],
+)
+def test_g9_what_could_help_wakes(watched: Watched, event: list[Obj]) -> None:
+    docs = [
+        node("n", 4),
+        node("shut", 4, unschedulable=True),
+        node("dirty", 4, taints=[{"key": "k", "effect": "NoSchedule"}]),
+        pod("runs", 1, nodeName="n"),
+        *gang("a", 2, cpu=2),
+    ]
+    answer = simulate(docs, event, plane=watched.plane)
+    assert answer.at("a-0") == 10.0
+    assert watched.attempts["default/a"] == 2
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_less_use_of_a_queue_wakes_those_it_held_back(watched: Watched) -> None:
+    capped = queue("q", capability={"cpu": "2"})
+    answer = simulate(
+        node("n", 8), capped, gang("a", 2, queue="q", run="10s"), gang("b", 2, queue="q", at="1s"), plane=watched.plane
+    )  # fmt: skip
+    assert answer.times("b") == [10.0, 10.0]
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_gangs_that_are_alike_are_not_tried_one_by_one(watched: Watched) -> None:
+    simulate(node("n", 1), [doc for i in range(50) for doc in gang(f"a{i}", 2)], plane=watched.plane)
+    assert sum(watched.attempts.values()) == 1
+
+
+def test_g9_after_quiet_forcing_everybody_decides_nothing(watched: Watched) -> None:
+    answer = simulate(
+        node("n", 4), queue("f", dequeueStrategy="fifo"), queue("q", capability={"cpu": "1"}),
+        job("a", role("w", 9)), job("b", role("w", 6, 2)), gang("c", 3), gang("d", 3, minimum=4),
+        gang("e", 8, queue="f"), gang("g", 1, queue="f", at="1s"), gang("h", 2, queue="q"),
+        pods(2, "free", None), pod("lonely", 1, nodeSelector={"no": "such"}), plane=watched.plane,
+    )  # fmt: skip
+    assert len(answer.data["pending"]) >= 5
+    assert watched.decided_when_forced() == []
+    assert not watched.planes[-1].scheduler.engine.busy()

@@ -69,7 +69,7 @@ class State:
         self._weights = (node_affinity_weight, taint_weight)
         self._candidates: dict[int, Candidates] = {}
         self._boards: dict[Request, Board] = {}
-        self._candidates_at = (0, 0)
+        self._candidates_at = (0, 0, 0)
         self._homeless: dict[str, dict[str, Task]] = {}
         """Tasks on nodes that we do not know (yet), by node."""
 
@@ -94,10 +94,10 @@ class State:
         self.nodes.remove(name)
         self.news.any = True
 
+    def put_queue(self, facts: QueueFacts) -> None:
         known = self.queues.queues.get(facts.name)
         if known is not None and known.exists and known.facts == facts:
             return  # only its status changed: that helps nobody (G9)
-    def put_queue(self, facts: QueueFacts) -> None:
         self.queues.put(facts)
         self._queue_changed(facts.name)
 
@@ -348,11 +348,12 @@ class State:
 
     def candidates(self, cls: TaskClass) -> Candidates:
         """The rows that tasks of a class may use."""
-        at = (self.nodes.moves, self.volumes.version)
+        at = (self.nodes.moves, self.volumes.version, len(self.nodes.taint_sets))
         if at != self._candidates_at:
             if at[0] != self._candidates_at[0]:
-                self._candidates.clear()
                 self._boards.clear()
+            if at[0] != self._candidates_at[0] or at[2] != self._candidates_at[2]:  # new taints: checks name them
+                self._candidates.clear()
             else:
                 for ident in [i for i, known in self._candidates.items() if known.cls.spec.volumes]:
                     del self._candidates[ident]

@@ -1,0 +1,286 @@
+"""I1 to I7 on whole clusters and random orders of events (architecture, Invariants).
+
+I1, I2 and I3 are checked at every single Binding (see `world.Overseer`), the others after every step, once the cluster
+has come to rest. At the end all that was done is run again: as it was (I6), and with restarts in between (I5).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from enbloc.api.meta import Obj, name_of
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Waits
+from enbloc.units import SECOND
+from properties import making
+from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+
+names = st.integers(0, 5)
+sizes = st.sampled_from([("1", "1Gi", 3), ("2", "2Gi", 5), ("4", "8Gi", 110), ("8", "3Gi", 110)])
+priorities = st.sampled_from(["", "", "", "high"])
+queues = st.sampled_from(["default", "default", "q1", "q2"])
+scripts = st.fixed_dictionaries(
+    {},
+    optional={
+        "sim.enbloc.dev/run-time": st.sampled_from(["1s", "10s", "60s"]),
+        "sim.enbloc.dev/exit-code": st.sampled_from(["0", "1", "1,0"]),
+        "sim.enbloc.dev/stop-delay": st.sampled_from(["0s", "5s"]),
+    },
+)
+waits = st.sampled_from([1, 1, 1, 5, 70])
+SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **making.PER_HOST}
+kinds_of_pod = st.sampled_from([{}, {}, {}, {"ports": [80]}, {"topologySpreadConstraints": [SPREAD]}])
+
+
+class Cluster(RuleBasedStateMachine):
+    """Whatever can happen to a cluster."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+
+    # ---- what there is
+
+    def _nodes(self) -> list[Obj]:
+        return self.world.store.list("Node")[0]
+
+    def _some(self, kind: str, index: int) -> str:
+        found = self.world.store.list(kind)[0]
+        return name_of(found[index % len(found)]) if found else ""
+
+    @initialize(count=st.integers(1, 3), size=sizes)
+    def begin(self, count: int, size: tuple[str, str, int]) -> None:
+        self.world.do(
+            making.priority_class("high", 100),
+            making.queue("q1", capability={"cpu": "3"}),
+            making.queue("q2", weight=3),
+            *[making.node(f"n{index}", *size) for index in range(count)],
+        )
+
+    # ---- nodes
+
+    @rule(name=names, size=sizes, after=waits)
+    def create_node(self, name: int, size: tuple[str, str, int], after: int) -> None:
+        self.world.do(making.node(f"n{name}", *size), after=after)
+
+    @rule(index=names)
+    def delete_node(self, index: int) -> None:
+        if name := self._some("Node", index):
+            self.world.step("delete", "Node", name)
+
+    @rule(index=names, unschedulable=st.booleans())
+    def cordon(self, index: int, unschedulable: bool) -> None:
+        if name := self._some("Node", index):
+            self.world.step("patch", "Node", name, patch={"spec": {"unschedulable": unschedulable}})
+
+    @rule(index=names, size=sizes)
+    def resize(self, index: int, size: tuple[str, str, int]) -> None:
+        if name := self._some("Node", index):
+            room = {"cpu": size[0], "memory": size[1], "pods": str(size[2])}
+            self.world.step("patch", "Node", name, patch={"status": {"allocatable": room}})
+
+    @rule(index=names, do=st.sampled_from(["fail-node", "recover-node"]), after=waits)
+    def fail_or_recover(self, index: int, do: str, after: int) -> None:
+        if name := self._some("Node", index):
+            self.world.step(do, "Node", name, after=after)
+
+    # ---- gangs
+
+    @rule(
+        name=names,
+        roles=st.lists(
+            st.tuples(st.integers(1, 4), st.integers(0, 4), making.plain_requests, scripts, kinds_of_pod),
+            min_size=1,
+            max_size=2,
+        ),
+        priority=priorities,
+        queue=queues,
+        restarts=st.booleans(),
+    )
+    def create_job(self, name: int, roles: list[Any], priority: str, queue: str, restarts: bool) -> None:
+        tasks = [
+            making.role(
+                f"r{number}", replicas, making.pod_spec(requests, **dict(looks)), min(minimum, replicas) or None, script
+            )
+            for number, (replicas, minimum, requests, script, looks) in enumerate(roles)
+        ]
+        more: dict[str, Any] = {"queue": queue}
+        if priority:
+            more["priorityClassName"] = priority
+        if restarts:
+            more |= {"policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 2}
+        self.world.do(making.job(f"j{name}", tasks, **more))
+
+    @rule(index=names, task=st.integers(0, 1), replicas=st.integers(0, 5), minimum=st.integers(0, 5))
+    def scale_job(self, index: int, task: int, replicas: int, minimum: int) -> None:
+        if name := self._some(making.JOB, index):
+            job = self.world.store.get(making.JOB, "default", name)
+            assert job is not None
+            tasks = [dict(each) for each in job["spec"]["tasks"]]
+            tasks[task % len(tasks)] |= {"replicas": replicas, "minAvailable": min(minimum, replicas)}
+            least = sum(each.get("minAvailable", each["replicas"]) for each in tasks)
+            self.world.step("patch", "Job", name, patch={"spec": {"tasks": tasks, "minAvailable": least}})
+
+    @rule(index=names)
+    def delete_job(self, index: int) -> None:
+        if name := self._some(making.JOB, index):
+            self.world.step("delete", "Job", name)
+
+    @rule(name=names, minimum=st.integers(0, 3), queue=queues, resources=st.booleans(), priority=priorities)
+    def create_group(self, name: int, minimum: int, queue: str, resources: bool, priority: str) -> None:
+        more: dict[str, Any] = {"queue": queue}
+        if resources:
+            more["minResources"] = {"cpu": str(minimum)}
+        if priority:
+            more["priorityClassName"] = priority
+        self.world.do(making.pod_group(f"g{name}", minimum, **more))
+
+    @rule(index=names, minimum=st.integers(0, 4))
+    def change_group(self, index: int, minimum: int) -> None:
+        groups = [group for group in self.world.store.list(making.POD_GROUP)[0] if name_of(group).startswith("g")]
+        if groups:
+            group = name_of(groups[index % len(groups)])
+            self.world.step("patch", "PodGroup", group, patch={"spec": {"minMember": minimum}})
+
+    @rule(index=names)
+    def delete_group(self, index: int) -> None:
+        groups = [group for group in self.world.store.list(making.POD_GROUP)[0] if name_of(group).startswith("g")]
+        if groups:
+            self.world.step("delete", "PodGroup", name_of(groups[index % len(groups)]))
+
+    # ---- pods
+
+    @rule(
+        group=names,
+        first=st.integers(0, 3),
+        count=st.integers(1, 3),
+        requests=making.plain_requests,
+        script=scripts,
+        looks=kinds_of_pod,
+    )
+    def create_members(
+        self, group: int, first: int, count: int, requests: Any, script: dict[str, str], looks: dict[str, Any]
+    ) -> None:
+        spec = making.pod_spec(requests, **dict(looks))
+        self.world.do(
+            *[
+                making.pod(f"g{group}-{number}", spec, f"g{group}", labels={"app": "web"}, annotations=script)
+                for number in range(first, first + count)
+            ]
+        )
+
+    @rule(name=names, requests=making.requests, priority=priorities, script=scripts, looks=kinds_of_pod)
+    def create_pod(self, name: int, requests: Any, priority: str, script: dict[str, str], looks: Any) -> None:
+        spec = making.pod_spec(requests, **dict(looks))
+        if priority:
+            spec["priorityClassName"] = priority
+        self.world.do(making.pod(f"p{name}", spec, labels={"app": "web"}, annotations=script))
+
+    @rule(name=names, index=names, requests=making.plain_requests)
+    def create_foreign_pod(self, name: int, index: int, requests: Any) -> None:
+        """Somebody else put it there, room or not."""
+        node = self._some("Node", index) or "n0"
+        spec = making.pod_spec(requests, schedulerName="default-scheduler", nodeName=node)
+        self.world.do(making.pod(f"f{name}", spec))
+
+    @rule(index=st.integers(0, 30))
+    def delete_pod(self, index: int) -> None:
+        if name := self._some("Pod", index):
+            self.world.step("delete", "Pod", name)
+
+    @rule(index=st.integers(0, 30))
+    def fail_pod(self, index: int) -> None:
+        if name := self._some("Pod", index):
+            self.world.step("fail-pod", "Pod", name)
+
+    # ---- the rest
+
+    @rule(cpu=st.sampled_from(["1", "3", "9"]))
+    def change_queue(self, cpu: str) -> None:
+        self.world.step("patch", "Queue", "q1", patch={"spec": {"capability": {"cpu": cpu}}})
+
+    @rule(after=st.sampled_from([3, 30, 300]))
+    def wait(self, after: int) -> None:
+        self.world.do(after=after)
+
+    @rule()
+    def restart(self) -> None:
+        self.world.step("restart-scheduler")
+
+    # ---- what must hold at rest
+
+    @invariant()
+    def sound(self) -> None:
+        self.world.engine.state.validate()
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def decided_all_there_was_to_decide(self) -> None:
+        """I7, G9: nothing more to do at rest, however hard one looks."""
+        world = self.world
+        assert cycle(world.engine, world.now) == []
+        world.engine.force()
+        found = cycle(world.engine, world.now)
+        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
+        world.engine.force()
+        assert cycle(world.engine, world.now) == [], "the same was said twice"
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def known_again_after_a_restart(self) -> None:
+        """I5: a scheduler that starts now sees the same, and has nothing to add."""
+        world = self.world
+        scheduler, cluster = fresh_scheduler(world.store, world.config)
+        scheduler.schedule(world.now)
+        assert cluster.tried == []
+        mine, fresh = seen(world.engine), seen(scheduler.engine)
+        for what in mine:
+            assert mine[what] == fresh[what], what
+
+    @invariant()
+    def nobody_is_lost(self) -> None:
+        """I3: every pod that waits for us is known."""
+        engine = self.world.engine
+        for pod in self.world.pods():
+            if not pod["spec"].get("nodeName") and pod["spec"]["schedulerName"] == "enbloc":
+                assert pod["metadata"]["uid"] in engine.state.tasks
+
+    def teardown(self) -> None:
+        world = self.world
+        if not world.documents:
+            return
+        until = world._seconds * SECOND
+        restarts = [each for each in world.documents if each["kind"] == "Step" and each["do"] == "restart-scheduler"]
+        plain = [each for each in world.documents if each not in restarts]
+        first = replay(plain, world.config, until)
+        assert first.timeline == replay(plain, world.config, until).timeline, "I6"
+        assert bound_lines(first) == bound_lines(world.result()), "I5: restarts made a difference"
+        often: list[Obj] = []
+        for second in range(1, world._seconds + 1) if world._seconds < 200 else ():
+            often.append(step("restart-scheduler", at=f"{second}s"))
+        again = replay([*plain, *often], world.config, until)
+        assert bound_lines(again) == bound_lines(first), "I5: many restarts made a difference"
+
+
+def test_invariants_hold_whatever_happens() -> None:
+    default = settings()
+    run_state_machine_as_test(
+        Cluster, settings=settings(max_examples=min(default.max_examples, 200) // 2, stateful_step_count=20)
+    )
+
+
+@pytest.mark.soak
+def test_invariants_hold_whatever_happens_for_long() -> None:
+    run_state_machine_as_test(Cluster, settings=settings(stateful_step_count=40))

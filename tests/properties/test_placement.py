@@ -1,0 +1,152 @@
+"""The fast placement path against the plain one: the same nodes, pod for pod (architecture, 3).
+
+The plain engine places one pod after the other, and forgets all it knew of a class before each of them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from enbloc.config.model import Scoring
+from enbloc.engine.candidates import Candidates
+from enbloc.engine.classes import TaskClass
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Bind, Decision
+from properties import making
+from properties.making import Told
+
+
+class Plain(Told):
+    """The reference."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__(config, plain=True)
+        state = self.engine.state
+        candidates = state.candidates
+
+        def forgetful(cls: TaskClass) -> Candidates:
+            state._candidates.clear()
+            return candidates(cls)
+
+        state.candidates = forgetful  # type: ignore[method-assign]
+
+
+class Rounds(list[list[making.Spec]]):
+    """What is told, round by round; shown in brief, since a large example is too long to be read."""
+
+    def __repr__(self) -> str:
+        return json.dumps(self)[:20_000]
+
+
+def bindings(decisions: list[Decision]) -> list[tuple[str, str]]:
+    return [
+        (placement.name, placement.node)
+        for decision in decisions
+        if isinstance(decision, Bind)
+        for placement in decision.placements
+    ]
+
+
+def same(fast: Told, plain: Told, now: int) -> None:
+    found, wanted = cycle(fast.engine, now), cycle(plain.engine, now)
+    assert bindings(found) == bindings(wanted)
+    for mine, other in zip(found, wanted, strict=True):
+        assert mine == other, f"\n{mine}\n{other}"
+    fast.engine.state.validate()
+    assert fast.engine.state.digest() == plain.engine.state.digest()
+
+
+@st.composite
+def gangs(draw: st.DrawFn, name: str, moving_share: int) -> list[making.Spec]:
+    """A PodGroup with roles of one or two classes each, and its pods, as many as it needs or more."""
+    found, minima, count = [], {}, 0
+    for role in draw(st.sampled_from([["w"], ["w"], ["m", "w"], ["a", "b", "c"]])):
+        size = draw(st.integers(1, 9))
+        minima[role] = draw(st.integers(0, size))
+        specs = draw(st.lists(making.pod_specs(moving_share), min_size=1, max_size=2))
+        labels = draw(making.labels)
+        for index in range(size):
+            spec = {**specs[index % len(specs)], "priority": draw(st.sampled_from([0, 0, 0, 5]))}
+            found.append(making.pod(f"{name}-{role}-{index}", spec, name, role, labels))
+        count += size
+    total = max(sum(minima.values()), draw(st.integers(0, count)))
+    group = making.pod_group(
+        name, total, minima if draw(st.booleans()) else None, queue=draw(st.sampled_from(["default", "q1", "q2"]))
+    )
+    return [{**group, "status": {"phase": "Inqueue"}}, *found]
+
+
+queues = st.fixed_dictionaries(
+    {"weight": st.integers(1, 3)},
+    optional={
+        "capability": st.fixed_dictionaries(
+            {}, optional={"cpu": st.sampled_from(["2", "3500m", "9"]), "memory": st.sampled_from(["2Gi", "9Gi"])}
+        ),
+        "guarantee": st.just({"resource": {"cpu": "3"}}),
+        "parent": st.just("q2"),
+    },
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn, moving_share: int) -> Rounds:
+    """Rounds of objects; a node told twice has changed in between."""
+    first = [making.queue("q1", **draw(queues)), making.queue("q2", weight=2)]
+    first += [draw(making.nodes(f"n{i}")) for i in range(draw(st.integers(2, 12)))]
+    for index in range(draw(st.integers(1, 4))):
+        first += draw(gangs(f"g{index}", moving_share))
+    second = draw(gangs("h0", moving_share))
+    for index in draw(st.lists(st.integers(0, 10), max_size=2, unique=True)):
+        second.append(draw(making.nodes(f"n{index}")))
+    return Rounds([first, second])
+
+
+def compare(scoring: Scoring, rounds: list[list[making.Spec]]) -> None:
+    fast, plain = Told(making.configured(scoring)), Plain(making.configured(scoring))
+    for now, objects in enumerate(rounds):
+        for obj in objects:
+            for told in (fast, plain):
+                told.tell(obj, created=now)
+        same(fast, plain, now)
+    if ("Node", "n0") in fast.made:
+        for told in (fast, plain):
+            told.gone("Node", "n0")
+            for kind, name in [key for key in told.made if key[0] == "Pod" and key[1].endswith("-0")]:
+                told.gone(kind, name)
+        same(fast, plain, len(rounds))
+
+
+@given(making.scorings, clusters(moving_share=10))
+def test_fast_and_plain_placement_are_the_same_pod_for_pod(scoring: Scoring, rounds: list[Any]) -> None:
+    compare(scoring, rounds)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000)
+@given(making.scorings, clusters(moving_share=4))
+def test_fast_and_plain_placement_are_the_same_at_length(scoring: Scoring, rounds: list[Any]) -> None:
+    compare(scoring, rounds)
+
+
+@given(
+    making.scorings,
+    st.lists(st.tuples(making.requests, st.integers(1, 90)), min_size=1, max_size=4),
+    st.lists(st.integers(0, 5), min_size=1, max_size=40),
+    st.data(),
+)
+def test_large_runs_of_equal_pods_too(
+    scoring: Scoring, wanted: list[tuple[dict[str, str], int]], kinds: list[int], data: st.DataObject
+) -> None:
+    """Many nodes of a few kinds: ties everywhere, and rows that take more tasks than scores were computed for."""
+    shapes = [data.draw(making.nodes("n")) for _ in range(6)]
+    objects = [{**shapes[kind], "metadata": {"name": f"n{i}"}} for i, kind in enumerate(kinds)]
+    for index, (asked, count) in enumerate(wanted):
+        objects.append({**making.pod_group(f"g{index}", count - count // 3), "status": {"phase": "Inqueue"}})
+        spec = making.pod_spec(asked)
+        objects += [making.pod(f"g{index}-{i}", spec, f"g{index}") for i in range(count)]
+    compare(scoring, [objects])

@@ -1,0 +1,107 @@
+"""A transaction undoes everything that a placement touched (architecture, 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from enbloc.config.model import Scoring
+from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, runs, split
+from enbloc.engine.cycle import cycle
+from enbloc.engine.tasks import GangState
+from enbloc.engine.transaction import Transaction
+from properties import making
+from properties.making import Told
+
+SCORING = Scoring(least=1, balanced=1, node_affinity=1, pod_affinity=1, spread=1)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Told:
+    """A cluster on which some gangs run already, and others wait."""
+    told = Told(making.configured(SCORING))
+    told.tell(making.queue("q1", capability={"cpu": "5"}, parent="root"))
+    told.tell(making.queue("q2", parent="q1"))
+    for index in range(draw(st.integers(1, 5))):
+        told.tell(draw(making.nodes(f"n{index}")))
+    for wave in ("run", "wait"):
+        for index in range(draw(st.integers(1, 3))):
+            name = f"{wave}-{index}"
+            size = draw(st.integers(1, 5))
+            queue = draw(st.sampled_from(["default", "q1", "q2"]))
+            group = making.pod_group(name, draw(st.integers(0, size)), queue=queue)
+            told.tell({**group, "status": {"phase": "Inqueue"}})
+            specs = draw(st.lists(making.pod_specs(moving_share=2), min_size=1, max_size=3))
+            for number in range(size):
+                labels = draw(making.labels)
+                told.tell(making.pod(f"{name}-{number}", specs[number % len(specs)], name, labels=labels))
+        if wave == "run":
+            cycle(told.engine, 0)
+    told.engine.begin(1)
+    return told
+
+
+def waiting(told: Told) -> list[GangState]:
+    return [gang for gang in told.engine.state.gangs.values() if pending_tasks(gang)]
+
+
+def check_rollback(told: Told, data: st.DataObject) -> None:
+    """Places and goes back at random; what was committed stays, and nothing else does."""
+    state, placer = told.engine.state, told.engine.placer
+    for _ in range(data.draw(st.integers(1, 6))):
+        gangs = waiting(told)
+        if not gangs:
+            return
+        gang = data.draw(st.sampled_from(gangs))
+        told.engine.queue(gang)
+        before = state.digest()
+        keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id}
+        match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
+            case "minima":
+                _, rest, short = split(gang, pending_tasks(gang))
+                if gang.missing() or short > len(rest):
+                    continue
+                transaction, story = attempt(placer, gang)
+                assert (story is None) or not transaction.placed
+            case "one by one":
+                transaction, story = one_by_one(placer, gang, pending_tasks(gang))
+            case _:
+                transaction = Transaction(state)
+                for run in runs(state, pending_tasks(gang)):
+                    placer.place(transaction, run, data.draw(st.integers(0, len(run))))
+        state.validate()
+        if transaction.placed and data.draw(st.booleans()):
+            assert state.digest() != before
+            continue  # committed
+        transaction.rollback()
+        state.validate()
+        assert state.digest() == before
+        assert {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id} == keys
+
+
+@given(clusters(), st.data())
+def test_rollback_restores_the_digest(told: Told, data: Any) -> None:
+    check_rollback(told, data)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000)
+@given(clusters(), st.data())
+def test_rollback_restores_the_digest_at_length(told: Told, data: Any) -> None:
+    check_rollback(told, data)
+
+
+@given(clusters())
+def test_a_placement_that_was_refused_leaves_no_trace(told: Told) -> None:
+    """`unplace` after a cycle is the way back once the transaction is gone."""
+    state = told.engine.state
+    before = state.digest()
+    for action in (cycle(told.engine, 2),):
+        for decision in action:
+            for placement in getattr(decision, "placements", ()):
+                state.unplace(placement.uid)
+    state.validate()
+    assert state.digest() == before

@@ -1,0 +1,303 @@
+"""A whole cluster that is driven step by step, with somebody looking over the scheduler's shoulder at every write.
+
+What was done is kept as documents, so that the same can be run again by an ordinary simulation.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+
+from enbloc.api import core
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj
+from enbloc.api.requests import pod_requests
+from enbloc.api.writes import BindPod, EmitEvent, Patch, WatchEvent, Write
+from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.port import Watch
+from enbloc.config import Config, parse, scheduler_names
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.engine.engine import Engine
+from enbloc.engine.marks import COMMITTED, covers
+from enbloc.engine.tasks import Stand
+from enbloc.gangs.book import member
+from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.runtime.plane import ControlPlane
+from enbloc.runtime.scheduler import Scheduler
+from enbloc.sim.documents import Document
+from enbloc.sim.result import Result
+from enbloc.sim.scenario import Scenario, read_scenario
+from enbloc.sim.simulation import Plane, Simulation
+from enbloc.units import NANO, SECOND, parse_quantity
+
+CONFIG = parse(None)
+
+
+class Crash(Exception):
+    """The scheduler's process ends here."""
+
+
+class Overseer:
+    """A cluster that checks each Binding as it is made (I1, I2, I3), and may cut its client off."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.engine: Engine | None = None
+        self.bound: Counter[str] = Counter()
+        self.committed: dict[GangKey, set[str]] = {}
+        self.open: dict[GangKey, str] = {}
+        """Gangs of which some are bound by a decision whose commit is still to come."""
+        self.writes_left: int | None = None
+        self.refuse: Callable[[Write], bool] = lambda write: False
+
+    def list(self, kind: str, namespace: str | None = None) -> tuple[list[Obj], int]:
+        return self.store.list(kind, namespace)
+
+    def watch(self, kinds: Collection[str] | None, since: int) -> Watch:
+        return self.store.watch(kinds, since)
+
+    def execute(self, write: Write) -> Obj | None:
+        if self.writes_left is not None:
+            if self.writes_left == 0:
+                raise Crash
+            self.writes_left -= 1
+        if isinstance(write, BindPod):
+            return self._bind(write)
+        return self.store.execute(write)
+
+    def _bind(self, write: BindPod) -> Obj | None:
+        pod = self.store.execute(write)
+        assert pod is not None
+        self.bound[write.uid] += 1
+        assert self.bound[write.uid] == 1, f"I3: {write.name} was bound twice"
+        over = oversubscribed(self.store, write.node, pod)
+        assert not over, f"I2: {write.name} oversubscribes {write.node}: {over}"
+        gang = member(pod).gang
+        mark = write.annotations.get(COMMITTED, "")
+        if not mark:
+            self.open[gang] = write.name
+            return pod
+        assert self.engine is not None
+        spec = self.engine.state.gangs[gang].spec
+        known = self.committed.setdefault(gang, set())
+        whole = not missing(self.store, gang)
+        assert whole or any(covers(each, spec) for each in known), f"I1: {gang} was committed without its minima"
+        assert whole or gang not in self.open, f"I1: {gang} was begun again"
+        self.open.pop(gang, None)
+        known.add(mark)
+        return pod
+
+    def cycle_ended(self) -> None:
+        assert not self.open, f"I1: partly started: {self.open}"
+
+
+def requests_of(pod: Obj) -> dict[str, int]:
+    return {"pods": NANO, **pod_requests(view(pod["spec"], core.PodSpec))}
+
+
+def oversubscribed(store: Store, node: str, pod: Obj) -> list[str]:
+    """The resources that the pod asks for and of which more is asked for on its node than the node has."""
+    found = store.get("Node", "", node)
+    if found is None:
+        return ["the node does not exist"]
+    room = {name: parse_quantity(text).nanos for name, text in found["status"]["allocatable"].items()}
+    used: Counter[str] = Counter()
+    for other in store.list("Pod")[0]:
+        if other["spec"].get("nodeName") == node and other["status"].get("phase") not in ("Succeeded", "Failed"):
+            used.update(requests_of(other))
+    return [name for name, amount in requests_of(pod).items() if amount and used[name] > room.get(name, 0)]
+
+
+def members(store: Store, gang: GangKey) -> list[Obj]:
+    return [pod for pod in store.list("Pod")[0] if member(pod).gang == gang]
+
+
+def missing(store: Store, gang: GangKey) -> dict[str, int]:
+    """What a gang lacks of its minima, counted from the API alone."""
+    group = store.get("PodGroup.scheduling.volcano.sh", gang.namespace, gang.name)
+    spec = group["spec"] if group is not None and gang.dialect != "pod" else {"minMember": 1}
+    occupied: Counter[str] = Counter()
+    for pod in members(store, gang):
+        ended = pod["status"].get("phase") if "status" in pod else ""
+        if ended == "Failed" or pod["metadata"].get("deletionTimestamp"):
+            continue
+        if ended == "Succeeded" or pod["spec"].get("nodeName"):
+            occupied[member(pod).role] += 1
+    wanted = {role: least - occupied[role] for role, least in (spec.get("minTaskMember") or {}).items()}
+    wanted[""] = spec["minMember"] - occupied.total()
+    return {role: count for role, count in wanted.items() if count > 0}
+
+
+class Overseen(ControlPlane):
+    """A control plane whose every cycle is looked at."""
+
+    def __init__(self, overseer: Overseer, config: Config) -> None:
+        super().__init__(overseer, config, scheduler_names(config, alone=True), simulated_key_pair)
+        self.overseer = overseer
+
+    def schedule(self, now: int) -> bool:
+        self.overseer.engine = self.scheduler.engine
+        self.overseer.open.clear()
+        wrote = super().schedule(now)
+        if self.overseer.writes_left is None:
+            self.overseer.cycle_ended()
+        return wrote
+
+
+class ReadOnly:
+    """A cluster that takes no writes, and remembers which were tried; words about why somebody waits do not count."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.tried: list[Write] = []
+
+    def list(self, kind: str, namespace: str | None = None) -> tuple[list[Obj], int]:
+        return self.store.list(kind, namespace)
+
+    def watch(self, kinds: Collection[str] | None, since: int) -> Watch:
+        return self.store.watch(kinds, since)
+
+    def execute(self, write: Write) -> Obj | None:
+        said = isinstance(write, EmitEvent) or (
+            isinstance(write, Patch) and write.subresource == "status" and [*write.patch["status"]] == ["conditions"]
+        )
+        if not said:
+            self.tried.append(write)
+        return None
+
+
+def fresh_scheduler(store: Store, config: Config) -> tuple[Scheduler, ReadOnly]:
+    """A scheduler that has just read all there is, as after a restart."""
+    cluster = ReadOnly(store)
+    scheduler = Scheduler(cluster, config, scheduler_names(config, alone=True))
+    for kind in sorted(Scheduler.kinds, key=lambda kind: (kind == "Pod", kind)):
+        for obj in store.list(kind)[0]:
+            scheduler.observe(WatchEvent("ADDED", kind, obj))
+    return scheduler, cluster
+
+
+class World:
+    """A simulation that is told what comes next while it runs."""
+
+    def __init__(self, config: Config = CONFIG) -> None:
+        self.config = config
+        self.overseer: Overseer | None = None
+        self.documents: list[Obj] = []
+        self.sim = Simulation(Scenario([]), config, self._plane)
+        self.sim._has_end = True
+        self._seconds = 0
+
+    def _plane(self, store: Store, config: Config) -> Plane:
+        if self.overseer is None:
+            self.overseer = Overseer(store)
+        return Overseen(self.overseer, config)
+
+    @property
+    def store(self) -> Store:
+        return self.sim._store
+
+    @property
+    def plane(self) -> Overseen:
+        assert isinstance(self.sim._plane, Overseen)
+        return self.sim._plane
+
+    @property
+    def engine(self) -> Engine:
+        return self.plane.scheduler.engine
+
+    @property
+    def now(self) -> int:
+        return self.sim._clock.now
+
+    def do(self, *values: Obj, after: int = 1) -> None:
+        """Lets time pass, then all of this happens at one instant."""
+        self._seconds += after
+        at = f"{self._seconds}s"
+        documents = [at_time(value, at) for value in values]
+        for document in documents:
+            scenario = read_scenario([Document("f", 1, document)])
+            self.documents.append(document)
+            order = len(self.documents)
+            for happening in scenario.happenings:
+                heapq.heappush(self.sim._coming, (happening.at, order, happening))
+        self.sim._run(self._seconds * SECOND, None)
+
+    def step(self, do: str, kind: str = "", name: str = "", after: int = 1, **fields: Any) -> None:
+        self.do(step(do, kind, name, **fields), after=after)
+
+    def pods(self) -> list[Obj]:
+        return self.store.list("Pod")[0]
+
+    def result(self) -> Result:
+        return self.sim._result("until", "")
+
+
+API_VERSIONS = {
+    "Job": "batch.volcano.sh/v1alpha1",
+    "PodGroup": "scheduling.volcano.sh/v1beta1",
+    "Queue": "scheduling.volcano.sh/v1beta1",
+}
+
+
+def step(do: str, kind: str = "", name: str = "", at: str = "0s", **fields: Any) -> Obj:
+    found: Obj = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": at, "do": do, **fields}
+    if kind:
+        found["target"] = {"apiVersion": API_VERSIONS.get(kind, "v1"), "kind": kind, "name": name}
+    return found
+
+
+def at_time(value: Obj, at: str) -> Obj:
+    if value["kind"] == "Step":
+        return {**value, "at": at}
+    metadata = value["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), "sim.enbloc.dev/at": at}
+    return {**value, "metadata": {**metadata, "annotations": annotations}}
+
+
+def replay(documents: list[Obj], config: Config, until: int) -> Result:
+    scenario = read_scenario([Document("f", number, value) for number, value in enumerate(documents, 1)])
+    return Simulation(scenario, config).run(until)
+
+
+def bound_lines(result: Result) -> list[str]:
+    return [str(line) for line in result.timeline if line.what in ("bound", "evicted")]
+
+
+def _lasting(spec: GangSpec) -> GangSpec:
+    """Pods that came before their PodGroup: how old such a gang is matters to nobody, it is not tried."""
+    return msgspec.structs.replace(spec, created=0) if spec.problem else spec
+
+
+def seen(engine: Engine) -> dict[str, Any]:
+    """What an engine knows, in words that do not depend on when it learned it."""
+    state = engine.state
+    names = state.resources.names
+    return {
+        "nodes": {
+            name: {names[c]: int(state.nodes.free[c, row]) for c in range(len(names)) if state.nodes.free[c, row]}
+            for name, row in sorted(state.nodes.rows.items())
+        },
+        "rank": sorted(state.nodes.rows, key=state.nodes.rows.__getitem__),
+        "queues": {
+            queue.name: [
+                {names[c]: int(vector[c]) for c in range(len(names)) if c < len(vector) and vector[c]}
+                for vector in (queue.used, queue.demand)
+            ]
+            for queue in sorted(state.queues.queues.values(), key=lambda queue: queue.name)
+            if queue.exists
+        },
+        "gangs": {
+            gang.key: (_lasting(gang.spec), gang.priority, gang.satisfied, gang.missing(), sorted(gang.tasks))
+            for gang in sorted(state.gangs.values(), key=lambda gang: gang.key)
+            if gang.spec.object is not None or any(task.ours or task.node for task in gang.tasks.values())
+        },
+        "tasks": {
+            uid: (Stand(task.stand).name, task.node, task.role, task.order)
+            for uid, task in sorted(state.tasks.items())
+            if task.ours or task.node
+        },
+    }

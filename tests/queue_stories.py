@@ -42,7 +42,7 @@ def node(name: str, cpu: Any = 4, memory: str = "16Gi", at: str = "", **more: An
         "kind": "Node",
         "metadata": _meta(name, False, at, labels=labels),
         "spec": more,
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": room, "allocatable": dict(room)},
     }
 
 

@@ -91,6 +91,8 @@ class JobStatus(View):
     unknown: int = 0
     version: int = 0
     retry_count: int = 0
+    conditions: list[dict[str, Any]] | None = None
+    controlled_resources: dict[str, str] | None = None
 
 
 class Job(TypedObject):
@@ -111,6 +113,7 @@ class PodGroupStatus(View):
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    conditions: list[dict[str, Any]] | None = None
 
 
 class PodGroup(TypedObject):

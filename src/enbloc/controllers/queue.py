@@ -89,9 +89,9 @@ class QueueController:
         states: dict[str, str] = {}
         for command in self._commands:
             writes.append(Delete(Ref(volcano.COMMAND, namespace_of(command), name_of(command)), uid_of(command)))
-            state = STATE_BY_COMMAND.get(command.get("action") or "")
-            if state is not None:
-                states[command["target"].get("name") or ""] = state
+            state, name = STATE_BY_COMMAND.get(command.get("action") or ""), command["target"].get("name")
+            if state is not None and isinstance(name, str):
+                states[name] = state
         self._commands.clear()
         return states
 

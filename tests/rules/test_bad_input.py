@@ -163,6 +163,20 @@ def test_a_patch_that_breaks_an_object_is_rejected_and_changes_nothing() -> None
     assert told.obj("Node", "n")["status"]["allocatable"]["cpu"] == "4"
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("PodGroup", {"conditions": True}),
+        ("PodGroup", {"conditions": ["why"]}),
+        ("Job", {"controlledResources": 7}),
+        ("Job", {"conditions": {"a": 1}}),
+    ],
+)
+def test_a_status_of_the_wrong_shape_is_rejected(kind: str, status: dict[str, Any]) -> None:
+    told = play(node("n", 1), podgroup("x", 2), pod("p", "x"), small("x", 2), patch("1s", kind, "x", status=status))
+    assert next(iter(status)) in told.rejected("x")
+
+
 def test_unknown_kinds_and_fields_are_kept_as_they_came() -> None:
     odd = {
         "apiVersion": "example.com/v1",
@@ -290,10 +304,7 @@ def enbloc(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]
     "config",
     [
         {"actions": "enqueue, alocate"},
-        {"actions": [{"name": "alocate"}]},
         {"tiers": [{"plugins": [{"name": "gangg"}]}]},
-        {"tiers": [{"plugins": [{"name": "nodeorder", "arguments": {"leastrequested.weight": "much"}}]}]},
-        {"nonsense": 1},
     ],
 )
 def test_c_a_bad_config_is_exit_2_and_one_line(config: dict[str, Any], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from operator import attrgetter
 import numpy as np
 
 from enbloc.engine import story
-from enbloc.engine.candidates import ROW_BITS
+from enbloc.engine.nodes import ROW_BITS
 from enbloc.engine.placement import place_bulk, place_one, place_plain
 from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.resources import Bools

@@ -12,13 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from enbloc.engine.classes import TaskClass
-from enbloc.engine.nodes import NodeTable, Rows
+from enbloc.engine.nodes import ROW_BITS, NodeTable, Rows
 from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.resources import Bools, Ints, Request
 from enbloc.engine.room import Room
-
-ROW_BITS = 24
-ROW_MASK = 2**ROW_BITS - 1
 
 ScoreRoom = Callable[[Room], Ints]
 Bonus = Callable[[Bools], Ints]
@@ -43,22 +40,23 @@ class Board:
             if len(self._keys) < count:
                 self._keys = np.pad(self._keys, (0, len(nodes.alive) - len(self._keys)), constant_values=-1)
             stale = np.flatnonzero(nodes.stamp[:count] > self.seen)
-            self._keys[stale] = self.compute(stale, stale)
+            self._keys[stale] = self.compute(stale)
             self.seen = nodes.clock
         return self._keys[:count]
 
-    def compute(self, rows: Rows | slice, numbers: Rows) -> Ints:
-        """The keys of these rows, from nothing but the rows; `numbers` are the rows' numbers."""
-        room = Room(self._nodes, rows, self._request)
-        found: Ints = np.where(room.fits(), (self._score(room) << ROW_BITS) | (ROW_MASK - numbers), -1)
+    def compute(self, rows: Rows | slice, more: Ints | None = None) -> Ints:
+        """The keys of these rows, from nothing but the rows; `more` is how many tasks each of them gets."""
+        room = Room(self._nodes, rows, self._request, more)
+        found: Ints = np.where(room.fits(), (self._score(room) << ROW_BITS) | self._nodes.ranks[rows], -1)
         return found
 
     def table(self, rows: Rows, first: int, width: int) -> Ints:
-        """For each row, the keys of its n-th task for n from `first` on, counted from what is free now."""
-        placed = np.arange(first, first + width, dtype=np.int64)[None, :]
-        room = Room(self._nodes, rows, self._request, placed)
-        found: Ints = np.where(room.fits(), (self._score(room) << ROW_BITS) | (ROW_MASK - rows)[:, None], -1)
-        return found
+        """For each row, the keys of its n-th task for n from `first` on (0 is the next), from what is free now."""
+        if width == 1:
+            return self.compute(rows, np.full(1, first + 1))[:, None]
+        more = np.arange(first + 1, first + width + 1, dtype=np.int64)
+        found = self.compute(np.repeat(rows, width), np.tile(more, len(rows)))
+        return found.reshape(len(rows), width)
 
 
 class Candidates:
@@ -74,22 +72,34 @@ class Candidates:
         self._bonus_of = bonus
         self.passing: Bools = np.zeros(0, np.bool_)
         """Rows that pass every standing check, whether there is room or not."""
+        self._passing_rows: Rows = np.zeros(0, np.intp)
         self._bonus: Ints | None = None
-        self._keys: Ints = np.zeros(0, np.int64)
-        self._seen = 0
         self._static_seen = 0
 
     def keys(self) -> Ints:
-        """The keys of all rows, as of now. Valid until the next change of the nodes."""
-        if self._seen != self._nodes.clock:
-            self._keys = self._masked(self._board.keys())
-            self._seen = self._nodes.clock
-        return self._keys
+        """The keys of all rows, as of now."""
+        return self._masked(self._board.keys())
+
+    def passing_keys(self) -> Ints:
+        """The same without the rows that do not pass. A key tells its row (`row_of`)."""
+        self._see_standing()
+        keys = self._board.keys()[self._passing_rows]
+        if self._bonus is not None:
+            keys = np.where(keys >= 0, keys + self._bonus[self._passing_rows], -1)
+        return keys
 
     def fresh_keys(self) -> Ints:
-        """The same computed over all rows, with no score remembered: the plain path, to compare with."""
-        count = self._nodes.count
-        return self._masked(self._board.compute(slice(0, count), np.arange(count)))
+        """The same with nothing remembered, neither scores nor checks: the plain path, to compare with."""
+        nodes = self._nodes
+        rows = np.arange(nodes.count)
+        passing = nodes.alive[: nodes.count]
+        for check in self.checks:
+            passing = passing & check.mask(rows)
+        keys = self._board.compute(slice(0, nodes.count))
+        if self._bonus_of is not None:
+            keys = np.where(keys >= 0, keys + (self._bonus_of(passing) << ROW_BITS), -1)
+        found: Ints = np.where(passing, keys, -1)
+        return found
 
     def table(self, rows: Rows, first: int, width: int) -> Ints:
         """For each of the rows, all of which pass, the keys of its n-th task for n from `first` on."""
@@ -119,6 +129,7 @@ class Candidates:
         for check in self.checks:
             passing = passing & check.mask(changed)
         self.passing[changed] = passing
+        self._passing_rows = np.flatnonzero(self.passing[:count])
         self._static_seen = nodes.static_clock
         if self._bonus_of is not None:
             self._bonus = self._bonus_of(self.passing[:count]) << ROW_BITS

@@ -8,7 +8,7 @@ taken and given back by `take`; who takes it, and whether that can be undone, is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 from enbloc.api import core
 from enbloc.engine.resources import Bools, Ints, Request, Resources
 from enbloc.units import natural_key, parse_timestamp
+
+ROW_BITS: Final = 24
+ROW_MASK: Final = 2**ROW_BITS - 1
+"""A row's number, in the lowest bits of a key: a cluster has at most so many nodes."""
 
 Rows = NDArray[np.intp]
 UsedOf = Callable[[str], Mapping[int, int]]
@@ -85,6 +89,8 @@ class NodeTable:
         self.free: Ints = np.zeros((4, 0), np.int64)
         self.divisor: Ints = np.ones((4, 0), np.int64)
         """Allocatable, or 1 where there is none: to divide by."""
+        self.ranks: Ints = np.zeros(0, np.int64)
+        """The lower the row the higher: what breaks a tie in a key."""
         self.alive: Bools = np.zeros(0, np.bool_)
         self.ready: Bools = np.zeros(0, np.bool_)
         self.unschedulable: Bools = np.zeros(0, np.bool_)
@@ -248,6 +254,7 @@ class NodeTable:
         self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
         self.free = np.pad(self.free, ((0, 0), (0, more)))
         self.divisor = np.pad(self.divisor, ((0, 0), (0, more)), constant_values=1)
+        self.ranks = ROW_MASK - np.arange(room + more)
         self.alive = np.pad(self.alive, (0, more))
         self.ready = np.pad(self.ready, (0, more))
         self.unschedulable = np.pad(self.unschedulable, (0, more))

@@ -12,25 +12,25 @@ import heapq
 
 import numpy as np
 
-from enbloc.engine.candidates import ROW_MASK, Candidates
+from enbloc.engine.candidates import Candidates
+from enbloc.engine.nodes import ROW_MASK
 from enbloc.engine.resources import Bools, Ints
-
-_AHEAD = 4
-"""How many tasks a row's scores are computed ahead for; more are computed when they are needed."""
 
 
 def place_bulk(candidates: Candidates, count: int, closed: Bools | None = None) -> list[int]:
     """The rows of the next `count` tasks, in order; fewer where there is no room for more. Changes nothing."""
-    keys = candidates.keys()
+    keys = candidates.passing_keys()
     if closed is not None:
-        keys = np.where(closed[: len(keys)], -1, keys)
+        keys = keys[~closed[_row_of(keys)] & (keys >= 0)]
     if count == 1:
-        return _best(keys)
-    rows = _top(keys, count)
-    if not len(rows):
+        best = int(keys.max(initial=-1))
+        return [ROW_MASK - (best & ROW_MASK)] if best >= 0 else []
+    first = _top(keys, count)
+    if not len(first):
         return []
-    width = min(count, max(_AHEAD, 2 * -(-count // len(rows))))
-    ahead = candidates.table(rows, 0, width)
+    rows = _row_of(first)
+    width = min(count, max(2, 2 * -(-count // len(rows))))
+    ahead = np.concatenate([first[:, None], candidates.table(rows, 1, width - 1)], axis=1)
     if bool((ahead[:, 1:] <= ahead[:, :-1]).all()):
         chosen = _falling(ahead, count)
         if chosen is not None:
@@ -38,14 +38,26 @@ def place_bulk(candidates: Candidates, count: int, closed: Bools | None = None) 
     return _by_heap(candidates, rows, ahead, count)
 
 
+def _row_of(keys: Ints) -> Ints:
+    return ROW_MASK - (keys & ROW_MASK)
+
+
+def _top(keys: Ints, count: int) -> Ints:
+    """The `count` largest keys (which are all different) that are not -1."""
+    if count < len(keys):
+        keys = np.partition(keys, len(keys) - count)[len(keys) - count :]
+    return keys[keys >= 0]
+
+
 def _falling(ahead: Ints, count: int) -> list[int] | None:
     """Every row's scores fall: the largest keys of all, in order. `None` if a row may be wanted beyond the table."""
     keys = np.sort(ahead, axis=None)[::-1][:count]
-    keys = keys[keys >= 0]
-    last = ahead[:, -1]
-    if ahead.shape[1] < count and bool((last >= max(int(keys[-1]) if len(keys) == count else 0, 0)).any()):
+    least = int(keys[-1])
+    if ahead.shape[1] < count and int(ahead[:, -1].max()) >= max(least, 0):
         return None
-    found: list[int] = (ROW_MASK - (keys & ROW_MASK)).tolist()
+    if least < 0:
+        keys = keys[keys >= 0]
+    found: list[int] = _row_of(keys).tolist()
     return found
 
 
@@ -91,11 +103,3 @@ def _best(keys: Ints) -> list[int]:
         return []
     row = int(keys.argmax())
     return [row] if keys[row] >= 0 else []
-
-
-def _top(keys: Ints, count: int) -> Ints:
-    """The rows of the `count` largest keys (which are all different) that are not -1."""
-    if count < len(keys):
-        rows = np.argpartition(keys, len(keys) - count)[len(keys) - count :]
-        return rows[keys[rows] >= 0]
-    return np.flatnonzero(keys >= 0)

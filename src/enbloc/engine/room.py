@@ -1,7 +1,7 @@
 """What would be left on nodes after one more task: what scores and fits are computed from.
 
-A room is over some rows, or over rows times "the n-th task on that row": everything in it is an integer array of one
-shape, computed from the rows alone, so scores need not care which of the two they are looking at.
+A room has one entry for each row it is asked about; a row may come several times, with so many tasks of the request
+on it already. Everything in it is computed from the row alone, so a score need not care which of the two it looks at.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from typing import Final
 
 from enbloc.engine.nodes import NodeTable, Rows
 from enbloc.engine.resources import Bools, Ints, Request
-
 
 PARTS: Final = 128
 """Of what a node has: fine enough to score by, coarse enough for int64 at the ceiling."""
@@ -21,18 +20,13 @@ class Room:
 
     __slots__ = ("_after", "_divisor", "_nodes", "request")
 
-    def __init__(self, nodes: NodeTable, rows: Rows | slice, request: Request, placed: Ints | None = None) -> None:
-        """`placed` adds a second axis: so many tasks of this request are on the row already."""
+    def __init__(self, nodes: NodeTable, rows: Rows | slice, request: Request, more: Ints | None = None) -> None:
+        """`more[i]` is how many tasks `rows[i]` gets, the one that is looked at included; `None`: one each."""
         self._nodes = nodes
         self.request = request
         wanted = nodes.amounts(request)
-        free, divisor = nodes.free[:, rows], nodes.divisor[:, rows]
-        if placed is None:
-            self._after: Ints = free - wanted
-            self._divisor: Ints = divisor
-        else:
-            self._after = free[:, :, None] - wanted[:, :, None] * (placed + 1)
-            self._divisor = divisor[:, :, None]
+        self._after: Ints = nodes.free[:, rows] - (wanted if more is None else wanted * more)
+        self._divisor: Ints = nodes.divisor[:, rows]
 
     def column(self, resource: str) -> int:
         """The column of a resource. One that no node has ever had is none of the room's."""
@@ -57,9 +51,10 @@ class Room:
 
     def fits(self) -> Bools:
         """Where the task fits: only what it asks for is looked at."""
-        count = len(self.request)
-        if self.request[-1][0] == count - 1:  # cpu, memory and a pod, as most
-            found: Bools = (self._after[:count] >= 0).all(axis=0)
-            return found
-        enough: Bools = (self._after[[column for column, _ in self.request]] >= 0).all(axis=0)
-        return enough
+        lacking: Ints | None = None
+        for column, _ in self.request:  # of several numbers one is negative where they are, or-ed together
+            left = self._after[column]
+            lacking = left if lacking is None else lacking | left
+        assert lacking is not None, "a request always asks for a pod"
+        found: Bools = lacking >= 0
+        return found

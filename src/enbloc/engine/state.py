@@ -83,12 +83,11 @@ class State:
             self.news.any = self.news.everything = True
 
     def remove_node(self, name: str) -> None:
-        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.moving}
+        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.stand in _HOLDS_ROOM}
         row = self.nodes.rows.get(name)
         for task in orphans.values():
             if row is not None:
                 self.moving.remove(task, row)
-            task.moving = False
         if orphans:
             self._homeless[name] = orphans
         self.nodes.remove(name)
@@ -130,7 +129,6 @@ class State:
         for name in [name for name in self._homeless if name in self.nodes.rows]:
             for task in self._homeless.pop(name).values():
                 self.moving.add(task, self.nodes.rows[name])
-                task.moving = True
 
     def _used_by_homeless(self, name: str) -> Mapping[int, int]:
         used: dict[int, int] = {}
@@ -304,7 +302,6 @@ class State:
             else:
                 self.nodes.take_one(row, task.cls.request, 1)
                 self.moving.add(task, row)
-                task.moving = True
             self.news.any = True
         self._count_queue(task, 1)
         self._count_gang(task, 1)
@@ -320,7 +317,6 @@ class State:
             elif row is not None:
                 self.nodes.take_one(row, task.cls.request, -1)
                 self.moving.remove(task, row)
-                task.moving = False
                 self.news.rows.add(task.node)
             self.news.any = self.news.less_used = True
         self._count_queue(task, -1)

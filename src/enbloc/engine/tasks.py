@@ -64,7 +64,6 @@ class Task:
         "gang",
         "labels",
         "mark",
-        "moving",
         "name",
         "namespace",
         "node",
@@ -94,8 +93,6 @@ class Task:
         self.ours = facts.ours
         self.mark = facts.mark
         self.decision = facts.decision
-        self.moving = False
-        """Whether it is counted by the moving predicates: it is as long as it holds room."""
         # O2 as one key: priority, index, age, name. A name without a number comes last.
         self.order: Order = (
             -facts.priority,

@@ -6,6 +6,7 @@ giving it all back in reverse. Nothing is copied.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,12 +24,11 @@ class Transaction:
         """Puts each task on its row; all are of one gang and one class."""
         state = self._state
         self._take(tasks, rows, 1)
-        names, moving = state.nodes.names, state.moving
+        names = state.nodes.names
         for task, row in zip(tasks, rows, strict=True):
             task.stand = Stand.PLACED
             task.node = names[row]
-            task.moving = True
-            moving.add(task, row)
+        state.moving.add_all(tasks, rows)
         self._log.append((tasks, rows))
 
     def rollback(self) -> None:
@@ -37,7 +37,6 @@ class Transaction:
             self._take(tasks, rows, -1)
             for task, row in zip(reversed(tasks), reversed(rows), strict=True):
                 self._state.moving.remove(task, row)
-                task.moving = False
                 task.stand = Stand.PENDING
                 task.node = ""
         self._log = []
@@ -59,6 +58,7 @@ class Transaction:
             state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
         state.queues.use(state.queue_of(gang), request, by * len(tasks))
         pending, occupied = gang.pending, gang.occupied
-        for task in tasks:
-            pending[task.role] -= by
-            occupied[task.role] = occupied.get(task.role, 0) + by
+        roles = {tasks[0].role: len(tasks)} if len(pending) == 1 else Counter(task.role for task in tasks)
+        for role, count in roles.items():
+            pending[role] -= count * by
+            occupied[role] = occupied.get(role, 0) + count * by

@@ -26,6 +26,7 @@ from enbloc.gangs import book as gangs
 from enbloc.gangs.model import GangKey
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
+CYCLES_AT_ONCE = 100
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 _KINDS = gangs.GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
@@ -104,11 +105,15 @@ class Scheduler:
     # ---- out
 
     def schedule(self, now: int) -> bool:
-        """One cycle. Says whether anything was written."""
+        """One cycle. Says whether anything was written. What a cycle changes may help others: if no write of it comes
+        back as an event to wake them, the next cycle follows at once."""
         self._wrote = False
-        half_done: set[GangKey] = set()
-        for decision in cycle(self.engine, now):
-            self._carry_out(decision, now, half_done)
+        for _ in range(CYCLES_AT_ONCE):
+            half_done: set[GangKey] = set()
+            for decision in cycle(self.engine, now):
+                self._carry_out(decision, now, half_done)
+            if self._wrote or not self.engine.busy():
+                break
         return self._wrote
 
     def due(self) -> int | None:

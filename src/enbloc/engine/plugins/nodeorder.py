@@ -7,6 +7,8 @@ that ask for nothing would otherwise all land on one node.
 
 from __future__ import annotations
 
+import numpy as np
+
 from enbloc.engine.resources import CPU, MEMORY, PODS, Ints
 from enbloc.engine.room import PARTS, Room
 
@@ -24,8 +26,10 @@ class NodeOrder:
 
     def score(self, room: Room) -> Ints:
         free = room.free_parts(3)
-        total: Ints = (free[CPU] + free[MEMORY]) * self._free + self._base
+        cpu, memory, pods = free[CPU], free[MEMORY], free[PODS]
+        total: Ints = (cpu + memory) * self._free
         if self._balanced:
-            total -= abs(free[CPU] - free[MEMORY]) * self._balanced
-        total += free[PODS] // 2 if self._spreads else (PARTS - free[PODS]) // 2
+            total -= np.abs(cpu - memory) * self._balanced
+        total += pods >> 1 if self._spreads else (PARTS - pods) >> 1
+        total += self._base
         return total

@@ -11,7 +11,7 @@ caller's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -55,6 +55,15 @@ class Census:
         self._placed[task.uid] = (task, self.nodes.names[row])
         if self._counts:
             self._change(task, row, 1)
+
+    def add_all(self, tasks: Sequence[Placeable], rows: Sequence[int]) -> None:
+        """The same for many at once."""
+        self._settle()
+        names = self.nodes.names
+        self._placed.update([(task.uid, (task, names[row])) for task, row in zip(tasks, rows, strict=True)])
+        if self._counts:
+            for task, row in zip(tasks, rows, strict=True):
+                self._change(task, row, 1)
 
     def remove(self, task: Placeable, row: int) -> None:
         """`row` is where it was added, or any number if its node has gone since."""

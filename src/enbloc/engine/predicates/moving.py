@@ -6,7 +6,7 @@ task all the same, since others may look for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from enbloc.engine.classes import TaskClass
@@ -88,6 +88,13 @@ class Moving:
         for predicate in self._told(task.cls):
             predicate.add(task, row)
         self._census.add(task, row)
+
+    def add_all(self, tasks: Sequence[Placeable], rows: Sequence[int]) -> None:
+        """The same for tasks of one class."""
+        for predicate in self._told(tasks[0].cls):
+            for task, row in zip(tasks, rows, strict=True):
+                predicate.add(task, row)
+        self._census.add_all(tasks, rows)
 
     def remove(self, task: Placeable, row: int) -> None:
         """The exact inverse. What is taken back is what was added, were the task another object by now."""

@@ -284,3 +284,33 @@ def test_invariants_hold_whatever_happens() -> None:
 @pytest.mark.soak
 def test_invariants_hold_whatever_happens_for_long() -> None:
     run_state_machine_as_test(Cluster, settings=settings(stateful_step_count=40))
+
+
+# ---- what the machine has found
+
+
+def test_i5_minima_that_were_raised_and_met_are_known_after_a_restart() -> None:
+    """The pods carried only the mark of the lower minimum."""
+    machine = Cluster()
+    machine.begin(count=1, size=("4", "8Gi", 110))
+    machine.create_group(name=0, minimum=1, queue="default", resources=False, priority="")
+    machine.create_members(group=0, first=0, count=2, requests={"cpu": "1"}, script={}, looks={})
+    machine.change_group(index=0, minimum=2)
+    machine.cordon(index=0, unschedulable=True)
+    machine.delete_pod(index=1)
+    machine.create_members(group=0, first=1, count=1, requests={"cpu": "1"}, script={}, looks={})
+    machine.known_again_after_a_restart()
+    machine.teardown()
+
+
+def test_i5_a_mark_of_lower_minima_does_not_stand_in_for_the_one_that_went() -> None:
+    machine = Cluster()
+    machine.begin(count=2, size=("1", "1Gi", 3))
+    machine.create_group(name=0, minimum=1, queue="default", resources=False, priority="")
+    machine.create_members(group=0, first=0, count=1, requests={"cpu": "1"}, script={}, looks={})
+    machine.change_group(index=0, minimum=2)
+    machine.create_members(group=0, first=1, count=1, requests={"cpu": "1"}, script={}, looks={})
+    machine.delete_node(index=1)
+    machine.create_members(group=0, first=1, count=1, requests={"cpu": "1"}, script={}, looks={})
+    machine.known_again_after_a_restart()
+    machine.teardown()

@@ -150,3 +150,11 @@ def test_large_runs_of_equal_pods_too(
         spec = making.pod_spec(asked)
         objects += [making.pod(f"g{index}-{i}", spec, f"g{index}") for i in range(count)]
     compare(scoring, [objects])
+
+
+def test_a_taint_that_came_later_is_named_all_the_same() -> None:
+    """Found by the comparison: what was known of the class before knew no such taint."""
+    spec = making.pod_spec({"cpu": "1"})
+    tainted = making.node("n0", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}])
+    rounds = [[making.node("n0"), making.pod("a", spec)], [tainted, making.pod("b", spec)]]
+    compare(Scoring(), rounds)

@@ -24,7 +24,7 @@ from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, covers
 from enbloc.engine.tasks import Stand
-from enbloc.gangs.book import member
+from enbloc.gangs.book import GangBook
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.runtime.plane import ControlPlane
 from enbloc.runtime.scheduler import Scheduler
@@ -76,7 +76,7 @@ class Overseer:
         assert self.bound[write.uid] == 1, f"I3: {write.name} was bound twice"
         over = oversubscribed(self.store, write.node, pod)
         assert not over, f"I2: {write.name} oversubscribes {write.node}: {over}"
-        gang = member(pod).gang
+        gang = GangBook().member(pod).gang
         mark = write.annotations.get(COMMITTED, "")
         if not mark:
             self.open[gang] = write.name
@@ -113,7 +113,7 @@ def oversubscribed(store: Store, node: str, pod: Obj) -> list[str]:
 
 
 def members(store: Store, gang: GangKey) -> list[Obj]:
-    return [pod for pod in store.list("Pod")[0] if member(pod).gang == gang]
+    return [pod for pod in store.list("Pod")[0] if GangBook().member(pod).gang == gang]
 
 
 def missing(store: Store, gang: GangKey) -> dict[str, int]:
@@ -126,7 +126,7 @@ def missing(store: Store, gang: GangKey) -> dict[str, int]:
         if ended == "Failed" or pod["metadata"].get("deletionTimestamp"):
             continue
         if ended == "Succeeded" or pod["spec"].get("nodeName"):
-            occupied[member(pod).role] += 1
+            occupied[GangBook().member(pod).role] += 1
     wanted = {role: least - occupied[role] for role, least in (spec.get("minTaskMember") or {}).items()}
     wanted[""] = spec["minMember"] - occupied.total()
     return {role: count for role, count in wanted.items() if count > 0}

@@ -240,9 +240,10 @@ class Engine:
             best = mark_of(spec)
         elif not best and spec.started:  # the pod with the mark went while nobody looked: another one carries it
             best = mark_of(spec)
-            self.state.unmarked[gang.key] = gang
         gang.covered = best
         gang.satisfied = covers(best, spec)
+        if gang.satisfied and spec.object is not None:
+            self.state.unmarked[gang.key] = gang  # unless somebody carries it
 
     def _see_partial(self, gang: GangState) -> None:
         """G11: bound by a decision of ours that was never completed."""
@@ -404,13 +405,15 @@ class Engine:
             self.state.news.any = self.state.news.everything = True
 
     def _mark_another(self, gang: GangState) -> None:
-        """The pod with the mark is gone: a member that lives on carries it (G11)."""
-        if not gang.satisfied or any(t.mark and t.stand is not Stand.LEAVING for t in gang.tasks.values()):
+        """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does (G11)."""
+        tasks = gang.tasks.values()
+        if not gang.satisfied or any(t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks):
             return
-        heirs = [task for task in gang.tasks.values() if task.stand is Stand.BOUND]
-        if heirs:
-            heir = min(heirs, key=lambda task: task.order)
-            self._decisions.append(Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered))
+        for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
+            heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)
+            if heir is not None:
+                self._decisions.append(Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered))
+                return
 
     # ---- for people
 

@@ -92,6 +92,15 @@ def test_m6_one_that_was_tried_and_failed_counts_no_more() -> None:
     assert answer.times("b-") == [5.0] * 4
 
 
+def test_m6_one_that_was_tried_before_a_restart_keeps_nobody_out_after_it() -> None:
+    """What `b` is told does not change, so nothing is written that would wake it: it must be looked at all the same."""
+    answer = simulate(
+        node("n", 4), job("a", role("w", 4, nodeSelector={"no": "such"})), pod("z", 4, nodeName="n", at="1s", run="4s"),
+        job("b", role("w", 4), at="2s"), restart("5s"),
+    )  # fmt: skip
+    assert answer.times("b-") == [5.0] * 4
+
+
 def test_m6_a_gang_that_left_counts_no_more() -> None:
     """Its pods cannot be created for a quota, so that it is never tried; then it is deleted."""
     quota = {

@@ -22,14 +22,15 @@ from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
 from enbloc.engine.queues import QueueFacts
 from enbloc.engine.tasks import PodFacts, Stand
-from enbloc.gangs import book as gangs
+from enbloc.gangs.book import GangBook, queue_hint
+from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import GangKey
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
-_KINDS = gangs.GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
+_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
 
 
 class Scheduler:
@@ -40,7 +41,7 @@ class Scheduler:
     def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
         self._cluster = cluster
         self._names = names
-        self._book = gangs.GangBook()
+        self._book = GangBook()
         self.engine = Engine(config)
         self._waiting: dict[str, Obj] = {}
         """Pods of ours without a node, as they came: their conditions are written back whole."""
@@ -69,8 +70,14 @@ class Scheduler:
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:
-                for key in self._book.observe(event):
-                    self._read_gang(key)
+                self._take(self._book.observe(event))
+
+    def _take(self, changed: Changed) -> None:
+        """What an event meant for gangs."""
+        for key in changed.gangs:
+            self._read_gang(key)
+        for pod in changed.pods:
+            self._put_pod(pod)
 
     def _read_gang(self, key: GangKey) -> None:
         spec = self._book.spec(key)
@@ -82,24 +89,29 @@ class Scheduler:
             return
         if gang.tasks:  # what runs runs on, what waits says so (V5)
             oldest = min(gang.tasks.values(), key=lambda task: (task.created, task.name))
-            self.engine.state.put_gang(gangs.undeclared(key, oldest.created, gang.spec.queue))
+            self.engine.state.put_gang(self._book.undeclared(key, oldest.created, gang.spec.queue))
         else:
             self.engine.state.remove_gang(key)
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
-        uid = uid_of(pod)
+        changed = self._book.observe_pod(pod, gone)
         if gone:
-            self._waiting.pop(uid, None)
-            self.engine.state.remove_pod(uid)
-            return
+            self._waiting.pop(uid_of(pod), None)
+            self.engine.state.remove_pod(uid_of(pod))
+        else:
+            self._put_pod(pod)
+        self._take(changed)
+
+    def _put_pod(self, pod: Obj) -> None:
+        uid = uid_of(pod)
         facts = pod_facts(pod, self._names)
         if facts.ours and not facts.node:
             self._waiting[uid] = pod
         else:
             self._waiting.pop(uid, None)
-        membership = gangs.member(pod)
+        membership = self._book.member(pod)
         self.engine.state.put_pod(
-            facts, membership, lambda: gangs.undeclared(membership.gang, facts.created, gangs.queue_hint(pod))
+            facts, membership, lambda: self._book.undeclared(membership.gang, facts.created, queue_hint(pod))
         )
 
     # ---- out
@@ -127,7 +139,7 @@ class Scheduler:
             case Bind():
                 self._bind(decision, half_done)
             case LetIn():
-                group = self._book.group(decision.gang)
+                group = self._book.object(decision.gang)
                 if group is not None:
                     self._write(Patch(ref_of(group), {"status": {"phase": "Inqueue"}}, "status", uid_of(group)))
             case Waits():
@@ -166,7 +178,7 @@ class Scheduler:
             self._tell_bound(decision)
 
     def _tell_bound(self, decision: Bind) -> None:
-        group = self._book.group(decision.gang)
+        group = self._book.object(decision.gang)
         if group is not None:
             nodes = Counter(placement.node for placement in decision.placements)
             where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:8])
@@ -176,7 +188,7 @@ class Scheduler:
 
     def _say(self, decision: Waits, now: int) -> None:
         """Writes why a gang waits on its object and its pods, where it does not stand there yet (G10)."""
-        group = self._book.group(decision.gang) if decision.of_gang else None
+        group = self._book.object(decision.gang) if decision.of_gang else None
         status = "True" if decision.message else "False"
         if group is not None:
             reason = decision.reason or "Scheduled"

@@ -589,6 +589,13 @@ def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
         assert "1 node(s) had untolerated taint" in told
 
 
+def test_g10_counts_those_that_do_not_fit_among_all_that_are_needed() -> None:
+    answer = simulate(node("n", 1), gang("a", 11, cpu="100m"))
+    assert "1 of 11 pods" in answer.why("default/a")
+    answer = simulate(node("n", 3), job("j", role("big", 2, cpu=2), role("small", 1)), config=ALLOCATE_ONLY)
+    assert "1 of 2 pods of role big" in answer.why("default/j")
+
+
 def test_g10_a_bare_pod_says_so_itself() -> None:
     answer = simulate(node("n", 1), pod("p", 2))
     assert "0/1 nodes are available: 1 Insufficient cpu" in waits_because(answer.obj("Pod", "p"))

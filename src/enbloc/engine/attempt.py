@@ -133,6 +133,7 @@ def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]
         if placed < len(run):
             return _failed(placer, transaction, gang, run[placed], needed)
     failed: Task | None = None
+    wanted_of_rest = short
     for run in runs(placer.state, rest):
         if short == 0:
             break
@@ -144,8 +145,7 @@ def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]
     if short:
         assert failed is not None, f"{gang} was attempted though too few of its members exist"
         missing = {failed.role: short}
-        wanted_of = {failed.role: _wanted(gang, failed.role)}
-        told = placer.why_not(gang, failed, missing, wanted_of)
+        told = placer.why_not(gang, failed, missing, {failed.role: wanted_of_rest})
         transaction.rollback()
         return transaction, told
     return transaction, None
@@ -163,10 +163,6 @@ def _failed(
     told = placer.why_not(gang, task, missing, wanted)
     transaction.rollback()
     return transaction, told
-
-
-def _wanted(gang: GangState, role: str) -> int:
-    return max(gang.spec.minimum - gang.total_occupied, gang.spec.minima.get(role, 0), 1)
 
 
 def one_by_one(placer: Placer, gang: GangState, tasks: Sequence[Task]) -> tuple[Transaction, Story | None]:

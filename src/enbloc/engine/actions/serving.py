@@ -38,7 +38,7 @@ def serve_all(engine: Engine, lane: Waiting, serve: Serve, with_let_in: bool = F
             continue
         gang, band = head[1], _band(order)
         if band == MINIMA and engine.state.queues.get(name).facts.fifo:
-            ahead = _blocker(engine, name, order)
+            ahead = _blocker(engine, lane, name, order)
             if ahead is not None:
                 _tell_behind(engine, lane, name, ahead)
                 line[:] = [entry for entry in line if _band(entry[0]) != MINIMA]  # surplus is behind nobody
@@ -79,12 +79,13 @@ def _band(order: Order) -> int:
     return band
 
 
-def _blocker(engine: Engine, queue: str, order: Order) -> GangState | None:
-    """In a FIFO queue: a gang before this one that sleeps on its minima, was not let in, or was and has no pods yet."""
+def _blocker(engine: Engine, served: Waiting, queue: str, order: Order) -> GangState | None:
+    """In a FIFO queue: a gang before this one that sleeps on its minima, was not let in, or was and has no pods yet.
+    One that stands in another lane is waited for though it is awake: nobody knows yet what becomes of it."""
     found: tuple[Order, GangState] | None = None
     lanes = (engine.knocking, engine.allocating, engine.backfilling)
-    for bucket in (bucket for lane in lanes for bucket in lane.all_in(queue)):
-        head = bucket.head() if bucket.asleep else None
+    for lane, bucket in ((lane, bucket) for lane in lanes for bucket in lane.all_in(queue)):
+        head = bucket.head() if bucket.asleep or lane is not served else None
         if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
             found = head
     for gang in list(engine.coming.get(queue, {}).values()):

@@ -156,7 +156,13 @@ class State:
             for task in gang.tasks.values():
                 self._count_queue(task, 1)
             self.news.any = self.news.less_used = True
+        reselected = gang.spec.node_selector != spec.node_selector
         gang.spec = spec
+        if reselected:
+            for task in gang.tasks.values():
+                self._leave(task)
+                task.cls = self._class_of(gang, task)
+                self._enter(task)
         self._set_priority(gang)
         self.touch(gang)
 
@@ -251,8 +257,7 @@ class State:
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
-        cls = self.classes.of(facts.namespace, dict(facts.spec))
-        self.nodes.widen()
+        cls = self._class_of(gang, facts)
         number = membership.number
         task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
         if not self._plugins.task_priority:
@@ -263,6 +268,11 @@ class State:
         self._enter(task)
         self.touch(gang)
 
+    def _class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
+        cls = self.classes.of(facts.namespace, dict(facts.spec), dict(gang.spec.node_selector))
+        self.nodes.widen()
+        return cls
+
     def _confirm(self, task: Task, facts: PodFacts) -> None:
         task.stand = Stand.BOUND
         task.spec = facts.spec
@@ -271,7 +281,7 @@ class State:
             self.touch(task.gang)
 
     def _change(self, task: Task, facts: PodFacts) -> None:
-        same_spec = task.spec is facts.spec or task.cls is self.classes.of(facts.namespace, dict(facts.spec))
+        same_spec = task.spec is facts.spec or task.cls is self._class_of(task.gang, facts)
         task.spec = facts.spec
         marked = task.mark != facts.mark
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
@@ -282,8 +292,7 @@ class State:
             return
         self._leave(task)
         if not same_spec:
-            task.cls = self.classes.of(facts.namespace, dict(facts.spec))
-            self.nodes.widen()
+            task.cls = self._class_of(task.gang, facts)
         if task.priority != facts.priority:
             task.priority = facts.priority
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])

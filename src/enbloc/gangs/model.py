@@ -52,6 +52,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
     started: bool = False
     """Whether its object says that its minima have run since its pods were last all gone."""
+    node_selector: Mapping[str, str] = {}
+    """What every node of the gang must carry, besides what each pod asks for (A2)."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
     object: Ref | None = None

@@ -6,51 +6,110 @@ Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.units import parse_timestamp
-
-NAME = "volcano"
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
 
-PriorityOf = Callable[[str], int | None]
-"""The value of a priority class by name, of no name what counts without one; `None` if there is no such class."""
+
+class Volcano:
+    """Gangs written as Volcano's PodGroups."""
+
+    name = "volcano"
+    kinds = frozenset({volcano.POD_GROUP, volcano.JOB, PRIORITY_CLASS})
+
+    def __init__(self, priorities: Priorities) -> None:
+        self._priorities = priorities
+        self._groups: dict[GangKey, Obj] = {}
+        self._jobs: dict[str, Obj] = {}
+        self._groups_of_job: dict[str, GangKey] = {}
+
+    def observe(self, event: WatchEvent) -> Changed:
+        gone = event.type == "DELETED"
+        if event.kind == volcano.POD_GROUP:
+            return self._observe_group(event.obj, gone)
+        if event.kind == volcano.JOB:
+            return self._observe_job(event.obj, gone)
+        return Changed(tuple(sorted(self._groups)))  # a priority class: whoever may name it
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        return NOTHING
+
+    def member(self, pod: Obj) -> Membership | None:
+        annotations = annotations_of(pod)
+        for key in volcano.GROUP_NAME_KEYS:
+            group = annotations.get(key)
+            if group:
+                labels = labels_of(pod)
+                role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+                index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
+                return Membership(GangKey(self.name, namespace_of(pod), group), role, _number(index))
+        return None
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        owner = controller_of(group)
+        return _gang(key, group, self._jobs.get(owner["uid"]) if owner else None, self._priorities)
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """Pods came before their PodGroup, or it went: they collect, and wait for it (K4, V5)."""
+        title = f"{key.namespace}/{key.name}"
+        return GangSpec(
+            key=key, title=title, created=created, minimum=1, queue=queue, problem=f"PodGroup {title} does not exist"
+        )
+
+    def object(self, key: GangKey) -> Obj | None:
+        return self._groups.get(key)
+
+    def _observe_group(self, group: Obj, gone: bool) -> Changed:
+        key = GangKey(self.name, namespace_of(group), name_of(group))
+        owner = controller_of(group)
+        if gone:
+            self._groups.pop(key, None)
+            if owner:
+                self._groups_of_job.pop(owner["uid"], None)
+        else:
+            self._groups[key] = group
+            if owner:
+                self._groups_of_job[owner["uid"]] = key
+        return Changed((key,))
+
+    def _observe_job(self, job: Obj, gone: bool) -> Changed:
+        uid = uid_of(job)
+        known = self._jobs.get(uid)
+        if gone:
+            self._jobs.pop(uid, None)
+        else:
+            self._jobs[uid] = job
+        if not gone and known is not None and known["spec"] is job["spec"]:
+            return NOTHING  # only its status changed
+        key = self._groups_of_job.get(uid)
+        return Changed((key,)) if key else NOTHING
 
 
-def member(pod: Obj) -> Membership | None:
-    """The gang a pod says it belongs to in this dialect, if it says so."""
-    annotations = annotations_of(pod)
-    for key in volcano.GROUP_NAME_KEYS:
-        group = annotations.get(key)
-        if group:
-            labels = labels_of(pod)
-            role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
-            index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
-            return Membership(GangKey(NAME, namespace_of(pod), group), role, _number(index))
-    return None
-
-
-def gang(group: Obj, job: Obj | None, priority_of: PriorityOf) -> GangSpec:
+def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> GangSpec:
     """A PodGroup as a gang; `job` is the Job that owns it, if one does."""
     typed = view(group, volcano.PodGroup)
     spec = typed.spec
-    namespace, name = namespace_of(group), name_of(group)
     owner = controller_of(group)
     owned_by_job = owner is not None and owner.get("kind") == "Job"
     status = typed.status or volcano.PodGroupStatus()
-    priority = priority_of(spec.priority_class_name) if spec.priority_class_name else None
+    priority = priorities.of(spec.priority_class_name) if spec.priority_class_name else None
     if priority is None and job is not None:
-        priority = _templates_priority(job, priority_of)
+        priority = _templates_priority(job, priorities)
     created = typed.metadata.creation_timestamp
     return GangSpec(
-        key=GangKey(NAME, namespace, name),
-        title=f"{namespace}/{owner['name'] if owner and owned_by_job else name}",
+        key=key,
+        title=f"{key.namespace}/{owner['name'] if owner and owned_by_job else key.name}",
         created=parse_timestamp(created) if created else 0,
         minimum=max(spec.min_member, 0),
         minima={role: count for role, count in (spec.min_task_member or {}).items() if count > 0},
@@ -60,19 +119,8 @@ def gang(group: Obj, job: Obj | None, priority_of: PriorityOf) -> GangSpec:
         let_in=status.phase not in ("", "Pending"),
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
-        object=Ref(volcano.POD_GROUP, namespace, name),
+        object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
-    )
-
-
-def early(key: GangKey, created: int) -> GangSpec:
-    """Pods came before their PodGroup: they collect, and wait for it (K4, V5)."""
-    return GangSpec(
-        key=key,
-        title=f"{key.namespace}/{key.name}",
-        created=created,
-        minimum=1,
-        problem=f"PodGroup {key.namespace}/{key.name} does not exist",
     )
 
 
@@ -82,10 +130,10 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
     return {name: quantity.nanos for name, quantity in spec.min_resources.items() if quantity.nanos > 0}
 
 
-def _templates_priority(job: Obj, priority_of: PriorityOf) -> int | None:
+def _templates_priority(job: Obj, priorities: Priorities) -> int | None:
     found = []
     for task in job["spec"].get("tasks") or ():
-        value = priority_of(task["template"]["spec"].get("priorityClassName") or "")
+        value = priorities.of(task["template"]["spec"].get("priorityClassName") or "")
         if value is not None:
             found.append(value)
     return max(found, default=None)

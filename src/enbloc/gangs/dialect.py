@@ -1,0 +1,55 @@
+"""What a dialect is: a way in which people write gangs down, read into the one model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from enbloc.api.meta import Obj
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs.model import GangKey, GangSpec, Membership
+
+
+class Changed(NamedTuple):
+    """What an event means for gangs: those whose facts changed, and pods that may belong elsewhere now."""
+
+    gangs: tuple[GangKey, ...] = ()
+    pods: tuple[Obj, ...] = ()
+
+
+NOTHING = Changed()
+
+
+class Dialect(Protocol):
+    """One way to write gangs down. It remembers the objects that define its gangs, and nothing else."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds that define its gangs (pods aside)."""
+        ...
+
+    def observe(self, event: WatchEvent) -> Changed:
+        """An object of its kinds came, changed or went."""
+        ...
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        """A pod came, changed or went: for dialects in which pods themselves say what their gang is."""
+        ...
+
+    def member(self, pod: Obj) -> Membership | None:
+        """The gang a pod belongs to in this dialect; `None` if it does not speak it."""
+        ...
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        """A gang as it stands now; `None` if nobody wrote it down."""
+        ...
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """What is known of a gang that nobody wrote down, though pods say they belong to it."""
+        ...
+
+    def object(self, key: GangKey) -> Obj | None:
+        """The object on which a gang's phase and conditions are written, as it is now."""
+        ...

@@ -353,3 +353,14 @@ def test_g8_in_a_fifo_queue_nobody_is_let_in_past_one_that_was_woken() -> None:
     machine.decided_all_there_was_to_decide()
     machine.known_again_after_a_restart()
     machine.teardown()
+
+
+def test_i5_pods_whose_group_went_count_in_the_queue_that_they_name() -> None:
+    """They went on counting in the queue that only the PodGroup had named."""
+    machine = Cluster()
+    machine.begin(count=1, size=("8", "3Gi", 110))
+    machine.create_members(group=5, first=3, count=2, requests={"cpu": "100m"}, script={}, looks={})
+    machine.create_group(name=5, minimum=3, queue="q1", resources=True, priority="")
+    machine.delete_group(index=0)
+    machine.known_again_after_a_restart()
+    machine.teardown()

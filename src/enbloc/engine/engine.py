@@ -201,7 +201,8 @@ class Engine:
             self.let_in(gang)
             return
         asked = tuple(sorted(gang.spec.min_resources.items()))
-        bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), asked)
+        shape = (asked, gang.spec.minimum, tuple(sorted(gang.spec.minima.items())))
+        bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
             self.tell(gang, bucket.story, of_gang=True)
@@ -236,9 +237,8 @@ class Engine:
             gang.covered, gang.satisfied = "", False
             return
         spec = gang.spec
-        if sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items()):
-            best = mark_of(spec)
-        elif not best and spec.started:  # the pod with the mark went while nobody looked: another one carries it
+        met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
+        if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
             best = mark_of(spec)
         gang.covered = best
         gang.satisfied = covers(best, spec)

@@ -89,7 +89,8 @@ class Scheduler:
             return
         if gang.tasks:  # what runs runs on, what waits says so (V5)
             oldest = min(gang.tasks.values(), key=lambda task: (task.created, task.name))
-            self.engine.state.put_gang(self._book.undeclared(key, oldest.created, gang.spec.queue))
+            queue = queue_hint({"metadata": {"labels": oldest.labels}})  # as a restart would have it, not as it was
+            self.engine.state.put_gang(self._book.undeclared(key, oldest.created, queue))
         else:
             self.engine.state.remove_gang(key)
 

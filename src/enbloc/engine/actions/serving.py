@@ -84,7 +84,7 @@ def _blocker(engine: Engine, served: Waiting, queue: str, order: Order) -> GangS
     One that stands in another lane is waited for though it is awake: nobody knows yet what becomes of it."""
     found: tuple[Order, GangState] | None = None
     lanes = (engine.knocking, engine.allocating, engine.backfilling)
-    for lane, bucket in ((lane, bucket) for lane in lanes for bucket in lane.all_in(queue)):
+    for lane, bucket in ((each, bucket) for each in lanes for bucket in each.all_in(queue)):
         head = bucket.head() if bucket.asleep or lane is not served else None
         if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
             found = head

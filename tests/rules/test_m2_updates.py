@@ -278,6 +278,43 @@ def test_m2_scaling_a_job_that_waits() -> None:
     assert told.pods("j-") == ["j-w-0", "j-w-1"]
 
 
+def test_m2_to_no_replicas_and_up_again() -> None:
+    told = play(
+        node("n", 3),
+        job("j", role("w", 2)),
+        patch("5s", "Job", "j", spec=scaled(role("w", 0))),
+        patch("10s", "Job", "j", spec=scaled(role("w", 3))),
+    )
+    assert [line.t for line in told.lines("bound")] == [0.0, 0.0, 10.0, 10.0, 10.0]
+    assert told.phase("j") == "Running"
+
+
+def test_m2_one_role_to_no_replicas_and_the_other_goes_on() -> None:
+    told = play(
+        node("n", 5),
+        job("j", role("a", 2, run="20s"), role("b", 2)),
+        patch("5s", "Job", "j", spec=scaled(role("a", 2, run="20s"), role("b", 0))),
+    )
+    assert told.phases("j") == [(0.0, "Pending"), (0.0, "Running"), (20.0, "Completed")]
+    assert [line.name for line in told.lines("deleted") if line.kind == "Pod"] == ["j-b-1", "j-b-0"]
+
+
+def test_m2_pods_that_wait_go_before_pods_that_run_if_their_index_is_higher() -> None:
+    told = play(node("n", 3), job("j", role("w", 6, 2)), patch("5s", "Job", "j", spec=scaled(role("w", 4, 2))))
+    assert told.pods("j-") == ["j-w-0", "j-w-1", "j-w-2", "j-w-3"]
+    assert len(told.bound()) == 3
+
+
+def test_m2_a_job_that_ended_does_not_start_again_when_it_is_scaled() -> None:
+    told = play(
+        node("n", 5),
+        job("j", role("w", 2, run="5s")),
+        patch("10s", "Job", "j", spec=scaled(role("w", 3, run="5s"))),
+    )
+    assert told.phase("j") == "Completed"
+    assert len(told.lines("bound")) == 2
+
+
 def test_m2_a_changed_priority_class_reorders_those_who_wait() -> None:
     told = play(
         [priority("high", 1000), priority("low", 10)],

@@ -259,6 +259,48 @@ def test_v4_a_smaller_gang_behind_one_that_does_not_fit_its_queue_runs() -> None
     assert set(told.bound()) == {f"fits-w-{index}" for index in range(4)}
 
 
+def test_v4_a_lowered_capability_evicts_nobody_and_takes_nobody_more() -> None:
+    told = play(
+        node("n", 8, "64Gi"),
+        queue("q", capability={"cpu": "6"}),
+        job("j", role("w", 6, 2), queue="q"),
+        patch("5s", "Queue", "q", spec={"capability": {"cpu": "2"}}),
+        small("k", queue="q", at="6s"),
+        config=PLAIN,
+    )
+    assert len(told.pods("j-")) == 6
+    assert not told.bound("k")
+    assert "queue q may use 2" in told.pending["default/k"]["message"]
+
+
+def test_v4_a_group_that_moves_to_another_queue_is_counted_there() -> None:
+    told = play(
+        node("n", 8, "64Gi"),
+        [queue("q", capability={"cpu": "2"}), queue("r")],
+        [podgroup("g", 2, "q"), pod("g-0", "g"), pod("g-1", "g")],
+        small("waits", 2, "q", at="1s"),
+        patch("5s", "PodGroup", "g", spec={"queue": "r"}),
+        config=PLAIN,
+    )
+    assert told.bound()["waits-w-0"] == 5.0
+    assert told.obj("Queue", "r")["status"]["running"] == 1
+    assert told.obj("Queue", "q")["status"]["running"] == 1
+
+
+def test_v4_a_capability_may_count_pods() -> None:
+    told = play(node("n", 8, "64Gi"), queue("q", capability={"pods": "2"}), job("j", role("w", 4, 1), queue="q"))
+    assert sorted(told.bound()) == ["j-w-0", "j-w-1"]
+
+
+def test_v4_the_capability_of_root_and_default_holds_too() -> None:
+    for name in ("root", "default"):
+        told = play(node("n", 8), patch("0s", "Queue", name, spec={"capability": {"cpu": "2"}}), jobs("default", 3))
+        assert len(told.bound()) == 2
+        assert f"queue {name} " in told.pending["default/default-02"]["message"]
+    told = play(node("n", 8), queue("default", capability={"cpu": "2"}), jobs("default", 3))
+    assert len(told.bound()) == 2
+
+
 # ---- guarantee
 
 
@@ -386,6 +428,20 @@ def test_v4_a_queue_root_exists_and_its_faults_are_told() -> None:
     assert told.obj("Queue", "default")["spec"]["parent"] == "root"
     assert "nobody" in told.rejected("orphan")
     assert "cycle" in told.rejected("self")
+
+
+def test_v4_a_queue_that_becomes_a_parent_keeps_its_jobs_and_takes_no_more() -> None:
+    told = play(
+        node("n", 8),
+        queue("p"),
+        small("before", queue="p"),
+        queue("c", parent="p", at="5s"),
+        small("after", queue="p", at="6s"),
+        small("child", queue="c", at="6s"),
+    )
+    assert told.bound() == {"before-w-0": 0.0, "child-w-0": 6.0}
+    assert told.phase("before") == "Running"
+    assert "children" in told.rejected("after")
 
 
 # ---- open and closed, missing, deleted

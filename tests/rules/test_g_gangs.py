@@ -128,6 +128,14 @@ def test_g2_a_terminating_pod_keeps_its_room_and_counts_for_nothing() -> None:
     assert not answer.bound("b-")
 
 
+def test_g2_a_terminating_pod_is_no_member() -> None:
+    leaving = pod("gone", group="a", gone="0s", stop="30s", nodeName="n")
+    answer = simulate(node("n", 4), gang("a", 1, minimum=2), leaving)
+    assert not answer.bound("a-")
+    answer = simulate(node("n", 4), gang("a", 1, minimum=2), leaving, pod("a-1", group="a", at="5s"))
+    assert answer.times("a-") == [5.0, 5.0]
+
+
 def test_g2_members_bound_by_others_count_towards_the_minimum() -> None:
     answer = simulate(node("n", 3), gang("a", 2, minimum=3), pod("preset", group="a", nodeName="n"))
     assert answer.times("a-") == [0.0, 0.0]
@@ -525,6 +533,23 @@ def test_g8_in_a_fifo_queue_a_gang_refused_at_enqueue_blocks(behind: str) -> Non
     answer = simulate(node("n", 4), fifo, squatter, job("a", role("w", 4, run="10s"), queue="q"), second)
     assert answer.times("a") == [50.0] * 4
     assert answer.times("b") == [50.0 if behind == "best effort" else 60.0]
+
+
+@pytest.mark.parametrize(
+    "lifted",
+    [
+        [step("10s", "delete", "PodGroup", "a")],
+        [step("10s", "delete", "Pod", f"a-{i}") for i in range(4)],
+        [step("10s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 2}})],
+        [step("10s", "patch", "Queue", "q", patch={"spec": {"dequeueStrategy": "traverse"}})],
+        [step("10s", "patch", "PodGroup", "b", patch={"spec": {"queue": "default"}})],
+    ],
+    ids=["group gone", "pods gone", "lower minimum", "no longer fifo", "another queue"],
+)
+def test_g8_in_a_fifo_queue_those_behind_go_once_the_first_is_out_of_their_way(lifted: list[Obj]) -> None:
+    fifo = queue("q", dequeueStrategy="fifo")
+    answer = simulate(node("n", 3), fifo, gang("a", 4, queue="q"), gang("b", 1, queue="q", at="1s"), lifted)
+    assert answer.at("b-0") == 10.0
 
 
 def test_g8_a_fifo_queue_blocks_nobody_in_another_queue() -> None:

@@ -46,6 +46,7 @@ def test_m6_without_room_it_stays_pending_says_why_and_has_no_pods() -> None:
     assert found is not None
     assert found["message"] == told
     assert found["missing"] == {"w": 2}
+    assert found["reasons"] == [{"role": "", "reason": "Insufficient cpu", "nodes": 1}]
 
 
 def test_m6_it_is_let_in_when_there_is_room() -> None:
@@ -133,6 +134,12 @@ def test_m6_admit_oversized_lets_it_in_all_the_same() -> None:
     gpus = job("j", role("w", 2, more={"nvidia.com/gpu": 1}))
     assert len(simulate(node("n", 4), gpus, config=oversized).all("Pod", "j-")) == 2
     assert not simulate(node("n", 4), gpus).all("Pod", "j-")
+
+
+def test_m6_those_that_ask_for_the_same_each_tell_of_their_own_roles() -> None:
+    answer = simulate(node("n", 1), job("a", role("w", 2)), job("b", role("x", 1), role("y", 1)))
+    assert answer.pending("default/a")["missing"] == {"w": 2}  # type: ignore[index]
+    assert answer.pending("default/b")["missing"] == {"x": 1, "y": 1}  # type: ignore[index]
 
 
 def test_m6_its_queue_must_allow_it() -> None:

@@ -200,8 +200,7 @@ class Engine:
         if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
             self.let_in(gang)
             return
-        asked = tuple(sorted(gang.spec.min_resources.items()))
-        shape = (asked, gang.spec.minimum, tuple(sorted(gang.spec.minima.items())))
+        shape = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())))
         bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from enbloc.engine.actions.serving import serve_all
+from enbloc.engine.decisions import Reason
 from enbloc.engine.engine import Engine
 from enbloc.engine.resources import PODS, Ints
 from enbloc.engine.story import Story, shown
@@ -42,15 +43,16 @@ def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story
             if amount > has:
                 return _story(
                     gang, f"it needs {shown(name(column), amount)} {name(column)}, "
-                    f"the whole cluster has {shown(name(column), has)}"
+                    f"the whole cluster has {shown(name(column), has)}", _short(engine, name(column))
                 )  # fmt: skip
     over = state.queues.over_capability(state.queue_of(gang), asked, with_let_in=True)
     if over is not None:
         queue, column = over
+        reason = Reason("", f"queue {queue.name} may not use more {name(column)}", 0)
         return _story(
             gang, f"it needs {shown(name(column), asked[column])} {name(column)}, and queue {queue.name} may use "
             f"{shown(name(column), queue.limits[column])} in all, of which "
-            f"{shown(name(column), int(queue.used[column] + queue.let_in[column]))} are taken", of_queue=True
+            f"{shown(name(column), int(queue.used[column] + queue.let_in[column]))} are taken", reason, of_queue=True
         )  # fmt: skip
     return _no_room(engine, gang, asked, totals, used)
 
@@ -70,20 +72,29 @@ def _no_room(engine: Engine, gang: GangState, asked: Mapping[int, int], totals: 
         if amount > free:
             return _story(
                 gang, f"it needs {shown(name, amount)} {name}, and "
-                f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}"
+                f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}",
+                _short(engine, name),
             )  # fmt: skip
         if kept[column] and amount > totals_of[column] - taken - int(kept[column]):
             return _story(
                 gang, f"it needs {shown(name, amount)} {name}, and of the "
                 f"{shown(name, max(0, totals_of[column] - taken))} that are free {shown(name, int(kept[column]))} are "
-                f"guaranteed to other queues", of_queue=True
+                f"guaranteed to other queues", _short(engine, name), of_queue=True
             )  # fmt: skip
     return None
 
 
-def _story(gang: GangState, why: str, of_queue: bool = False) -> Story:
+def _short(engine: Engine, resource: str) -> Reason:
+    """No single node is to blame: all that may be used are, together."""
+    nodes = engine.state.nodes
+    usable = nodes.alive[: nodes.count] & nodes.ready[: nodes.count] & ~nodes.unschedulable[: nodes.count]
+    return Reason("", f"Insufficient {resource}", int(usable.sum()))
+
+
+def _story(gang: GangState, why: str, reason: Reason, of_queue: bool = False) -> Story:
     missing = {**gang.spec.minima}
     rest = gang.spec.minimum - sum(missing.values())
     if rest > 0:
         missing[""] = rest
-    return Story("NotEnoughResources", f"not let in: {why}", missing=missing, of_queue=of_queue)
+    told = f"not let in: {why}"
+    return Story("NotEnoughResources", told, missing=missing, reasons=(reason,), of_queue=of_queue)

@@ -197,7 +197,8 @@ class Engine:
 
     def _knock(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # what runs was let in once, though its object may be a new one (V5)
-        if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
+        spec = gang.spec
+        if "enqueue" not in self._runs or spec.min_resources is None or started:
             self.let_in(gang)
             return
         shape = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())))

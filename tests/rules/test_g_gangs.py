@@ -208,6 +208,22 @@ def test_g3_surplus_is_placed_when_room_comes_later() -> None:
 # ---- G4: valid first
 
 
+def test_g3_surplus_waits_for_the_pods_of_a_gang_that_was_let_in() -> None:
+    """The room that frees at 20 s is the rigid job's, though its pods are only made once it is let in."""
+    elastic = job("elastic", role("w", 8, minimum=2, run="20s"))
+    answer = simulate(node("n", 4), elastic, job("rigid", role("w", 4, run="20s"), at="5s"))
+    assert {answer.at(f"rigid-w-{index}") for index in range(4)} == {20.0}
+
+
+def test_g3_surplus_does_not_wait_for_ever_for_pods_that_never_come() -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none", "namespace": "poor"}}
+    quota["spec"] = {"hard": {"pods": "0"}}
+    elastic = job("elastic", role("w", 8, minimum=2, run="20s"))
+    poor = job("poor", role("w", 2), at="5s", namespace="poor")
+    answer = simulate(node("n", 4), quota, elastic, poor, until="60s")
+    assert answer.at("elastic-w-4") == 25.0, "five seconds after the room was freed and the poor job let in"
+
+
 def test_g4_what_is_missing_is_told_by_role() -> None:
     answer = simulate(
         node("n", 8), podgroup("a", 5, roles={"master": 2, "work": 3}),

@@ -32,6 +32,8 @@ class Bind(msgspec.Struct, frozen=True):
     commits: bool
     claims: tuple[tuple[str, str, str], ...] = ()
     """Volume claims that get their node first: (namespace, claim, node)."""
+    volumes: tuple[tuple[str, str, str], ...] = ()
+    """Volumes that are promised to a claim first: (volume, namespace, claim)."""
 
 
 class Evict(msgspec.Struct, frozen=True):

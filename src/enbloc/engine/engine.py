@@ -24,9 +24,13 @@ from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.waiting import Bucket, Order, Waiting
 from enbloc.gangs.model import GangKey
+from enbloc.units import SECOND
 
 TOLD_OF_A_BUCKET = 16
 """How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
+
+PODS_EXPECTED_WITHIN = 5 * SECOND
+"""How long surplus waits for the pods of a gang that was let in: a controller needs far less."""
 
 MINIMA, SURPLUS = 0, 1
 
@@ -50,6 +54,7 @@ class Engine:
         """Gangs that were cut off half-way, by title (G11)."""
         self.now = 0
         self._decisions: list[Decision] = []
+        self._surplus_until: int | None = None
         self._runs = {action.name for action in config.actions}
 
     # ---- the frame of a cycle (see `cycle`)
@@ -58,6 +63,7 @@ class Engine:
         """What changed is taken in: nodes settle, those it could help wake, gangs are read anew."""
         self.now = now
         self._decisions = []
+        self._surplus_until = None
         self.state.settle()
         self._see_those_cut_off()
         self._wake()
@@ -70,9 +76,10 @@ class Engine:
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
         timeout = self.config.partial_gang_timeout_nanos
-        return min(
-            (gang.partial_since + timeout for gang in self._partial() if gang.partial_since is not None), default=None
-        )
+        timers = [gang.partial_since + timeout for gang in self._partial() if gang.partial_since is not None]
+        if self._surplus_until is not None:
+            timers.append(self._surplus_until)
+        return min(timers, default=None)
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
@@ -276,8 +283,27 @@ class Engine:
         queue = gang.spec.queue
         if gang.counted is not None and gang.counted[2] and gang.missing():
             self.coming.setdefault(queue, {})[gang.key] = gang
-        elif queue in self.coming:
-            self.coming[queue].pop(gang.key, None)
+            gang.coming_since = self.now if gang.coming_since is None else gang.coming_since
+        else:
+            gang.coming_since = None
+            self.coming.get(queue, {}).pop(gang.key, None)
+
+    def expected(self, queue: str) -> list[GangState]:
+        """Gangs of a queue that were let in and whose pods do not exist yet."""
+        found = self.coming.get(queue, {})
+        for gang in [gang for gang in found.values() if self.state.gangs.get(gang.key) is not gang]:
+            del found[gang.key]
+        return list(found.values())
+
+    def surplus_waits(self, queue: str, order: Order) -> bool:
+        """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""
+        for gang in self.expected(queue):
+            since = gang.coming_since
+            if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang, MINIMA) < order:
+                until = since + PODS_EXPECTED_WITHIN
+                self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
+                return True
+        return False
 
     # ---- what actions do
 
@@ -301,7 +327,18 @@ class Engine:
         self._count(gang)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
         with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
-        claims = tuple((task.namespace, claim, task.node) for task in with_claims for claim in self._claims(task))
+        volumes = tuple(
+            (volume, task.namespace, claim)
+            for task in with_claims
+            for claim, volume in self.state.moving.volumes_to_bind(task.uid).items()
+        )
+        bound = {(namespace, claim) for _, namespace, claim in volumes}
+        claims = tuple(
+            (task.namespace, claim, task.node)
+            for task in with_claims
+            for claim in self._claims(task)
+            if (task.namespace, claim) not in bound
+        )
         self._decisions.append(
             Bind(
                 gang.key,
@@ -310,6 +347,7 @@ class Engine:
                 mark_of(gang.spec),
                 commits,
                 claims,
+                volumes,
             )
         )
         if commits or gang.ready():
@@ -429,7 +467,7 @@ class Engine:
                 continue
             bucket = gang.bucket
             told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
-            told = told or story.problem(gang, "has not been tried yet")
+            told = told or story.problem(gang, "is next to be tried")
             found.append(
                 Pending(gang.spec.title, gang.key.dialect, dict(told.missing), told.message, tuple(told.reasons))
             )

@@ -18,11 +18,12 @@ PARTS: Final = 128
 class Room:
     """All columns at once: on the few rows of a refresh, what counts is the number of numpy calls."""
 
-    __slots__ = ("_after", "_divisor", "_nodes", "request")
+    __slots__ = ("_after", "_divisor", "_nodes", "_rows", "request")
 
     def __init__(self, nodes: NodeTable, rows: Rows | slice, request: Request, more: Ints | None = None) -> None:
         """`more[i]` is how many tasks `rows[i]` gets, the one that is looked at included; `None`: one each."""
         self._nodes = nodes
+        self._rows = rows
         self.request = request
         wanted = nodes.amounts(request)
         self._after: Ints = nodes.free[:, rows] - (wanted if more is None else wanted * more)
@@ -35,6 +36,11 @@ class Room:
     def after(self, column: int) -> Ints:
         """What is left of a resource once the task is on the row, negative where it does not fit; 0 if none has it."""
         found: Ints = self._after[column] if column < len(self._after) else self._after[0] * 0
+        return found
+
+    def allocatable(self, column: int) -> Ints:
+        """What the node has of a resource in all."""
+        found: Ints = self._nodes.allocatable[column, self._rows]
         return found
 
     def free_parts(self, columns: int) -> Ints:

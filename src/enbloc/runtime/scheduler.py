@@ -162,6 +162,9 @@ class Scheduler:
         for namespace, claim, node in decision.claims:
             ref = Ref("PersistentVolumeClaim", namespace, claim)
             self._write(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
+        for volume, namespace, claim in decision.volumes:
+            claim_ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim}
+            self._write(Patch(Ref("PersistentVolume", "", volume), {"spec": {"claimRef": claim_ref}}))
         last = len(decision.placements) - 1
         failed = False
         for position, placement in enumerate(decision.placements):

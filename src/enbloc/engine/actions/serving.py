@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable
 
 from enbloc.engine import story
-from enbloc.engine.engine import MINIMA, Engine
+from enbloc.engine.engine import MINIMA, SURPLUS, Engine
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState
 from enbloc.engine.waiting import Bucket, Order, Waiting
@@ -44,6 +44,8 @@ def serve_all(engine: Engine, lane: Waiting, serve: Serve, with_let_in: bool = F
                 line[:] = [entry for entry in line if _band(entry[0]) != MINIMA]  # surplus is behind nobody
                 heapq.heapify(line)
                 continue
+        if band == SURPLUS and engine.surplus_waits(name, order):
+            continue  # it stays awake: the next cycle looks again
         told = serve(gang)
         if told is not None:
             engine.sleep(lane, bucket, told, of_gang=band == MINIMA)
@@ -88,11 +90,9 @@ def _blocker(engine: Engine, served: Waiting, queue: str, order: Order) -> GangS
         head = bucket.head() if bucket.asleep or lane is not served else None
         if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
             found = head
-    for gang in list(engine.coming.get(queue, {}).values()):
+    for gang in engine.expected(queue):
         turn = engine.order(gang, MINIMA)
-        if engine.state.gangs.get(gang.key) is not gang:
-            del engine.coming[queue][gang.key]
-        elif turn < order and (found is None or turn < found[0]):
+        if turn < order and (found is None or turn < found[0]):
             found = (turn, gang)
     return found[1] if found else None
 

@@ -8,7 +8,7 @@ there. A third party's is found by its entry point in the group `enbloc.plugins`
         def gang_order(self, gang):                 # a key inside a queue, after priority
             return (gang.spec.minimum,)
 
-Others are `score(room)`, an integer a row of which `nodeorder.TIE` make a point, and `mask(cls, nodes)`, a `Check`.
+Others are `score(room)`, whole points a row (0..100, times a weight of its own), and `mask(cls, nodes)`, a `Check`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from enbloc.config import Config
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.nodes import NodeTable
 from enbloc.engine.plugins.binpack import Binpack
-from enbloc.engine.plugins.nodeorder import NodeOrder
+from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
 from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.resources import Ints
@@ -73,7 +73,7 @@ def load(config: Config) -> Plugins:
         if hasattr(plugin, "gang_order") and config.enabled(name, "jobOrder"):
             gang_order.append(plugin.gang_order)
         if hasattr(plugin, "score") and config.enabled(name, "nodeOrder"):
-            scores.append(_at_least_zero(plugin.score))
+            scores.append(_in_points(plugin.score))
         if hasattr(plugin, "mask") and config.enabled(name, "predicate"):
             masks.append(plugin.mask)
     return Plugins(
@@ -86,14 +86,14 @@ def load(config: Config) -> Plugins:
     )
 
 
-def _at_least_zero(score: Score) -> Score:
-    """A row whose score is below zero would be taken for one without room."""
+def _in_points(score: Score) -> Score:
+    """A third party scores in points. A row whose score is below zero would be taken for one without room."""
 
-    def kept(room: Room) -> Ints:
-        found: Ints = np.maximum(np.asarray(score(room)), 0).astype(np.int64)
+    def scaled(room: Room) -> Ints:
+        found: Ints = np.maximum(np.asarray(score(room)), 0).astype(np.int64) * TIE
         return found
 
-    return kept
+    return scaled
 
 
 def _third_party(config: Config) -> list[tuple[str, Any]]:

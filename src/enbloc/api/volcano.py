@@ -25,6 +25,10 @@ JOB_VERSION = "volcano.sh/job-version"
 JOB_RETRY = "volcano.sh/job-retry-count"
 QUEUE_NAME = "volcano.sh/queue-name"
 DEPENDENT_JOB = "dependent-job"
+BEGUN_ROLES = "enbloc.dev/begun-roles"
+"""On the PodGroup of a dependent job: the roles whose wave has begun. A role that began stays begun (D3)."""
+WHOLE_JOB = "enbloc.dev/depends-on-gang"
+"""On a dependent job: its first wave starts only if all waves fit together (D5)."""
 
 
 class LifecyclePolicy(View):

@@ -12,9 +12,6 @@ from enbloc.controllers.difference import difference
 from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_notes
 from enbloc.units import NANO, format_bytes, format_quantity
 
-BEGUN_ROLES: Final = "enbloc.dev/begun-roles"
-"""On the PodGroup of a dependent job: the roles whose wave has begun. A role that began stays begun (D3)."""
-
 _IN_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 
 
@@ -53,7 +50,7 @@ def group_patch(group: Obj, plan: JobPlan, begun: Collection[str], priorities: M
 
 def begun_roles(group: Obj | None) -> frozenset[str]:
     """The roles that an earlier look found begun."""
-    noted = annotations_of(group).get(BEGUN_ROLES, "") if group else ""
+    noted = annotations_of(group).get(volcano.BEGUN_ROLES, "") if group else ""
     return frozenset(name for name in noted.split(",") if name)
 
 
@@ -61,7 +58,7 @@ def _wave_notes(plan: JobPlan, begun: Collection[str]) -> dict[str, str]:
     if not plan.is_dependent:
         return {}
     names = ",".join(role.name for role in plan.roles if role.name in begun)
-    return {volcano.DEPENDENT_JOB: "true", BEGUN_ROLES: names}
+    return {volcano.DEPENDENT_JOB: "true", volcano.BEGUN_ROLES: names}
 
 
 def _group_spec(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, Any]:

@@ -173,6 +173,10 @@ class Engine:
                 self.withdraw(gang)
             return
         band = SURPLUS if gang.ready() else MINIMA
+        if band == SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
+            self._dequeue(gang)
+            self.withdraw(gang)
+            return
         gang.plan = split(gang, waiting)
         needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]

@@ -6,11 +6,12 @@ Everything here is a plain fact about what a user wrote. What became of it (who 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from enbloc.api.meta import Ref
+from enbloc.gangs.claims import Record
 
 DEFAULT_QUEUE = "default"
 
@@ -30,6 +31,15 @@ class Membership(NamedTuple):
     role: str
     number: int | None
     """Its place among its role, where the pod says so (O2)."""
+
+
+class Template(msgspec.Struct, frozen=True):
+    """What the pods of a role will be, before they exist (D5)."""
+
+    count: int
+    """How many its minimum asks for."""
+    pod_spec: Mapping[str, Any]
+    labels: Mapping[str, str] = {}
 
 
 class GangSpec(msgspec.Struct, frozen=True):
@@ -56,6 +66,14 @@ class GangSpec(msgspec.Struct, frozen=True):
     """What every node of the gang must carry, besides what each pod asks for (A2)."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
+    more_waves: bool = False
+    """Whether roles are still to begin (D3): until then nobody gets more than its minimum (D4)."""
+    later: Mapping[str, Template] = {}
+    """Roles that have not begun and whose room has to be found with the first wave's (D5)."""
+    templates: Mapping[str, Template] = {}
+    """All roles of such a gang: what the room that was set aside for them is."""
+    claim: Record | None = None
+    """The room that is set aside for it."""
     object: Ref | None = None
     """Where its phase and conditions are written; `None`: it has no object but its pods."""
     object_uid: str = ""

@@ -6,12 +6,15 @@ Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `m
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.units import parse_timestamp
 
@@ -107,12 +110,18 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
     if priority is None and job is not None:
         priority = _templates_priority(job, priorities)
     created = typed.metadata.creation_timestamp
+    waves = _waves(group, spec)
+    templates = _templates(spec, job) if annotations_of(group).get(volcano.WHOLE_JOB) == "true" else {}
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{owner['name'] if owner and owned_by_job else key.name}",
         created=parse_timestamp(created) if created else 0,
-        minimum=max(spec.min_member, 0),
-        minima={role: count for role, count in (spec.min_task_member or {}).items() if count > 0},
+        minimum=max(spec.min_member - sum(waves.later.values()), 0),
+        minima=waves.begun,
+        more_waves=waves.more,
+        later={role: template for role, template in templates.items() if role in waves.later},
+        templates=templates,
+        claim=claims.read(annotations_of(group).get(claims.ANNOTATION, "")),
         queue=spec.queue or DEFAULT_QUEUE,
         priority=priority,
         min_resources=_nanos(spec),
@@ -122,6 +131,39 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
     )
+
+
+class _Waves(NamedTuple):
+    """The minima of the roles that have begun, of those that have not, and whether any has not."""
+
+    begun: dict[str, int]
+    later: dict[str, int]
+    more: bool
+
+
+def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
+    """D3: roles whose wave has not begun do not count yet. The controller notes which have."""
+    minima = spec.min_task_member or {}
+    notes = annotations_of(group)
+    if notes.get(volcano.DEPENDENT_JOB) != "true" or volcano.BEGUN_ROLES not in notes:
+        return _Waves({role: count for role, count in minima.items() if count > 0}, {}, False)
+    begun = notes[volcano.BEGUN_ROLES].split(",")
+    return _Waves(
+        {role: count for role, count in minima.items() if count > 0 and role in begun},
+        {role: count for role, count in minima.items() if count > 0 and role not in begun},
+        any(role not in begun for role in minima),
+    )
+
+
+def _templates(spec: volcano.PodGroupSpec, job: Obj | None) -> dict[str, Template]:
+    found = {}
+    for task in (job or {}).get("spec", {}).get("tasks") or ():
+        count = (spec.min_task_member or {}).get(task.get("name", ""), 0)
+        if count > 0:
+            template = task["template"]
+            labels = (template.get("metadata") or {}).get("labels") or {}
+            found[task["name"]] = Template(count, template["spec"], labels)
+    return found
 
 
 def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:

@@ -1,0 +1,44 @@
+"""Claims as they are written down: room on named nodes set aside for tasks that are not bound yet (Words).
+
+One record a gang, an annotation on its object, so that it survives a restart of the scheduler: written before anybody
+relies on it, and only when it changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+ANNOTATION = "enbloc.dev/claims"
+
+WAVE = "wave"
+"""Room for the later waves of a whole-job gang (D5)."""
+
+_BOUND = 256 * 1024
+"""No record is longer, and what is longer was not written by us."""
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Role → node → number of tasks."""
+
+    kind: str
+    until: int
+    """When it ends by itself, in nanoseconds since the epoch."""
+    slots: Mapping[str, Mapping[str, int]]
+
+
+def read(text: str) -> Record | None:
+    """The record an annotation holds; `None` for none, and for one that somebody else wrote over."""
+    if not text or len(text) > _BOUND:
+        return None
+    try:
+        record = msgspec.json.decode(text, type=Record)
+    except msgspec.DecodeError:
+        return None
+    counts = [count for nodes in record.slots.values() for count in nodes.values()]
+    return record if all(0 < count <= 10**6 for count in counts) else None
+
+
+def write(record: Record) -> str:
+    return msgspec.json.encode(record, order="deterministic").decode()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from enbloc.api import core, volcano
+from enbloc.api import arbitrator, core, volcano
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity
 
@@ -125,6 +125,15 @@ KINDS: dict[str, Kind] = {
             volcano.CommandObject,
             has_status=False,
         ),
+        Kind(
+            arbitrator.GROUP,
+            ("v1alpha1",),
+            "SchedulingSpec",
+            "schedulingspecs",
+            True,
+            arbitrator.SchedulingSpec,
+        ),
+        Kind(arbitrator.GROUP, ("v1alpha1",), "QueueJob", "queuejobs", True, arbitrator.QueueJob, short_names=("qj",)),
     )
 }
 

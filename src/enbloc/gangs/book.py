@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
-from enbloc.api import volcano as volcano_api
-from enbloc.api.meta import Obj, annotations_of, labels_of, name_of
+from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Arbitrator as ArbitratorSettings
 from enbloc.gangs.alone import Alone
-from enbloc.gangs.dialect import Changed, Dialect
+from enbloc.gangs.arbitrator import Arbitrator
+from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.gangs.volcano import Volcano
@@ -23,11 +24,15 @@ _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 class GangBook:
     """All gangs of a cluster, as their authors wrote them."""
 
-    kinds = Volcano.kinds | {PRIORITY_CLASS}
+    kinds = Volcano.kinds | Arbitrator.kinds | {PRIORITY_CLASS}
 
-    def __init__(self) -> None:
+    def __init__(self, arbitrator: ArbitratorSettings = ArbitratorSettings()) -> None:  # noqa: B008 - it is frozen
         self._priorities = Priorities()
-        self._dialects: tuple[Dialect, ...] = (Volcano(self._priorities), Alone())
+        self._dialects: tuple[Dialect, ...] = (
+            Volcano(self._priorities),
+            Arbitrator(self._priorities, arbitrator),
+            Alone(),
+        )
         """In the order in which a pod is asked whether it speaks them."""
         self._by_name = {dialect.name: dialect for dialect in self._dialects}
 
@@ -78,8 +83,4 @@ def index_of(name: str) -> int | None:
 
 def queue_hint(pod: Obj) -> str:
     """The queue that a pod without a group asks for."""
-    for where in (annotations_of(pod), labels_of(pod)):
-        for key in volcano_api.QUEUE_KEYS:
-            if where.get(key):
-                return where[key]
-    return DEFAULT_QUEUE
+    return queue_named_by(pod) or DEFAULT_QUEUE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, annotations_of, labels_of
+from enbloc.api.volcano import QUEUE_KEYS
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
@@ -53,3 +54,17 @@ class Dialect(Protocol):
     def object(self, key: GangKey) -> Obj | None:
         """The object on which a gang's phase and conditions are written, as it is now."""
         ...
+
+
+def queue_named_by(obj: Obj) -> str:
+    """The queue that an object asks for by annotation or label; empty if it names none."""
+    for where in (annotations_of(obj), labels_of(obj)):
+        for key in QUEUE_KEYS:
+            if where.get(key):
+                return where[key]
+    return ""
+
+
+def number_in(text: str | None) -> int | None:
+    """An index as a label says it; `None` if it says none."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None

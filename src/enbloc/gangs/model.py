@@ -64,6 +64,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether its object says that its minima have run since its pods were last all gone."""
     node_selector: Mapping[str, str] = {}
     """What every node of the gang must carry, besides what each pod asks for (A2)."""
+    keeps_what_it_got: bool = False
+    """Whether what a failed attempt got goes to nobody else in that cycle, unless `backfill` is on (A2)."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
     more_waves: bool = False

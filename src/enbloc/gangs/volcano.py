@@ -13,7 +13,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
-from enbloc.gangs.dialect import NOTHING, Changed
+from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.units import parse_timestamp
@@ -53,7 +53,7 @@ class Volcano:
                 labels = labels_of(pod)
                 role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
                 index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
-                return Membership(GangKey(self.name, namespace_of(pod), group), role, _number(index))
+                return Membership(GangKey(self.name, namespace_of(pod), group), role, number_in(index))
         return None
 
     def spec(self, key: GangKey) -> GangSpec | None:
@@ -179,7 +179,3 @@ def _templates_priority(job: Obj, priorities: Priorities) -> int | None:
         if value is not None:
             found.append(value)
     return max(found, default=None)
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None

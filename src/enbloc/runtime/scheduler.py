@@ -41,7 +41,7 @@ class Scheduler:
     def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
         self._cluster = cluster
         self._names = names
-        self._book = GangBook()
+        self._book = GangBook(config.arbitrator)
         self.engine = Engine(config)
         self._waiting: dict[str, Obj] = {}
         """Pods of ours without a node, as they came: their conditions are written back whole."""

@@ -1,0 +1,204 @@
+"""kube-arbitrator's dialect: a SchedulingSpec and pods with the same controlling owner are a gang (A1, V5).
+
+The owner may be of any kind, even one that nobody here has heard of: only its UID counts. Pods of a QueueJob, and pods
+for `kar-scheduler`, wait where there is no SchedulingSpec. Of a QueueJob itself only the phase is read, so that a
+restarted scheduler knows what has run; making pods is its controller's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from enbloc.api import arbitrator
+from enbloc.api.kinds import view
+from enbloc.api.meta import (
+    Obj,
+    Ref,
+    annotations_of,
+    condition_of,
+    controller_of,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
+from enbloc.api.volcano import TASK_INDEX, TASK_SPEC
+from enbloc.api.writes import WatchEvent
+from enbloc.config import Arbitrator as Settings
+from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.units import parse_timestamp
+
+
+class Arbitrator:
+    """Gangs written as SchedulingSpecs, by the UID of the controlling owner."""
+
+    name = "arbitrator"
+    kinds = frozenset({arbitrator.SCHEDULING_SPEC, arbitrator.QUEUE_JOB, PRIORITY_CLASS})
+
+    def __init__(self, priorities: Priorities, settings: Settings) -> None:
+        self._priorities = priorities
+        self._requires = settings.require_scheduling_spec
+        self._specs: dict[GangKey, dict[str, Obj]] = {}
+        """SchedulingSpecs by UID; of several for one owner the oldest counts."""
+        self._queue_jobs: dict[str, Obj] = {}
+        self._pods: dict[GangKey, dict[str, Obj]] = {}
+        """Pods by controller, whatever they speak: a SchedulingSpec may come after them."""
+        self._bereft: set[GangKey] = set()
+        """Gangs whose SchedulingSpec went while pods waited. Those pods say so, and by that a restart knows them."""
+
+    # ---- in
+
+    def observe(self, event: WatchEvent) -> Changed:
+        gone = event.type == "DELETED"
+        if event.kind == arbitrator.SCHEDULING_SPEC:
+            return self._observe_spec(event.obj, gone)
+        if event.kind == arbitrator.QUEUE_JOB:
+            return self._observe_queue_job(event.obj, gone)
+        return Changed(tuple(sorted(self._specs)))  # a priority class: whoever may name it
+
+    def _observe_spec(self, obj: Obj, gone: bool) -> Changed:
+        key = self._key_of(obj)
+        had = key in self._specs
+        if not gone:
+            self._specs.setdefault(key, {})[uid_of(obj)] = obj
+        elif had:
+            self._specs[key].pop(uid_of(obj), None)
+            if not self._specs[key]:
+                del self._specs[key]
+        has = key in self._specs
+        if had == has:
+            return Changed((key,))
+        pods = self._pods.get(key, {})
+        if not has and any(map(_waits, pods.values())):
+            self._bereft.add(key)
+        else:
+            self._bereft.discard(key)
+        return Changed((key,), tuple(pods.values()))
+
+    def _observe_queue_job(self, obj: Obj, gone: bool) -> Changed:
+        if gone:
+            self._queue_jobs.pop(uid_of(obj), None)
+            return NOTHING
+        self._queue_jobs[uid_of(obj)] = obj
+        key = GangKey(self.name, namespace_of(obj), uid_of(obj))
+        return Changed((key,)) if key in self._specs else NOTHING
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        if controller_of(pod) is None and pod["spec"].get("schedulerName") != arbitrator.KAR_SCHEDULER:
+            return NOTHING
+        key = self._key_of(pod)
+        pods = self._pods.setdefault(key, {})
+        if gone:
+            pods.pop(uid_of(pod), None)
+            if not pods:
+                del self._pods[key]
+        else:
+            pods[uid_of(pod)] = pod
+        if key in self._specs:
+            return NOTHING
+        if not gone and key not in self._bereft and _says(pod, self._problem(key, pod)):
+            self._bereft.add(key)
+            return Changed((), tuple(pods.values()))
+        if key in self._bereft and not any(map(_waits, pods.values())):
+            self._bereft.discard(key)  # nobody is left who waits: what comes now is as free as after a restart
+            return Changed((), tuple(pods.values()))
+        return NOTHING
+
+    # ---- out
+
+    def member(self, pod: Obj) -> Membership | None:
+        owner = controller_of(pod)
+        for_kar = pod["spec"].get("schedulerName") == arbitrator.KAR_SCHEDULER
+        if owner is None and not for_kar:
+            return None
+        key = self._key_of(pod)
+        waits_without = for_kar or arbitrator.queue_job_uid(pod) is not None or (self._requires and _is_foreign(owner))
+        if not waits_without and key not in self._specs and key not in self._bereft:
+            return None
+        labels, notes = labels_of(pod), annotations_of(pod)
+        role = labels.get(TASK_SPEC) or notes.get(TASK_SPEC) or ""
+        return Membership(key, role, number_in(labels.get(TASK_INDEX) or notes.get(TASK_INDEX)))
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        obj = self.object(key)
+        if obj is None:
+            return None
+        owner = controller_of(obj)
+        typed = view(obj, arbitrator.SchedulingSpec)
+        asked = typed.spec
+        created = typed.metadata.creation_timestamp
+        minimum = max(asked.min_available or 0, 0)
+        met = self._met(key.name)
+        phase = self._phase(key.name)
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{owner['name'] if owner else name_of(obj)}",
+            created=parse_timestamp(created) if created else 0,
+            minimum=minimum,
+            queue=queue_named_by(obj) or DEFAULT_QUEUE,
+            priority=self._priorities.of(asked.priority_class_name) if asked.priority_class_name else asked.priority,
+            node_selector=asked.node_selector or {},
+            keeps_what_it_got=True,
+            started=phase in ("Running", "Completed") and met >= minimum,
+            finished=phase == "Completed",
+            object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
+            object_uid=uid_of(obj),
+            problem="" if owner else "it has no controlling owner: pods that have the same one would be its gang",
+        )
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """Pods that wait for their SchedulingSpec: it has not come yet, or it went (A1, V5)."""
+        pod = next(iter(self._pods.get(key, {}).values()), None)
+        owner = controller_of(pod) if pod else None
+        name = owner["name"] if owner else name_of(pod) if pod else key.name
+        problem = self._problem(key, pod) if pod else "its SchedulingSpec does not exist"
+        return GangSpec(
+            key=key, title=f"{key.namespace}/{name}", created=created, minimum=1, queue=queue, problem=problem
+        )
+
+    def object(self, key: GangKey) -> Obj | None:
+        specs: Iterable[Obj] = self._specs.get(key, {}).values()
+        return min(specs, key=lambda obj: (obj["metadata"].get("creationTimestamp") or "", name_of(obj)), default=None)
+
+    def _key_of(self, obj: Obj) -> GangKey:
+        """By the controlling owner; an object without one is alone."""
+        owner = controller_of(obj)
+        return GangKey(self.name, namespace_of(obj), (owner.get("uid") or "") if owner else uid_of(obj))
+
+    def _problem(self, key: GangKey, pod: Obj) -> str:
+        owner = controller_of(pod)
+        if owner is None:
+            return f"SchedulingSpec of Pod {key.namespace}/{name_of(pod)} does not exist: it has no controlling owner"
+        return f"SchedulingSpec of {owner.get('kind')} {key.namespace}/{owner.get('name')} does not exist"
+
+    def _phase(self, uid: str) -> str:
+        status = (self._queue_jobs.get(uid) or {}).get("status") or {}
+        return (status.get("state") or {}).get("phase") or ""
+
+    def _met(self, uid: str) -> int:
+        return ((self._queue_jobs.get(uid) or {}).get("status") or {}).get("met") or 0
+
+
+def _waits(pod: Obj) -> bool:
+    """Whether it exists and has no node yet."""
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not pod["spec"].get("nodeName") and not ended and not is_terminating(pod)
+
+
+def _says(pod: Obj, problem: str) -> bool:
+    """Whether a waiting pod was told that its SchedulingSpec is missing."""
+    if not _waits(pod):
+        return False
+    condition = condition_of(pod, "PodScheduled")
+    return condition is not None and condition.get("message") == problem
+
+
+def _is_foreign(owner: Obj | None) -> bool:
+    """Whether a controller's kind is not built into Kubernetes: the groups of those that control pods have no dot."""
+    if owner is None:
+        return False
+    group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
+    return bool(slash) and "." in group

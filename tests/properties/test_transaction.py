@@ -64,7 +64,8 @@ def check_rollback(told: Told, data: st.DataObject) -> None:
                 _, rest, short = split(gang, pending_tasks(gang))
                 if gang.missing() or short > len(rest):
                     continue
-                transaction, story = attempt(placer, gang)
+                transaction = Transaction(placer.state)
+                story = attempt(placer, gang, transaction)
                 assert (story is None) or not transaction.placed
             case "one by one":
                 transaction, story = one_by_one(placer, gang, pending_tasks(gang))

@@ -124,14 +124,40 @@ class Placer:
         return story.no_room(state, task, missing, needed, self.closed)
 
 
-def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]:
-    """Places a gang's minima, all of them. On failure nothing is left placed, and the story says why."""
-    transaction = Transaction(placer.state)
+def take_places(
+    placer: Placer, transaction: Transaction, needed: Sequence[Task], ghosts: Sequence[Task]
+) -> list[Task] | None:
+    """Tasks for which room was set aside take their ghosts' places; returns those ghosts. `None`: a real pod differs
+    from its template, and the place does not suit it (D5)."""
+    state = placer.state
+    free = list(ghosts)
+    taken: list[Task] = []
+    for task in needed:
+        ghost = next((ghost for ghost in free if ghost.role == task.role), None)
+        if ghost is None:
+            continue
+        row = state.nodes.rows[ghost.node]
+        transaction.make_room(ghost, row)
+        fits = state.candidates(task.cls).keys()[row] >= 0
+        if fits and state.moving.applies(task):
+            fits = all(passes[row] for _, passes in state.moving.masks(task))
+        if not fits:
+            return None
+        transaction.place([task], [row])
+        free.remove(ghost)
+        taken.append(ghost)
+    return taken
+
+
+def attempt(placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task] = ()) -> Story | None:
+    """Places a gang's minima, all of them, and room for `later` waves. On failure nothing is left placed, and the story
+    says why."""
     needed, rest, short = gang.plan
-    for run in runs(placer.state, needed):
+    needed = [task for task in needed if task.stand is Stand.PENDING]
+    for run in (*runs(placer.state, needed), *runs(placer.state, later)):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run):
-            return _failed(placer, transaction, gang, run[placed], needed)
+            return _failed(placer, transaction, gang, run[placed], [*needed, *later])
     failed: Task | None = None
     wanted_of_rest = short
     for run in runs(placer.state, rest):
@@ -147,13 +173,11 @@ def attempt(placer: Placer, gang: GangState) -> tuple[Transaction, Story | None]
         missing = {failed.role: short}
         told = placer.why_not(gang, failed, missing, {failed.role: wanted_of_rest})
         transaction.rollback()
-        return transaction, told
-    return transaction, None
+        return told
+    return None
 
 
-def _failed(
-    placer: Placer, transaction: Transaction, gang: GangState, task: Task, needed: list[Task]
-) -> tuple[Transaction, Story]:
+def _failed(placer: Placer, transaction: Transaction, gang: GangState, task: Task, needed: list[Task]) -> Story:
     missing: dict[str, int] = {}
     wanted: dict[str, int] = {}
     for one in needed:
@@ -162,7 +186,7 @@ def _failed(
             missing[one.role] = missing.get(one.role, 0) + 1
     told = placer.why_not(gang, task, missing, wanted)
     transaction.rollback()
-    return transaction, told
+    return told
 
 
 def one_by_one(placer: Placer, gang: GangState, tasks: Sequence[Task]) -> tuple[Transaction, Story | None]:

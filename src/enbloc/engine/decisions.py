@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from enbloc.gangs.claims import Record
 from enbloc.gangs.model import GangKey
 
 
@@ -73,7 +74,16 @@ class Marked(msgspec.Struct, frozen=True):
     mark: str
 
 
-Decision = Bind | Evict | LetIn | Waits | Marked
+class SetAside(msgspec.Struct, frozen=True):
+    """The room that is set aside for a gang from now on (`None`: none), written down before anybody relies on it."""
+
+    gang: GangKey
+    record: Record | None
+    reason: str
+    message: str
+
+
+Decision = Bind | Evict | LetIn | Waits | Marked | SetAside
 
 
 class Reason(msgspec.Struct, frozen=True):

@@ -14,8 +14,9 @@ import msgspec
 from enbloc.config import Config
 from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, runs, split
+from enbloc.engine.claims import Claims
 from enbloc.engine.classes import TaskClass
-from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Placement, Waits
+from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Placement, SetAside, Waits
 from enbloc.engine.marks import covers, mark_of
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.resources import Bools
@@ -23,6 +24,7 @@ from enbloc.engine.state import State
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.waiting import Bucket, Order, Waiting
+from enbloc.gangs.claims import Record
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
@@ -46,6 +48,7 @@ class Engine:
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
         self.allocating = Waiting()
         self.backfilling = Waiting()
+        self.claims = Claims(self.state)
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
         self.coming: dict[str, dict[GangKey, GangState]] = {}
@@ -66,6 +69,7 @@ class Engine:
         self._surplus_until = None
         self.state.settle()
         self._see_those_cut_off()
+        self._end_claims()
         self._wake()
         self._read_dirty()
 
@@ -77,8 +81,7 @@ class Engine:
         """When a cycle is needed though nothing happens."""
         timeout = self.config.partial_gang_timeout_nanos
         timers = [gang.partial_since + timeout for gang in self._partial() if gang.partial_since is not None]
-        if self._surplus_until is not None:
-            timers.append(self._surplus_until)
+        timers += [timer for timer in (self._surplus_until, self.claims.due()) if timer is not None]
         return min(timers, default=None)
 
     def busy(self) -> bool:
@@ -138,6 +141,7 @@ class Engine:
         """Looks at a gang whose facts changed, and queues it where it belongs."""
         self._see_satisfied(gang)
         self._see_partial(gang)
+        self._follow_claim(gang)
         self._count(gang)
         spec = gang.spec
         queue = self.state.queues.get(spec.queue)
@@ -181,7 +185,7 @@ class Engine:
         needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = False
+        volatile = bool(gang.spec.later or self.claims.of(gang))
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
@@ -308,6 +312,79 @@ class Engine:
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
                 return True
         return False
+
+    # ---- room that is set aside (D5)
+
+    def tasks_of_later_waves(self, gang: GangState) -> list[Task]:
+        """Of a whole-job gang that starts: tasks of its later waves for which no room is set aside yet."""
+        if not gang.spec.later or gang.covered:
+            return []
+        known = self.claims.roles(gang)
+        found = []
+        for role, template in gang.spec.later.items():
+            found += self.claims.ghosts(gang, role, template, max(0, template.count - known.get(role, 0)))
+        return found
+
+    def set_aside(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task]) -> None:
+        """Tasks took the places of ghosts, and ghosts of later waves got theirs."""
+        self.claims.forget(gang, taken, holds_room=False)
+        self.claims.adopt(gang, later, self.now + self.config.depends_on.gang_deadline_nanos)
+        record = self.claims.record(gang)
+        if later:
+            nodes = len({ghost.node for ghost in later})
+            message = f"room for {len(later)} pods of later waves is set aside on {nodes} nodes"
+            self._write_claim(gang, record, "ClaimMade", message)
+        else:
+            message = f"{len(taken)} pods took the room that was set aside for them"
+            self._write_claim(gang, record, "ClaimUsed", message)
+
+    def let_go(self, gang: GangState, reason: str, message: str) -> None:
+        """What is set aside for a gang is for anybody again."""
+        self.claims.forget(gang, list(self.claims.of(gang)), holds_room=True)
+        self._write_claim(gang, None, reason, message)
+        self.state.touch(gang)
+
+    def _write_claim(self, gang: GangState, record: Record | None, reason: str, message: str) -> None:
+        if gang.spec.object is None:
+            return
+        self.claims.wrote(gang, record)
+        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
+        self._decisions.append(SetAside(gang.key, record, reason, message))
+
+    def _end_claims(self) -> None:
+        """Deadlines pass, nodes go, gangs go: what was set aside for them is let go."""
+        for key in self.claims.overdue(self.now):
+            gang = self.state.gangs.get(key)
+            if gang is not None:
+                self.let_go(gang, "ClaimExpired", "room for later waves was set aside until now, and is let go")
+        for key, ghosts in self.claims.all():
+            gang = self.state.gangs.get(key)
+            if gang is None:
+                self.claims.forget_key(key)
+            elif self.state.news.any and self.claims.broken(gang):
+                where = ", ".join(sorted({ghost.node for ghost in ghosts})[:5])
+                self.let_go(gang, "ClaimDropped", f"the room that was set aside on {where} is no longer there")
+
+    def _follow_claim(self, gang: GangState) -> None:
+        """What the API says of a gang's claim, and whether it is still wanted."""
+        if gang.spec.claim is None and not self.claims.of(gang):
+            return
+        if not self.claims.follow(gang):
+            self.let_go(gang, "ClaimDropped", "the room that was set aside is no longer there")
+            return
+        done = [
+            ghost
+            for ghost in self.claims.of(gang)
+            if gang.spec.finished
+            or (
+                ghost.role not in gang.spec.later
+                and gang.occupied.get(ghost.role, 0) >= gang.spec.minima.get(ghost.role, 0)
+            )
+        ]
+        if done:
+            self.claims.forget(gang, done, holds_room=True)
+            message = f"room for {len(done)} pods that was set aside is needed no more"
+            self._write_claim(gang, self.claims.record(gang), "ClaimEnded", message)
 
     # ---- what actions do
 

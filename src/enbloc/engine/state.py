@@ -161,7 +161,7 @@ class State:
         if reselected:
             for task in gang.tasks.values():
                 self._leave(task)
-                task.cls = self._class_of(gang, task)
+                task.cls = self.class_of(gang, task)
                 self._enter(task)
         self._set_priority(gang)
         self.touch(gang)
@@ -257,7 +257,7 @@ class State:
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
-        cls = self._class_of(gang, facts)
+        cls = self.class_of(gang, facts)
         number = membership.number
         task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
         if not self._plugins.task_priority:
@@ -268,7 +268,7 @@ class State:
         self._enter(task)
         self.touch(gang)
 
-    def _class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
+    def class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
         cls = self.classes.of(facts.namespace, dict(facts.spec), dict(gang.spec.node_selector))
         self.nodes.widen()
         return cls
@@ -281,7 +281,7 @@ class State:
             self.touch(task.gang)
 
     def _change(self, task: Task, facts: PodFacts) -> None:
-        same_spec = task.spec is facts.spec or task.cls is self._class_of(task.gang, facts)
+        same_spec = task.spec is facts.spec or task.cls is self.class_of(task.gang, facts)
         task.spec = facts.spec
         marked = task.mark != facts.mark
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
@@ -292,7 +292,7 @@ class State:
             return
         self._leave(task)
         if not same_spec:
-            task.cls = self._class_of(task.gang, facts)
+            task.cls = self.class_of(task.gang, facts)
         if task.priority != facts.priority:
             task.priority = facts.priority
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
@@ -300,6 +300,26 @@ class State:
         task.labels, task.stand, task.node = facts.labels, facts.stand, facts.node
         self._enter(task)
         self.touch(task.gang)
+
+    # ---- ghosts: tasks that hold room for pods to come (see `claims`)
+
+    def put_ghost(self, ghost: Task) -> None:
+        """A ghost takes its place."""
+        self.tasks[ghost.uid] = ghost
+        self._enter(ghost)
+
+    def keep_ghost(self, ghost: Task) -> None:
+        """A ghost that a transaction has placed stays: its room is taken, now it counts as demand too."""
+        self.tasks[ghost.uid] = ghost
+        self.queues.want(self.queue_of(ghost.gang), ghost.cls.request, 1)
+
+    def drop_ghost(self, ghost: Task, holds_room: bool) -> None:
+        """A ghost ends; if its task took its place its room is the task's already."""
+        self.tasks.pop(ghost.uid, None)
+        if holds_room:
+            self._leave(ghost)
+        else:
+            self.queues.want(self.queue_of(ghost.gang), ghost.cls.request, -1)
 
     # ---- counting: `_enter` and `_leave` are each other's inverse
 

@@ -18,32 +18,46 @@ from enbloc.engine.tasks import Stand, Task
 class Transaction:
     def __init__(self, state: State) -> None:
         self._state = state
-        self._log: list[tuple[Sequence[Task], Sequence[int]]] = []
+        self._log: list[tuple[Sequence[Task], Sequence[int], int]] = []
+        """Tasks, their rows, and 1 if they were placed or -1 if they made room."""
 
     def place(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Puts each task on its row; all are of one gang and one class."""
-        state = self._state
-        self._take(tasks, rows, 1)
-        names = state.nodes.names
-        for task, row in zip(tasks, rows, strict=True):
-            task.stand = Stand.PLACED
-            task.node = names[row]
-        state.moving.add_all(tasks, rows)
-        self._log.append((tasks, rows))
+        self._put(tasks, rows)
+        self._log.append((tasks, rows, 1))
+
+    def make_room(self, task: Task, row: int) -> None:
+        """Takes a placed task off its row, for another one."""
+        self._take_off([task], [row])
+        self._log.append(([task], [row], -1))
 
     def rollback(self) -> None:
         """As if nothing had been."""
-        for tasks, rows in reversed(self._log):
-            self._take(tasks, rows, -1)
-            for task, row in zip(reversed(tasks), reversed(rows), strict=True):
-                self._state.moving.remove(task, row)
-                task.stand = Stand.PENDING
-                task.node = ""
+        for tasks, rows, by in reversed(self._log):
+            if by > 0:
+                self._take_off(tasks, rows)
+            else:
+                self._put(tasks, rows)
         self._log = []
 
     @property
     def placed(self) -> list[Task]:
-        return [task for tasks, _ in self._log for task in tasks]
+        return [task for tasks, _, by in self._log if by > 0 for task in tasks]
+
+    def _put(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        self._take(tasks, rows, 1)
+        names = self._state.nodes.names
+        for task, row in zip(tasks, rows, strict=True):
+            task.stand = Stand.PLACED
+            task.node = names[row]
+        self._state.moving.add_all(tasks, rows)
+
+    def _take_off(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
+        self._take(tasks, rows, -1)
+        for task, row in zip(reversed(tasks), reversed(rows), strict=True):
+            self._state.moving.remove(task, row)
+            task.stand = Stand.PENDING
+            task.node = ""
 
     def _take(self, tasks: Sequence[Task], rows: Sequence[int], by: int) -> None:
         """Room, the queue's use and the gang's counts, for all tasks at once."""
@@ -60,5 +74,5 @@ class Transaction:
         pending, occupied = gang.pending, gang.occupied
         roles = {tasks[0].role: len(tasks)} if len(pending) == 1 else Counter(task.role for task in tasks)
         for role, count in roles.items():
-            pending[role] -= count * by
+            pending[role] = pending.get(role, 0) - count * by
             occupied[role] = occupied.get(role, 0) + count * by

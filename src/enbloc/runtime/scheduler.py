@@ -16,12 +16,13 @@ from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, Watc
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
 from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Waits
+from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, SetAside, Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
 from enbloc.engine.queues import QueueFacts
 from enbloc.engine.tasks import PodFacts, Stand
+from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import GangKey
@@ -145,6 +146,8 @@ class Scheduler:
                     self._write(Patch(ref_of(group), {"status": {"phase": "Inqueue"}}, "status", uid_of(group)))
             case Waits():
                 self._say(decision, now)
+            case SetAside():
+                self._set_aside(decision, half_done)
             case Evict():
                 self._write(
                     EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
@@ -180,6 +183,19 @@ class Scheduler:
             half_done.add(decision.gang)
         elif decision.commits:
             self._tell_bound(decision)
+
+    def _set_aside(self, decision: SetAside, half_done: set[GangKey]) -> None:
+        """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
+        group = self._book.object(decision.gang)
+        text = claims.write(decision.record) if decision.record else None
+        if group is None or not self._write(
+            Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
+        ):
+            self.engine.claims.refused(decision.gang)
+            half_done.add(decision.gang)
+            self._read_gang(decision.gang)
+            return
+        self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message))
 
     def _tell_bound(self, decision: Bind) -> None:
         group = self._book.object(decision.gang)

@@ -14,17 +14,16 @@ import msgspec
 from enbloc.config import Config
 from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, runs, split
-from enbloc.engine.claims import Claims
 from enbloc.engine.classes import TaskClass
-from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, Placement, SetAside, Waits
-from enbloc.engine.marks import covers, mark_of
+from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
+from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
+from enbloc.engine.marks import mark_of
 from enbloc.engine.plugins.plugin import load
-from enbloc.engine.resources import Bools
 from enbloc.engine.state import State
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.waiting import Bucket, Order, Waiting
-from enbloc.gangs.claims import Record
+from enbloc.engine.waves import Waves
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
@@ -48,13 +47,12 @@ class Engine:
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
         self.allocating = Waiting()
         self.backfilling = Waiting()
-        self.claims = Claims(self.state)
+        self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, lambda told: self._decisions.append(told))
+        self.cut_off = CutOff(self.state, config.partial_gang_timeout_nanos)
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
         self.coming: dict[str, dict[GangKey, GangState]] = {}
         """Gangs that were let in and whose pods are still being made, by queue: in a FIFO queue their turn is kept."""
-        self.partial: dict[str, GangState] = {}
-        """Gangs that were cut off half-way, by title (G11)."""
         self.now = 0
         self._decisions: list[Decision] = []
         self._surplus_until: int | None = None
@@ -68,20 +66,18 @@ class Engine:
         self._decisions = []
         self._surplus_until = None
         self.state.settle()
-        self._see_those_cut_off()
-        self._end_claims()
+        self.cut_off.see_again(now)
+        self.waves.end(now)
         self._wake()
         self._read_dirty()
 
     def end(self) -> list[Decision]:
-        self._give_up_partial()
+        self._decisions += self.cut_off.give_up(self.now)
         return self._decisions
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
-        timeout = self.config.partial_gang_timeout_nanos
-        timers = [gang.partial_since + timeout for gang in self._partial() if gang.partial_since is not None]
-        timers += [timer for timer in (self._surplus_until, self.claims.due()) if timer is not None]
+        timers = [timer for timer in (self.cut_off.due(), self.waves.due(), self._surplus_until) if timer is not None]
         return min(timers, default=None)
 
     def busy(self) -> bool:
@@ -133,15 +129,17 @@ class Engine:
                 self.read(gang)
         unmarked, self.state.unmarked = self.state.unmarked, {}
         for gang in unmarked.values():
-            self._mark_another(gang)
+            marked = mark_another(gang)
+            if marked is not None:
+                self._decisions.append(marked)
 
     # ---- one gang
 
     def read(self, gang: GangState) -> None:
         """Looks at a gang whose facts changed, and queues it where it belongs."""
-        self._see_satisfied(gang)
-        self._see_partial(gang)
-        self._follow_claim(gang)
+        see_satisfied(self.state, gang)
+        self.cut_off.see(gang, self.now)
+        self.waves.follow(gang)
         self._count(gang)
         spec = gang.spec
         queue = self.state.queues.get(spec.queue)
@@ -185,7 +183,7 @@ class Engine:
         needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = bool(gang.spec.later or self.claims.of(gang))
+        volatile = bool(gang.spec.later or self.waves.claims.of(gang))
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
@@ -232,48 +230,6 @@ class Engine:
         keys = tuple(key for order in self.plugins.gang_order for key in order(gang))
         return (*keys, band, gang.partial_since is None, spec.created, spec.key.namespace, spec.title)
 
-    def _see_satisfied(self, gang: GangState) -> None:
-        """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
-        if gang.total_pending == len(gang.tasks):  # nobody has got anywhere yet
-            gang.covered, gang.satisfied = "", False
-            return
-        bound: dict[str, int] = {}
-        evidence = False
-        best = gang.covered
-        for task in gang.tasks.values():
-            if task.stand in (Stand.BOUND, Stand.SUCCEEDED):
-                bound[task.role] = bound.get(task.role, 0) + 1
-                evidence = True
-            elif task.stand in (Stand.PLACED, Stand.FAILED):
-                evidence = True
-            if task.mark and task.stand is not Stand.LEAVING and (not best or covers(task.mark, gang.spec)):
-                best = task.mark
-        if not evidence:
-            gang.covered, gang.satisfied = "", False
-            return
-        spec = gang.spec
-        met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
-        if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
-            best = mark_of(spec)
-        gang.covered = best
-        gang.satisfied = covers(best, spec)
-        if gang.satisfied and spec.object is not None:
-            self.state.unmarked[gang.key] = gang  # unless somebody carries it
-
-    def _see_partial(self, gang: GangState) -> None:
-        """G11: bound by a decision of ours that was never completed."""
-        partial = (
-            not gang.covered
-            and gang.total_occupied > 0
-            and any(task.stand is Stand.BOUND and task.decision for task in gang.tasks.values())
-            and not any(task.stand is Stand.PLACED for task in gang.tasks.values())
-        )
-        if not partial:
-            self._release_partial(gang)
-        elif gang.partial_since is None:
-            gang.partial_since = self.now
-            self.partial[_id(gang)] = gang
-
     def _count(self, gang: GangState) -> None:
         """What it asks for before its pods do, and what it will take once tried (M6, V4)."""
         asked = gang.spec.min_resources
@@ -312,79 +268,6 @@ class Engine:
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
                 return True
         return False
-
-    # ---- room that is set aside (D5)
-
-    def tasks_of_later_waves(self, gang: GangState) -> list[Task]:
-        """Of a whole-job gang that starts: tasks of its later waves for which no room is set aside yet."""
-        if not gang.spec.later or gang.covered:
-            return []
-        known = self.claims.roles(gang)
-        found = []
-        for role, template in gang.spec.later.items():
-            found += self.claims.ghosts(gang, role, template, max(0, template.count - known.get(role, 0)))
-        return found
-
-    def set_aside(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task]) -> None:
-        """Tasks took the places of ghosts, and ghosts of later waves got theirs."""
-        self.claims.forget(gang, taken, holds_room=False)
-        self.claims.adopt(gang, later, self.now + self.config.depends_on.gang_deadline_nanos)
-        record = self.claims.record(gang)
-        if later:
-            nodes = len({ghost.node for ghost in later})
-            message = f"room for {len(later)} pods of later waves is set aside on {nodes} nodes"
-            self._write_claim(gang, record, "ClaimMade", message)
-        else:
-            message = f"{len(taken)} pods took the room that was set aside for them"
-            self._write_claim(gang, record, "ClaimUsed", message)
-
-    def let_go(self, gang: GangState, reason: str, message: str) -> None:
-        """What is set aside for a gang is for anybody again."""
-        self.claims.forget(gang, list(self.claims.of(gang)), holds_room=True)
-        self._write_claim(gang, None, reason, message)
-        self.state.touch(gang)
-
-    def _write_claim(self, gang: GangState, record: Record | None, reason: str, message: str) -> None:
-        if gang.spec.object is None:
-            return
-        self.claims.wrote(gang, record)
-        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
-        self._decisions.append(SetAside(gang.key, record, reason, message))
-
-    def _end_claims(self) -> None:
-        """Deadlines pass, nodes go, gangs go: what was set aside for them is let go."""
-        for key in self.claims.overdue(self.now):
-            gang = self.state.gangs.get(key)
-            if gang is not None:
-                self.let_go(gang, "ClaimExpired", "room for later waves was set aside until now, and is let go")
-        for key, ghosts in self.claims.all():
-            gang = self.state.gangs.get(key)
-            if gang is None:
-                self.claims.forget_key(key)
-            elif self.state.news.any and self.claims.broken(gang):
-                where = ", ".join(sorted({ghost.node for ghost in ghosts})[:5])
-                self.let_go(gang, "ClaimDropped", f"the room that was set aside on {where} is no longer there")
-
-    def _follow_claim(self, gang: GangState) -> None:
-        """What the API says of a gang's claim, and whether it is still wanted."""
-        if gang.spec.claim is None and not self.claims.of(gang):
-            return
-        if not self.claims.follow(gang):
-            self.let_go(gang, "ClaimDropped", "the room that was set aside is no longer there")
-            return
-        done = [
-            ghost
-            for ghost in self.claims.of(gang)
-            if gang.spec.finished
-            or (
-                ghost.role not in gang.spec.later
-                and gang.occupied.get(ghost.role, 0) >= gang.spec.minima.get(ghost.role, 0)
-            )
-        ]
-        if done:
-            self.claims.forget(gang, done, holds_room=True)
-            message = f"room for {len(done)} pods that was set aside is needed no more"
-            self._write_claim(gang, self.claims.record(gang), "ClaimEnded", message)
 
     # ---- what actions do
 
@@ -473,66 +356,6 @@ class Engine:
         hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
         for gang in hearers.values():
             self.tell(gang, told, of_gang)
-
-    # ---- G11
-
-    def closed_to(self, gang: GangState) -> Bools | None:
-        """Rows that a gang which was cut off half-way needs, of equal or higher priority: not for this one. Of two that
-        were cut off the first goes first: they do not wait for each other."""
-        closed: Bools | None = None
-        for other in self._partial():
-            if other is gang or other.priority < gang.priority:
-                continue
-            if gang.partial_since is not None and self.order(gang, MINIMA) < self.order(other, MINIMA):
-                continue
-            for task in pending_tasks(other):
-                candidates = self.state.candidates(task.cls)
-                candidates.keys()
-                passing = candidates.passing
-                closed = passing if closed is None else closed | passing
-        return closed
-
-    def _partial(self) -> list[GangState]:
-        return list(self.partial.values())
-
-    def _give_up_partial(self) -> None:
-        timeout = self.config.partial_gang_timeout_nanos
-        for gang in self._partial():
-            if gang.partial_since is None or self.now < gang.partial_since + timeout:
-                continue
-            if any(task.stand is Stand.PLACED for task in gang.tasks.values()):
-                continue  # being completed in this very cycle
-            message = f"gang {gang.spec.title} was started only in part and could not be completed in time"
-            for task in list(gang.tasks.values()):
-                if task.stand is Stand.BOUND:
-                    self._decisions.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))
-            self._release_partial(gang)
-
-    def _see_those_cut_off(self) -> None:
-        """Before anyone is woken: some may be complete by now, or gone."""
-        for gang in self._partial():
-            if self.state.gangs.get(gang.key) is not gang:
-                self._release_partial(gang)
-            elif gang.key in self.state.dirty:
-                self._see_satisfied(gang)
-                self._see_partial(gang)
-
-    def _release_partial(self, gang: GangState) -> None:
-        """What was kept for it is anybody's again."""
-        gang.partial_since = None
-        if self.partial.pop(_id(gang), None) is not None:
-            self.state.news.any = self.state.news.everything = True
-
-    def _mark_another(self, gang: GangState) -> None:
-        """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does (G11)."""
-        tasks = gang.tasks.values()
-        if not gang.satisfied or any(t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks):
-            return
-        for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
-            heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)
-            if heir is not None:
-                self._decisions.append(Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered))
-                return
 
     # ---- for people
 

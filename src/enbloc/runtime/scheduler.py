@@ -191,7 +191,7 @@ class Scheduler:
         if group is None or not self._write(
             Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
         ):
-            self.engine.claims.refused(decision.gang)
+            self.engine.waves.claims.refused(decision.gang)
             half_done.add(decision.gang)
             self._read_gang(decision.gang)
             return

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from enbloc.engine.actions.serving import serve_all
-from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, split, take_places
+from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, split
 from enbloc.engine.engine import Engine
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Task
-from enbloc.engine.transaction import Transaction
+from enbloc.engine.tasks import GangState
 from enbloc.engine.waiting import Waiting
 
 
@@ -19,36 +18,21 @@ def place_all(engine: Engine, lane: Waiting) -> None:
     """Serves the gangs of a lane."""
 
     def serve(gang: GangState) -> Story | None:
-        engine.placer.closed = engine.closed_to(gang) if engine.partial else None
+        engine.placer.closed = engine.cut_off.closed_to(gang) if engine.cut_off else None
         return _minima(engine, gang) if not gang.satisfied and not gang.ready() else _singly(engine, gang)
 
     serve_all(engine, lane, serve)
 
 
 def _minima(engine: Engine, gang: GangState) -> Story | None:
-    transaction, taken = _with_claims(engine, gang)
-    later = engine.tasks_of_later_waves(gang)
+    transaction, taken = engine.waves.take(engine.placer, gang)
+    later = engine.waves.later_tasks(gang)
     told = attempt(engine.placer, gang, transaction, later)
     if told is None:
-        if taken or later:
-            engine.set_aside(gang, taken, later)
+        engine.waves.keep(gang, taken, later, engine.now)
         engine.bind(gang, [task for task in transaction.placed if task.gang is gang], commits=True)
         engine.queue(gang)
     return told
-
-
-def _with_claims(engine: Engine, gang: GangState) -> tuple[Transaction, list[Task]]:
-    """Tasks for which room was set aside take it first; where it no longer suits them all of it is let go (D5)."""
-    transaction = Transaction(engine.state)
-    ghosts = engine.claims.of(gang)
-    if not ghosts:
-        return transaction, []
-    taken = take_places(engine.placer, transaction, gang.plan[0], ghosts)
-    if taken is None:
-        transaction.rollback()
-        engine.let_go(gang, "ClaimDropped", "a pod differs from its template and does not fit where room was set aside")
-        return transaction, []
-    return transaction, taken
 
 
 def _singly(engine: Engine, gang: GangState) -> Story | None:

@@ -1,0 +1,137 @@
+"""Gangs that were satisfied, and gangs that were cut off half-way: told apart, and dealt with (G7, G11).
+
+A gang whose decision was carried out only in part keeps the nodes it needs from others of equal or lower priority until
+it is complete; if that takes too long its bound members are evicted and it starts over.
+"""
+
+from __future__ import annotations
+
+from enbloc.engine.attempt import pending_tasks
+from enbloc.engine.decisions import Evict, Marked
+from enbloc.engine.marks import covers, mark_of
+from enbloc.engine.resources import Bools
+from enbloc.engine.state import State
+from enbloc.engine.tasks import GangState, Stand
+from enbloc.gangs.model import GangKey
+
+
+def see_satisfied(state: State, gang: GangState) -> None:
+    """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
+    if gang.total_pending == len(gang.tasks):  # nobody has got anywhere yet
+        gang.covered, gang.satisfied = "", False
+        return
+    bound: dict[str, int] = {}
+    evidence = False
+    best = gang.covered
+    for task in gang.tasks.values():
+        if task.stand in (Stand.BOUND, Stand.SUCCEEDED):
+            bound[task.role] = bound.get(task.role, 0) + 1
+            evidence = True
+        elif task.stand in (Stand.PLACED, Stand.FAILED):
+            evidence = True
+        if task.mark and task.stand is not Stand.LEAVING and (not best or covers(task.mark, gang.spec)):
+            best = task.mark
+    if not evidence:
+        gang.covered, gang.satisfied = "", False
+        return
+    spec = gang.spec
+    met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
+    if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
+        best = mark_of(spec)
+    gang.covered = best
+    gang.satisfied = covers(best, spec)
+    if gang.satisfied and spec.object is not None:
+        state.unmarked[gang.key] = gang  # unless somebody carries it
+
+
+def mark_another(gang: GangState) -> Marked | None:
+    """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does."""
+    tasks = gang.tasks.values()
+    if not gang.satisfied or any(t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks):
+        return None
+    for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
+        heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)
+        if heir is not None:
+            return Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered)
+    return None
+
+
+class CutOff:
+    """The gangs that were cut off half-way."""
+
+    def __init__(self, state: State, timeout: int) -> None:
+        self._state = state
+        self._timeout = timeout
+        self._gangs: dict[GangKey, GangState] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._gangs)
+
+    def due(self) -> int | None:
+        """When the first of them is given up."""
+        since = [gang.partial_since for gang in self._gangs.values() if gang.partial_since is not None]
+        return min(since) + self._timeout if since else None
+
+    def see(self, gang: GangState, now: int) -> None:
+        """Whether it was bound by a decision of ours that was never completed."""
+        partial = (
+            not gang.covered
+            and gang.total_occupied > 0
+            and any(task.stand is Stand.BOUND and task.decision for task in gang.tasks.values())
+            and not any(task.stand is Stand.PLACED for task in gang.tasks.values())
+        )
+        if not partial:
+            self.release(gang)
+        elif gang.partial_since is None:
+            gang.partial_since = now
+            self._gangs[gang.key] = gang
+
+    def see_again(self, now: int) -> None:
+        """Before anyone is woken: some may be complete by now, or gone."""
+        for gang in list(self._gangs.values()):
+            if self._state.gangs.get(gang.key) is not gang:
+                self.release(gang)
+            elif gang.key in self._state.dirty:
+                see_satisfied(self._state, gang)
+                self.see(gang, now)
+
+    def release(self, gang: GangState) -> None:
+        """What was kept for it is anybody's again."""
+        gang.partial_since = None
+        if self._gangs.pop(gang.key, None) is not None:
+            self._state.news.any = self._state.news.everything = True
+
+    def closed_to(self, gang: GangState) -> Bools | None:
+        """Rows that one of them needs, of equal or higher priority: not for this gang. Of two that were cut off the one
+        that is first in order goes first: they do not wait for each other."""
+        closed: Bools | None = None
+        for other in self._gangs.values():
+            if other is gang or other.priority < gang.priority:
+                continue
+            if gang.partial_since is not None and _turn(gang) < _turn(other):
+                continue
+            for task in pending_tasks(other):
+                candidates = self._state.candidates(task.cls)
+                candidates.keys()
+                passing = candidates.passing
+                closed = passing if closed is None else closed | passing
+        return closed
+
+    def give_up(self, now: int) -> list[Evict]:
+        """Their time is up: what was bound of them is evicted."""
+        found = []
+        for gang in list(self._gangs.values()):
+            if gang.partial_since is None or now < gang.partial_since + self._timeout:
+                continue
+            if any(task.stand is Stand.PLACED for task in gang.tasks.values()):
+                continue  # being completed in this very cycle
+            message = f"gang {gang.spec.title} was started only in part and could not be completed in time"
+            for task in gang.tasks.values():
+                if task.stand is Stand.BOUND:
+                    found.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))
+            self.release(gang)
+        return found
+
+
+def _turn(gang: GangState) -> tuple[int, int, GangKey]:
+    return (-gang.priority, gang.spec.created, gang.key)

@@ -95,7 +95,8 @@ def test_v2_restart_pod_and_restart_task() -> None:
     let_go(world)
     changed = {name for name, uid in uids(world).items() if before[name] != uid}
     assert changed == {"train-a-0", "train-a-1"}
-    assert world.job()["status"]["retryCount"] == 1
+    assert world.job()["status"]["restarts"] == {"tasks": {"a": 1}, "pods": {}}
+    assert "retryCount" not in world.job()["status"]  # that counts runs of the whole job
 
 
 def test_v2_role_policy_comes_before_the_jobs() -> None:
@@ -127,7 +128,9 @@ def test_v2_task_completed() -> None:
 
 
 def test_v2_task_failed_when_restarts_reach_the_roles_max_retry() -> None:
-    world = started(role("a", 2, maxRetry=2), policies=[policy("AbortJob", event="TaskFailed")])
+    restarted = role("a", 2, maxRetry=2)
+    restarted["template"]["spec"]["restartPolicy"] = "OnFailure"
+    world = started(restarted, policies=[policy("AbortJob", event="TaskFailed")])
     for restarts, phase in ((1, "Running"), (2, "Aborting")):
         world.turn("Running", "train-a-0", containerStatuses=[{"name": "main", "restartCount": restarts}])
         assert world.phase() == phase

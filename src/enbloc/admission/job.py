@@ -11,7 +11,7 @@ from typing import Final
 
 from enbloc.admission.depends_on import depends_on_faults
 from enbloc.admission.job_minima import DEFAULTED_MINIMA, THE_JOB, Minima, RoleMinimum, fill_in, sum_faults, written
-from enbloc.admission.job_policies import policy_faults
+from enbloc.admission.job_policies import idle_faults, policy_faults
 from enbloc.admission.job_update import update_faults
 from enbloc.admission.lookup import DEFAULT_QUEUE, Lookup, priority_class_faults, queue_faults
 from enbloc.api import volcano
@@ -24,7 +24,8 @@ SCHEDULER_NAME: Final = "enbloc"
 MAX_RETRY: Final = 3
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
-MAX_REPLICAS: Final = 2**31 - 1
+MAX_REPLICAS: Final = 100_000
+"""Pods of one job, all roles together: a slip of the finger should not fill a cluster's store."""
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[Obj, list[Fault]]:
@@ -115,6 +116,8 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
     if not spec.tasks:
         faults.append(Fault("spec.tasks", "a job needs at least one role"))
     total = sum(max(role.replicas, 0) for role in roles)
+    if total > MAX_REPLICAS and all(role.replicas <= MAX_REPLICAS for role in roles):
+        faults.append(Fault("spec.tasks", f"{total} replicas in all are above {MAX_REPLICAS}"))
     if minima.job < 0 and not minima.job_is_defaulted:
         faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
     elif minima.job > total and not minima.job_is_defaulted:
@@ -131,6 +134,7 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
     elif spec.min_success is not None and spec.min_success > total:
         faults.append(Fault("spec.minSuccess", f"{spec.min_success} is above the {total} replicas of all roles"))
     faults += policy_faults(spec.policies, "spec.policies")
+    faults += idle_faults(spec.policies, spec.tasks or (), "spec.policies")
     faults += _plugin_faults(spec.plugins or {})
     return faults + _volume_faults(spec.volumes or ())
 
@@ -173,6 +177,7 @@ def _role_faults(job: volcano.Job, written_roles: list[RoleMinimum]) -> list[Fau
         faults += _name_faults(job, role, f"{field}.name")
         faults += _number_faults(role, field, defaulted=written_roles[index].minimum != role.min_available)
         faults += policy_faults(role.policies, f"{field}.policies")
+        faults += idle_faults(role.policies, (role,), f"{field}.policies", of_role=True)
         if not role.template.spec.containers:
             faults.append(Fault(f"{field}.template.spec.containers", "a pod needs at least one container"))
     return faults

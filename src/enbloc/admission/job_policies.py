@@ -1,11 +1,15 @@
-"""Lifecycle policies as users may write them (V2). What they do is the job controller's affair."""
+"""Lifecycle policies as users may write them (V2). What they do is the job controller's affair.
+
+A policy that can never fire is a fault, but only where that is certain. A job's policy that every role has an answer of
+its own for is none: it stands for roles to come.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from enbloc.api.meta import Fault
-from enbloc.api.volcano import LifecyclePolicy
+from enbloc.api.volcano import LifecyclePolicy, TaskSpec
 from enbloc.units import parse_duration
 
 ANY_EVENT = "*"
@@ -27,10 +31,50 @@ def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> lis
         own_codes = [] if policy.exit_code is None else [(f"{path}.exitCode", policy.exit_code)]
         own_codes += [(f"{path}.exitCodes[{i}]", code) for i, code in enumerate(policy.exit_codes or ())]
         faults += _code_faults(own_codes, codes)
+        if own_codes and not own_events and events & {"PodFailed", ANY_EVENT}:
+            text = "can never fire: an earlier policy answers a failed pod whatever its exit code; put this one first"
+            faults.append(Fault(path, text))
     if ANY_EVENT in events and len(events) > 1:
         others = ", ".join(sorted(events - {ANY_EVENT}))
         faults.append(Fault(field, f"event '*' stands for every event; no other event may stand beside it ({others})"))
     return faults
+
+
+def idle_faults(
+    policies: Sequence[LifecyclePolicy] | None, roles: Sequence[TaskSpec], field: str, *, of_role: bool = False
+) -> list[Fault]:
+    """Policies none of whose events can come from any of the roles that they are for."""
+    faults = []
+    for index, policy in enumerate(policies or ()):
+        events = [*([policy.event] if policy.event else ()), *(policy.events or ())]
+        if not events or policy.exit_code is not None or policy.exit_codes:
+            continue
+        reasons = [_why_never(event, roles, of_role=of_role) for event in events]
+        if roles and all(reasons):
+            faults.append(
+                Fault(f"{field}[{index}]", f"can never fire: {'; '.join(filter(None, dict.fromkeys(reasons)))}")
+            )
+    return faults
+
+
+def _why_never(event: str, roles: Sequence[TaskSpec], *, of_role: bool) -> str:
+    """Why an event cannot come; empty if it can."""
+    if event == "TaskCompleted" and all(_restarts(role) == "Always" for role in roles):
+        return "pods with restartPolicy Always (which is the default) never succeed, so TaskCompleted never comes"
+    if event == "TaskFailed" and all(_restarts(role) == "Never" for role in roles):
+        return "containers with restartPolicy Never are not restarted, so TaskFailed never comes: use PodFailed"
+    if event == "TaskFailed" and all(role.max_retry == 0 for role in roles):
+        return "TaskFailed comes when container restarts reach the role's maxRetry, which is 0: no limit"
+    if event == "Unknown" and of_role:
+        return "Unknown is about the PodGroup of the whole job: write it as a policy of the job"
+    return ""
+
+
+def _restarts(role: TaskSpec) -> str:
+    """When containers of the role are restarted; empty if not all of them alike."""
+    spec = role.template.spec
+    alike = all(container.restart_policy is None for container in spec.containers)
+    return (spec.restart_policy or "Always") if alike else ""
 
 
 def _shape_faults(policy: LifecyclePolicy, path: str) -> list[Fault]:

@@ -76,14 +76,20 @@ Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent
 
 
 class Refused(Exception):
-    """The API said no. `code` and `reason` are those of a Kubernetes Status."""
+    """The API said no. `code` and `reason` are those of a Kubernetes Status.
 
-    def __init__(self, code: int, reason: str, message: str, faults: tuple[Any, ...] = ()) -> None:
+    `existing` is what has the name already, where the reason is AlreadyExists and somebody looked.
+    """
+
+    def __init__(
+        self, code: int, reason: str, message: str, faults: tuple[Any, ...] = (), existing: Obj | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.faults = faults
+        self.existing = existing
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

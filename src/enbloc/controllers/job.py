@@ -11,20 +11,22 @@ import msgspec
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
+from enbloc.controllers.commands import JOB, Commands, cannot, consumed, is_for_queue, target_of
 from enbloc.controllers.job_census import TERMINATING, Census
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
 from enbloc.controllers.job_pods import PodMould, pod_name
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
 from enbloc.controllers.job_roles import JobPlan, Role, plan_of
 from enbloc.controllers.job_status import phase_of, status_patch
-from enbloc.controllers.lifecycle import has_policies
-from enbloc.controllers.lifecycle_actions import Incidents, act
+from enbloc.controllers.lifecycle import has_policies, runs_of
+from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, chosen
 from enbloc.controllers.plugins.registry import plugins_of
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
 from enbloc.controllers.retry import Retries
-from enbloc.controllers.states import leaving, pending, running
-from enbloc.controllers.states.situation import FINISHED, Situation, Verdict
+from enbloc.controllers.states import aborted, finished, leaving, pending, restarting, running
+from enbloc.controllers.states.situation import BELOW_MINIMUM, FINISHED, Situation, Verdict
+from enbloc.controllers.states.state import JOB_ACTIONS
 from enbloc.units import SECOND, parse_timestamp
 
 RESOURCE_QUOTA = "ResourceQuota"
@@ -33,7 +35,7 @@ RESOURCE_QUOTA = "ResourceQuota"
 class JobController:
     """Brings each Job about."""
 
-    kinds = frozenset({volcano.JOB, volcano.POD_GROUP, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
+    kinds = frozenset({volcano.JOB, volcano.POD_GROUP, volcano.COMMAND, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
     def __init__(self, key_pair: KeyPair = rsa_key_pair) -> None:
         self._key_pair = key_pair
@@ -47,6 +49,7 @@ class JobController:
         self._retries: Retries[str] = Retries()
         self._timers: dict[str, int] = {}  # when a job must be looked at: a policy's timeout, the end of its TTL
         self._incidents = Incidents()
+        self._commands = Commands(lambda command: not is_for_queue(command))
         self._priorities = Priorities()
         self._events: list[EmitEvent] = []
 
@@ -60,6 +63,8 @@ class JobController:
                 self._observe_group(event)
             case "Pod":
                 self._observe_pod(event)
+            case volcano.COMMAND:
+                self._commands.observe(event)
             case "ResourceQuota":
                 self._wake(namespace_of(event.obj))
             case _ if event.kind == PRIORITY_CLASS:
@@ -110,8 +115,8 @@ class JobController:
             return
         census = self._censuses.setdefault(uid, Census())
         if not gone:
-            before = census.put(pod)
-            self._incidents.see(census.pods[name_of(pod)], before)
+            census.put(pod)
+            self._incidents.see(census.pods[name_of(pod)])
         else:
             plan, member = self._plans.get(uid), census.drop(pod)
             if member is not None:
@@ -140,25 +145,76 @@ class JobController:
         for uid in [uid for uid, at in self._timers.items() if at <= now]:
             del self._timers[uid]
             self._dirty.add(uid)
-        plans = [self._plans[uid] for uid in self._dirty if uid in self._plans]
-        self._dirty.clear()
         writes: list[Write] = list(self._events)
         self._events.clear()
+        commanded = self._obey(writes, now)
+        plans = [self._plans[uid] for uid in self._dirty - commanded if uid in self._plans]
+        self._dirty.clear()
         for plan in sorted(plans, key=lambda plan: (plan.namespace, plan.name, plan.uid)):
             if not is_terminating(plan.obj):
                 writes += self._sync(plan, now)
         self._incidents.note_own(writes)
         return writes
 
+    def _obey(self, writes: list[Write], now: int) -> set[str]:
+        """Carries Commands out, one a job: the next one is for whatever the job is then. Returns the jobs' UIDs."""
+        commanded: set[str] = set()
+        if not self._commands:
+            return commanded
+        for command in self._commands.take(lambda command: True):
+            target, action = target_of(command), command.get("action") or ""
+            plan = self._commanded(command)
+            if plan is None:
+                name = target.get("name") or "without a name"
+                writes += cannot(
+                    command, f"{action or 'no action'}: there is no {target.get('kind') or 'object'} {name}"
+                )
+            elif action not in JOB_ACTIONS:
+                writes += cannot(command, f"unknown action {action!r} (for a job: {', '.join(JOB_ACTIONS)})")
+            elif plan.uid in commanded:
+                self._commands.observe(WatchEvent("ADDED", volcano.COMMAND, command))
+            else:
+                commanded.add(plan.uid)
+                writes += self._command(plan, command, now)
+        return commanded
+
+    def _commanded(self, command: Obj) -> JobPlan | None:
+        """The job that a Command is for."""
+        target = target_of(command)
+        group = str(target.get("apiVersion") or "batch.volcano.sh/").partition("/")[0]
+        if target.get("kind") != JOB or group != "batch.volcano.sh":
+            return None
+        plan = self._plans.get(self._uids.get((namespace_of(command), str(target.get("name") or "")), ""))
+        wrong = plan is None or is_terminating(plan.obj) or target.get("uid") not in (None, "", plan.uid)
+        return None if wrong else plan
+
+    def _command(self, plan: JobPlan, command: Obj, now: int) -> list[Write]:
+        action = command["action"]
+        census = self._censuses.setdefault(plan.uid, Census())
+        said = command.get("message") or command.get("reason") or ""
+        story = f"{action} by Command {name_of(command)}" + (f": {said}" if said else "")
+        patch = act_on_job(plan, census, action, story, now, by_hand=True)
+        if patch is None:
+            self._dirty.add(plan.uid)
+            text = f"{story}: does nothing to a job that is {phase_of(plan.obj) or 'Pending'}"
+            return [_event(plan, "Warning", Verdict("", "CommandRefused", text)), consumed(command)]
+        return [patch, _event(plan, "Normal", Verdict("", action, story)), consumed(command)]
+
     def _sync(self, plan: JobPlan, now: int) -> list[Write]:
         census = self._censuses.setdefault(plan.uid, Census())
-        if phase_of(plan.obj) in FINISHED:
+        phase = phase_of(plan.obj)
+        if phase in finished.FINAL:
             return self._finished(plan, census, now)
-        if phase_of(plan.obj) in leaving.LEAVING:
-            return self._leave(plan, census, now)
-        writes = self._police(plan, census, now)
+        writes, waits_to_act = self._police(plan, census, now)
         if writes:
             return writes
+        if phase == aborted.STATE.phase:
+            return self._rest(plan, census, now)
+        if phase in leaving.LEAVING:
+            return self._leave(plan, census, now)
+        past = self._past(plan, census)
+        if past:
+            return past
         group = self._groups.get(plan.uid)
         begun = _begun(plan, census, group)
         waits = self._retries.waits(plan.uid, now)
@@ -171,10 +227,12 @@ class JobController:
             if _let_in(group) and is_complete(plan, made):
                 writes += self._pods(plan, census, begun, waits=waits)
         verdict = _verdict(plan, census)
+        if verdict is not None and verdict.phase == "Failed" and waits_to_act:
+            verdict = None  # a policy is to say what becomes of it
         status = status_patch(plan, census, verdict, {"controlledResources": made} if made else {}, now)
         if status is not None:
             writes.append(status)
-        if verdict is not None and verdict.phase in FINISHED:
+        if verdict is not None and _is_news(plan, verdict):
             writes.append(_event(plan, "Normal" if verdict.phase == "Completed" else "Warning", verdict))
         return writes
 
@@ -217,43 +275,57 @@ class JobController:
             return writes
         if waits:
             return writes
-        status = plan.obj.get("status") or {}
+        runs = runs_of(plan.obj)
         plugins = list(plugins_of(plan, self._key_pair).values())
         for role, indexes in missing:
-            mould = PodMould(
-                plan, role, plugins, version=status.get("version") or 0, retry=status.get("retryCount") or 0
-            )
-            writes += [Create(mould.pod(index)) for index in indexes]
+            mould = PodMould(plan, role, plugins, runs)
+            for index in indexes:
+                evicted_at = self._incidents.evicted_at(plan.uid, pod_name(plan.name, role.name, index))
+                writes.append(Create(mould.pod(index, evicted_at)))
         return writes
 
-    def _police(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
-        """What the job's policies want done about what happened to its pods (V2); mostly nothing."""
-        if not has_policies(plan):
+    def _past(self, plan: JobPlan, census: Census) -> list[Write]:
+        """Pods of an earlier run, of the job, of their role or of their own, go; nothing else is looked at before."""
+        runs = runs_of(plan.obj)
+        if not runs.version and not runs.roles and not runs.pods:
             return []
-        status = plan.obj.get("status") or {}
-        ripe, next_due = self._incidents.ripe(plan, census, status.get("version") or 0, now)
-        if next_due is None:
+        past = [member for member in census.pods.values() if member.phase != TERMINATING and runs.is_past(member)]
+        past.sort(key=lambda member: (member.role, member.index))
+        return [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in past]
+
+    def _police(self, plan: JobPlan, census: Census, now: int) -> tuple[list[Write], bool]:
+        """What the job's policies want done about what happened to its pods (V2); whether one waits for its time."""
+        if not has_policies(plan):
+            return [], False
+        group = self._groups.get(plan.uid) or {}
+        unknown = (group.get("status") or {}).get("phase") == "Unknown"
+        found = self._incidents.ripe(plan, census, now, unknown=unknown)
+        if found.next_due is None:
             self._timers.pop(plan.uid, None)
         else:
-            self._timers[plan.uid] = next_due
-        if not ripe:
-            return []
-        first = next((answer for answer in ripe if answer.action in leaving.BY_ACTION), ripe[0])
-        writes = act(plan, census, first, ripe, now)
-        if writes:
-            story = f"{first.action} on {first.incident.story}"
-            writes.append(_event(plan, "Normal", Verdict("", first.action, story)))
-        return writes
+            self._timers[plan.uid] = found.next_due
+        first = chosen(plan, found.answers)
+        patch = act(plan, census, first, found.answers, now) if first else None
+        if first is None or patch is None:
+            return [], found.next_due is not None
+        state = (patch.patch["status"].get("state") or {}) if patch.patch else {}
+        failed = state.get("phase") == "Failed"
+        verdict = Verdict("", state["reason"], state["message"]) if failed else Verdict("", first.action, first.story)
+        return [patch, _event(plan, "Warning" if failed else "Normal", verdict)], False
 
     def _leave(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
         """Pods go, and then the job is somewhere else."""
         phase = phase_of(plan.obj)
+        self._retries.forget(plan.uid)
         writes: list[Write] = [
             Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in leaving.to_delete(phase, census)
         ]
         group = self._groups.get(plan.uid)
-        if phase == "Restarting" and group is not None:  # all waves begin anew
-            begun = frozenset(role.name for role in plan.roles if not role.depends_on)
+        if phase == restarting.STATE.phase and group is not None:
+            if (group.get("status") or {}).get("phase") == "Completed":  # it was aborted: it queues anew
+                ref = Ref(volcano.POD_GROUP, plan.namespace, name_of(group))
+                return [*writes, *([] if is_terminating(group) else [Delete(ref, uid_of(group))])]
+            begun = frozenset(role.name for role in plan.roles if not role.depends_on)  # all waves begin anew
             patch = group_patch(group, plan, begun, self._priorities.of_roles(plan))
             writes += [patch] if patch else []
         state = plan.obj["status"]["state"]
@@ -261,33 +333,38 @@ class JobController:
         status = status_patch(plan, census, verdict, {}, now)
         return [*writes, status] if status is not None else writes
 
-    def _finished(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
-        """A job that ended: what still runs goes, the counts stay true, and in time the job goes too."""
+    def _rest(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+        """Nothing of the job is to run; the counts stay true."""
         self._retries.forget(plan.uid)
-        self._timers.pop(plan.uid, None)
         writes: list[Write] = [
             Delete(Ref("Pod", plan.namespace, member.name), member.uid)
             for member in sorted(census.pods.values(), key=lambda member: (member.role, member.index))
             if member.phase in ("Pending", "Running", "Unknown")
         ]
         status = status_patch(plan, census, None, {}, now)
-        if status is not None:
-            writes.append(status)
+        return [*writes, status] if status is not None else writes
+
+    def _finished(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+        """A job that ended: what still runs goes, and in time the job goes too."""
+        writes = self._rest(plan, census, now)
+        self._incidents.forget(plan.uid)
+        self._timers.pop(plan.uid, None)
         expiry = _expiry(plan)
-        if expiry is not None:
+        if expiry is not None and expiry > now:
             self._timers[plan.uid] = expiry
-            if expiry <= now:
-                del self._timers[plan.uid]
-                writes.append(Delete(Ref(volcano.JOB, plan.namespace, plan.name), plan.uid))
+        elif expiry is not None:
+            writes.append(Delete(Ref(volcano.JOB, plan.namespace, plan.name), plan.uid))
         return writes
 
     # What the API would not do
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
-        settled = ("AlreadyExists",) if isinstance(write, Create) else ("NotFound", "Conflict")
-        if error.reason in settled:
-            return  # there already, or gone: the watch tells
         uid = self._uid_of(write)
+        if isinstance(write, Create) and error.reason == "AlreadyExists":
+            if self._is_settled(write.obj, error.existing):
+                return
+        elif not isinstance(write, Create) and error.reason in ("NotFound", "Conflict"):
+            return  # gone, or changed: the watch tells
         plan = self._plans.get(uid) if uid else None
         if uid is None or plan is None:
             return
@@ -298,6 +375,12 @@ class JobController:
             reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
             self._events.append(_event(plan, "Warning", Verdict("", reason, error.message)))
             self._dirty.add(uid)
+
+    def _is_settled(self, wanted: Obj, existing: Obj | None) -> bool:
+        """Whether what has the name already is the job's own, or will go and tell. Else it is in the way."""
+        if existing is None or _job_uid(existing) == _job_uid(wanted):
+            return True
+        return wanted["kind"] == "Pod" and _job_uid(existing) is not None  # of a namesake: its end is heard of
 
     def _uid_of(self, write: Write) -> str | None:
         """The job on whose behalf something was to be written."""
@@ -367,9 +450,19 @@ def _verdict(plan: JobPlan, census: Census) -> Verdict | None:
         case "":
             return Verdict("Pending")
         case "Running":
-            return running.next_phase(situation)
+            reason = plan.obj["status"]["state"].get("reason") or ""
+            return running.next_phase(situation, reason)
         case _:
             return pending.next_phase(situation)
+
+
+def _is_news(plan: JobPlan, verdict: Verdict) -> bool:
+    """Whether an event is due: a job ended, or it fell below its minimum, or further."""
+    if verdict.phase in FINISHED:
+        return True
+    state = (plan.obj.get("status") or {}).get("state") or {}
+    told = (state.get("reason"), state.get("message"))
+    return verdict.reason == BELOW_MINIMUM and told != (verdict.reason, verdict.message)
 
 
 def _expiry(plan: JobPlan) -> int | None:

@@ -11,10 +11,14 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name_of, uid_of
 
 TERMINATING = "Terminating"
+RUN = "enbloc.dev/run"
+"""On a pod: how often its role and itself were started again in this run of the job, when it was made."""
+EVICTED_AT = "enbloc.dev/evicted-at"
+"""On a pod that replaces an evicted one, whose policy's time has not come: when that was."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """One pod of a job, as far as the counts go."""
+    """One pod of a job, as far as the counts go. Times are as on the wire, empty where nothing tells."""
 
     name: str
     uid: str
@@ -26,6 +30,10 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     exit_code: int
     restarts: int
     born: str
+    said: str  # the phase that its status tells, though it terminates
+    run: int
+    ended: str
+    evicted: str
 
 
 def member_of(pod: Obj) -> Member:
@@ -44,7 +52,21 @@ def member_of(pod: Obj) -> Member:
         exit_code=_exit_code(status),
         restarts=sum(container.get("restartCount") or 0 for container in status.get("containerStatuses") or ()),
         born=pod["metadata"].get("creationTimestamp") or "",
+        said=status.get("phase") or "Pending",
+        run=_number(notes.get(RUN)),
+        ended=_end(status),
+        evicted=notes.get(EVICTED_AT) or "",
     )
+
+
+def _end(status: dict[str, Any]) -> str:
+    """When the last container ended, in its present state or, if it runs again, before."""
+    ends = [
+        ((container.get(state) or {}).get("terminated") or {}).get("finishedAt") or ""
+        for container in status.get("containerStatuses") or ()
+        for state in ("state", "lastState")
+    ]
+    return max(ends, default="")
 
 
 def _exit_code(status: dict[str, Any]) -> int:
@@ -72,6 +94,7 @@ class Census:
         self.pods: dict[str, Member] = {}
         self.by_role: dict[str, Counter[str]] = {}
         self.ready: Counter[str] = Counter()
+        self.restarts: Counter[str] = Counter()  # of containers
         self.moves = 0  # how often a pod came or went
 
     def put(self, pod: Obj) -> Member | None:
@@ -100,6 +123,7 @@ class Census:
     def _count(self, member: Member, by: int) -> None:
         counts = self.by_role.setdefault(member.role, Counter())
         counts[member.phase] += by
+        self.restarts[member.role] += by * member.restarts
         if member.ready:
             self.ready[member.role] += by
 

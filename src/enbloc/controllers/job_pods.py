@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, annotations_of
+from enbloc.controllers.job_census import EVICTED_AT, RUN
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_volumes import volume_additions
+from enbloc.controllers.lifecycle import Runs
 from enbloc.controllers.plugins.dress import Dress, dressed
 from enbloc.controllers.plugins.plugin import Plugin
-from enbloc.units import is_label_value
+from enbloc.units import format_timestamp, is_label_value
 
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
 GROUP_NAME: Final = volcano.GROUP_NAME_KEYS[0]
@@ -28,16 +30,25 @@ def pod_name(job: str, role: str, index: int) -> str:
 class PodMould:
     """Casts the pods of one role."""
 
-    def __init__(self, plan: JobPlan, role: Role, plugins: list[Plugin], *, version: int, retry: int) -> None:
+    def __init__(self, plan: JobPlan, role: Role, plugins: list[Plugin], runs: Runs) -> None:
         self._plan = plan
         self._role = role
         self._plugins = plugins
         self._spec = _spec(plan, role)
         self._labels = _labels(plan, role)
-        self._notes = _notes(plan, role, version, retry)
+        self._runs = runs
+        self._notes = _notes(plan, role, runs)
         self._owners = [plan.owner_reference()]
 
-    def pod(self, index: int) -> Obj:
+    def pod(self, index: int, evicted_at: int | None = None) -> Obj:
+        """`evicted_at`: when the pod that it replaces was evicted, if a policy has still to answer that."""
+        name = pod_name(self._plan.name, self._role.name, index)
+        own = {volcano.TASK_INDEX: str(index)}
+        run = self._runs.of(self._role.name, name)
+        if run:
+            own[RUN] = str(run)
+        if evicted_at is not None:
+            own[EVICTED_AT] = format_timestamp(evicted_at)
         dress = Dress()
         volume_additions(self._plan, dress)
         for plugin in self._plugins:
@@ -46,10 +57,10 @@ class PodMould:
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
-                "name": pod_name(self._plan.name, self._role.name, index),
+                "name": name,
                 "namespace": self._plan.namespace,
                 "labels": self._labels | {volcano.TASK_INDEX: str(index)} | dress.labels,
-                "annotations": self._notes | {volcano.TASK_INDEX: str(index)},
+                "annotations": self._notes | own,
                 "ownerReferences": self._owners,
             },
             "spec": dressed(self._spec, dress),
@@ -77,7 +88,7 @@ def _labels(plan: JobPlan, role: Role) -> dict[str, str]:
     return labels
 
 
-def _notes(plan: JobPlan, role: Role, version: int, retry: int) -> dict[str, str]:
+def _notes(plan: JobPlan, role: Role, runs: Runs) -> dict[str, str]:
     notes = {key: value for key, value in annotations_of(plan.obj).items() if key in _FROM_JOB}
     notes |= (role.template.get("metadata") or {}).get("annotations") or {}
     return notes | {
@@ -85,7 +96,7 @@ def _notes(plan: JobPlan, role: Role, version: int, retry: int) -> dict[str, str
         volcano.JOB_NAME: plan.name,
         volcano.QUEUE_NAME: plan.queue,
         volcano.TASK_SPEC: role.name,
-        volcano.JOB_VERSION: str(version),
-        volcano.JOB_RETRY: str(retry),
+        volcano.JOB_VERSION: str(runs.version),
+        volcano.JOB_RETRY: str(runs.retries),
         TEMPLATE_UID: f"{plan.name}-{role.name}",
     }

@@ -12,6 +12,7 @@ from enbloc.controllers.difference import difference
 from enbloc.controllers.job_census import TERMINATING, Census
 from enbloc.controllers.job_roles import JobPlan
 from enbloc.controllers.states.situation import FINISHED, Verdict
+from enbloc.controllers.states.table import leads
 from enbloc.units import format_duration, format_timestamp, parse_timestamp
 
 CONDITIONS_KEPT: Final = 16
@@ -24,10 +25,12 @@ def phase_of(job: Obj) -> str:
 def status_patch(
     plan: JobPlan, census: Census, verdict: Verdict | None, more: dict[str, Any], now: int
 ) -> Patch | None:
-    """The patch that brings the status up to date, if it is not. `verdict` is a new phase."""
+    """The patch that brings the status up to date, if it is not. `verdict` is a new phase, or a new word on it."""
     status = plan.obj.get("status") or {}
     wanted = _counts(plan, census) | more
-    if verdict is not None:
+    if verdict is not None and verdict.phase == phase_of(plan.obj):
+        wanted["state"] = status["state"] | {"reason": verdict.reason, "message": verdict.message}
+    elif verdict is not None:
         wanted |= _transition(plan, status, verdict, now)
     patch = difference(status, wanted)
     if not patch:
@@ -59,6 +62,8 @@ def _live(census: Census, role: str) -> dict[str, int]:
 
 
 def _transition(plan: JobPlan, status: dict[str, Any], verdict: Verdict, now: int) -> dict[str, Any]:
+    before = phase_of(plan.obj)
+    assert leads(before, verdict.phase), f"job {plan.namespace}/{plan.name}: {before} → {verdict.phase}, {verdict}"
     moment = format_timestamp(now)
     state = {"phase": verdict.phase, "lastTransitionTime": moment}
     if verdict.reason:

@@ -13,7 +13,8 @@ import msgspec
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
-from enbloc.api.writes import Delete, Patch, Refused, WatchEvent, Write
+from enbloc.api.writes import Patch, Refused, WatchEvent, Write
+from enbloc.controllers.commands import Commands, cannot, consumed, is_for_queue, target_of
 from enbloc.controllers.difference import difference
 
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
@@ -35,7 +36,7 @@ class QueueController:
         self._places: dict[tuple[str, str], _Place] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._dirty: set[str] = set()
-        self._commands: list[Obj] = []
+        self._commands = Commands(is_for_queue)
 
     def observe(self, event: WatchEvent) -> None:
         name = name_of(event.obj)
@@ -43,8 +44,7 @@ class QueueController:
             self._observe_group(event, (namespace_of(event.obj), name))
             return
         if event.kind == volcano.COMMAND:
-            if event.type == "ADDED" and (event.obj.get("target") or {}).get("kind") == "Queue":
-                self._commands.append(event.obj)
+            self._commands.observe(event)
             return
         if event.type == "DELETED":
             self._queues.pop(name, None)
@@ -87,12 +87,16 @@ class QueueController:
     def _obey(self, writes: list[Write]) -> dict[str, str]:
         """The states that Commands ask for, by queue; the last one wins, and none is obeyed twice."""
         states: dict[str, str] = {}
-        for command in self._commands:
-            writes.append(Delete(Ref(volcano.COMMAND, namespace_of(command), name_of(command)), uid_of(command)))
-            state, name = STATE_BY_COMMAND.get(command.get("action") or ""), command["target"].get("name")
-            if state is not None and isinstance(name, str):
+        for command in self._commands.take(lambda command: True):
+            action, name = command.get("action") or "", target_of(command).get("name")
+            state = STATE_BY_COMMAND.get(action)
+            if state is None:
+                writes += cannot(command, f"unknown action {action!r} (for a queue: {', '.join(STATE_BY_COMMAND)})")
+            elif not isinstance(name, str) or name not in self._queues:
+                writes += cannot(command, f"{action}: there is no Queue {name or 'without a name'}")
+            else:
                 states[name] = state
-        self._commands.clear()
+                writes.append(consumed(command))
         return states
 
     def refused(self, write: Write, error: Refused, now: int) -> None:

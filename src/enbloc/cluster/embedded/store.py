@@ -323,7 +323,8 @@ class Store:
 
     def _take_over(self, ref: Ref, existing: Obj, obj: Obj) -> Obj:
         if ref not in self._provided or not self.auto_namespaces or is_terminating(existing):
-            raise Refused(409, "AlreadyExists", f'{self.discovery.resource(ref.kind)} "{ref.name}" already exists')
+            message = f'{self.discovery.resource(ref.kind)} "{ref.name}" already exists'
+            raise Refused(409, "AlreadyExists", message, existing=existing)
         self._provided.discard(ref)
         metadata = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
         return self._update(ref, existing, {**obj, "metadata": metadata}, "")

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from enbloc.controllers.states.situation import Situation, Verdict
+from enbloc.controllers.states.state import ENDINGS, RESTART_JOB, State
+
+STATE: Final = State(
+    phase="Pending",
+    meaning="fewer pods than the minimum run or succeeded",
+    by_itself={
+        "Running": "running + succeeded ≥ `minAvailable`",
+        "Completed": "all pods ended and enough succeeded, or `minSuccess` did",
+        "Failed": "all pods ended and too few succeeded; or a restart is due and `maxRetry` runs are used up",
+    },
+    by_action={RESTART_JOB: "Restarting", **ENDINGS},
+)
 
 
 def next_phase(situation: Situation) -> Verdict | None:
@@ -11,6 +25,5 @@ def next_phase(situation: Situation) -> Verdict | None:
     if situation.ended:
         return situation.ended
     if situation.meets_minimum:
-        text = f"{situation.running_or_succeeded} pods run or succeeded, minAvailable {situation.plan.minimum}"
-        return Verdict("Running", "JobRunning", text)
+        return situation.runs
     return None

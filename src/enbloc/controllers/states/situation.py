@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from enbloc.controllers.job_census import TERMINATING, Census
 from enbloc.controllers.job_roles import JobPlan
 
-FINISHED = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+FINISHED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
+"""Phases in which nothing of a job runs or is to run; an aborted one may be resumed."""
+BELOW_MINIMUM: Final = "BelowMinimum"
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -33,10 +37,33 @@ class Situation(msgspec.Struct, frozen=True):
         return self.running_or_succeeded >= self.plan.minimum
 
     @property
+    def waiting(self) -> int:
+        """Pods that wait for a node, or that could not be made yet."""
+        others = sum(self.census.total(phase) for phase in ("Running", "Succeeded", "Failed", "Unknown", TERMINATING))
+        return max(self.plan.replicas - others, 0)
+
+    @property
     def too_many_wait(self) -> bool:
         """So many wait that, even if all others were fine, the minimum would not be met."""
-        waiting = self.census.total("Pending")
-        return waiting > self.plan.replicas - self.plan.minimum and not self.meets_minimum
+        return self.waiting > self.plan.replicas - self.plan.minimum and not self.meets_minimum
+
+    @property
+    def runs(self) -> Verdict:
+        text = f"{self.running_or_succeeded} pods run or succeeded, minAvailable {self.plan.minimum}"
+        return Verdict("Running", "JobRunning", text)
+
+    @property
+    def shortage(self) -> str:
+        """How far below its minimum the job is, and what became of the others."""
+        counts = (
+            (self.waiting, "wait"),
+            (self.census.total("Failed"), "failed"),
+            (self.census.total(TERMINATING), "terminate"),
+            (self.census.total("Unknown"), "are not heard of"),
+        )
+        others = ", ".join(f"{count} {verb}" for count, verb in counts if count)
+        have, least = self.running_or_succeeded, self.plan.minimum
+        return f"{have} of {self.plan.replicas} pods run or succeeded, minAvailable {least}: {others}"
 
     @property
     def ended(self) -> Verdict | None:

@@ -1,0 +1,26 @@
+"""What a phase is: where a job goes from it by itself, and where an action takes it. The table of all is `table`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+RESTART_JOB: Final = "RestartJob"
+ABORT_JOB: Final = "AbortJob"
+TERMINATE_JOB: Final = "TerminateJob"
+COMPLETE_JOB: Final = "CompleteJob"
+RESUME_JOB: Final = "ResumeJob"
+JOB_ACTIONS: Final = (RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB)
+"""Actions on a whole job. RestartTask and RestartPod leave its phase alone."""
+
+ENDINGS: Final = {ABORT_JOB: "Aborting", TERMINATE_JOB: "Terminating", COMPLETE_JOB: "Completing"}
+
+
+class State(msgspec.Struct, frozen=True):
+    """One phase. `by_itself`: phase → when. `by_action`: action → phase; an action that is not there does nothing."""
+
+    phase: str
+    meaning: str
+    by_itself: dict[str, str] = {}
+    by_action: dict[str, str] = {}

@@ -1,0 +1,49 @@
+"""All phases of a job in one table: what leads from where to where. `docs/job-states.md` shows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from enbloc.controllers.states import aborted, aborting, completing, finished, pending, restarting, running, terminating
+from enbloc.controllers.states.state import JOB_ACTIONS, State
+
+STATES: Final[dict[str, State]] = {
+    state.phase: state
+    for state in (
+        pending.STATE,
+        running.STATE,
+        restarting.STATE,
+        completing.STATE,
+        aborting.STATE,
+        aborted.STATE,
+        terminating.STATE,
+        *finished.STATES,
+    )
+}
+
+
+def by_action(phase: str, action: str) -> str | None:
+    """Where an action on the whole job takes a job in that phase; `None` if nowhere."""
+    state = STATES.get(phase or pending.STATE.phase)
+    return state.by_action.get(action) if state else None
+
+
+def leads(phase: str, to: str) -> bool:
+    """Whether anything leads from one phase to the other."""
+    if not phase:
+        return True  # seen for the first time, perhaps with a Command waiting already
+    state = STATES.get(phase)
+    return state is None or to == phase or to in state.by_itself or to in state.by_action.values()
+
+
+def markdown() -> str:
+    """The two tables of `docs/job-states.md`."""
+    lines = ["| phase | meaning | by itself |", "|---|---|---|"]
+    for state in STATES.values():
+        ways = "; ".join(f"**{to}** when {when}" for to, when in state.by_itself.items())
+        lines.append(f"| {state.phase} | {state.meaning} | {ways or '–'} |")
+    lines += ["", f"| phase | {' | '.join(JOB_ACTIONS)} |", "|---" * (len(JOB_ACTIONS) + 1) + "|"]
+    for state in STATES.values():
+        cells = [state.by_action.get(action) or "–" for action in JOB_ACTIONS]
+        lines.append(f"| {state.phase} | {' | '.join(cells)} |")
+    return "\n".join(lines)

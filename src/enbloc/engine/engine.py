@@ -17,6 +17,7 @@ from enbloc.engine.attempt import Placer, pending_tasks, runs, split
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
 from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
+from enbloc.engine.kept import Kept
 from enbloc.engine.marks import mark_of
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.state import State
@@ -57,6 +58,7 @@ class Engine:
         self._decisions: list[Decision] = []
         self._surplus_until: int | None = None
         self._runs = {action.name for action in config.actions}
+        self.kept = Kept(self.state, "backfill" in self._runs)
 
     # ---- the frame of a cycle (see `cycle`)
 
@@ -68,10 +70,13 @@ class Engine:
         self.state.settle()
         self.cut_off.see_again(now)
         self.waves.end(now)
+        self.kept.see_again()
         self._wake()
         self._read_dirty()
 
     def end(self) -> list[Decision]:
+        for gang, told in self.kept.give_back():
+            self.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
         return self._decisions
 
@@ -183,7 +188,7 @@ class Engine:
         needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = bool(gang.spec.later or self.waves.claims.of(gang))
+        volatile = bool(gang.spec.later or self.waves.claims.of(gang) or self.kept.applies_to(gang))
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])

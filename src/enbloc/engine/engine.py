@@ -252,9 +252,7 @@ class Engine:
         queue = gang.spec.queue
         if gang.counted is not None and gang.counted[2] and gang.missing():
             self.coming.setdefault(queue, {})[gang.key] = gang
-            gang.coming_since = self.now if gang.coming_since is None else gang.coming_since
         else:
-            gang.coming_since = None
             self.coming.get(queue, {}).pop(gang.key, None)
 
     def expected(self, queue: str) -> list[GangState]:
@@ -267,7 +265,7 @@ class Engine:
     def surplus_waits(self, queue: str, order: Order) -> bool:
         """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""
         for gang in self.expected(queue):
-            since = gang.coming_since
+            since = gang.spec.let_in_at
             if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang, MINIMA) < order:
                 until = since + PODS_EXPECTED_WITHIN
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
@@ -280,7 +278,7 @@ class Engine:
         """M6: from now on its pods are created and tried."""
         self._dequeue(gang)
         self.withdraw(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, let_in=True)
+        gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now)
         gang.attempted = False
         self._count(gang)
         self._decisions.append(LetIn(gang.key))

@@ -39,7 +39,12 @@ def owned(*objects: Obj, by: Mapping[str, Any] | None = None) -> list[Obj]:
 
 
 def scheduling_spec(
-    name: str = "c", minimum: int | None = None, *, by: Mapping[str, Any] | None = None, at: str | None = None, **spec: Any
+    name: str = "c",
+    minimum: int | None = None,
+    *,
+    by: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    **spec: Any,
 ) -> Obj:
     """Owned by the CRDJob `c`, unless `by` says otherwise; an empty `by` is nobody."""
     metadata: Obj = {"name": name, "namespace": "default"}

@@ -132,11 +132,9 @@ class QueueJobController:
         for uid in [uid for uid, at in self._timers.items() if at <= now]:
             del self._timers[uid]
             self._dirty.add(uid)
-        events, self._events = self._events, []
         plans = sorted((self._plans[uid] for uid in self._dirty if uid in self._plans), key=_place)
         self._dirty.clear()
         self._stopped.clear()
-        yield from events
         for plan in plans:
             self._wanted.pop(plan.uid, None)
             if not is_terminating(plan.obj):
@@ -144,6 +142,8 @@ class QueueJobController:
         to_fill, self._to_fill = self._to_fill, set()
         for namespace in sorted(to_fill):
             yield from self._fill(namespace, now)
+        events, self._events = self._events, []
+        yield from events  # what was refused on the way
 
     def _sync(self, plan: QueueJobPlan, now: int) -> Iterator[Write]:
         """One job: everything but making pods, which are only noted as wanted."""

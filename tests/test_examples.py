@@ -90,6 +90,41 @@ def test_reasons_are_five_different_ones() -> None:
     assert len(set(told.values())) == 5
 
 
+def phases(result: dict[str, Any], job: str) -> list[tuple[float, str]]:
+    lines = result["timeline"]
+    return [
+        (line["t"], line["to"]) for line in lines if (line["what"], line["kind"], line["name"]) == ("phase", "Job", job)
+    ]
+
+
+def test_depends_on_goes_wave_by_wave() -> None:
+    result = run("depends-on.yaml")
+    assert bindings(result) == {
+        "train-master-0": 0.0,
+        **{f"train-worker-{index}": 10.0 for index in range(4)},
+        "train-report-0": 15.0,
+    }
+    assert phases(result, "train")[-1] == (70.0, "Completed")
+
+
+def test_restart_policies_restart_what_they_say() -> None:
+    result = run("restart-policy.yaml")
+    starts: dict[str, list[float]] = {}
+    for line in result["timeline"]:
+        if line["what"] == "bound":
+            starts.setdefault(line["name"], []).append(line["t"])
+    assert {name: at for name, at in starts.items() if name.startswith("train-")} == dict.fromkeys(
+        ("train-chief-0", "train-worker-0", "train-worker-1"), [0.0, 20.0]
+    )
+    assert starts["score-shard-1"] == [0.0, 15.0, 40.0]
+    assert [phase for phase in phases(result, "score") if phase[1] in ("Aborted", "Restarting", "Completed")] == [
+        (25.0, "Aborted"),
+        (40.0, "Restarting"),
+        (55.0, "Completed"),
+    ]
+    assert phases(result, "train")[-2:] == [(80.0, "Completing"), (80.0, "Completed")]
+
+
 def test_quickstart_reads_well() -> None:
     text = enbloc("sim", EXAMPLES / "quickstart.yaml")
     for words in ("Done: after 1m30s", "What ran", "default/resnet", "What still waits, and why", "default/giant: "):

@@ -359,6 +359,21 @@ def test_a4_a_refused_pod_lets_no_lower_one_slip_in() -> None:
     assert made(answer, "")[:3] == [(0.0, "high-w-0"), (50.0, "high-w-1"), (50.0, "low-w-0")]
 
 
+@pytest.mark.parametrize("stop", [None, "10s"])
+def test_a4_a_job_that_starts_over_keeps_its_turn(stop: str | None) -> None:
+    """What its old pods leave of the quota is for its new ones, not for a job behind it."""
+    jobs = [
+        queue_job("low", role("w", 3), minimum=2),
+        queue_job("high", role("w", 3, stop=stop), minimum=3, priorityClassName="high"),
+    ]
+    docs = [HIGH, quota(4), node("n", 20), *jobs, step("20s", "fail-pod", "Pod", "high-w-1", exitCode=1)]
+    for more in ([], [restart("20s"), restart("25s")]):
+        answer = simulate(docs, more, until="100s")
+        assert [name for _, name in made(answer, "low-")] == ["low-w-0"]
+        assert len(answer.bound("high")) == 3
+        assert answer.times("high") == [0.0] * 3 + [30.0 if stop else 20.0] * 3
+
+
 def test_a4_a_pod_refused_for_itself_stops_its_own_job_only() -> None:
     bad = queue_job("bad", role("w", 2, priority="nowhere"), priorityClassName="high")
     answer = simulate(HIGH, node("n"), bad, queue_job("good", role("w", 2)), until="60s")

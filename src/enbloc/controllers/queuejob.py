@@ -40,6 +40,8 @@ class QueueJobController:
         self._wanted: dict[str, Wanted] = {}  # jobs that lack pods
         self._dirty: set[str] = set()
         self._to_fill: set[str] = set()  # namespaces in which somebody may lack pods
+        self._returning: set[str] = set()  # jobs whose pods go and are made anew at once: they keep their turn
+        self._quotas: dict[str, set[str]] = {}
         self._timers: dict[str, int] = {}
         self._retries: Retries[tuple[str, str]] = Retries()  # (namespace, "") for a quota, (namespace, UID) for a job
         self._stopped: set[tuple[str, str]] = set()  # who was refused in the pass that is under way
@@ -57,7 +59,7 @@ class QueueJobController:
             case "Pod":
                 self._observe_pod(event.obj, event.type == "DELETED")
             case "ResourceQuota":
-                self._wake(namespace_of(event.obj))
+                self._observe_quota(event.obj, event.type == "DELETED")
             case _:
                 self._priorities.observe(event)
                 self._dirty.update(self._plans)
@@ -82,6 +84,8 @@ class QueueJobController:
             del names[name_of(obj)]
         self._wanted.pop(uid, None)
         self._timers.pop(uid, None)
+        self._returning.discard(uid)
+        self._to_fill.add(namespace_of(obj))  # others may have waited for it
         self._retries.forget((namespace_of(obj), uid))
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
@@ -112,6 +116,15 @@ class QueueJobController:
             if not pods and uid not in self._plans:
                 del self._pods[uid]
         self._dirty.add(uid)
+
+    def _observe_quota(self, obj: Obj, gone: bool) -> None:
+        names = self._quotas.setdefault(namespace_of(obj), set())
+        if gone:
+            names.discard(name_of(obj))
+            self._to_fill.add(namespace_of(obj))
+        else:
+            names.add(name_of(obj))
+        self._wake(namespace_of(obj))
 
     def _wake(self, namespace: str) -> None:
         for key in self._retries.keys():  # noqa: SIM118
@@ -150,6 +163,7 @@ class QueueJobController:
         pods = self._pods.setdefault(plan.uid, {})
         slots = plan.slots(self._priorities)
         self._timers.pop(plan.uid, None)
+        self._returns(plan, any(slot.name in pods and pods[slot.name].terminating for slot in slots))
         if life.is_over(plan):
             yield from _one(life.status_patch(plan, slots, pods, None, now))
             return
@@ -160,6 +174,7 @@ class QueueJobController:
             yield from self._scheduling_spec(plan)
         verdict = life.restart_of(plan, slots, pods, now)
         if verdict is not None:
+            self._returns(plan, verdict.restart_at <= now)
             yield from _one(life.status_patch(plan, slots, pods, verdict, now))
             yield _event(plan, verdict.reason, verdict.message)
             return
@@ -167,6 +182,14 @@ class QueueJobController:
         self._note_wanted(plan, slots, pods)
         verdict = life.next_phase(plan, slots, pods)
         yield from _one(life.status_patch(plan, slots, pods, verdict, now))
+
+    def _returns(self, plan: QueueJobPlan, soon: bool) -> None:
+        """Notes whether pods of the job are about to be made anew, in place of some that go."""
+        if soon:
+            self._returning.add(plan.uid)
+        elif plan.uid in self._returning:
+            self._returning.discard(plan.uid)
+            self._to_fill.add(plan.namespace)
 
     def _scheduling_spec(self, plan: QueueJobPlan) -> Iterator[Write]:
         """Before any pod: what the scheduler must know of them (A4: a raised minimum counts before its pods do)."""
@@ -183,6 +206,7 @@ class QueueJobController:
                 yield _delete(plan, pod)
             self._attempts.pop((plan.uid, pod.name), None)
         at = life.restart_at(plan)
+        self._returns(plan, at <= now)
         if now < at:
             self._timers[plan.uid] = at
         begins = not pods and now >= at
@@ -200,6 +224,7 @@ class QueueJobController:
                 at = pod.ended_at + life.delay_of(pod.attempt + 1)
                 if now >= at:
                     self._attempts[plan.uid, pod.name] = pod.attempt + 1
+                    self._returns(plan, True)
                     yield _delete(plan, pod)
                 else:
                     self._timers[plan.uid] = min(at, self._timers.get(plan.uid, at))
@@ -218,8 +243,7 @@ class QueueJobController:
         quota = (namespace, "")
         if self._retries.waits(quota, now):
             return
-        wanted = [self._wanted[uid] for uid in self._uids.get(namespace, {}).values() if uid in self._wanted]
-        wanted.sort(key=lambda one: one.plan.turn(self._priorities))
+        wanted = self._whose_turn(namespace)
         for plan, slot in in_turn(wanted):
             job = (namespace, plan.uid)
             if job in self._stopped or self._retries.waits(job, now):
@@ -232,6 +256,16 @@ class QueueJobController:
         for one in wanted:
             self._wanted.pop(one.plan.uid, None)
         self._retries.forget(quota)
+
+    def _whose_turn(self, namespace: str) -> list[Wanted]:
+        """The jobs that lack pods, in order. Under a quota those behind a job whose pods are about to be made anew get
+        none: they would take what its old pods leave."""
+        uids = self._uids.get(namespace, {}).values()
+        turns = {uid: self._plans[uid].turn(self._priorities) for uid in uids if uid in self._plans}
+        coming = [turn for uid, turn in turns.items() if uid in self._returning]
+        last = min(coming) if coming and self._quotas.get(namespace) else None
+        found = [(turns[uid], self._wanted[uid]) for uid in turns if uid in self._wanted]
+        return [one for turn, one in sorted(found, key=lambda pair: pair[0]) if last is None or turn <= last]
 
     # What the API would not do
 

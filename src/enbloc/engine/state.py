@@ -91,7 +91,7 @@ class State:
         if orphans:
             self._homeless[name] = orphans
         self.nodes.remove(name)
-        self.news.any = True
+        self.news.any = self.news.everything = True  # it helps nobody, but what was said of nodes is no longer so (G10)
 
     def put_queue(self, facts: QueueFacts) -> None:
         known = self.queues.queues.get(facts.name)

@@ -207,6 +207,24 @@ def test_m5_a_job_whose_pods_failed_for_good_says_that_it_is_below_its_minimum()
     assert told.obj("Job", "j")["status"]["state"]["reason"] == "BelowMinimum"
 
 
+def test_m5_a_job_that_can_never_start_since_pods_failed_says_so() -> None:
+    told = simulate(
+        node("n", 8),
+        job("j", role("a", 1, run="5s", code="1"), role("b", 1, run="60s")),
+        step(
+            "10s",
+            "patch",
+            "Job",
+            "j",
+            patch={"spec": {"tasks": [role("a", 3, run="5s", code="1"), role("b", 1, run="60s")]}},
+        ),
+    )
+    assert phases(told)[-1] == (10.0, "Pending")
+    assert told.obj("Job", "j")["status"]["state"]["reason"] == "BelowMinimum"
+    assert "1 failed" in below(told)[-1][1]
+    assert "1 of role a is needed" in told.why("default/j")
+
+
 def test_m5_what_a_quota_keeps_from_coming_back_is_missing_all_the_same() -> None:
     quota = {
         "apiVersion": "v1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stories import Answer, job, node, pod, role, simulate, step
+from stories import Answer, job, node, pod, podgroup, role, simulate, step
 
 WHOLE = {"enbloc.dev/depends-on-gang": "true"}
 
@@ -151,3 +151,45 @@ def test_d5_a_pod_that_differs_from_its_template_is_checked_again() -> None:
     dropped = [event for event in answer.all("Event") if event["reason"] == "ClaimDropped"]
     assert "differs from its template" in dropped[0]["message"]
     assert not claims(answer)
+
+
+def waiting_second_wave(*more: Any) -> list[Any]:
+    """Two masters run, three workers find no room."""
+    made = job("j", role("a", 2), after("a", role("b", 3)))
+    return [node("n", 4), made, *more]
+
+
+def test_d3_what_an_earlier_wave_lost_comes_back_by_itself() -> None:
+    answer = simulate(*waiting_second_wave(step("5s", "delete", "Pod", "j-a-1")))
+    assert [line["t"] for line in answer.lines("bound", "j-a-1")] == [0.0, 5.0]
+    assert answer.at("j-b-0") is None
+
+
+def test_d3_an_earlier_wave_that_is_all_gone_starts_over_before_the_next() -> None:
+    gone = [step("5s", "delete", "Pod", f"j-a-{index}") for index in range(2)]
+    answer = simulate(*waiting_second_wave(*gone), node("late", 1, at="60s"))
+    assert [line["t"] for line in answer.lines("bound", "j-a-0")] == [0.0, 5.0]
+    assert answer.at("j-b-0") == 60.0
+
+
+def test_d3_a_wave_that_was_bound_is_not_cut_off_after_a_restart() -> None:
+    lost = step("5s", "delete", "Pod", "j-a-1")
+    answer = simulate(*waiting_second_wave(lost, step("200s", "restart-scheduler")), until="400s")
+    assert not answer.lines("evicted")
+    assert len(answer.bound()) == 2
+
+
+def test_g7_a_restart_does_not_forget_that_a_raised_minimum_clears_satisfied() -> None:
+    raised = step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 4}})
+    pods = [pod(name, group="a", at=at) for name, at in (("p0", "0s"), ("p1", "0s"), ("q0", "6s"), ("q1", "6s"))]
+    lost = step("10s", "delete", "Pod", "p1")
+    answer = simulate(node("n", 2), podgroup("a", 2), pods, raised, lost, step("20s", "restart-scheduler"))
+    assert set(answer.bound()) == {"p0", "p1"}
+
+
+def test_v5_what_waits_for_a_group_that_went_is_among_the_pending() -> None:
+    gone = step("5s", "delete", "PodGroup", "a")
+    answer = simulate(
+        node("n", 2), podgroup("a", 2), pod("a0", group="a"), pod("a1", group="a"), gone, pod("a2", group="a", at="6s")
+    )
+    assert "does not exist" in answer.why("default/a")

@@ -30,16 +30,27 @@ def pending_tasks(gang: GangState) -> list[Task]:
 
 def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Task], int]:
     """O1: the tasks still needed for a role's minimum, the rest, and how many of the rest the total still needs."""
-    lacking = {role: minimum - gang.occupied.get(role, 0) for role, minimum in gang.spec.minima.items()}
+    lacking = {role: minimum - gang.occupied.get(role, 0) for role, minimum in gang.minima().items()}
     needed: list[Task] = []
     rest: list[Task] = []
     for task in waiting:
+        if not gang.in_wave(task.role):
+            continue  # of an earlier wave (see `replacements`), or of one whose turn has not come
         if lacking.get(task.role, 0) > 0:
             lacking[task.role] -= 1
             needed.append(task)
         else:
             rest.append(task)
-    return needed, rest, max(0, gang.spec.minimum - gang.total_occupied - len(needed))
+    return needed, rest, max(0, gang.short_of(gang.occupied) - len(needed))
+
+
+def replacements(gang: GangState) -> list[Task]:
+    """Tasks for members that an earlier, satisfied wave has lost: ordinary pods now (G7, D3)."""
+    found: list[Task] = []
+    for role in sorted(gang.ran):
+        lacking = gang.spec.minima[role] - gang.occupied.get(role, 0)
+        found += [task for task in pending_tasks(gang) if task.role == role][: max(0, lacking)]
+    return sorted(found, key=attrgetter("order"))
 
 
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enbloc.engine.attempt import pending_tasks
 from enbloc.engine.decisions import Evict, Marked
-from enbloc.engine.marks import covers, mark_of
+from enbloc.engine.marks import covered_roles, covers, mark_of, says_as_much
 from enbloc.engine.resources import Bools
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand
@@ -17,9 +17,21 @@ from enbloc.gangs.model import GangKey
 
 def see_satisfied(state: State, gang: GangState) -> None:
     """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
-    if gang.total_pending == len(gang.tasks):  # nobody has got anywhere yet
-        gang.covered, gang.satisfied = "", False
-        return
+    spec = gang.spec
+    gang.covered = _earned(gang) if gang.total_pending != len(gang.tasks) else ""
+    gang.satisfied = covers(gang.covered, spec)
+    gang.ran = gang.behind = frozenset()
+    if spec.waves and not gang.satisfied:
+        gang.ran = covered_roles(gang.covered, spec)
+        left = [spec.wave_of.get(role, 0) for role in spec.minima if role not in gang.ran]
+        gang.behind = frozenset(r for r in spec.minima if r not in gang.ran and spec.wave_of.get(r, 0) > min(left))
+    if gang.covered and spec.object is not None:
+        state.unmarked[gang.key] = gang  # unless somebody carries it
+
+
+def _earned(gang: GangState) -> str:
+    """The mark of what was bound of a gang once; empty if nothing is left of it."""
+    spec = gang.spec
     bound: dict[str, int] = {}
     evidence = False
     best = gang.covered
@@ -29,25 +41,20 @@ def see_satisfied(state: State, gang: GangState) -> None:
             evidence = True
         elif task.stand in (Stand.PLACED, Stand.FAILED):
             evidence = True
-        if task.mark and task.stand is not Stand.LEAVING and (not best or covers(task.mark, gang.spec)):
+        if task.mark and task.stand is not Stand.LEAVING and (not best or says_as_much(task.mark, best)):
             best = task.mark
     if not evidence:
-        gang.covered, gang.satisfied = "", False
-        return
-    spec = gang.spec
+        return ""
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
     if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
-        best = mark_of(spec)
-    gang.covered = best
-    gang.satisfied = covers(best, spec)
-    if gang.satisfied and spec.object is not None:
-        state.unmarked[gang.key] = gang  # unless somebody carries it
+        return mark_of(spec)
+    return best
 
 
 def mark_another(gang: GangState) -> Marked | None:
     """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does."""
     tasks = gang.tasks.values()
-    if not gang.satisfied or any(t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks):
+    if not gang.covered or any(t.stand is not Stand.LEAVING and says_as_much(t.mark, gang.covered) for t in tasks):
         return None
     for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
         heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)

@@ -13,7 +13,7 @@ import msgspec
 
 from enbloc.config import Config
 from enbloc.engine import story
-from enbloc.engine.attempt import Placer, pending_tasks, runs, split
+from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
 from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
@@ -162,7 +162,7 @@ class Engine:
         elif not spec.let_in:
             self._knock(gang)
             return
-        elif not gang.satisfied and gang.missing():
+        elif not gang.satisfied and gang.missing() and not replacements(gang):
             told = story.not_enough_members(gang)
         if told is None:
             self.queue(gang)
@@ -187,9 +187,12 @@ class Engine:
             self._dequeue(gang)
             self.withdraw(gang)
             return
-        wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
+        wanted = waiting if band == SURPLUS else [*replacements(gang), *needed, *(rest if short else ())]
+        if not wanted:
+            self._dequeue(gang)
+            return
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = bool(gang.spec.later or self.waves.claims.of(gang) or self.kept.applies_to(gang))
+        volatile = bool(gang.spec.later or gang.spec.waves or self.waves.claims.of(gang) or self.kept.applies_to(gang))
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
@@ -312,7 +315,7 @@ class Engine:
                 gang.key,
                 _decision_id(gang, placed),
                 tuple(Placement(task.namespace, task.name, task.uid, task.node) for task in placed),
-                mark_of(gang.spec),
+                mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
                 commits,
                 claims,
                 volumes,
@@ -367,7 +370,8 @@ class Engine:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
         for gang in self.state.gangs.values():
-            if gang.ready() or ((gang.satisfied or gang.spec.finished) and not gang.total_pending):
+            stuck = bool(gang.spec.problem) and gang.total_pending > 0
+            if not stuck and (gang.ready() or ((gang.satisfied or gang.spec.finished) and not gang.total_pending)):
                 continue
             if not gang.tasks and gang.spec.object is None:
                 continue

@@ -6,7 +6,7 @@ satisfied as long as a mark covers its present minima. A raised minimum is not c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from urllib.parse import quote, unquote
 
 from enbloc.gangs.model import GangSpec
@@ -15,10 +15,17 @@ DECISION = "enbloc.dev/decision"
 COMMITTED = "enbloc.dev/committed"
 
 
-def mark_of(spec: GangSpec) -> str:
+def mark_of(spec: GangSpec, without: Collection[str] = ()) -> str:
     """What is written when a gang's minima are bound: `5;master=3;work=2`. Odd characters in roles are escaped."""
-    roles = "".join(f";{quote(role, safe='', errors='replace')}={count}" for role, count in sorted(spec.minima.items()))
-    return f"{spec.minimum}{roles}"
+    if not without:
+        return _written(spec.minimum, spec.minima)
+    bound = {role: count for role, count in spec.minima.items() if role not in without}
+    return _written(spec.minimum - sum(spec.minima.values()) + sum(bound.values()), bound)
+
+
+def _written(total: int, roles: Mapping[str, int]) -> str:
+    parts = "".join(f";{quote(role, safe='', errors='replace')}={count}" for role, count in sorted(roles.items()))
+    return f"{total}{parts}"
 
 
 def covers(mark: str, spec: GangSpec) -> bool:
@@ -27,6 +34,20 @@ def covers(mark: str, spec: GangSpec) -> bool:
         return False
     total, roles = _read(mark)
     return total >= spec.minimum and all(roles.get(role, 0) >= count for role, count in spec.minima.items())
+
+
+def says_as_much(mark: str, other: str) -> bool:
+    """Whether a mark covers all that another one does."""
+    if not mark:
+        return False
+    (total, roles), (other_total, other_roles) = _read(mark), _read(other)
+    return total >= other_total and all(roles.get(role, 0) >= count for role, count in other_roles.items())
+
+
+def covered_roles(mark: str, spec: GangSpec) -> frozenset[str]:
+    """The roles whose present minima were bound once."""
+    roles = _read(mark)[1] if mark else {}
+    return frozenset(role for role, count in spec.minima.items() if roles.get(role, 0) >= count)
 
 
 def _read(mark: str) -> tuple[int, Mapping[str, int]]:

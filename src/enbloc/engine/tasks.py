@@ -111,6 +111,7 @@ class GangState:
 
     __slots__ = (
         "attempted",
+        "behind",
         "bucket",
         "counted",
         "covered",
@@ -120,6 +121,7 @@ class GangState:
         "pending",
         "plan",
         "priority",
+        "ran",
         "satisfied",
         "spec",
         "tasks",
@@ -142,6 +144,10 @@ class GangState:
         """The mark of the minima that were bound once (see `marks`)."""
         self.satisfied = False
         """Whether its present minima were bound once (G7)."""
+        self.ran: frozenset[str] = frozenset()
+        """Roles of earlier waves, satisfied for themselves: the present wave is a gang without them (D3, G7)."""
+        self.behind: frozenset[str] = frozenset()
+        """Roles that have begun and whose turn comes after the present wave: an earlier one has to start over."""
         self.partial_since: int | None = None
         """Since when it has been seen partly started (G11)."""
         self.attempted = False
@@ -169,14 +175,30 @@ class GangState:
     def total_pending(self) -> int:
         return sum(self.pending.values())
 
+    def in_wave(self, role: str) -> bool:
+        """Whether a role is of the present wave; of a gang without waves every role is."""
+        return role not in self.ran and role not in self.behind
+
+    def minima(self) -> dict[str, int]:
+        """The minima of the present wave, by role."""
+        return {role: minimum for role, minimum in self.spec.minima.items() if self.in_wave(role)}
+
+    def short_of(self, counts: dict[str, int]) -> int:
+        """How far these counts by role are from the total that the present wave needs."""
+        others = sum(minimum for role, minimum in self.spec.minima.items() if not self.in_wave(role))
+        return self.spec.minimum - others - sum(count for role, count in counts.items() if self.in_wave(role))
+
     def missing(self) -> dict[str, int]:
         """Members that would have to exist and do not, by role; `""` stands for the total (G4)."""
         found = {}
-        for role, minimum in self.spec.minima.items():
+        for role, minimum in self.minima().items():
             lacking = minimum - self.occupied.get(role, 0) - self.pending.get(role, 0)
             if lacking > 0:
                 found[role] = lacking
-        lacking = self.spec.minimum - self.total_occupied - self.total_pending - sum(found.values())
+        exist = {
+            role: self.occupied.get(role, 0) + self.pending.get(role, 0) for role in {*self.occupied, *self.pending}
+        }
+        lacking = self.short_of(exist) - sum(found.values())
         if lacking > 0:
             found[""] = lacking
         return found

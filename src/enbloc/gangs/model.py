@@ -70,6 +70,10 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether what a failed attempt got goes to nobody else in that cycle, unless `backfill` is on (A2)."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
+    waves: bool = False
+    """Whether its roles begin one after the other (D): each wave is then a gang of its own."""
+    wave_of: Mapping[str, int] = {}
+    """The wave of each role, counted by what it depends on."""
     more_waves: bool = False
     """Whether roles are still to begin (D3): until then nobody gets more than its minimum (D4)."""
     later: Mapping[str, Template] = {}

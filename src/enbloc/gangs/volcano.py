@@ -131,6 +131,8 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         created=parse_timestamp(created) if created else 0,
         minimum=max(spec.min_member - sum(waves.later.values()), 0),
         minima=waves.begun,
+        waves=annotations_of(group).get(volcano.DEPENDENT_JOB) == "true",
+        wave_of=_wave_numbers(job),
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
@@ -175,6 +177,17 @@ def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
         {role: count for role, count in minima.items() if count > 0 and role not in begun},
         any(role not in begun for role in minima),
     )
+
+
+def _wave_numbers(job: Obj | None) -> dict[str, int]:
+    """How many waves come before each role's own. Admission refuses circles; what it let slip ends all the same."""
+    tasks = (job or {}).get("spec", {}).get("tasks") or ()
+    needs = {task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in tasks}
+    found = dict.fromkeys(needs, 0)
+    for _ in needs:
+        for role, names in needs.items():
+            found[role] = max((found[name] + 1 for name in names if name in found), default=0)
+    return found if any(found.values()) else {}
 
 
 def _templates(spec: volcano.PodGroupSpec, job: Obj | None) -> dict[str, Template]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enbloc.engine import story
 from enbloc.engine.actions.serving import serve_all
-from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, split
+from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, replacements, split
 from enbloc.engine.engine import Engine
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState
@@ -26,6 +27,13 @@ def place_all(engine: Engine, lane: Waiting) -> None:
 
 
 def _minima(engine: Engine, gang: GangState) -> Story | None:
+    lost = replacements(gang)
+    if lost:
+        placed = one_by_one(engine.placer, gang, lost)[0].placed
+        if placed:
+            engine.bind(gang, placed, commits=False)
+    if gang.missing():
+        return story.not_enough_members(gang)
     transaction, taken = engine.waves.take(engine.placer, gang)
     later = engine.waves.later_tasks(gang)
     keep = engine.kept.applies_to(gang)

@@ -373,7 +373,13 @@ class Engine:
             told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
             told = told or story.problem(gang, "is next to be tried")
             found.append(
-                Pending(gang.spec.title, gang.key.dialect, dict(told.missing), told.message, tuple(told.reasons))
+                Pending(
+                    gang.spec.title,
+                    gang.spec.dialect or gang.key.dialect,
+                    dict(told.missing),
+                    told.message,
+                    tuple(told.reasons),
+                )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))
 

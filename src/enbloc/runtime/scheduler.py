@@ -25,7 +25,7 @@ from enbloc.engine.tasks import PodFacts, Stand
 from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.model import Complaint, GangKey
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
@@ -42,10 +42,13 @@ class Scheduler:
     def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
         self._cluster = cluster
         self._names = names
-        self._book = GangBook(config.arbitrator)
+        self._book = GangBook(config.arbitrator, config.koordinator)
         self.engine = Engine(config)
         self._waiting: dict[str, Obj] = {}
         """Pods of ours without a node, as they came: their conditions are written back whole."""
+        self._complained: dict[str, set[str]] = {}
+        """By UID: what is wrong in an object as its user wrote it. Each is told once."""
+        self._to_complain: list[Complaint] = []
         self._wrote = False
 
     # ---- in
@@ -72,6 +75,21 @@ class Scheduler:
                 state.put_volume(kind, obj, gone)
             case _:
                 self._take(self._book.observe(event))
+                self._complain(obj, gone)
+
+    def _complain(self, obj: Obj, gone: bool) -> None:
+        """Notes what is wrong in an object, to be told with the next cycle."""
+        if gone:
+            self._complained.pop(uid_of(obj), None)
+            return
+        for message in self._book.complaints(obj):
+            self._note(Complaint(ref_of(obj), uid_of(obj), message))
+
+    def _note(self, complaint: Complaint) -> None:
+        known = self._complained.setdefault(complaint.uid, set())
+        if complaint.message not in known:
+            known.add(complaint.message)
+            self._to_complain.append(complaint)
 
     def _take(self, changed: Changed) -> None:
         """What an event meant for gangs."""
@@ -84,6 +102,8 @@ class Scheduler:
         spec = self._book.spec(key)
         if spec is not None:
             self.engine.state.put_gang(spec)
+            for complaint in spec.complaints:
+                self._note(complaint)
             return
         gang = self.engine.state.gangs.get(key)
         if gang is None:
@@ -99,6 +119,7 @@ class Scheduler:
         changed = self._book.observe_pod(pod, gone)
         if gone:
             self._waiting.pop(uid_of(pod), None)
+            self._complain(pod, gone)
             self.engine.state.remove_pod(uid_of(pod))
         else:
             self._put_pod(pod)
@@ -109,6 +130,7 @@ class Scheduler:
         facts = pod_facts(pod, self._names)
         if facts.ours and not facts.node:
             self._waiting[uid] = pod
+            self._complain(pod, gone=False)
         else:
             self._waiting.pop(uid, None)
         membership = self._book.member(pod)
@@ -122,6 +144,9 @@ class Scheduler:
         """One cycle. Says whether anything was written. What a cycle changes may help others: if no write of it comes
         back as an event to wake them, the next cycle follows at once."""
         self._wrote = False
+        complaints, self._to_complain = self._to_complain, []
+        for one in complaints:
+            self._write(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
         for _ in range(CYCLES_AT_ONCE):
             half_done: set[GangKey] = set()
             for decision in cycle(self.engine, now):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from enbloc.engine.attempt import pending_tasks
 from enbloc.engine.decisions import Evict, Marked
+from enbloc.engine.groups import Group, Groups
 from enbloc.engine.marks import covers, mark_of
 from enbloc.engine.resources import Bools
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 
-def see_satisfied(state: State, gang: GangState) -> None:
-    """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
-    if gang.total_pending == len(gang.tasks):  # nobody has got anywhere yet
+def see_satisfied(state: State, gang: GangState, group: Group | None) -> None:
+    """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew. The mark of a group
+    is one for all its gangs, and minima that are bound count only if the others' are too (K7)."""
+    if gang.total_pending + gang.total_held == len(gang.tasks):  # nobody has got anywhere yet
         gang.covered, gang.satisfied = "", False
         return
     bound: dict[str, int] = {}
@@ -31,23 +33,28 @@ def see_satisfied(state: State, gang: GangState) -> None:
             evidence = True
         if task.mark and task.stand is not Stand.LEAVING and (not best or covers(task.mark, gang.spec)):
             best = task.mark
+        elif not best and group is not None and task.decision in group.committed:
+            best = mark_of(gang.spec)
     if not evidence:
         gang.covered, gang.satisfied = "", False
         return
     spec = gang.spec
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
+    met = met and (group is None or len(group.keys) == 1 or group.met)
     if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
         best = mark_of(spec)
     gang.covered = best
-    gang.satisfied = covers(best, spec)
-    if gang.satisfied and spec.object is not None:
+    gang.satisfied = covers(best, spec) and spec.match_policy == ONCE_SATISFIED
+    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group):
         state.unmarked[gang.key] = gang  # unless somebody carries it
 
 
 def mark_another(gang: GangState) -> Marked | None:
     """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does."""
     tasks = gang.tasks.values()
-    if not gang.satisfied or any(t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks):
+    if not covers(gang.covered, gang.spec) or any(
+        t.stand is not Stand.LEAVING and covers(t.mark, gang.spec) for t in tasks
+    ):
         return None
     for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
         heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)
@@ -59,8 +66,9 @@ def mark_another(gang: GangState) -> Marked | None:
 class CutOff:
     """The gangs that were cut off half-way."""
 
-    def __init__(self, state: State, timeout: int) -> None:
+    def __init__(self, state: State, groups: Groups, timeout: int) -> None:
         self._state = state
+        self._groups = groups
         self._timeout = timeout
         self._gangs: dict[GangKey, GangState] = {}
 
@@ -92,7 +100,7 @@ class CutOff:
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
             elif gang.key in self._state.dirty:
-                see_satisfied(self._state, gang)
+                see_satisfied(self._state, gang, self._groups.of(gang))
                 self.see(gang, now)
 
     def release(self, gang: GangState) -> None:
@@ -106,11 +114,12 @@ class CutOff:
         that is first in order goes first: they do not wait for each other."""
         closed: Bools | None = None
         for other in self._gangs.values():
-            if other is gang or other.priority < gang.priority:
+            mates = self._groups.mates(other)
+            if any(mate is gang for mate in mates) or other.priority < gang.priority:
                 continue
             if gang.partial_since is not None and _turn(gang) < _turn(other):
                 continue
-            for task in pending_tasks(other):
+            for task in [task for mate in mates for task in pending_tasks(mate)]:
                 candidates = self._state.candidates(task.cls)
                 candidates.keys()
                 passing = candidates.passing

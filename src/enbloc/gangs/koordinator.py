@@ -21,8 +21,8 @@ from enbloc.config import Koordinator as Settings
 from enbloc.gangs import claims
 from enbloc.gangs import coscheduling as plugins
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
-from enbloc.gangs.koordinator_values import INT32_MAX, ONCE_SATISFIED, Values, Written, read, shown, written
-from enbloc.gangs.model import DEFAULT_QUEUE, Complaint, GangKey, GangSpec, Membership
+from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
+from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -93,7 +93,7 @@ class _Pods:
 class Koordinator:
     """Gangs written as Koordinator's users do, and scheduler-plugins'."""
 
-    name = "koordinator"
+    name = DIALECT
     kinds = frozenset({koordinator.POD_GROUP, coscheduling.POD_GROUP})
 
     def __init__(self, settings: Settings) -> None:
@@ -170,11 +170,12 @@ class Koordinator:
             queue=queue_named_by(home) or DEFAULT_QUEUE,
             expected=max(total if total is not None else minimum, minimum),
             holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
-            group=tuple(GangKey(self.name, *one) for one in _either(by_pods.groups, by_group.groups) or ()),
+            group=_either(by_pods.groups, by_group.groups) or (),
             waiting=waiting or self._settings.default_waiting_nanos,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
             needs_free={name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0},
             claim=claims.read(annotations_of(home).get(claims.ANNOTATION, "")),
+            claim_home=uid_of(home),
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
             problem=problem,

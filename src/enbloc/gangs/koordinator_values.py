@@ -13,11 +13,12 @@ import msgspec
 
 from enbloc.api import koordinator as keys
 from enbloc.api.meta import Obj, annotations_of, labels_of
+from enbloc.gangs.model import ONCE_SATISFIED, ONLY_WAITING, WAITING_AND_RUNNING, GangKey
 from enbloc.units import SECOND, is_dns_subdomain, parse_duration
 
+DIALECT = "koordinator"
 INT32_MAX = 2**31 - 1
 MODES = ("Strict", "NonStrict")
-ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
 POLICIES = (ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING)
 
 _MINIMUM_KEYS = (keys.MIN_AVAILABLE, keys.POD_GROUP_KEY + "/min-available")
@@ -43,8 +44,8 @@ class Values(NamedTuple):
     bad_minimum: str = ""
     total: int | None = None
     non_strict: bool | None = None
-    groups: tuple[tuple[str, str], ...] | None = None
-    """(namespace, name) of every gang that is named; empty: alone."""
+    groups: tuple[GangKey, ...] | None = None
+    """Every gang that is named; empty: alone. Equal texts give the very same tuple: lists may be long."""
     waiting: int | None = None
     policy: str | None = None
     complaints: tuple[str, ...] = ()
@@ -113,7 +114,7 @@ def count(text: str) -> int | None:
     return number if number <= INT32_MAX else None
 
 
-def _groups(text: str, complaints: list[str]) -> tuple[tuple[str, str], ...] | None:
+def _groups(text: str, complaints: list[str]) -> tuple[GangKey, ...] | None:
     """A JSON list, or a comma list, of `namespace/name`. If any of it is bad, none of it counts."""
     names: Any
     if text.lstrip().startswith(("[", "{", '"')):
@@ -126,7 +127,7 @@ def _groups(text: str, complaints: list[str]) -> tuple[tuple[str, str], ...] | N
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         found = [name.strip().split("/") for name in names]
         if all(len(parts) == 2 and all(map(is_dns_subdomain, parts)) for parts in found):
-            return tuple(dict.fromkeys((namespace, name) for namespace, name in found))
+            return tuple(dict.fromkeys(GangKey(DIALECT, namespace, name) for namespace, name in found))
     complaints.append(f"groups {shown(text)} is not a list of namespace/name: the gang is alone")
     return None
 

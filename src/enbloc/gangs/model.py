@@ -15,6 +15,9 @@ from enbloc.gangs.claims import Record
 
 DEFAULT_QUEUE = "default"
 
+ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
+"""What counts towards a minimum that was met once: nothing has to; those who run or wait; only those who wait (K9)."""
+
 
 class GangKey(NamedTuple):
     """One gang, for ever: two dialects may use one name and mean two gangs."""
@@ -84,6 +87,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """All roles of such a gang: what the room that was set aside for them is."""
     claim: Record | None = None
     """The room that is set aside for it."""
+    claim_home: str = ""
+    """The UID of what that is written on, where it may change: a gang without an object has only pods."""
     object: Ref | None = None
     """Where its phase and conditions are written; `None`: it has no object but its pods."""
     object_uid: str = ""
@@ -97,7 +102,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     """NonStrict: members that fit are held until the others do too (K6)."""
     waiting: int = 0
     """How long it may be held, or wait for the gangs it starts with, in nanoseconds; 0: for ever (K8)."""
-    match_policy: str = "once-satisfied"
+    match_policy: str = ONCE_SATISFIED
     """What counts towards its minimum once it was met (K9)."""
     needs_free: Mapping[str, int] = {}
     """Nano-units by resource: not attempted while less than this is free in total (K7)."""

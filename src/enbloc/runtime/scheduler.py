@@ -11,12 +11,13 @@ from typing import Any
 
 from enbloc.api import core, volcano
 from enbloc.api.kinds import ref_of, view
+from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
 from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, SetAside, Waits
+from enbloc.engine.decisions import Bind, Complain, Decision, Evict, LetIn, Marked, Pending, SetAside, TimeOut, Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
@@ -173,6 +174,15 @@ class Scheduler:
                 self._say(decision, now)
             case SetAside():
                 self._set_aside(decision, half_done)
+            case TimeOut():
+                for namespace, name, uid in decision.pods:
+                    patch = {"metadata": {"annotations": {TIMEOUT: "true"}}}
+                    if not self._write(Patch(Ref("Pod", namespace, name), patch, uid=uid)):
+                        self.engine.state.unplace(uid)
+            case Complain():
+                home = self._book.home(decision.gang)
+                if home is not None:
+                    self._write(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
             case Evict():
                 self._write(
                     EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
@@ -183,7 +193,8 @@ class Scheduler:
 
     def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
         """Carries a gang's Bindings out; the one that commits goes last, and only if all others were taken (G11)."""
-        if decision.gang in half_done:
+        gangs = {decision.gang, *decision.others}
+        if gangs & half_done:
             for placement in decision.placements:
                 self.engine.state.unplace(placement.uid)
             return
@@ -205,26 +216,28 @@ class Scheduler:
                 failed = True
                 self.engine.state.unplace(placement.uid)
         if failed and decision.commits:
-            half_done.add(decision.gang)
+            half_done |= gangs
         elif decision.commits:
             self._tell_bound(decision)
 
     def _set_aside(self, decision: SetAside, half_done: set[GangKey]) -> None:
         """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
-        group = self._book.object(decision.gang)
+        group = self._book.home(decision.gang)
         text = claims.write(decision.record) if decision.record else None
         if group is None or not self._write(
             Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
         ):
-            self.engine.waves.claims.refused(decision.gang)
+            if decision.kind == claims.HOLD:
+                self.engine.holds.refused(decision.gang)
+            else:
+                self.engine.waves.claims.refused(decision.gang)
             half_done.add(decision.gang)
             self._read_gang(decision.gang)
             return
         self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message))
 
     def _tell_bound(self, decision: Bind) -> None:
-        group = self._book.object(decision.gang)
-        if group is not None:
+        for group in filter(None, map(self._book.object, (decision.gang, *decision.others))):
             nodes = Counter(placement.node for placement in decision.placements)
             where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:8])
             more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
@@ -284,6 +297,8 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
     else:
         stand = Stand.GATED if spec.get("schedulingGates") else Stand.PENDING
     annotations = annotations_of(pod)
+    if stand is Stand.PENDING and annotations.get(TIMEOUT) == "true":
+        stand = Stand.TIMED_OUT
     return PodFacts(
         uid=uid_of(pod),
         namespace=namespace_of(pod),

@@ -73,6 +73,28 @@ def test_queues_do_what_they_promise() -> None:
     assert result["pending"] == []
 
 
+def test_queuejob_does_what_it_promises() -> None:
+    result = run("queuejob.yaml")
+    bound = [(line["t"], line["name"].split("-")[0]) for line in result["timeline"] if line["what"] == "bound"]
+    assert bound == [(0.0, "train")] * 5 + [(20.0, "train")] * 5 + [(75.0, "sweep")] * 3
+    phases = {one["metadata"]["name"]: one["status"]["state"]["phase"] for one in objects(result, "QueueJob")}
+    assert phases == {"sweep": "Completed", "train": "Completed"}
+    assert result["pending"] == []
+
+
+def test_foreign_crdjob_does_what_it_promises() -> None:
+    result = run("foreign-crdjob.yaml")
+    assert bindings(result) == {f"simulate-{letter}": 30.0 for letter in "abc"}
+    assert {line["node"] for line in result["timeline"] if line["what"] == "bound"} == {"node-1", "node-3"}
+    told = [line["message"] for line in result["timeline"] if line["what"] == "warning"]
+    assert "SchedulingSpec of CRDJob default/simulate does not exist" in told[0]
+    assert "default/simulate " in enbloc("sim", EXAMPLES / "foreign-crdjob.yaml")
+
+
+def objects(result: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [one for one in result["objects"] if one["kind"] == kind]
+
+
 def test_reasons_are_five_different_ones() -> None:
     result = run("reasons.yaml")
     assert bindings(result) == {}
@@ -88,6 +110,41 @@ def test_reasons_are_five_different_ones() -> None:
     for gang, word in words.items():
         assert word in told[gang]
     assert len(set(told.values())) == 5
+
+
+def phases(result: dict[str, Any], job: str) -> list[tuple[float, str]]:
+    lines = result["timeline"]
+    return [
+        (line["t"], line["to"]) for line in lines if (line["what"], line["kind"], line["name"]) == ("phase", "Job", job)
+    ]
+
+
+def test_depends_on_goes_wave_by_wave() -> None:
+    result = run("depends-on.yaml")
+    assert bindings(result) == {
+        "train-master-0": 0.0,
+        **{f"train-worker-{index}": 10.0 for index in range(4)},
+        "train-report-0": 15.0,
+    }
+    assert phases(result, "train")[-1] == (70.0, "Completed")
+
+
+def test_restart_policies_restart_what_they_say() -> None:
+    result = run("restart-policy.yaml")
+    starts: dict[str, list[float]] = {}
+    for line in result["timeline"]:
+        if line["what"] == "bound":
+            starts.setdefault(line["name"], []).append(line["t"])
+    assert {name: at for name, at in starts.items() if name.startswith("train-")} == {
+        name: [0.0, 20.0] for name in ("train-chief-0", "train-worker-0", "train-worker-1")
+    }
+    assert starts["score-shard-1"] == [0.0, 15.0, 40.0]
+    assert [phase for phase in phases(result, "score") if phase[1] in ("Aborted", "Restarting", "Completed")] == [
+        (25.0, "Aborted"),
+        (40.0, "Restarting"),
+        (55.0, "Completed"),
+    ]
+    assert phases(result, "train")[-2:] == [(80.0, "Completing"), (80.0, "Completed")]
 
 
 def test_quickstart_reads_well() -> None:

@@ -50,13 +50,13 @@ class Quantity:
 
     @property
     def value(self) -> int:
-        """In whole units, rounded up as Kubernetes does."""
-        return -(-self.nanos // NANO)
+        """In whole units, rounded away from zero as Kubernetes does."""
+        return _away_from_zero(self.nanos, NANO)
 
     @property
     def milli(self) -> int:
-        """In thousandths, rounded up as Kubernetes does."""
-        return -(-self.nanos // 10**6)
+        """In thousandths, rounded away from zero as Kubernetes does."""
+        return _away_from_zero(self.nanos, 10**6)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Quantity) and self.nanos == other.nanos
@@ -68,6 +68,10 @@ class Quantity:
         return f"Quantity({format_quantity(self.nanos)!r})"
 
 
+def _away_from_zero(nanos: int, unit: int) -> int:
+    return -(-nanos // unit) if nanos >= 0 else nanos // unit
+
+
 _parsed: dict[str | int, Quantity] = {}
 _PARSED_BOUND: Final = 10_000
 
@@ -76,6 +80,8 @@ def parse_quantity(text: object) -> Quantity:
     """Reads a quantity from a string or a JSON number; refuses what Kubernetes refuses."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(f"a quantity is a string or a number, not {type(text).__name__}")
+    if isinstance(text, int) and abs(text) > INT64_MAX:
+        raise ValueError(f"a number is out of range (at most {INT64_MAX})")  # too long, perhaps, to be shown
     if isinstance(text, float):
         text = repr(text)
     known = _parsed.get(text)
@@ -140,7 +146,7 @@ def parse_duration(text: object) -> int:
     """Reads a Go duration (`1h30m`, `1.5s`, `300ms`) into nanoseconds."""
     if not isinstance(text, str):
         raise ValueError(f"a duration is a string such as 90s or 1h30m, not {type(text).__name__}")
-    rest = text.strip()
+    rest = text
     negative = rest.startswith("-")
     rest = rest.lstrip("+-") if rest[:1] in ("+", "-") and rest[1:2] not in ("+", "-") else rest
     if rest == "0":
@@ -192,7 +198,7 @@ def parse_timestamp(text: object) -> int:
 def format_timestamp(nanos: int) -> str:
     """RFC 3339 in UTC; a fraction only where there is one, so that whole seconds look as the API writes them."""
     seconds, fraction = divmod(nanos, SECOND)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    text = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
     return text + (f".{fraction:09d}".rstrip("0") if fraction else "") + "Z"
 
 

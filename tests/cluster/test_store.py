@@ -20,7 +20,9 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
 def test_create_sets_what_the_server_sets() -> None:
     store, _ = make_store()
     made = store.create(
-        config_map(creationTimestamp="1999-01-01T00:00:00Z", deletionTimestamp="x", resourceVersion="9")
+        config_map(
+            creationTimestamp="1999-01-01T00:00:00Z", deletionTimestamp="2020-01-01T00:00:00Z", resourceVersion="9"
+        )
     )
     metadata = made["metadata"]
     assert metadata["namespace"] == "default"

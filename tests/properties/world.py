@@ -14,7 +14,7 @@ import msgspec
 
 from enbloc.api import core
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, controller_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import BindPod, EmitEvent, Patch, WatchEvent, Write
 from enbloc.cluster.embedded.store import Store
@@ -120,6 +120,8 @@ def missing(store: Store, gang: GangKey) -> dict[str, int]:
     """What a gang lacks of its minima, counted from the API alone."""
     group = store.get("PodGroup.scheduling.volcano.sh", gang.namespace, gang.name)
     spec = group["spec"] if group is not None and gang.dialect != "pod" else {"minMember": 1}
+    if gang.dialect == "arbitrator":
+        spec = {"minMember": least_of_spec(store, gang)}
     occupied: Counter[str] = Counter()
     for pod in members(store, gang):
         ended = pod["status"].get("phase") if "status" in pod else ""
@@ -130,6 +132,17 @@ def missing(store: Store, gang: GangKey) -> dict[str, int]:
     wanted = {role: least - occupied[role] for role, least in (spec.get("minTaskMember") or {}).items()}
     wanted[""] = spec["minMember"] - occupied.total()
     return {role: count for role, count in wanted.items() if count > 0}
+
+
+def least_of_spec(store: Store, gang: GangKey) -> int:
+    """The minimum in the SchedulingSpec of an owner, which must exist."""
+    (found,) = [
+        spec
+        for spec in store.list("SchedulingSpec.arbitrator.incubator.k8s.io", gang.namespace)[0]
+        if (controller_of(spec) or {}).get("uid") == gang.name
+    ]
+    least: int = found["spec"]["minAvailable"]
+    return least
 
 
 class Overseen(ControlPlane):
@@ -240,6 +253,8 @@ API_VERSIONS = {
     "Job": "batch.volcano.sh/v1alpha1",
     "PodGroup": "scheduling.volcano.sh/v1beta1",
     "Queue": "scheduling.volcano.sh/v1beta1",
+    "QueueJob": "arbitrator.incubator.k8s.io/v1alpha1",
+    "SchedulingSpec": "arbitrator.incubator.k8s.io/v1alpha1",
 }
 
 

@@ -23,9 +23,9 @@ class Watched:
         self.planes: list[ControlPlane] = []
         real = allocate.attempt
 
-        def attempt(placer: Any, tried: Any) -> Any:
+        def attempt(placer: Any, tried: Any, *rest: Any, **how: Any) -> Any:
             self.attempts[tried.spec.title] += 1
-            return real(placer, tried)
+            return real(placer, tried, *rest, **how)
 
         monkeypatch.setattr(allocate, "attempt", attempt)
 

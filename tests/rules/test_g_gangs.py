@@ -710,3 +710,9 @@ def test_g10_capacity_of_a_queue_is_a_reason() -> None:
     answer = simulate(node("n"), queue("q", capability={"cpu": "1"}), gang("a", 2, queue="q"), config=ALLOCATE_ONLY)
     for told in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
         assert "queue q may use 1 cpu" in told
+
+
+def test_g10_a_node_that_goes_is_counted_no_more() -> None:
+    answer = simulate(node("n", 1), node("m", 1, gone="10s"), gang("a", 1, cpu=2))
+    assert "0/1 nodes" in answer.why("default/a")
+    assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))

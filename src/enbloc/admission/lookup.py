@@ -11,7 +11,7 @@ from enbloc.api.meta import Fault, Obj, name_of
 PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
 ROOT_QUEUE = "root"
 DEFAULT_QUEUE = "default"
-BUILT_IN_CLASSES = frozenset({"system-node-critical", "system-cluster-critical"})
+BUILT_IN_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
 class Lookup(Protocol):
@@ -56,3 +56,16 @@ def priority_class_faults(name: str, field: str, lookup: Lookup) -> list[Fault]:
     if lookup.get(PRIORITY_CLASS, "", name) is None:
         return [Fault(field, f"priority class {name!r} does not exist")]
     return []
+
+
+def priority_value(name: str, lookup: Lookup) -> int | None:
+    """The value of a class, of no name that of the global default; `None` if there is none, or nobody knows."""
+    if name:
+        found = lookup.get(PRIORITY_CLASS, "", name)
+        return _value(found) if found is not None else BUILT_IN_CLASSES.get(name)
+    defaults = [_value(one) for one in lookup.list(PRIORITY_CLASS) if one.get("globalDefault")]
+    return min(defaults, default=None)  # Kubernetes takes the lowest where there are several
+
+
+def _value(priority_class: Obj) -> int:
+    return int(priority_class.get("value") or 0)

@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from enbloc.admission import job, podgroup, queue
+from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
 from enbloc.admission.lookup import Lookup
-from enbloc.api import volcano
+from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj
 
@@ -34,6 +34,10 @@ def admit(
                 return podgroup.admit(obj, before, lookup)
             case volcano.QUEUE:
                 return queue.admit(obj, before, lookup)
+            case arbitrator.SCHEDULING_SPEC:
+                return schedulingspec.admit(obj, before, lookup)
+            case arbitrator.QUEUE_JOB:
+                return queuejob.admit(obj, before, lookup)
     except msgspec.ValidationError:
         return obj, decode_faults(obj)
     return obj, []

@@ -20,7 +20,7 @@ QUEUE_JOB_LABEL = "enbloc.dev/queuejob"
 
 
 class SchedulingTemplate(View):
-    """What a job asks of the scheduler. An absent `minAvailable` is 0 in a SchedulingSpec, and every pod in a QueueJob."""
+    """What a job asks of the scheduler. An absent `minAvailable` is 0, but in a QueueJob it is all its pods."""
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -70,6 +70,8 @@ class QueueJobStatus(View):
     """The largest `minAvailable` that ran since its pods were last all new (A5: "once it ran")."""
     restarts: int = 0
     """How often all pods were killed and made anew because too few were left."""
+    restart_at: str | None = None
+    """While it restarts: from when on its pods are made anew."""
     completed_generation: int = 0
     """The spec with which every pod succeeded; with another one it is looked at again."""
 

@@ -7,13 +7,14 @@ nobody registered are taken as they come: id, scope and plural are guessed, and 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Any, TypeVar
 
 import msgspec
 
 from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
-from enbloc.units import Quantity, is_dns_subdomain, parse_quantity
+from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -175,13 +176,13 @@ def decode_faults(obj: Any) -> list[Fault]:
     kind = KINDS.get(kind_id(obj))
     if kind is None or kind.view is None:
         return []
-    if kind.group and obj["apiVersion"].partition("/")[2] not in kind.versions:
-        served = ", ".join(f"{kind.group}/{version}" for version in kind.versions)
+    if obj["apiVersion"].rpartition("/")[2] not in kind.versions:
+        served = ", ".join(f"{kind.group}/{version}".removeprefix("/") for version in kind.versions)
         return [Fault("apiVersion", f"{obj['apiVersion']!r} is not served for {kind.name} (served: {served})")]
     try:
         view(obj, kind.view)
     except msgspec.ValidationError as why:
-        return [_fault_of(obj, str(why))]
+        return [_fault_of(obj, str(why), kind.view)]
     return []
 
 
@@ -210,7 +211,14 @@ def _shape_faults(obj: Any) -> list[Fault]:
             return [Fault(f"metadata.{field}", "must be a mapping of strings")]
         for key, text in texts.items():
             if not isinstance(key, str) or not isinstance(text, str):
-                return [Fault(f"metadata.{field}[{key!r}]", f"must be a string, not {type(text).__name__}: quote it")]
+                bad = key if not isinstance(key, str) else text
+                return [Fault(f"metadata.{field}[{key!r}]", f"must be a string, not {type(bad).__name__}: quote it")]
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if metadata.get(field) is not None:
+            try:
+                parse_timestamp(metadata[field])
+            except ValueError as why:
+                return [Fault(f"metadata.{field}", str(why))]
     return []
 
 
@@ -221,28 +229,49 @@ def _is_name(obj: Obj, field: str, text: str) -> bool:
 
 
 _MISSING = re.compile(r"Object missing required field `(.+)`")
+_WHERE = re.compile(r"(.*) - at `(key` in `)?\$(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def _fault_of(obj: Obj, message: str) -> Fault:
+def _fault_of(obj: Obj, message: str, kind: type[TypedObject]) -> Fault:
     """msgspec says "Expected … - at `$.spec.x`"; we say "spec.x: expected …", and name the key of a map."""
-    what, _, where = message.partition(" - at `")
-    path = where.rstrip("`").removeprefix("$").removeprefix(".")
+    found = _WHERE.fullmatch(message)
+    what, of_key, where = found.groups() if found else (message, None, "")
+    steps: list[str | int] = []
+    for name, index in _STEP.findall(where):
+        steps.append(name or (_bad_key(obj, steps, kind, message) if index == "..." else int(index)))
     missing = _MISSING.fullmatch(what)
     if missing:
-        return Fault(f"{path}.{missing[1]}" if path else missing[1], "is missing")
-    if path.endswith("[...]"):
-        path = _with_key(obj, path.removesuffix("[...]"))
-    return Fault(path, what[:1].lower() + what[1:])
+        return Fault(_path([*steps, missing[1]]), "is missing")
+    return Fault(_path(steps), f"{'a key is a string: ' if of_key else ''}{what[:1].lower()}{what[1:]}")
 
 
-def _with_key(obj: Obj, path: str) -> str:
-    """The path of the first bad value in the map of quantities or strings at `path`."""
+def _path(steps: list[str | int]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+
+
+def _bad_key(obj: Obj, steps: list[str | int], kind: type[TypedObject], message: str) -> str:
+    """The key of the value that a message about the map at `steps` means: the last of the shortest beginning of the
+    map that gets the same message, since reading stops at the first bad value."""
     target: Any = obj
-    for step in re.findall(r"[^.\[\]]+", path):
-        target = target[int(step)] if isinstance(target, list) else target[step]
-    for key, value in target.items():
+    for step in steps:
+        target = target[step]
+    items = list(target.items())
+
+    def is_refused(count: int) -> bool:
         try:
-            parse_quantity(value)
-        except ValueError:
-            return f"{path}.{key}"
-    return path
+            view(_replaced(obj, steps, dict(items[:count])), kind)
+        except msgspec.ValidationError as why:
+            return str(why) == message
+        return False
+
+    return str(items[bisect_left(range(len(items)), True, key=is_refused) - 1][0])
+
+
+def _replaced(value: Any, steps: list[str | int], by: Any) -> Any:
+    """A copy with something else at `steps`; what is not on the way there is shared."""
+    if not steps:
+        return by
+    copy = value.copy()
+    copy[steps[0]] = _replaced(value[steps[0]], steps[1:], by)
+    return copy

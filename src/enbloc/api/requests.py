@@ -19,10 +19,28 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     for container in spec.containers:
         _add(running, _container_requests(container))
     _raise_to(peak, running)
-    peak.update(_requests_or_limits(spec.resources))  # asked for the pod as a whole
+    _ask_for_the_whole(peak, spec.resources)
     for name, overhead in (spec.overhead or {}).items():
         peak[name] = peak.get(name, 0) + overhead.nanos
     return {name: nanos for name, nanos in peak.items() if nanos > 0}
+
+
+def _ask_for_the_whole(peak: dict[str, int], resources: ResourceRequirements | None) -> None:
+    """What a pod asks for as a whole stands instead of its containers' requests. A limit without a request stands for
+    both only where no container asks, as the API server fills it in."""
+    if resources is None:
+        return
+    for name, quantity in (resources.limits or {}).items():
+        if _is_of_pods(name):
+            peak.setdefault(name, quantity.nanos)
+    for name, quantity in (resources.requests or {}).items():
+        if _is_of_pods(name):
+            peak[name] = quantity.nanos
+
+
+def _is_of_pods(resource: str) -> bool:
+    """The resources that may be asked for a pod as a whole; Kubernetes looks at no others there."""
+    return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
 def _container_requests(container: Container) -> dict[str, int]:

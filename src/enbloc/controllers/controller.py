@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from enbloc.api.writes import Refused, WatchEvent, Write
@@ -20,8 +21,9 @@ class Controller(Protocol):
 
     def observe(self, event: WatchEvent) -> None: ...
 
-    def reconcile(self, now: int) -> list[Write]:
-        """All that should be written now, in a fixed order; empty when there is nothing to do."""
+    def reconcile(self, now: int) -> Iterable[Write]:
+        """All that should be written now, in a fixed order; empty when there is nothing to do. It is read while it is
+        carried out: a controller that makes it up as it goes hears of a refusal before its next write is asked for."""
         ...
 
     def refused(self, write: Write, error: Refused, now: int) -> None:

@@ -226,7 +226,7 @@ class JobController:
             writes += [patch] if patch else []
             if _let_in(group) and is_complete(plan, made):
                 writes += self._pods(plan, census, begun, waits=waits)
-        verdict = _verdict(plan, census)
+        verdict = _verdict(Situation(plan, census, begun))
         if verdict is not None and verdict.phase == "Failed" and waits_to_act:
             verdict = None  # a policy is to say what becomes of it
         status = status_patch(plan, census, verdict, {"controlledResources": made} if made else {}, now)
@@ -444,8 +444,8 @@ def _surplus(plan: JobPlan, role: Role, census: Census) -> list[Write]:
     return [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in above]
 
 
-def _verdict(plan: JobPlan, census: Census) -> Verdict | None:
-    situation = Situation(plan, census)
+def _verdict(situation: Situation) -> Verdict | None:
+    plan = situation.plan
     match phase_of(plan.obj):
         case "":
             return Verdict("Pending")

@@ -30,6 +30,10 @@ class Priorities:
         elif name in _BUILT_IN:
             self._values[name] = _BUILT_IN[name]
 
-    def of_roles(self, plan: JobPlan) -> dict[str, int]:
+    def of(self, name: str) -> int:
+        """The value of a class; of none, or of one that nobody knows, what counts without one."""
         default = min(self._defaults.values(), default=0)  # Kubernetes takes the lowest where there are several
-        return {role.name: self._values.get(role.priority_class, default) for role in plan.roles}
+        return self._values.get(name, default)
+
+    def of_roles(self, plan: JobPlan) -> dict[str, int]:
+        return {role.name: self.of(role.priority_class) for role in plan.roles}

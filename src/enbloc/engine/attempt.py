@@ -149,15 +149,24 @@ def take_places(
     return taken
 
 
-def attempt(placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task] = ()) -> Story | None:
-    """Places a gang's minima, all of them, and room for `later` waves. On failure nothing is left placed, and the story
-    says why."""
+def attempt(
+    placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task] = (), *, keep: bool = False
+) -> Story | None:
+    """Places a gang's minima, all of them, and room for `later` waves. On failure nothing is left placed, unless what
+    it got is to be kept (A2), and the story says why."""
+    told = _place_minima(placer, gang, transaction, later)
+    if told is not None and not keep:
+        transaction.rollback()
+    return told
+
+
+def _place_minima(placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task]) -> Story | None:
     needed, rest, short = gang.plan
     needed = [task for task in needed if task.stand is Stand.PENDING]
     for run in (*runs(placer.state, needed), *runs(placer.state, later)):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run):
-            return _failed(placer, transaction, gang, run[placed], [*needed, *later])
+            return _failed(placer, gang, run[placed], [*needed, *later])
     failed: Task | None = None
     wanted_of_rest = short
     for run in runs(placer.state, rest):
@@ -171,22 +180,18 @@ def attempt(placer: Placer, gang: GangState, transaction: Transaction, later: Se
     if short:
         assert failed is not None, f"{gang} was attempted though too few of its members exist"
         missing = {failed.role: short}
-        told = placer.why_not(gang, failed, missing, {failed.role: wanted_of_rest})
-        transaction.rollback()
-        return told
+        return placer.why_not(gang, failed, missing, {failed.role: wanted_of_rest})
     return None
 
 
-def _failed(placer: Placer, transaction: Transaction, gang: GangState, task: Task, needed: list[Task]) -> Story:
+def _failed(placer: Placer, gang: GangState, task: Task, needed: list[Task]) -> Story:
     missing: dict[str, int] = {}
     wanted: dict[str, int] = {}
     for one in needed:
         wanted[one.role] = wanted.get(one.role, 0) + 1
         if one.stand is Stand.PENDING and one.role == task.role:
             missing[one.role] = missing.get(one.role, 0) + 1
-    told = placer.why_not(gang, task, missing, wanted)
-    transaction.rollback()
-    return told
+    return placer.why_not(gang, task, missing, wanted)
 
 
 def one_by_one(placer: Placer, gang: GangState, tasks: Sequence[Task]) -> tuple[Transaction, Story | None]:

@@ -19,6 +19,7 @@ from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
 from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
 from enbloc.engine.groups import Group, Groups
 from enbloc.engine.holds import Holds
+from enbloc.engine.kept import Kept
 from enbloc.engine.marks import mark_of
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.state import State
@@ -62,6 +63,7 @@ class Engine:
         self._decisions: list[Decision] = []
         self._surplus_until: int | None = None
         self._runs = {action.name for action in config.actions}
+        self.kept = Kept(self.state, "backfill" in self._runs)
 
     # ---- the frame of a cycle (see `cycle`)
 
@@ -74,11 +76,14 @@ class Engine:
         self.cut_off.see_again(now)
         self.waves.end(now)
         self.holds.see_again()
+        self.kept.see_again()
         self._wake()
         self._read_dirty()
         self._time_out()
 
     def end(self) -> list[Decision]:
+        for gang, told in self.kept.give_back():
+            self.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
         return self._decisions
 
@@ -258,7 +263,7 @@ class Engine:
         needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = bool(gang.spec.later or self.waves.claims.of(gang))
+        volatile = bool(gang.spec.later or self.waves.claims.of(gang) or self.kept.applies_to(gang))
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
@@ -322,9 +327,7 @@ class Engine:
         queue = gang.spec.queue
         if gang.counted is not None and gang.counted[2] and gang.missing():
             self.coming.setdefault(queue, {})[gang.key] = gang
-            gang.coming_since = self.now if gang.coming_since is None else gang.coming_since
         else:
-            gang.coming_since = None
             self.coming.get(queue, {}).pop(gang.key, None)
 
     def expected(self, queue: str) -> list[GangState]:
@@ -337,7 +340,7 @@ class Engine:
     def surplus_waits(self, queue: str, order: Order) -> bool:
         """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""
         for gang in self.expected(queue):
-            since = gang.coming_since
+            since = gang.spec.let_in_at
             if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang, MINIMA) < order:
                 until = since + PODS_EXPECTED_WITHIN
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
@@ -350,7 +353,7 @@ class Engine:
         """M6: from now on its pods are created and tried."""
         self._dequeue(gang)
         self.withdraw(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, let_in=True)
+        gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now)
         gang.attempted = False
         self._count(gang)
         self._decisions.append(LetIn(gang.key))

@@ -7,6 +7,7 @@ satisfied as long as a mark covers its present minima. A raised minimum is not c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import quote, unquote
 
 from enbloc.gangs.model import GangSpec
 
@@ -15,8 +16,8 @@ COMMITTED = "enbloc.dev/committed"
 
 
 def mark_of(spec: GangSpec) -> str:
-    """What is written when a gang's minima are bound: `5;master=3;work=2`."""
-    roles = "".join(f";{role}={count}" for role, count in sorted(spec.minima.items()))
+    """What is written when a gang's minima are bound: `5;master=3;work=2`. Odd characters in roles are escaped."""
+    roles = "".join(f";{quote(role, safe='', errors='replace')}={count}" for role, count in sorted(spec.minima.items()))
     return f"{spec.minimum}{roles}"
 
 
@@ -34,5 +35,5 @@ def _read(mark: str) -> tuple[int, Mapping[str, int]]:
     found: dict[str, int] = {}
     for role in roles:
         name, _, count = role.rpartition("=")
-        found[name] = int(count) if count.isdecimal() and len(count) < 10 else 0
+        found[unquote(name)] = int(count) if count.isdecimal() and len(count) < 10 else 0
     return int(total) if total.isdecimal() and len(total) < 10 else -1, found

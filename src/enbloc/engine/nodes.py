@@ -22,6 +22,9 @@ ROW_BITS: Final = 24
 ROW_MASK: Final = 2**ROW_BITS - 1
 """A row's number, in the lowest bits of a key: a cluster has at most so many nodes."""
 
+_DEAD_ROWS: Final = 64
+"""So many rows of nodes that went are always put up with."""
+
 Rows = NDArray[np.intp]
 UsedOf = Callable[[str], Mapping[int, int]]
 """Tells what is used on a node, by name: column → amount."""
@@ -141,7 +144,8 @@ class NodeTable:
         arriving = sorted(self._arriving.values(), key=_rank)
         self._arriving = {}
         last = next((facts for facts in reversed(self.facts) if facts is not None), None)
-        if last is not None and _rank(arriving[0]) < _rank(last):
+        dead = self.count - len(self.rows)
+        if (last is not None and _rank(arriving[0]) < _rank(last)) or dead > max(_DEAD_ROWS, len(self.rows)):
             self._renumber(arriving, used_of)
             return True
         self._append(arriving, used_of)
@@ -265,7 +269,8 @@ class NodeTable:
             column.ids = np.pad(column.ids, (0, more), constant_values=-1)
 
     def _renumber(self, arriving: Sequence[NodeFacts], used_of: UsedOf) -> None:
-        """Rare: a node came that ranks before one we have. All rows are written anew, in order."""
+        """Rare: a node came that ranks before one we have, or most rows are of nodes that went. All rows are written
+        anew, in order."""
         used_by_name = {name: self.used(row) for name, row in self.rows.items()}
         everyone = sorted([*(facts for facts in self.facts if facts is not None), *arriving], key=_rank)
         arrived = {facts.name for facts in arriving}

@@ -87,6 +87,8 @@ class QueueTree:
 
     def put(self, facts: QueueFacts) -> None:
         queue = self.get(facts.name)
+        for amounts in (facts.capability, facts.guarantee, facts.deserved):
+            self._ensure(tuple(self._resources.amounts(amounts).items()))
         queue.facts = facts
         queue.limits = self._resources.capacity(facts.capability)
         queue.exists = True
@@ -118,9 +120,11 @@ class QueueTree:
                 used[column] += amount * count
 
     def want(self, queue: Queue, amounts: Mapping[int, int] | Request, count: int) -> None:
-        """The queue asks for so much more (or less)."""
+        """The queue asks for so much more (or less). What no node can have is no demand: nobody could meet it, and a
+        few hundred of it would leave int64."""
         pairs = tuple(amounts.items()) if isinstance(amounts, Mapping) else amounts
         self._ensure(pairs)
+        pairs = tuple((column, amount) for column, amount in pairs if amount <= CEILING)
         for place in queue.ancestors:
             for column, amount in pairs:
                 place.demand[column] += amount * count
@@ -268,14 +272,26 @@ class QueueTree:
         return [self.queues[name] for name in sorted(self.queues)]
 
     def _climb(self, queue: Queue) -> Iterator[Queue]:
-        """Upwards as far as parents exist; a circle (admission refuses it) ends where it closes."""
-        seen = set()
+        """Upwards as far as parents exist."""
         place: Queue | None = queue
-        while place is not None and place.name not in seen:
-            seen.add(place.name)
+        while place is not None:
             yield place
-            parent = place.facts.parent or (ROOT if place.name != ROOT else "")
-            place = self.queues.get(parent) if parent else None
+            place = self._parent(place)
+
+    def _parent(self, queue: Queue) -> Queue | None:
+        """The queue above. One that is its own ancestor (admission refuses it) has none: so it stays a tree."""
+        above = self._named_parent(queue)
+        place, seen = above, set()
+        while place is not None and place.name not in seen:
+            if place is queue:
+                return None
+            seen.add(place.name)
+            place = self._named_parent(place)
+        return above
+
+    def _named_parent(self, queue: Queue) -> Queue | None:
+        parent = queue.facts.parent or (ROOT if queue.name != ROOT else "")
+        return self.queues.get(parent) if parent else None
 
     def _share_out(self, totals: Ints) -> None:
         """What each queue deserves now (V4): by `deserved` where any queue sets it, else by weight among those with

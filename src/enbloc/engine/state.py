@@ -23,7 +23,7 @@ from enbloc.engine.predicates.moving import Moving
 from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.predicates.volumes import VolumeBook
 from enbloc.engine.queues import Queue, QueueFacts, QueueTree
-from enbloc.engine.resources import Bools, Ints, Request, Resources
+from enbloc.engine.resources import CEILING, Bools, Ints, Request, Resources
 from enbloc.engine.tasks import OCCUPIED, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
@@ -91,7 +91,7 @@ class State:
         if orphans:
             self._homeless[name] = orphans
         self.nodes.remove(name)
-        self.news.any = True
+        self.news.any = self.news.everything = True  # it helps nobody, but what was said of nodes is no longer so (G10)
 
     def put_queue(self, facts: QueueFacts) -> None:
         known = self.queues.queues.get(facts.name)
@@ -523,7 +523,8 @@ class State:
             for place in queue.ancestors:
                 vector = counts.setdefault((place.name, what), np.zeros_like(place.used))
                 for column, amount in amounts.items():
-                    vector[column] += amount
+                    if what != "demand" or amount <= CEILING:
+                        vector[column] += amount
 
         for task in self.tasks.values():
             if task.ours or task.gang.spec.object:

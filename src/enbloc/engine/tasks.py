@@ -116,7 +116,6 @@ class GangState:
     __slots__ = (
         "attempted",
         "bucket",
-        "coming_since",
         "counted",
         "covered",
         "held",
@@ -154,8 +153,6 @@ class GangState:
         """Since when it has been seen partly started (G11)."""
         self.attempted = False
         """Whether it was tried since it was let in: until then it counts against others at enqueue (M6)."""
-        self.coming_since: int | None = None
-        """Since when its pods have been expected: it was let in, and they do not exist yet."""
         self.counted: Any = None
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
         self.ticket = 0

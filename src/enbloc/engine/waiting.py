@@ -49,8 +49,8 @@ class Bucket:
 
     def first(self, count: int) -> list[GangState]:
         """The first few, for those who tell them something."""
-        found = heapq.nsmallest(count, self.items, key=lambda item: item[:2])
-        return [gang for _, ticket, gang in found if gang.ticket == ticket]
+        waiting = (item for item in self.items if item[2].ticket == item[1])
+        return [gang for _, _, gang in heapq.nsmallest(count, waiting, key=lambda item: item[:2])]
 
 
 class Waiting:

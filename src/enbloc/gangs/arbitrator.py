@@ -135,7 +135,7 @@ class Arbitrator:
         phase = self._phase(key.name)
         return GangSpec(
             key=key,
-            title=f"{key.namespace}/{owner['name'] if owner else name_of(obj)}",
+            title=f"{key.namespace}/{(owner or {}).get('name') or name_of(obj)}",
             created=parse_timestamp(created) if created else 0,
             minimum=minimum,
             queue=queue_named_by(obj) or DEFAULT_QUEUE,
@@ -153,7 +153,7 @@ class Arbitrator:
         """Pods that wait for their SchedulingSpec: it has not come yet, or it went (A1, V5)."""
         pod = next(iter(self._pods.get(key, {}).values()), None)
         owner = controller_of(pod) if pod else None
-        name = owner["name"] if owner else name_of(pod) if pod else key.name
+        name = (owner or {}).get("name") or (name_of(pod) if pod else key.name)
         problem = self._problem(key, pod) if pod else "its SchedulingSpec does not exist"
         return GangSpec(
             key=key, title=f"{key.namespace}/{name}", created=created, minimum=1, queue=queue, problem=problem

@@ -38,7 +38,7 @@ def read(text: str) -> Record | None:
         return None
     try:
         record = msgspec.json.decode(text, type=Record)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         return None
     counts = [count for nodes in record.slots.values() for count in nodes.values()]
     return record if all(0 < count <= 10**6 for count in counts) else None

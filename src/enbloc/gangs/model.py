@@ -71,6 +71,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Nano-units by resource, for enqueue (M6). `None`: let in at once."""
     let_in: bool = True
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
+    let_in_at: int | None = None
+    """When that was, if its object says so."""
     started: bool = False
     """Whether its object says that its minima have run since its pods were last all gone."""
     node_selector: Mapping[str, str] = {}

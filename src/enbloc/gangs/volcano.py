@@ -10,13 +10,26 @@ from typing import NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import (
+    Obj,
+    Ref,
+    annotations_of,
+    condition_of,
+    controller_of,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.units import parse_timestamp
+
+LET_IN = "LetIn"
+"""The condition that says when enqueue let a group in (M6)."""
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
@@ -61,7 +74,7 @@ class Volcano:
         if group is None:
             return None
         owner = controller_of(group)
-        return _gang(key, group, self._jobs.get(owner["uid"]) if owner else None, self._priorities)
+        return _gang(key, group, self._jobs.get(owner.get("uid") or "") if owner else None, self._priorities)
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
         """Pods came before their PodGroup, or it went: they collect, and wait for it (K4, V5)."""
@@ -85,11 +98,11 @@ class Volcano:
         if gone:
             self._groups.pop(key, None)
             if owner:
-                self._groups_of_job.pop(owner["uid"], None)
+                self._groups_of_job.pop(owner.get("uid") or "", None)
         else:
             self._groups[key] = group
             if owner:
-                self._groups_of_job[owner["uid"]] = key
+                self._groups_of_job[owner.get("uid") or ""] = key
         return Changed((key,))
 
     def _observe_job(self, job: Obj, gone: bool) -> Changed:
@@ -110,7 +123,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
     typed = view(group, volcano.PodGroup)
     spec = typed.spec
     owner = controller_of(group)
-    owned_by_job = owner is not None and owner.get("kind") == "Job"
+    job_name = owner.get("name") if owner is not None and owner.get("kind") == "Job" else None
     status = typed.status or volcano.PodGroupStatus()
     priority = priorities.of(spec.priority_class_name) if spec.priority_class_name else None
     if priority is None and job is not None:
@@ -120,7 +133,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
     templates = _templates(spec, job) if annotations_of(group).get(volcano.WHOLE_JOB) == "true" else {}
     return GangSpec(
         key=key,
-        title=f"{key.namespace}/{owner['name'] if owner and owned_by_job else key.name}",
+        title=f"{key.namespace}/{job_name or key.name}",
         created=parse_timestamp(created) if created else 0,
         minimum=max(spec.min_member - sum(waves.later.values()), 0),
         minima=waves.begun,
@@ -132,11 +145,20 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         priority=priority,
         min_resources=_nanos(spec),
         let_in=status.phase not in ("", "Pending"),
+        let_in_at=_let_in_at(group),
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
     )
+
+
+def _let_in_at(group: Obj) -> int | None:
+    condition = condition_of(group, LET_IN) or {}
+    try:
+        return parse_timestamp(condition.get("lastTransitionTime"))
+    except ValueError:
+        return None
 
 
 class _Waves(NamedTuple):
@@ -164,11 +186,12 @@ def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
 def _templates(spec: volcano.PodGroupSpec, job: Obj | None) -> dict[str, Template]:
     found = {}
     for task in (job or {}).get("spec", {}).get("tasks") or ():
-        count = (spec.min_task_member or {}).get(task.get("name", ""), 0)
+        name = task.get("name") or ""
+        count = (spec.min_task_member or {}).get(name, 0)
         if count > 0:
             template = task["template"]
             labels = (template.get("metadata") or {}).get("labels") or {}
-            found[task["name"]] = Template(count, template["spec"], labels)
+            found[name] = Template(count, template["spec"], labels)
     return found
 
 

@@ -17,6 +17,7 @@ from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
+from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
 
 ROUNDS = 1_000
@@ -35,7 +36,12 @@ class ControlPlane:
     ) -> None:
         self._cluster = cluster
         self.scheduler = Scheduler(cluster, config, scheduler_names)
-        self._controllers: list[Controller] = [JobController(key_pair), PodGroupController(), QueueController()]
+        self._controllers: list[Controller] = [
+            JobController(key_pair),
+            PodGroupController(),
+            QueueController(),
+            QueueJobController(),
+        ]
         self._watch = self._open()
 
     def _open(self) -> Watch:

@@ -12,7 +12,7 @@ from typing import Any
 from enbloc.api import core, volcano
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
@@ -27,6 +27,7 @@ from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import Complaint, GangKey
+from enbloc.gangs.volcano import LET_IN
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
@@ -51,6 +52,8 @@ class Scheduler:
         """By UID: what is wrong in an object as its user wrote it. Each is told once."""
         self._to_complain: list[Complaint] = []
         self._wrote = False
+        self._written: dict[str, list[dict[str, Any]]] = {}
+        """Conditions that were written in this cycle, by the object's uid."""
 
     # ---- in
 
@@ -150,6 +153,7 @@ class Scheduler:
             self._write(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
         for _ in range(CYCLES_AT_ONCE):
             half_done: set[GangKey] = set()
+            self._written = {}
             for decision in cycle(self.engine, now):
                 self._carry_out(decision, now, half_done)
             if self._wrote or not self.engine.busy():
@@ -167,9 +171,7 @@ class Scheduler:
             case Bind():
                 self._bind(decision, half_done)
             case LetIn():
-                group = self._book.object(decision.gang)
-                if group is not None:
-                    self._write(Patch(ref_of(group), {"status": {"phase": "Inqueue"}}, "status", uid_of(group)))
+                self._let_in(decision, now)
             case Waits():
                 self._say(decision, now)
             case SetAside():
@@ -190,6 +192,17 @@ class Scheduler:
             case Marked():
                 ref = Ref("Pod", decision.namespace, decision.name)
                 self._write(Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid))
+
+    def _let_in(self, decision: LetIn, now: int) -> None:
+        """The group's phase says so, and a condition since when; what kept it out no longer holds."""
+        group = self._book.object(decision.gang)
+        if group is None:
+            return
+        conditions = {one["type"]: one for one in self._conditions(group)}
+        if "Unschedulable" in conditions:
+            conditions["Unschedulable"] = _condition("Unschedulable", "False", "LetIn", "", now)
+        conditions[LET_IN] = _condition(LET_IN, "True", "Enqueued", "its pods may be created", now)
+        self._put_status(group, {"phase": "Inqueue", "conditions": list(conditions.values())})
 
     def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
         """Carries a gang's Bindings out; the one that commits goes last, and only if all others were taken (G11)."""
@@ -262,15 +275,24 @@ class Scheduler:
                 self._write(EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message))
 
     def _put_condition(self, obj: Obj, condition: dict[str, Any]) -> bool:
-        known = condition_of(obj, condition["type"])
+        conditions = {one["type"]: one for one in self._conditions(obj)}
+        known = conditions.get(condition["type"])
         same = known is not None and all(known.get(key) == condition[key] for key in ("status", "reason", "message"))
         if same or (known is None and condition["status"] == "False" and condition["type"] == "Unschedulable"):
             return False
         if known is not None and known.get("status") == condition["status"]:
             condition["lastTransitionTime"] = known.get("lastTransitionTime", condition["lastTransitionTime"])
-        others = [c for c in (obj.get("status") or {}).get("conditions") or () if c.get("type") != condition["type"]]
-        patch = {"status": {"conditions": [*others, condition]}}
-        return self._write(Patch(ref_of(obj), patch, "status", uid_of(obj)))
+        conditions[condition["type"]] = condition
+        return self._put_status(obj, {"conditions": list(conditions.values())})
+
+    def _conditions(self, obj: Obj) -> list[dict[str, Any]]:
+        """An object's conditions as they are by now: what this cycle wrote has not come back yet."""
+        written = self._written.get(uid_of(obj))
+        return written if written is not None else (obj.get("status") or {}).get("conditions") or []
+
+    def _put_status(self, obj: Obj, status: dict[str, Any]) -> bool:
+        self._written[uid_of(obj)] = status["conditions"]
+        return self._write(Patch(ref_of(obj), {"status": status}, "status", uid_of(obj)))
 
     def _write(self, write: Write) -> bool:
         """One write; a refusal is a result. What it was about comes back as an event anyway."""

@@ -6,6 +6,7 @@ the figures are the same on every machine.
 
 from __future__ import annotations
 
+from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Obj, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
@@ -68,6 +69,8 @@ class Statistics:
         self._allocatable_time: dict[str, int] = {}
         self._counted_until = 0
         self._came_at: dict[str, int] = {}
+        self._titles: dict[str, str] = {}
+        """What people call the gangs of SchedulingSpecs, by the UID of their owner (A1)."""
         self._first_pod_at: int | None = None
         self._last_end_at: int | None = None
         self.waits: list[int] = []
@@ -80,6 +83,10 @@ class Statistics:
             self._observe_pod(event)
         elif event.kind == "Node":
             self._observe_node(event)
+        elif event.type == "ADDED" and event.kind == SCHEDULING_SPEC:
+            owner = controller_of(event.obj)
+            if owner is not None:
+                self._titles[owner["uid"]] = f"{namespace_of(event.obj)}/{owner['name']}"
         elif event.type == "ADDED" and event.kind in _GANG_KINDS:
             self._came_at.setdefault(f"{namespace_of(event.obj)}/{name_of(event.obj)}", self._clock.elapsed)
 
@@ -102,6 +109,9 @@ class Statistics:
 
     def _bound(self, pod: _Pod, obj: Obj, node: str, now: int) -> None:
         pod.node = node
+        owner = controller_of(obj)
+        if owner is not None and pod.gang == f"{namespace_of(obj)}/{name_of(obj)}":  # it speaks no dialect by itself
+            pod.gang = self._titles.get(owner["uid"], pod.gang)
         pod.requests = pod_requests(view(obj["spec"], PodSpec))
         self.waits.append(now - pod.created_at)
         self._change(self._used, pod.requests, 1)

@@ -27,6 +27,7 @@ class Situation(msgspec.Struct, frozen=True):
 
     plan: JobPlan
     census: Census
+    begun: frozenset[str]  # the roles whose wave has begun
 
     @property
     def running_or_succeeded(self) -> int:
@@ -67,13 +68,17 @@ class Situation(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> Verdict | None:
-        """How the job ended; `None` while a pod of it has not."""
+        """How the job ended; `None` while a pod of it has not.
+
+        When all that was made has ended, no further wave begins: a role that still waits then waits for ever.
+        """
         succeeded, failed = self.census.total("Succeeded"), self.census.total("Failed")
         unfinished = sum(self.census.total(phase) for phase in ("Pending", "Running", "Unknown", TERMINATING))
         wanted = self.plan.spec.min_success
         if wanted is not None and succeeded >= wanted:
             return Verdict("Completed", "JobCompleted", f"{succeeded} pods succeeded, minSuccess {wanted}")
-        if not self.plan.replicas or unfinished or succeeded + failed != self.plan.replicas:
+        expected = sum(role.replicas for role in self.plan.roles if role.name in self.begun)
+        if not expected or unfinished or succeeded + failed != expected:
             return None
         if wanted is not None:
             return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minSuccess {wanted}")

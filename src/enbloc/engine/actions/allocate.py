@@ -26,17 +26,22 @@ def place_all(engine: Engine, lane: Waiting) -> None:
         group = engine.groups.of(gang)
         return _minima(engine, gang) if group is None else start(engine, group)
 
+    engine.kept.rouse(lane)
     serve_all(engine, lane, serve)
 
 
 def _minima(engine: Engine, gang: GangState) -> Story | None:
     transaction, taken = engine.waves.take(engine.placer, gang)
     later = engine.waves.later_tasks(gang)
-    told = attempt(engine.placer, gang, transaction, later)
+    keep = engine.kept.applies_to(gang)
+    told = attempt(engine.placer, gang, transaction, later, keep=keep)
     if told is None:
+        engine.kept.let_go(gang)
         engine.waves.keep(gang, taken, later, engine.now)
         engine.bind(gang, [task for task in transaction.placed if task.gang is gang], commits=True)
         engine.queue(gang)
+    elif keep:
+        engine.kept.keep(gang, transaction, told)
     return told
 
 

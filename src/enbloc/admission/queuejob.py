@@ -1,0 +1,115 @@
+"""kube-arbitrator's QueueJob: defaults, and everything that can be wrong with one (A3).
+
+What it asks of the scheduler is judged as in a SchedulingSpec. Any field may change later: a changed template makes
+all pods anew, changed numbers scale (A6).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from enbloc.admission.lookup import Lookup
+from enbloc.admission.schedulingspec import template_faults, with_priority
+from enbloc.api import arbitrator
+from enbloc.api.kinds import view
+from enbloc.api.meta import Fault, Obj, selector_of
+from enbloc.units import is_dns_label, is_dns_subdomain
+
+SCHEDULER_NAME: Final = "enbloc"
+MAX_POD_NAME: Final = 253
+MAX_LABEL: Final = 63
+MAX_REPLICAS: Final = 2**31 - 1
+_TWO_NAMES: Final = ("schedSpec", "schedulingSpec")
+
+
+def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
+    view(obj, arbitrator.QueueJob)  # what cannot be read is told by whoever called
+    before = old["spec"] if old is not None else None
+    spec, field, faults = _one_template(obj["spec"], before)
+    template = with_priority(spec[field], None if before is None else _template_of(before), lookup)
+    spec |= {name: template for name in _TWO_NAMES if name in spec and not faults}
+    kept = _with_defaults(obj | {"spec": spec})
+    if before is not None and kept["spec"] == before:
+        return kept, []
+    job = view(kept, arbitrator.QueueJob)
+    faults += template_faults(template, None if before is None else _template_of(before), f"spec.{field}", lookup)
+    return kept, faults + _job_faults(job, template, f"spec.{field}") + _role_faults(job)
+
+
+def _one_template(spec: dict[str, Any], before: dict[str, Any] | None) -> tuple[dict[str, Any], str, list[Fault]]:
+    """`schedSpec` and `schedulingSpec` are one thing. Written under the second name it stands under both from then on,
+    and the one that an update changes counts."""
+    spec = dict(spec)
+    ours, other = (spec.get(name) for name in _TWO_NAMES)
+    if other is None:
+        return spec | {"schedSpec": ours or {}}, "schedSpec", []
+    if ours is None or ours == other:
+        return spec | {"schedSpec": other}, "schedSpec" if ours is not None else "schedulingSpec", []
+    if before is not None and before.get("schedulingSpec") is not None:
+        changed = [name for name in _TWO_NAMES if spec[name] != before.get(name)]
+        if len(changed) == 1:
+            return spec | dict.fromkeys(_TWO_NAMES, spec[changed[0]]), changed[0], []
+    fault = Fault("spec.schedulingSpec", "differs from spec.schedSpec: they are two names of one thing, write one")
+    return spec, "schedSpec", [fault]
+
+
+def _template_of(spec: dict[str, Any]) -> dict[str, Any]:
+    return spec.get("schedSpec") or spec.get("schedulingSpec") or {}
+
+
+def _with_defaults(obj: Obj) -> Obj:
+    spec = dict(obj["spec"])
+    spec["schedulerName"] = spec.get("schedulerName") or SCHEDULER_NAME
+    spec["taskSpecs"] = [
+        role
+        | {
+            "name": role.get("name") or arbitrator.default_task_name(index),
+            "replicas": 1 if role.get("replicas") is None else role["replicas"],
+        }
+        for index, role in enumerate(spec.get("taskSpecs") or ())
+    ]
+    if not spec.get("selector"):
+        spec["selector"] = {"matchLabels": {arbitrator.QUEUE_JOB_LABEL: obj["metadata"]["name"]}}
+    return obj | {"spec": spec}
+
+
+def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) -> list[Fault]:
+    faults = []
+    name, roles = job.metadata.name, job.spec.task_specs or []
+    if not is_dns_subdomain(name) or len(name) > MAX_LABEL:
+        faults.append(Fault("metadata.name", f"{name!r} is no name for a job: at most {MAX_LABEL} of a-z, 0-9, -"))
+    if not roles:
+        faults.append(Fault("spec.taskSpecs", "a job needs at least one role"))
+    total = sum(max(role.replicas, 0) for role in roles)
+    minimum = template.get("minAvailable")
+    if minimum is not None and minimum > total:
+        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the {total} replicas of all roles"))
+    try:
+        selector_of(job.spec.selector)
+    except ValueError as why:
+        faults.append(Fault("spec.selector", str(why)))
+    return faults
+
+
+def _role_faults(job: arbitrator.QueueJob) -> list[Fault]:
+    faults = []
+    seen: set[str] = set()
+    for index, role in enumerate(job.spec.task_specs or ()):
+        field = f"spec.taskSpecs[{index}]"
+        if role.name in seen:
+            faults.append(Fault(f"{field}.name", f"{role.name!r} names another role already"))
+        seen.add(role.name)
+        if role.replicas < 0:
+            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
+        elif role.replicas > MAX_REPLICAS:
+            faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
+        pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
+        if not is_dns_label(role.name):
+            text = f"{role.name!r} is no name for a role: at most {MAX_LABEL} of a-z, 0-9, -"
+            faults.append(Fault(f"{field}.name", text))
+        elif len(pod) > MAX_POD_NAME:
+            text = f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}"
+            faults.append(Fault(f"{field}.name", text))
+        if not role.template.spec.containers:
+            faults.append(Fault(f"{field}.template.spec.containers", "a pod needs at least one container"))
+    return faults

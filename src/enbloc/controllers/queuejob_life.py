@@ -1,0 +1,141 @@
+"""What becomes of a QueueJob, given what its pods do: which phase it is in, and whether all of it starts over (A5, A6).
+
+Pending → Running as soon as the minimum ran → Completed when every pod succeeded. From any of them Restarting, while
+all pods go, and Pending again when they are gone and the delay is over. All that must survive a restart of the
+controller stands in the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api import arbitrator
+from enbloc.api.kinds import view
+from enbloc.api.meta import Ref
+from enbloc.api.writes import Patch
+from enbloc.controllers.difference import difference
+from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
+from enbloc.controllers.queuejob_pods import Member
+from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+COMPLETED: Final = "Completed"
+
+FIRST_DELAY: Final = 10 * SECOND
+LONGEST_DELAY: Final = 300 * SECOND
+
+
+def delay_of(times: int) -> int:
+    """How long to wait before it is tried again after it failed `times` times: at once, then 10 s, 20 s, to 5 min."""
+    return 0 if times <= 1 else min(FIRST_DELAY << min(times - 2, 20), LONGEST_DELAY)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The next phase, and why. With `Restarting`: from when on pods are made anew, and which restart it is."""
+
+    phase: str
+    reason: str = ""
+    message: str = ""
+    restart_at: int = 0
+    restarts: int = 0
+
+
+def status_of(plan: QueueJobPlan) -> arbitrator.QueueJobStatus:
+    found = plan.obj.get("status") or {}
+    try:
+        return view(found, arbitrator.QueueJobStatus)
+    except msgspec.ValidationError:
+        return arbitrator.QueueJobStatus()  # somebody else's words: as if nothing had been written
+
+
+def phase_of(plan: QueueJobPlan) -> str:
+    state = status_of(plan).state
+    return state.phase if state else ""
+
+
+def restart_at(plan: QueueJobPlan) -> int:
+    """From when on the pods of a restarting job are made anew."""
+    try:
+        return parse_timestamp(status_of(plan).restart_at)
+    except ValueError:
+        return 0
+
+
+def is_over(plan: QueueJobPlan) -> bool:
+    """Every pod has succeeded, and nothing was asked for since: pods that are cleared away do not come back."""
+    return phase_of(plan) == COMPLETED and status_of(plan).completed_generation == plan.generation
+
+
+def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], now: int) -> Verdict | None:
+    """Whether all pods are killed and made anew, and why."""
+    status = status_of(plan)
+    for slot in slots:
+        pod = pods.get(slot.name)
+        if pod is not None and not pod.terminating and pod.template_hash != slot.role.template_hash:
+            return Verdict(RESTARTING, "TemplateChanged", f"the template of role {slot.role.name} changed", now, 0)
+    ran = min(status.met, plan.minimum)
+    alive = sum(slot.name in pods and pods[slot.name].is_alive for slot in slots)
+    if alive >= ran or not any(slot.name not in pods or pods[slot.name].is_lost for slot in slots):
+        return None
+    times = status.restarts + 1
+    text = f"{alive} pods run or succeeded, minAvailable {ran}: all start over"
+    delay = delay_of(times)
+    text += f", after {format_duration(delay)}" if delay else ""
+    return Verdict(RESTARTING, "TooFewPods", text, now + delay, times)
+
+
+def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member]) -> Verdict:
+    """The phase that follows from what its pods do, if they do not start over."""
+    if not slots:
+        return Verdict(phase_of(plan) or PENDING)
+    members = [pods[slot.name] for slot in slots if slot.name in pods]
+    if len(members) == len(slots) and all(pod.phase == "Succeeded" and not pod.terminating for pod in members):
+        return Verdict(COMPLETED, "JobCompleted", f"all {len(slots)} pods succeeded")
+    alive = sum(pod.is_alive for pod in members)
+    if alive and alive >= plan.minimum:
+        return Verdict(RUNNING, "JobRunning", f"{alive} pods run or succeeded, minAvailable {plan.minimum}")
+    return Verdict(RUNNING if min(status_of(plan).met, plan.minimum) else PENDING)
+
+
+def status_patch(
+    plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], verdict: Verdict | None, now: int
+) -> Patch | None:
+    """The patch that brings the status up to date, if it is not; without a verdict the phase stays."""
+    status = status_of(plan)
+    phase = verdict.phase if verdict else phase_of(plan)
+    wanted = _counts(plan, pods) | {"met": _met(plan, slots, pods, phase), "restarts": status.restarts}
+    if verdict is not None and verdict.phase != phase_of(plan):
+        state = {"phase": verdict.phase, "lastTransitionTime": format_timestamp(now)}
+        wanted["state"] = state | ({"reason": verdict.reason, "message": verdict.message} if verdict.reason else {})
+    if phase != RESTARTING:
+        wanted["restartAt"] = None  # it is over
+    if verdict is not None and verdict.phase == RESTARTING:
+        wanted |= {"restarts": verdict.restarts, "restartAt": format_timestamp(verdict.restart_at)}
+    if verdict is not None and verdict.phase == COMPLETED:
+        wanted["completedGeneration"] = plan.generation
+    patch = difference(plan.obj.get("status") or {}, wanted)
+    if not patch:
+        return None
+    ref = Ref(arbitrator.QUEUE_JOB, plan.namespace, plan.name)
+    return Patch(ref, {"status": patch}, subresource="status", uid=plan.uid)
+
+
+def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], phase: str) -> int:
+    """The minimum that ran: a raised one has to be met anew, and with new pods any has."""
+    if phase == RESTARTING:
+        return 0
+    alive = sum(slot.name in pods and pods[slot.name].is_alive for slot in slots)
+    return plan.minimum if alive >= plan.minimum else min(status_of(plan).met, plan.minimum)
+
+
+def _counts(plan: QueueJobPlan, pods: Mapping[str, Member]) -> dict[str, Any]:
+    counts = dict.fromkeys(("Pending", "Running", "Succeeded", "Failed"), 0)
+    for pod in pods.values():
+        if not pod.terminating and pod.phase in counts:
+            counts[pod.phase] += 1
+    return {phase.lower(): count for phase, count in counts.items()} | {"minAvailable": plan.minimum}

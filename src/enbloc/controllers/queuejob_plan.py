@@ -1,0 +1,116 @@
+"""A QueueJob as its controller sees it: roles, minimum, priority, and in which order its pods are made (A3, A4)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api import arbitrator
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.controllers.priorities import Priorities
+
+SCHEDULER_NAME: Final = "enbloc"
+
+
+class Role(msgspec.Struct, frozen=True):
+    """A named set of like pods. `template` is the user's own, shared and never changed."""
+
+    name: str
+    replicas: int
+    template: dict[str, Any]
+    template_hash: str
+    """Pods that carry another one were made from an older template (A6)."""
+    priority_class: str
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A place for one pod."""
+
+    role: Role
+    index: int
+    name: str
+
+
+class QueueJobPlan(msgspec.Struct, frozen=True):
+    """What a QueueJob's spec asks for. Works without admission too: what it would have filled in is filled in here."""
+
+    obj: Obj
+    namespace: str
+    name: str
+    uid: str
+    minimum: int
+    roles: tuple[Role, ...]
+    scheduling: arbitrator.SchedulingTemplate
+    scheduler_name: str
+
+    @property
+    def replicas(self) -> int:
+        return sum(role.replicas for role in self.roles)
+
+    @property
+    def generation(self) -> int:
+        return self.obj["metadata"].get("generation") or 0
+
+    def owner_reference(self) -> dict[str, Any]:
+        return {
+            "apiVersion": self.obj["apiVersion"],
+            "kind": "QueueJob",
+            "name": self.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+    def slots(self, priorities: Priorities) -> list[Slot]:
+        """Every pod it should have, in the order in which they are made: roles by the priority of their pods (A4)."""
+        ranked = sorted(self.roles, key=lambda role: -priorities.of(role.priority_class))  # equal ones as written
+        return [
+            Slot(role, index, f"{self.name}-{role.name}-{index}") for role in ranked for index in range(role.replicas)
+        ]
+
+    def turn(self, priorities: Priorities) -> tuple[int, str, str]:
+        """Sorts the QueueJobs of a namespace: by priority, then age, then name (A4, G8)."""
+        asked = self.scheduling
+        if asked.priority_class_name:
+            priority = priorities.of(asked.priority_class_name)
+        elif asked.priority is not None:
+            priority = asked.priority
+        else:
+            priority = max((priorities.of(role.priority_class) for role in self.roles), default=0)
+        return (-priority, self.obj["metadata"].get("creationTimestamp") or "", self.name)
+
+
+def plan_of(obj: Obj) -> QueueJobPlan:
+    spec = view(obj, arbitrator.QueueJob).spec
+    scheduling = spec.sched_spec or spec.scheduling_spec or arbitrator.SchedulingTemplate()
+    scheduler_name = spec.scheduler_name or SCHEDULER_NAME
+    raw_roles = obj["spec"].get("taskSpecs") or []
+    roles = tuple(
+        Role(
+            name=task.name or arbitrator.default_task_name(index),
+            replicas=max(task.replicas, 0),
+            template=raw["template"],
+            template_hash=_hash(raw["template"], scheduler_name),
+            priority_class=task.template.spec.priority_class_name,
+        )
+        for index, (task, raw) in enumerate(zip(spec.task_specs or (), raw_roles, strict=True))
+    )
+    minimum = scheduling.min_available
+    return QueueJobPlan(
+        obj=obj,
+        namespace=namespace_of(obj),
+        name=name_of(obj),
+        uid=uid_of(obj),
+        minimum=sum(role.replicas for role in roles) if minimum is None else max(minimum, 0),
+        roles=roles,
+        scheduling=scheduling,
+        scheduler_name=scheduler_name,
+    )
+
+
+def _hash(template: dict[str, Any], scheduler_name: str) -> str:
+    text = msgspec.json.encode([template, scheduler_name], order="sorted")
+    return hashlib.sha256(text).hexdigest()[:12]

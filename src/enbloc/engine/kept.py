@@ -1,0 +1,59 @@
+"""What a gang got that could not get enough: it goes to nobody else within that cycle (A2).
+
+Only gangs that ask for it keep what they got, and only where `backfill` does not run. The room is taken by a
+transaction that stays open to the end of the cycle. Such a gang is tried whenever anybody else is, or its room would go
+to whoever comes next; when it keeps nothing any more, those it stood in the way of are woken.
+"""
+
+from __future__ import annotations
+
+from enbloc.engine.state import State
+from enbloc.engine.story import Story
+from enbloc.engine.tasks import GangState
+from enbloc.engine.transaction import Transaction
+from enbloc.engine.waiting import Bucket, Waiting
+from enbloc.gangs.model import GangKey
+
+
+class Kept:
+    """Who keeps what, in the cycle that is under way and since the last one."""
+
+    def __init__(self, state: State, backfills: bool) -> None:
+        self._state = state
+        self._backfills = backfills
+        self._open: list[tuple[GangState, Transaction, Story]] = []
+        self._keepers: dict[GangKey, GangState] = {}
+
+    def applies_to(self, gang: GangState) -> bool:
+        return gang.spec.keeps_what_it_got and not self._backfills
+
+    def see_again(self) -> None:
+        """Before anyone is woken: a keeper that changed or went may have let go."""
+        for key, gang in list(self._keepers.items()):
+            if self._state.gangs.get(key) is not gang or key in self._state.dirty:
+                self.let_go(gang)
+
+    def rouse(self, lane: Waiting) -> None:
+        """If anybody is tried, so is everybody who kept something."""
+        if self._keepers and lane.awake():
+            lane.wake(self._is_a_keepers)
+
+    def _is_a_keepers(self, bucket: Bucket) -> bool:
+        head = bucket.head()
+        return head is not None and head[1].key in self._keepers
+
+    def keep(self, gang: GangState, transaction: Transaction, told: Story) -> None:
+        self._open.append((gang, transaction, told))
+        self._keepers[gang.key] = gang
+
+    def let_go(self, gang: GangState) -> None:
+        """It has enough, or waits for something else."""
+        if self._keepers.pop(gang.key, None) is not None:
+            self._state.news.any = self._state.news.everything = True
+
+    def give_back(self) -> list[tuple[GangState, Story]]:
+        """The cycle is over. Returns the gangs whose tasks wait again, and why."""
+        given, self._open = self._open, []
+        for _, transaction, _ in reversed(given):
+            transaction.rollback()
+        return [(gang, told) for gang, _, told in given]

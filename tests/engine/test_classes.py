@@ -1,0 +1,111 @@
+"""Classes of equal tasks: what tells two pods apart for the scheduler, and what does not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from enbloc.engine.classes import ClassTable, TaskClass
+from enbloc.engine.resources import CPU, PODS, Resources
+
+BASE: dict[str, Any] = {
+    "schedulerName": "enbloc",
+    "containers": [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}, "ports": [{"containerPort": 80}]},
+        {"name": "d"},
+    ],
+}
+AFFINITY = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
+SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
+CLAIM = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+
+
+def with_container(**change: Any) -> dict[str, Any]:
+    spec = copy.deepcopy(BASE)
+    spec["containers"][0].update(change)
+    return spec
+
+
+SAME: dict[str, dict[str, Any]] = {
+    "image, command, environment": with_container(image="other", command=["x"], env=[{"name": "A", "value": "1"}]),
+    "a container's name": with_container(name="other"),
+    "a port that is not the host's": with_container(
+        ports=[{"containerPort": 81}, {"containerPort": 82, "hostPort": 0}]
+    ),
+    "no ports": with_container(ports=None),
+    "host name": {**BASE, "hostname": "w-0", "subdomain": "s"},
+    "priority": {**BASE, "priority": 7, "priorityClassName": "high"},
+    "scheduler": {**BASE, "schedulerName": "volcano"},
+    "node": {**BASE, "nodeName": "n1"},
+    "restart policy of the pod": {**BASE, "restartPolicy": "Never"},
+    "empty fields": {**BASE, "nodeSelector": {}, "tolerations": [], "affinity": None, "volumes": []},
+    "volumes that are no claims": {**BASE, "volumes": [{"name": "x", "emptyDir": {}}, {"name": "y", "configMap": {}}]},
+    "unknown fields": {**BASE, "shareProcessNamespace": True},
+    "order of the keys": dict(reversed(BASE.items())),
+}
+
+OTHER: dict[str, dict[str, Any]] = {
+    "requests": with_container(resources={"requests": {"cpu": "2"}}),
+    "limits": with_container(resources={"limits": {"cpu": "1", "memory": "1"}}),
+    "host port": with_container(ports=[{"containerPort": 80, "hostPort": 80}]),
+    "init container": {**BASE, "initContainers": [{"resources": {"requests": {"cpu": "1"}}}]},
+    "sidecar": {**BASE, "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}]},
+    "overhead": {**BASE, "overhead": {"cpu": "1"}},
+    "the pod's own resources": {**BASE, "resources": {"requests": {"cpu": "3"}}},
+    "node selector": {**BASE, "nodeSelector": {"disk": "ssd"}},
+    "tolerations": {**BASE, "tolerations": [{"operator": "Exists"}]},
+    "affinity": {**BASE, "affinity": AFFINITY},
+    "spread": {**BASE, "topologySpreadConstraints": SPREAD},
+    "claim": {**BASE, "volumes": CLAIM},
+    "ephemeral claim": {**BASE, "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]},
+}
+
+
+@pytest.fixture
+def classes() -> ClassTable:
+    return ClassTable(Resources())
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_what_is_no_part_of_a_class(classes: ClassTable, case: str) -> None:
+    assert classes.of("ns", SAME[case]) is classes.of("ns", BASE)
+
+
+@pytest.mark.parametrize("case", OTHER)
+def test_what_is_part_of_a_class(classes: ClassTable, case: str) -> None:
+    assert classes.of("ns", OTHER[case]) is not classes.of("ns", BASE)
+    assert classes.of("ns", copy.deepcopy(OTHER[case])) is classes.of("ns", OTHER[case])
+
+
+def test_all_of_these_differ_from_each_other(classes: ClassTable) -> None:
+    found = [classes.of("ns", spec) for spec in OTHER.values()]
+    assert [cls.id for cls in found] == list(range(len(OTHER)))
+    assert classes.by_id == found
+
+
+@pytest.mark.parametrize("case, matters", [("affinity", True), ("spread", True), ("claim", True), ("host port", False)])
+def test_a_namespace_matters_where_something_in_it_is_named(classes: ClassTable, case: str, matters: bool) -> None:
+    assert (classes.of("one", OTHER[case]) is not classes.of("two", OTHER[case])) is matters
+    assert classes.of("one", BASE) is classes.of("two", BASE)
+
+
+def test_a2_what_the_gang_asks_of_nodes_is_part_of_it(classes: ClassTable) -> None:
+    narrowed = classes.of("ns", BASE, {"disk": "ssd"})
+    assert narrowed is classes.of("ns", OTHER["node selector"])
+    both = classes.of("ns", OTHER["node selector"], {"zone": "a"})
+    assert both.spec.node_selector == {"disk": "ssd", "zone": "a"}
+    assert OTHER["node selector"]["nodeSelector"] == {"disk": "ssd"}  # what came from the API is not changed
+
+
+def test_what_a_class_knows(classes: ClassTable) -> None:
+    def of(spec: dict[str, Any]) -> TaskClass:
+        return classes.of("ns", spec)
+
+    assert of(BASE).request == ((CPU, 1000), (PODS, 1))
+    assert not of(BASE).best_effort
+    assert of({"containers": [{}]}).best_effort
+    assert of({"containers": [{"resources": {"requests": {"cpu": "0"}}}]}).request == ((PODS, 1),)
+    plain = {name for name, spec in OTHER.items() if of(spec).plain}
+    assert set(OTHER) - plain == {"host port", "affinity", "spread", "claim", "ephemeral claim"}

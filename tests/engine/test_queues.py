@@ -1,0 +1,338 @@
+"""The arithmetic of queues: who deserves how much, what counts where, and what is kept for whom (V4, G8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from enbloc.engine.queues import ROOT, QueueFacts, QueueTree
+from enbloc.engine.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
+from enbloc.units import NANO
+
+MILLI = 10**6
+
+
+def cpus(amount: int) -> dict[str, int]:
+    """So many thousandths of a CPU, as a user's figure."""
+    return {"cpu": amount * MILLI}
+
+
+def tree(*facts: QueueFacts, demand: Mapping[str, int] | None = None) -> QueueTree:
+    """Queues under a root, each asking for so many thousandths of a CPU."""
+    found = QueueTree(Resources())
+    for each in (QueueFacts(ROOT), *facts):
+        found.put(each)
+    for name, amount in (demand or {}).items():
+        found.want(found.get(name), {CPU: amount}, 1)
+    return found
+
+
+def vector(cpu: int, memory: int = 0) -> Ints:
+    return np.array([cpu, memory, 0], np.int64)
+
+
+def deserved(queues: QueueTree, cpu: int) -> dict[str, int]:
+    queues.order(queues.get(ROOT), vector(cpu))
+    return {name: int(queue.deserved[CPU]) for name, queue in queues.queues.items() if name != ROOT}
+
+
+# ---- shares by weight
+
+
+@pytest.mark.parametrize(
+    "weights, demand, pool, shares",
+    [
+        ({"a": 1, "b": 1}, {"a": 99, "b": 99}, 60, {"a": 30, "b": 30}),
+        ({"a": 1, "b": 2}, {"a": 99, "b": 99}, 60, {"a": 20, "b": 40}),
+        ({"a": 1, "b": 2}, {"a": 99, "b": 10}, 60, {"a": 50, "b": 10}),  # what one does not want goes to the other
+        ({"a": 1, "b": 2}, {"a": 5, "b": 10}, 60, {"a": 5, "b": 10}),  # nobody deserves what he does not ask for
+        ({"a": 1, "b": 2}, {"a": 99}, 60, {"a": 60, "b": 0}),  # without demand no share
+        ({"a": 1, "b": 1, "c": 2}, {"a": 5, "b": 99, "c": 99}, 50, {"a": 5, "b": 15, "c": 30}),
+        ({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 12, "c": 99}, 31, {"a": 1, "b": 12, "c": 18}),  # in three rounds
+        ({"a": 3, "b": 7}, {"a": 99, "b": 99}, 1, {"a": 0, "b": 0}),  # rounded down
+        ({"a": 1, "b": 1}, {"a": 99, "b": 99}, 0, {"a": 0, "b": 0}),
+    ],
+)
+def test_v4_shares_by_weight(
+    weights: dict[str, int], demand: dict[str, int], pool: int, shares: dict[str, int]
+) -> None:
+    queues = tree(*(QueueFacts(name, weight) for name, weight in weights.items()), demand=demand)
+    assert deserved(queues, pool) == shares
+
+
+def test_v4_a_capability_bounds_a_share() -> None:
+    queues = tree(QueueFacts("a", capability=cpus(10)), QueueFacts("b"), demand={"a": 99, "b": 99})
+    assert deserved(queues, 60) == {"a": 10, "b": 50}
+
+
+def test_v4_a_guarantee_is_deserved_whether_asked_for_or_not() -> None:
+    queues = tree(QueueFacts("a", guarantee=cpus(25)), QueueFacts("b"), demand={"b": 99})
+    assert deserved(queues, 60)["a"] == 25
+
+
+def test_v4_shares_go_down_the_tree() -> None:
+    queues = tree(
+        QueueFacts("dev", 1),
+        QueueFacts("prod", 3),
+        QueueFacts("a", 1, parent="prod"),
+        QueueFacts("b", 2, parent="prod"),
+        demand={"dev": 999, "a": 999, "b": 999},
+    )
+    assert deserved(queues, 400) == {"dev": 100, "prod": 300, "a": 100, "b": 200}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9), st.integers(0, 200), st.none() | st.integers(0, 100)), min_size=1, max_size=6
+    ),
+    st.integers(0, 400),
+)
+def test_v4_water_filling(queues: list[tuple[int, int, int | None]], pool: int) -> None:
+    """Nobody gets more than he asks for; all is given away or all are content; who is short is not behind others."""
+    names = [f"q{position}" for position in range(len(queues))]
+    made = tree(
+        *(
+            QueueFacts(name, weight, capability={} if cap is None else cpus(cap))
+            for name, (weight, _, cap) in zip(names, queues, strict=True)
+        ),
+        demand={name: want for name, (_, want, _) in zip(names, queues, strict=True)},
+    )
+    shares = deserved(made, pool)
+    wants = [min(want, want if cap is None else cap) for _, want, cap in queues]
+    got = [shares[name] for name in names]
+    assert all(share <= want for share, want in zip(got, wants, strict=True))
+    assert sum(got) <= pool
+    assert sum(got) > min(pool, sum(wants)) - len(queues)  # less than one unit each is lost to rounding
+    levels = [Fraction(share, weight) for share, (weight, _, _) in zip(got, queues, strict=True)]
+    for share, want, (weight, _, _) in zip(got, wants, queues, strict=True):
+        if share < want:
+            assert all(Fraction(share + 1, weight) >= level for level in levels)
+
+
+# ---- shares as they are written
+
+
+def test_v4_shares_go_by_deserved_where_any_queue_sets_it() -> None:
+    queues = tree(QueueFacts("a", 9, deserved=cpus(20)), QueueFacts("b", 1), demand={"a": 99, "b": 99})
+    assert deserved(queues, 60) == {"a": 20, "b": 0}
+
+
+def test_v4_a_parent_that_says_nothing_deserves_what_its_children_do() -> None:
+    queues = tree(
+        QueueFacts("p"),
+        QueueFacts("a", parent="p", deserved=cpus(20)),
+        QueueFacts("b", parent="p", deserved=cpus(5), guarantee=cpus(7)),
+    )
+    assert deserved(queues, 60) == {"p": 27, "a": 20, "b": 7}
+
+
+def test_v4_a_share_is_judged_by_the_dimensions_that_deserved_names() -> None:
+    queues = tree(QueueFacts("a", deserved=cpus(10)), QueueFacts("b"))
+    for name in ("a", "b"):
+        queues.use(queues.get(name), ((CPU, 5), (MEMORY, 999), (PODS, 1)), 1)
+    deserved(queues, 60)
+    assert queues.share(queues.get("a")) == 0.5
+    assert queues.share(queues.get("b")) == 1.0  # whatever it uses is above its share
+
+
+# ---- order
+
+
+def names_in_order(queues: QueueTree, totals: Ints, with_let_in: bool = False) -> list[str]:
+    leaves = [queue for queue in queues.queues.values() if not queue.children and queue.name != ROOT]
+    return [queue.name for queue in sorted(leaves, key=lambda queue: queues.order(queue, totals, with_let_in))]
+
+
+def test_g8_priority_then_share_then_name() -> None:
+    queues = tree(
+        QueueFacts("c"),
+        QueueFacts("b"),
+        QueueFacts("a"),
+        QueueFacts("vip", priority=1),
+        demand=dict.fromkeys("abc", 90),
+    )
+    queues.use(queues.get("vip"), ((CPU, 50),), 1)
+    queues.use(queues.get("a"), ((CPU, 10),), 1)
+    assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
+    queues.expect(queues.get("b"), {CPU: 20}, 1)
+    assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
+    assert names_in_order(queues, vector(90), with_let_in=True) == ["vip", "c", "a", "b"]
+
+
+def test_g8_the_order_is_decided_from_the_top_of_the_tree_down() -> None:
+    queues = tree(
+        QueueFacts("p"),
+        QueueFacts("r"),
+        QueueFacts("p1", parent="p"),
+        QueueFacts("r1", parent="r"),
+        QueueFacts("r2", parent="r", priority=9),
+        demand={"p1": 90, "r1": 90, "r2": 90},
+    )
+    queues.use(queues.get("r1"), ((CPU, 10),), 1)
+    # r is ahead in use, so all of p is served first, whatever r's children are worth among themselves.
+    assert names_in_order(queues, vector(90)) == ["p1", "r2", "r1"]
+
+
+def test_a_number_of_pods_is_nobodys_share() -> None:
+    queues = tree(QueueFacts("a"))
+    queues.use(queues.get("a"), ((PODS, 1),), 50)
+    assert queues.share(queues.get("a")) == 0.0
+
+
+# ---- what counts where
+
+NAMES = "abcdef"
+moves = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from(NAMES), st.sampled_from(["", ROOT, *NAMES])),
+        st.tuples(st.just("remove"), st.sampled_from(NAMES), st.none()),
+        st.tuples(st.just("use"), st.sampled_from(NAMES), st.integers(-3, 9)),
+        st.tuples(st.just("want"), st.sampled_from(NAMES), st.integers(-3, 9)),
+        st.tuples(st.just("expect"), st.sampled_from(NAMES), st.integers(-3, 9)),
+    ),
+    max_size=30,
+)
+
+
+@given(moves, st.integers(0, 20))
+def test_what_a_queue_counts_is_its_own_and_its_descendants(moved: list[tuple[str, str, Any]], column: int) -> None:
+    """However queues come, go, and move about, in circles too; and whatever columns are heard of late."""
+    queues = tree()
+    own: dict[tuple[str, str], int] = {}
+    field = {"use": "used", "want": "demand", "expect": "let_in"}
+    for what, name, value in moved:
+        queue = queues.get(name)
+        match what:
+            case "put":
+                queues.put(QueueFacts(name, parent=value))
+            case "remove":
+                queues.remove(name)
+            case "use":
+                queues.use(queue, ((column, 2),), value)
+            case "want":
+                queues.want(queue, {column: 2}, value)
+            case "expect":
+                queues.expect(queue, {column: 2}, value)
+        if what in field:
+            own[field[what], name] = own.get((field[what], name), 0) + 2 * value
+    for queue in queues.queues.values():
+        below = [other.name for other in queues.queues.values() if queue in other.ancestors]
+        for counted in field.values():
+            has = getattr(queue, counted)
+            assert sum(has) == sum(own.get((counted, name), 0) for name in below)
+            assert len(has) <= column or has[column] == sum(has)
+    tops = [queue for queue in queues.queues.values() if len(queue.ancestors) == 1]
+    assert sum(queues.let_in_total()) == sum(sum(queue.let_in) for queue in tops)
+    queues.order(queues.get("a"), vector(50))
+
+
+def test_queues_in_a_circle_have_no_parent() -> None:
+    queues = tree(QueueFacts("a", parent="b"), QueueFacts("b", parent="a"), QueueFacts("c", parent="a"))
+    assert [[place.name for place in queues.get(name).ancestors] for name in "abc"] == [["a"], ["b"], ["c", "a"]]
+    assert [place.name for place in tree(QueueFacts("x", parent="x")).get("x").ancestors] == ["x"]
+
+
+# ---- capability and guarantee
+
+
+def test_v4_a_capability_caps_the_dimensions_that_it_names() -> None:
+    queues = tree(QueueFacts("a", capability=cpus(10)))
+    queue = queues.get("a")
+    queues.use(queue, ((CPU, 4), (MEMORY, 1000)), 1)
+    assert queues.room(queue, ((CPU, 2), (PODS, 1)), vector(0)) == 3
+    assert queues.room(queue, ((CPU, 7), (PODS, 1)), vector(0)) == 0
+    assert queues.room(queue, ((MEMORY, 10**9), (PODS, 1)), vector(0)) == CEILING
+    assert queues.over_capability(queue, {CPU: 6}, with_let_in=False) is None
+    assert queues.over_capability(queue, {CPU: 7, MEMORY: 1}, with_let_in=False) == (queue, CPU)
+    queues.expect(queue, {CPU: 1}, 1)
+    assert queues.over_capability(queue, {CPU: 6}, with_let_in=True) == (queue, CPU)
+    assert queues.over_capability(queue, {CPU: 6}, with_let_in=False) is None
+
+
+def test_v4_a_queue_that_is_already_above_its_capability_has_no_room() -> None:
+    queues = tree(QueueFacts("a", capability=cpus(3)))
+    queues.use(queues.get("a"), ((CPU, 4),), 1)
+    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 0
+    assert queues.over_capability(queues.get("a"), {MEMORY: 1}, with_let_in=False) is None  # it is not asked for
+
+
+def test_v4_a_parents_capability_caps_its_children_together() -> None:
+    queues = tree(
+        QueueFacts("p", capability=cpus(10)),
+        QueueFacts("a", parent="p", capability=cpus(8)),
+        QueueFacts("b", parent="p"),
+    )
+    queues.use(queues.get("a"), ((CPU, 6),), 1)
+    assert queues.room(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(0)) == 4
+    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 2
+    assert queues.over_capability(queues.get("b"), {CPU: 5}, with_let_in=False) == (queues.get("p"), CPU)
+
+
+def kept(queues: QueueTree, name: str) -> int:
+    return int(queues.kept_for_others(queues.get(name))[CPU])
+
+
+def test_v4_a_guarantee_is_kept_from_others_as_far_as_it_is_unused() -> None:
+    queues = tree(QueueFacts("a", guarantee=cpus(10)), QueueFacts("b"))
+    assert (kept(queues, "b"), kept(queues, "a")) == (10, 0)
+    assert queues.room(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(12)) == 2
+    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(12)) == CEILING  # the nodes decide
+    queues.use(queues.get("a"), ((CPU, 4),), 1)
+    assert kept(queues, "b") == 6
+    queues.use(queues.get("a"), ((CPU, 40),), 1)
+    assert kept(queues, "b") == 0
+    queues.remove("a")
+    assert not queues.guarantees
+
+
+def test_v4_a_parents_guarantee_holds_its_childrens() -> None:
+    queues = tree(
+        QueueFacts("p", guarantee=cpus(10)),
+        QueueFacts("a", parent="p", guarantee=cpus(4)),
+        QueueFacts("b", parent="p", guarantee=cpus(3)),
+        QueueFacts("other"),
+    )
+    assert kept(queues, "other") == 10  # not 17
+    assert kept(queues, "a") == 3  # its parent's is its own to use, its sibling's is not
+    assert kept(queues, "b") == 4
+    queues.use(queues.get("a"), ((CPU, 9),), 1)
+    assert kept(queues, "other") == 3  # the parent's is all but used; b's own is not
+    assert kept(queues, "a") == 3
+
+
+def test_v4_guarantees_of_children_hold_without_the_parents() -> None:
+    queues = tree(QueueFacts("p"), QueueFacts("a", parent="p", guarantee=cpus(4)), QueueFacts("other"))
+    assert kept(queues, "other") == 4
+
+
+# ---- many columns, large figures
+
+MANY = {f"example.com/r{number}": 5 * NANO for number in range(12)}
+
+
+@pytest.mark.parametrize("field", ["capability", "guarantee", "deserved"])
+def test_a_queue_may_name_more_resources_than_anybody_has_heard_of(field: str) -> None:
+    queues = tree(QueueFacts("a", **{field: MANY}), QueueFacts("b"), demand={"a": 10, "b": 10})
+    for name in "ab":
+        queue = queues.get(name)
+        queues.order(queue, vector(60))
+        assert queues.over_capability(queue, {CPU: 10}, with_let_in=True) is None
+        assert queues.room(queue, ((CPU, 1), (PODS, 1)), vector(60)) > 0
+        queues.kept_for_others(queue)
+        queues.use(queue, ((30, 1),), 1)
+
+
+def test_what_no_node_can_have_is_no_demand() -> None:
+    """A thousand pods of 64 PiB each leave the sums in int64."""
+    queues = tree(QueueFacts("a"), QueueFacts("b"), demand={"a": 10, "b": 10})
+    for _ in range(1000):
+        queues.want(queues.get("a"), {CPU: 1, MEMORY: CEILING + 1}, 1)
+    assert int(queues.get(ROOT).demand[CPU]) == 1020
+    assert int(queues.get("a").demand[MEMORY]) == 0
+    assert deserved(queues, 40) == {"a": 30, "b": 10}

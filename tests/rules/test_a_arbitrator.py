@@ -1,0 +1,595 @@
+"""A: kube-arbitrator's SchedulingSpec and QueueJob, through whole simulations."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from arbitrator_stories import (
+    ALLOCATE_ONLY,
+    CRD,
+    change,
+    crdjob,
+    on,
+    owned,
+    owner,
+    queue_job,
+    quota,
+    scheduling_spec,
+)
+from stories import (
+    Answer,
+    Obj,
+    condition,
+    node,
+    pod,
+    podgroup,
+    pods,
+    priority_class,
+    queue,
+    restart,
+    role,
+    simulate,
+    step,
+    waits_because,
+)
+
+REQUIRE = {"arbitrator": {"requireSchedulingSpec": True}}
+REPLICA_SET = owner("rs", "u-rs", "ReplicaSet", "apps/v1")
+
+
+def phases(answer: Answer, name: str = "q") -> list[tuple[float, str]]:
+    return [(line["t"], line["to"]) for line in answer.lines("phase", name, "QueueJob")]
+
+
+def made(answer: Answer, prefix: str = "q-") -> list[tuple[float, str]]:
+    return [
+        (line["t"], line["name"]) for line in answer.lines("created", kind="Pod") if line["name"].startswith(prefix)
+    ]
+
+
+def names(answer: Answer, prefix: str = "") -> list[str]:
+    return [one["metadata"]["name"] for one in answer.all("Pod", prefix)]
+
+
+# ---- A1
+
+
+@pytest.mark.parametrize("scheduler", ["enbloc", "kar-scheduler"])
+def test_a1_a_kind_nobody_knows(scheduler: str) -> None:
+    answer = simulate(
+        CRD, crdjob(), node("n", 2), owned(*pods(3, "c", scheduler=scheduler)), scheduling_spec("c", 3),
+        node("m", 1, at="20s"),
+    )  # fmt: skip
+    assert answer.times("c") == [20.0] * 3
+    told = waits_because(
+        simulate(node("n", 2), owned(*pods(3, "c")), scheduling_spec("c", 3)).obj("SchedulingSpec", "c")
+    )
+    assert told == "1 of 3 pods does not fit: 0/1 nodes are available: 1 Insufficient cpu."
+
+
+def test_a1_the_title_is_what_the_user_wrote() -> None:
+    answer = simulate(node("n", 1), owned(*pods(2, "c")), scheduling_spec("some-spec", 2))
+    (found,) = answer.data["pending"]
+    assert (found["gang"], found["dialect"], found["missing"]) == ("default/c", "arbitrator", {"": 1})
+
+
+def test_a1_a_spec_that_comes_late_pulls_its_pods_in() -> None:
+    waiting = owned(*pods(3, "c", scheduler="kar-scheduler"))
+    answer = simulate(CRD, crdjob(), node("n"), waiting, scheduling_spec("c", 3, at="12s"))
+    assert answer.times("c") == [12.0] * 3
+    bound = simulate(node("n", 2), owned(*pods(3, "c")), scheduling_spec("c", 3, at="12s"), node("m", at="20s"))
+    assert bound.times("c") == [0.0, 0.0, 20.0]  # two ran as ordinary pods; the third completes the gang
+    told = simulate(node("n", 2), owned(*pods(4, "c")), scheduling_spec("c", 4, at="12s"), node("m", 1, at="20s"))
+    assert told.times("c") == [0.0, 0.0]  # the two that lack start together
+    assert "1 of 2 pods does not fit" in told.why("default/c")
+
+
+def test_a1_the_same_owner_is_one_of_the_same_uid() -> None:
+    answer = simulate(
+        node("n", 8),
+        owned(*pods(2, "one"), by=owner("c", "u-1")), owned(*pods(2, "two"), by=owner("c", "u-2")),
+        scheduling_spec("one", 3, by=owner("c", "u-1")), scheduling_spec("two", 2, by=owner("c", "u-2")),
+    )  # fmt: skip
+    assert sorted(answer.bound()) == ["two0", "two1"]
+    assert "2 of 3 pods exist, 1 more is needed" in answer.why("default/c")
+
+
+def test_a1_an_owner_that_is_no_controller_owns_nothing() -> None:
+    other = owner() | {"controller": False}
+    answer = simulate(node("n", 1), owned(*pods(2, "c"), by=other), scheduling_spec("c", 2))
+    assert sorted(answer.bound()) == ["c0"]
+
+
+def test_a1_no_spec_pods_for_kar_scheduler_wait() -> None:
+    answer = simulate(
+        node("n", 8), owned(*pods(2, "c", scheduler="kar-scheduler")), pod("lone", scheduler="kar-scheduler"),
+        owned(*pods(2, "free"), by=owner("f", "u-f")),
+    )  # fmt: skip
+    assert sorted(answer.bound()) == ["free0", "free1"]
+    assert waits_because(answer.obj("Pod", "c0")) == "SchedulingSpec of CRDJob default/c does not exist"
+    assert answer.why("default/c") == "SchedulingSpec of CRDJob default/c does not exist"
+    assert "SchedulingSpec of Pod default/lone does not exist" in answer.why("default/lone")
+
+
+def test_a1_require_scheduling_spec_but_not_of_what_is_built_in() -> None:
+    docs = [
+        node("n", 8), *owned(pod("c")), *owned(pod("rs"), by=REPLICA_SET), pod("bare"),
+        *owned(pod("v", group="g")), podgroup("g", 1),
+    ]  # fmt: skip
+    assert sorted(simulate(docs).bound()) == ["bare", "c", "rs", "v"]
+    answer = simulate(docs, config=REQUIRE)
+    assert sorted(answer.bound()) == ["bare", "rs", "v"]
+    assert answer.why("default/c") == "SchedulingSpec of CRDJob default/c does not exist"
+    assert simulate(docs, scheduling_spec("c", 1, at="5s"), config=REQUIRE).at("c") == 5.0
+
+
+def test_a1_volcano_goes_first() -> None:
+    answer = simulate(node("n", 8), owned(*pods(2, "c", group="g")), podgroup("g", 2), scheduling_spec("c", 5))
+    assert sorted(answer.bound()) == ["c0", "c1"]
+
+
+def test_a1_priority_is_the_specs_own() -> None:
+    classes = [priority_class("high", 100), priority_class("mid", 50)]
+    low, high = owner("low", "u-low"), owner("high", "u-high")
+    answer = simulate(
+        classes, node("n", 2, at="5s"),
+        owned(*pods(2, "low", priority="mid"), by=low), scheduling_spec("low", 2, by=low),
+        owned(*pods(2, "high"), by=high), scheduling_spec("high", 2, by=high, priorityClassName="high"),
+    )  # fmt: skip
+    assert sorted(answer.bound()) == ["high0", "high1"]
+    assert answer.obj("SchedulingSpec", "high")["spec"]["priority"] == 100
+
+
+def test_a1_a_differing_priority_is_refused() -> None:
+    answer = simulate(
+        priority_class("high", 100), scheduling_spec("a", 1, priorityClassName="high", priority=7),
+        scheduling_spec("b", 1, priority=7), scheduling_spec("c", 1, priorityClassName="system-node-critical"),
+    )  # fmt: skip
+    refused = {line["name"]: line["message"] for line in answer.lines("rejected")}
+    assert refused == {
+        "a": "spec.priority: 7 differs: priority class 'high' has 100",
+        "b": "spec.priority: 7 differs: without a priority class it is 0",
+    }
+    assert answer.obj("SchedulingSpec", "c")["spec"]["priority"] == 2_000_001_000
+    default = simulate(priority_class("usual", 30, default=True), scheduling_spec("a", 1))
+    assert default.obj("SchedulingSpec", "a")["spec"]["priority"] == 30
+
+
+def test_a1_a_spec_without_an_owner_says_so() -> None:
+    answer = simulate(node("n"), scheduling_spec("a", 2, by={}))
+    assert "no controlling owner" in answer.why("default/a")
+    assert "no controlling owner" in waits_because(answer.obj("SchedulingSpec", "a"))
+
+
+def test_a1_of_two_specs_the_older_counts() -> None:
+    answer = simulate(
+        node("n", 2), owned(*pods(2, "c")), scheduling_spec("z", 2), scheduling_spec("a", 3, at="5s"), restart("10s")
+    )
+    assert answer.times("c") == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("again", [[], [restart("12s")], [restart("12s"), restart("17s")]])
+def test_v5_a_spec_that_went_what_runs_runs_on_what_waits_says_so(again: list[Obj]) -> None:
+    docs = [
+        node("n", 2), *owned(*pods(3, "c", run="60s")), scheduling_spec("c", 2),
+        on("10s", "delete", "SchedulingSpec", "c"), node("m", at="15s"),
+    ]  # fmt: skip
+    answer = simulate(docs, again)
+    assert sorted(answer.bound()) == ["c0", "c1"]
+    assert answer.at("c0", "succeeded") == 60.0
+    assert not answer.lines("evicted")
+    assert waits_because(answer.obj("Pod", "c2")) == "SchedulingSpec of CRDJob default/c does not exist"
+    later = simulate(docs, again, owned(pod("c3", at="18s")), scheduling_spec("d", 2, at="30s"))
+    assert later.times("c") == [0.0, 0.0, 30.0, 30.0]
+
+
+@pytest.mark.parametrize("again", [[], [restart("12s")]])
+def test_v5_a_spec_that_went_when_nobody_waited(again: list[Obj]) -> None:
+    answer = simulate(
+        node("n"), owned(*pods(2, "c")), scheduling_spec("c", 2), on("10s", "delete", "SchedulingSpec", "c"), again,
+        owned(pod("c2", at="15s")),
+    )  # fmt: skip
+    assert answer.at("c2") == 15.0
+
+
+def test_a1_a_queue_is_named_by_annotation() -> None:
+    small = queue("small", capability={"cpu": "1"})
+    spec = scheduling_spec("c", 2)
+    spec["metadata"]["annotations"] = {"volcano.sh/queue-name": "small"}
+    answer = simulate(small, node("n"), owned(*pods(2, "c")), spec)
+    assert "queue small" in answer.why("default/c")
+    job = queue_job("q", role("w", 2), notes={"volcano.sh/queue-name": "small"})
+    assert "queue small" in simulate(small, node("n"), job).why("default/q")
+
+
+# ---- A2
+
+
+def test_a2_the_node_selector_counts_for_all_pods() -> None:
+    answer = simulate(
+        node("n", 8), node("m", 2, labels={"disk": "ssd"}), owned(*pods(3, "c")),
+        scheduling_spec("c", 3, nodeSelector={"disk": "ssd"}), node("l", 1, labels={"disk": "ssd"}, at="10s"),
+    )  # fmt: skip
+    assert set(answer.bound("c").values()) == {(10.0, "m"), (10.0, "l")}
+    job = queue_job("q", role("w", 2), nodeSelector={"disk": "ssd"})
+    assert {at for _, at in simulate(node("n"), node("m", labels={"disk": "ssd"}), job).bound().values()} == {"m"}
+
+
+def test_a2_what_it_got_goes_to_nobody_else_without_backfill() -> None:
+    docs = [
+        node("n", 4), *owned(*pods(5, "big")), scheduling_spec("c", 5), pod("small", at="5s"), pod("later", at="30s"),
+    ]  # fmt: skip
+    assert sorted(simulate(docs).bound()) == ["later", "small"]
+    kept = simulate(docs, config=ALLOCATE_ONLY)
+    assert not kept.bound()
+    assert all("Insufficient cpu" in waits_because(one) for one in kept.all("Pod"))
+    assert len(kept.lines("warning", kind="SchedulingSpec")) == 1
+    assert simulate(docs, restart("20s"), config=ALLOCATE_ONLY).bound() == {}
+
+
+def test_a2_only_what_it_got_is_kept() -> None:
+    docs = [node("n", 3), node("m", 1), *owned(*pods(2, "big", 2)), scheduling_spec("c", 2), *pods(3, "p", at="5s")]
+    answer = simulate(docs, config=ALLOCATE_ONLY)
+    assert len(answer.bound("p")) == 2  # one big pod has a place on n; what is left of n, and m, are free
+    assert not answer.bound("big")
+
+
+@pytest.mark.parametrize(
+    "what", [on("20s", "delete", "SchedulingSpec", "c"), on("20s", "patch", "SchedulingSpec", "c", patch={"spec": {}})]
+)
+def test_a2_those_it_stood_in_the_way_of_are_woken(what: Obj) -> None:
+    docs = [node("n", 4), *owned(*pods(5, "big")), scheduling_spec("c", 5), pod("small", at="5s"), what]
+    gone = [step("20s", "delete", "Pod", f"big{index}") for index in range(5)]
+    assert simulate(docs, gone, config=ALLOCATE_ONLY).at("small") == 20.0
+    grown = simulate(docs[:-1], node("m", 2, at="40s"), config=ALLOCATE_ONLY)
+    assert grown.times("big") == [40.0] * 5
+    assert grown.at("small") == 40.0
+
+
+# ---- A3
+
+
+def test_a3_a_queue_job_makes_its_spec_and_its_pods() -> None:
+    job = queue_job("q", role("ps", 1), role("w", 2, labels=None), minimum=2, nodeSelector={"disk": "ssd"})
+    answer = simulate(node("n", labels={"disk": "ssd"}), job)
+    uid = answer.obj("QueueJob", "q")["metadata"]["uid"]
+    spec = answer.obj("SchedulingSpec", "q")
+    assert spec["spec"] == {"minAvailable": 2, "nodeSelector": {"disk": "ssd"}}
+    for obj in (spec, *answer.all("Pod")):
+        (reference,) = obj["metadata"]["ownerReferences"]
+        assert (reference["kind"], reference["uid"], reference["controller"]) == ("QueueJob", uid, True)
+    assert names(answer) == ["q-ps-0", "q-w-0", "q-w-1"]
+    metadata = answer.obj("Pod", "q-w-1")["metadata"]
+    assert metadata["labels"] == {
+        "volcano.sh/job-name": "q",
+        "volcano.sh/job-namespace": "default",
+        "volcano.sh/queue-name": "default",
+        "volcano.sh/task-spec": "w",
+        "volcano.sh/task-index": "1",
+        "enbloc.dev/queuejob": "q",
+    }
+    assert "scheduling.k8s.io/group-name" not in metadata["annotations"]
+    assert answer.obj("QueueJob", "q")["spec"]["selector"] == {"matchLabels": {"enbloc.dev/queuejob": "q"}}
+
+
+def test_a3_scheduling_spec_is_another_name_of_sched_spec() -> None:
+    job = queue_job("q", role("w", 3))
+    job["spec"]["schedulingSpec"] = {"minAvailable": 2}
+    del job["spec"]["schedSpec"]
+    patch = change("10s", "q", schedulingSpec={"minAvailable": 1})
+    answer = simulate(node("n", 2), job, patch, until="5s")
+    assert len(answer.bound()) == 2
+    assert answer.obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 2}
+    assert simulate(node("n", 2), job, patch).obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 1}
+
+
+def test_a3_without_a_minimum_all_pods_are_needed() -> None:
+    answer = simulate(node("n", 2), queue_job("q", role("w", 3)), node("m", 1, at="10s"))
+    assert answer.times() == [10.0] * 3
+
+
+def test_a3_roles_without_a_name_get_one() -> None:
+    one, two = role("", 1), role("", 1)
+    del one["name"]
+    assert names(simulate(node("n"), queue_job("q", one, two))) == ["q-task0-0", "q-task1-0"]
+
+
+def test_a3_a_spec_that_was_deleted_or_changed_is_put_right() -> None:
+    answer = simulate(
+        node("n"), queue_job("q", role("w", 2), minimum=2), on("10s", "delete", "SchedulingSpec", "q"),
+        on("20s", "patch", "SchedulingSpec", "q", patch={"spec": {"minAvailable": 9, "nodeSelector": {"a": "b"}}}),
+    )  # fmt: skip
+    assert [line["t"] for line in answer.lines("created", "q", "SchedulingSpec")] == [0.0, 10.0]
+    assert answer.obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 2}
+    assert not answer.lines("deleted", kind="Pod")
+
+
+# ---- A4
+
+HIGH = priority_class("high", 100)
+
+
+def test_a4_minima_by_priority_then_the_rest_in_turn() -> None:
+    jobs = [queue_job(name, role("w", 3), minimum=1) for name in ("a", "b")]
+    answer = simulate(HIGH, node("n", 20), jobs, queue_job("z", role("w", 4), minimum=2, priorityClassName="high"))
+    assert [name for _, name in made(answer, "")] == [
+        "z-w-0", "z-w-1", "a-w-0", "b-w-0",
+        "z-w-2", "a-w-1", "b-w-1", "z-w-3", "a-w-2", "b-w-2",
+    ]  # fmt: skip
+
+
+def test_a4_roles_by_the_priority_of_their_pods() -> None:
+    job = queue_job("q", role("low", 2), role("top", 2, priority="high"), minimum=3)
+    answer = simulate(HIGH, quota(3), node("n", 20), job)
+    assert [name for _, name in made(answer)] == ["q-top-0", "q-top-1", "q-low-0"]
+    assert len(answer.bound()) == 3
+
+
+def test_a4_under_a_quota_only_the_lowest_priority_misses_pods() -> None:
+    jobs = [
+        queue_job("low", role("w", 3, run="60s"), minimum=3),
+        queue_job("mid", role("w", 2, run="60s"), minimum=2, priorityClassName="mid"),
+        queue_job("high", role("w", 2, run="30s"), minimum=2, priorityClassName="high"),
+    ]
+    answer = simulate(HIGH, priority_class("mid", 50), quota(5), node("n", 20), jobs)
+    assert set(answer.times("high") + answer.times("mid")) == {0.0}
+    assert answer.times("low") == [30.0] * 3  # one of them existed from the start and was not attempted
+    assert [at for at, _ in made(answer, "low-")] == [0.0, 30.0, 30.0]
+    early = simulate(HIGH, priority_class("mid", 50), quota(5), node("n", 20), jobs, until="20s")
+    assert "1 of 3 pods exist, 2 more are needed" in early.why("default/low")
+
+
+def test_a4_a_refused_pod_lets_no_lower_one_slip_in() -> None:
+    """The high job's next pod is too large for the quota; the low job's would fit, and waits all the same."""
+    hard = quota(9)
+    hard["spec"]["hard"] = {"requests.cpu": "5"}
+    jobs = [
+        queue_job("low", role("w", 2, cpu=1), minimum=1),
+        queue_job("high", role("w", 2, cpu=4, run="40s"), minimum=2, priorityClassName="high"),
+    ]
+    answer = simulate(HIGH, hard, node("n", 20), jobs, until="100s")
+    assert made(answer, "") == [(0.0, "high-w-0")]
+    assert "exceeded quota" in answer.lines("warning", "high")[0]["message"]
+    wider = on("50s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"requests.cpu": "9"}}})
+    wider["target"]["apiVersion"] = "v1"
+    answer = simulate(HIGH, hard, node("n", 20), jobs, wider, until="300s")
+    assert made(answer, "")[:3] == [(0.0, "high-w-0"), (50.0, "high-w-1"), (50.0, "low-w-0")]
+
+
+@pytest.mark.parametrize("stop", [None, "10s"])
+def test_a4_a_job_that_starts_over_keeps_its_turn(stop: str | None) -> None:
+    """What its old pods leave of the quota is for its new ones, not for a job behind it."""
+    jobs = [
+        queue_job("low", role("w", 3), minimum=2),
+        queue_job("high", role("w", 3, stop=stop), minimum=3, priorityClassName="high"),
+    ]
+    docs = [HIGH, quota(4), node("n", 20), *jobs, step("20s", "fail-pod", "Pod", "high-w-1", exitCode=1)]
+    for more in ([], [restart("20s"), restart("25s")]):
+        answer = simulate(docs, more, until="100s")
+        assert [name for _, name in made(answer, "low-")] == ["low-w-0"]
+        assert len(answer.bound("high")) == 3
+        assert answer.times("high") == [0.0] * 3 + [30.0 if stop else 20.0] * 3
+
+
+def test_a4_a_pod_refused_for_itself_stops_its_own_job_only() -> None:
+    bad = queue_job("bad", role("w", 2, priority="nowhere"), priorityClassName="high")
+    answer = simulate(HIGH, node("n"), bad, queue_job("good", role("w", 2)), until="60s")
+    assert sorted(answer.bound()) == ["good-w-0", "good-w-1"]
+    tried = [line["t"] for line in answer.lines("warning", "bad", "QueueJob")]
+    assert tried == [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]  # never at once, and with growing delays
+
+
+def test_a4_new_pods_wait_for_all_of_a_raised_minimum() -> None:
+    docs = [
+        quota(3), node("n", 20), queue_job("q", role("w", 3), minimum=3),
+        change("10s", "q", schedSpec={"minAvailable": 5}, taskSpecs=[role("w", 5)]),
+    ]  # fmt: skip
+    more = on("20s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "4"}}})
+    most = on("40s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "9"}}})
+    for one in (more, most):
+        one["target"]["apiVersion"] = "v1"
+    answer = simulate(docs, more, most)
+    assert made(answer)[3:] == [(20.0, "q-w-3"), (40.0, "q-w-4")]
+    assert answer.times() == [0.0] * 3 + [40.0] * 2
+    assert not answer.lines("deleted", kind="Pod")
+
+
+def test_a4_a_name_that_is_taken_by_somebody_else() -> None:
+    answer = simulate(node("n"), pod("q-w-0", run="30s", gone="40s"), queue_job("q", role("w", 2)))
+    assert made(answer)[1:] == [(40.0, "q-w-0"), (40.0, "q-w-1")]
+    assert answer.times("q-w") == [0.0, 40.0, 40.0]
+    assert "already exists" in answer.lines("warning", "q")[0]["message"]
+
+
+# ---- A5
+
+
+def test_a5_too_few_left_the_whole_job_starts_over() -> None:
+    job = queue_job("q", role("ps", 1), role("w", 3), minimum=4)
+    answer = simulate(node("n", 4), job, step("30s", "fail-pod", "Pod", "q-w-1", exitCode=3))
+    assert phases(answer) == [
+        (0.0, "Pending"),
+        (0.0, "Running"),
+        (30.0, "Restarting"),
+        (30.0, "Pending"),
+        (30.0, "Running"),
+    ]
+    assert [at for at, _ in made(answer)] == [0.0] * 4 + [30.0] * 4
+    assert answer.obj("QueueJob", "q")["status"]["restarts"] == 1
+
+
+@pytest.mark.parametrize(
+    "loss", [step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1), step("30s", "delete", "Pod", "q-w-1")]
+)
+def test_a5_enough_left_only_what_was_lost_is_made_anew(loss: Obj) -> None:
+    answer = simulate(node("n", 4), queue_job("q", role("w", 4), minimum=3), loss)
+    assert made(answer)[4:] == [(30.0, "q-w-1")]
+    assert phases(answer) == [(0.0, "Pending"), (0.0, "Running")]
+    deleted = simulate(node("n", 4), queue_job("q", role("w", 4), minimum=4), loss)
+    assert [at for at, _ in made(deleted)[4:]] == [30.0] * 4
+
+
+def test_a5_delays_grow_to_five_minutes_and_survive_a_restart() -> None:
+    job = queue_job("q", role("w", 2, run="10s", code="1"))
+    answer = simulate(node("n"), job, until="30m")
+    again = simulate(node("n"), job, [restart(f"{at}s") for at in (5, 25, 35, 45, 95, 400, 700)], until="30m")
+    starts = [at for at, name in made(answer) if name == "q-w-0"]
+    assert [b - a for a, b in itertools.pairwise(starts)] == [10, 20, 30, 50, 90, 170, 310, 310, 310, 310]
+    assert made(again) == made(answer)
+
+
+def test_a5_success_triggers_nothing() -> None:
+    answer = simulate(node("n", 4), queue_job("q", role("a", 2, run="10s"), role("b", 2, run="50s")))
+    assert len(made(answer)) == 4
+    assert phases(answer)[-1] == (50.0, "Completed")
+    assert not answer.lines("deleted", kind="Pod")
+    assert not answer.data["pending"]
+
+
+def test_a5_succeeded_pods_count() -> None:
+    docs = [node("n", 4), queue_job("q", role("a", 2, run="10s"), role("b", 2), minimum=3)]
+    answer = simulate(docs, step("30s", "delete", "Pod", "q-b-0"))
+    assert made(answer)[4:] == [(30.0, "q-b-0")]  # two succeeded and one runs: enough
+
+
+def test_a5_before_it_ran_only_what_was_lost() -> None:
+    """Two pods take a while to start; the third fails before the minimum ran."""
+    job = queue_job("q", role("slow", 2, start="60s"), role("w", 1, run="5s", code="1,1,1,0"))
+    answer = simulate(node("n", 4), job)
+    assert [at for at, name in made(answer) if name == "q-w-0"] == [0.0, 5.0, 20.0, 45.0]  # each a little later
+    assert not answer.lines("deleted", "q-slow-0")
+    assert phases(answer)[-1] == (60.0, "Running")
+
+
+def test_a5_a_node_dies() -> None:
+    answer = simulate(
+        node("n", 2), node("m", 2), queue_job("q", role("w", 4), minimum=4),
+        step("20s", "fail-node", "Node", "n"), step("80s", "recover-node", "Node", "n"),
+    )  # fmt: skip
+    assert answer.times() == [0.0] * 4 + [80.0] * 4  # together again, or not at all
+    assert "2 of 4 pods of role w do not fit" in simulate(
+        node("n", 2), node("m", 2), queue_job("q", role("w", 4)), step("20s", "fail-node", "Node", "n")
+    ).why("default/q")
+
+
+def test_a5_what_cannot_be_scheduled_counts_once_it_ran() -> None:
+    """One of four is lost with its node and finds no room; then another goes: too few are left."""
+    docs = [node("n", 3), node("m", 1), queue_job("q", role("w", 4), minimum=3), step("10s", "fail-node", "Node", "m")]
+    answer = simulate(docs)
+    assert len(made(answer)) == 5
+    assert len(answer.bound()) == 4
+    lost = answer.bound()
+    on_n = next(name for name, (_, place) in lost.items() if place == "n")
+    again = simulate(docs, step("40s", "delete", "Pod", on_n))
+    assert phases(again)[-2:] == [(40.0, "Pending"), (40.0, "Running")]
+    waiting = simulate(node("n", 1), queue_job("q", role("w", 2)))
+    assert phases(waiting) == [(0.0, "Pending")]  # it never ran: it waits, and nothing is killed
+
+
+def test_a5_pods_that_take_long_to_stop_are_waited_for() -> None:
+    job = queue_job("q", role("w", 3, stop="15s"))
+    answer = simulate(node("n", 4), job, step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1))
+    assert [at for at, _ in made(answer)[3:]] == [45.0] * 3
+    assert answer.times() == [0.0] * 3 + [45.0] * 3
+
+
+# ---- A6
+
+
+def test_a6_a_changed_template_makes_all_pods_anew() -> None:
+    docs = [node("n", 4), queue_job("q", role("ps", 1), role("w", 2), minimum=2)]
+    answer = simulate(docs, change("10s", "q", taskSpecs=[role("ps", 1), role("w", 2, cpu="1500m")]), restart("20s"))
+    assert [at for at, _ in made(answer)[3:]] == [10.0] * 3
+    assert answer.obj("QueueJob", "q")["status"]["restarts"] == 0
+    unchanged = simulate(docs, change("10s", "q", taskSpecs=[role("ps", 1), role("w", 2)]), restart("20s"))
+    assert len(made(unchanged)) == 3
+
+
+def test_a6_replicas_and_minimum_scale() -> None:
+    docs = [node("n", 8), queue_job("q", role("a", 2), role("b", 3), minimum=3)]
+    up = simulate(docs, change("10s", "q", taskSpecs=[role("a", 4), role("b", 3)]))
+    assert [name for at, name in made(up) if at == 10.0] == ["q-a-2", "q-a-3"]
+    down = simulate(
+        docs, change("10s", "q", schedSpec={"minAvailable": 2}, taskSpecs=[role("a", 1), role("b", 1)]), restart("20s")
+    )
+    assert [line["name"] for line in down.lines("deleted", kind="Pod")] == ["q-b-2", "q-b-1", "q-a-1"]
+    assert names(down) == ["q-a-0", "q-b-0"]
+    assert phases(down) == [(0.0, "Pending"), (0.0, "Running")]
+    gone = simulate(docs, change("10s", "q", taskSpecs=[role("b", 3)]))
+    assert names(gone) == ["q-b-0", "q-b-1", "q-b-2"]
+
+
+def test_a6_a_raised_minimum_that_cannot_be_met_kills_nobody() -> None:
+    grown = change("10s", "q", schedSpec={"minAvailable": 5}, taskSpecs=[role("w", 5)])
+    answer = simulate(node("n", 3), queue_job("q", role("w", 3)), grown)
+    assert not answer.lines("deleted", kind="Pod")
+    assert "2 of 2 pods of role w do not fit" in answer.why("default/q")
+
+
+@pytest.mark.parametrize("stop", [None, "20s"])
+def test_a6_a_deleted_job_leaves_nothing(stop: str | None) -> None:
+    answer = simulate(node("n", 4), queue_job("q", role("w", 3, stop=stop), gone="10s"))
+    assert not answer.all("Pod")
+    assert not answer.all("SchedulingSpec")
+    assert not answer.data["pending"]
+
+
+def test_a6_a_job_of_the_same_name_comes_after() -> None:
+    first = queue_job("q", role("w", 2, stop="20s"), gone="10s")
+    answer = simulate(node("n", 4), first, queue_job("q", role("w", 2), at="15s"))
+    assert [at for at, _ in made(answer)] == [0.0, 0.0, 30.0, 30.0]
+    assert answer.times() == [0.0, 0.0, 30.0, 30.0]
+
+
+# ---- A7
+
+
+def test_a7_status() -> None:
+    job = queue_job("q", role("a", 2, run="10s"), role("b", 2), role("c", 1), minimum=4)
+    answer = simulate(node("n", 4), job)
+    status = answer.obj("QueueJob", "q")["status"]
+    shown = {key: status[key] for key in ("pending", "running", "succeeded", "failed", "minAvailable")}
+    assert shown == {"pending": 0, "running": 3, "succeeded": 2, "failed": 0, "minAvailable": 4}
+    early = simulate(node("n", 4), job, until="5s").obj("QueueJob", "q")["status"]
+    assert (early["pending"], early["running"]) == (1, 4)
+    failed = queue_job("q", role("w", 2, run="10s", code="1"), minimum=0)
+    status = simulate(node("n"), failed, until="25s").obj("QueueJob", "q")["status"]
+    assert status["failed"] == 2
+
+
+def test_a7_a_job_that_is_done_stays_done() -> None:
+    docs = [node("n", 4), queue_job("q", role("w", 2, run="10s"))]
+    answer = simulate(docs, step("20s", "delete", "Pod", "q-w-0"), restart("30s"))
+    assert len(made(answer)) == 2
+    assert phases(answer)[-1] == (10.0, "Completed")
+    assert not answer.data["pending"]
+    grown = simulate(docs, change("20s", "q", taskSpecs=[role("w", 3, run="10s")]))
+    assert phases(grown)[-2:] == [(20.0, "Running"), (30.0, "Completed")]
+
+
+def test_a_restarts_of_everything_change_nothing() -> None:
+    """I5: with a restart every few seconds the story is the same."""
+    docs: list[Any] = [
+        HIGH, quota(6), node("n", 4), node("m", 2, at="70s"),
+        queue_job("low", role("w", 3, run="25s", code="1,0"), minimum=2),
+        queue_job("high", role("ps", 1), role("w", 2, run="40s", code="0,1,0"), minimum=3, priorityClassName="high"),
+        step("15s", "delete", "Pod", "high-ps-0"), change("90s", "low", taskSpecs=[role("w", 2, run="25s")]),
+    ]  # fmt: skip
+    plain = simulate(docs, until="400s")
+    again = simulate(docs, [restart(f"{at}s") for at in range(1, 200, 7)], until="400s")
+    told = ("bound", "phase", "succeeded", "failed", "deleted", "created")
+
+    def story(answer: Answer) -> list[Obj]:
+        return [line for line in answer.timeline if line["what"] in told]
+
+    assert story(again) == story(plain)
+
+
+def test_a_conditions_are_withdrawn() -> None:
+    answer = simulate(node("n", 1), queue_job("q", role("w", 2)), node("m", 1, at="10s"))
+    found = condition(answer.obj("SchedulingSpec", "q"), "Unschedulable")
+    assert found is not None
+    assert found["status"] == "False"

@@ -118,7 +118,7 @@ class Koordinator:
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         uid = uid_of(pod)
-        name = _gang_name(pod)
+        name = gang_name(pod)
         key = GangKey(self.name, namespace_of(pod), name) if name and not gone else None
         before = self._gang_of.get(uid)
         if key is None and before is None:
@@ -143,7 +143,7 @@ class Koordinator:
     # ---- out
 
     def member(self, pod: Obj) -> Membership | None:
-        name = _gang_name(pod)
+        name = gang_name(pod)
         if not name:
             return None
         role = annotations_of(pod).get(TASK_SPEC) or labels_of(pod).get(TASK_SPEC) or ""
@@ -205,7 +205,7 @@ class Koordinator:
     def complaints(self, obj: Obj) -> Iterator[str]:
         """What is wrong with the values of a pod or a PodGroup (K3)."""
         if obj["kind"] == "Pod":
-            name = _gang_name(obj)
+            name = gang_name(obj)
             if not name:
                 return
             if not is_dns_subdomain(name):
@@ -279,7 +279,7 @@ def _timeout(spec: koordinator.PodGroupSpec) -> int | None:
     return seconds * SECOND if seconds is not None and 0 < seconds <= INT32_MAX else None
 
 
-def _gang_name(pod: Obj) -> str:
+def gang_name(pod: Obj) -> str:
     for texts, keys in ((annotations_of(pod), _NAME_KEYS), (labels_of(pod), _NAME_LABELS)):
         for key in keys:
             if texts.get(key):

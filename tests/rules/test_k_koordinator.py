@@ -320,8 +320,8 @@ def test_k9_match_policies_of_a_gang_that_lost_two_and_room_for_one(policy: str,
 
 def test_k11_the_older_gang_goes_first() -> None:
     answer = simulate(
-        node("n", 2, at="9s"), kgroup("a", 2, at="2s"), labelled("a", 2, at="5s", run="5s"), kgang("b", 2, at="1s", run="5s"),
-        kgroup("c", 2), labelled("c", 2, at="6s", run="5s"),
+        node("n", 2, at="9s"), kgroup("a", 2, at="2s"), labelled("a", 2, at="5s", run="5s"),
+        kgang("b", 2, at="1s", run="5s"), kgroup("c", 2), labelled("c", 2, at="6s", run="5s"),
     )  # fmt: skip
     assert [name[0] for name in answer.order()] == ["c", "c", "b", "b", "a", "a"]
 

@@ -170,7 +170,7 @@ class Engine:
         see_satisfied(self.state, gang, group)
         self.cut_off.see(gang, self.now)
         self.waves.follow(gang)
-        self.holds.follow(gang)
+        self.holds.follow(gang, self.now)
         self._count(gang)
         self._expect(gang)
         if gang.spec.finished and not gang.total_pending:

@@ -159,14 +159,14 @@ class Holds:
             return None
         return Record(HOLD, until, {task.name: {task.node: 1} for task in sorted(self.of(gang), key=lambda t: t.order)})
 
-    def follow(self, gang: GangState) -> None:
+    def follow(self, gang: GangState, now: int) -> None:
         """A gang is read: what its record says is taken over if nothing is known of it; else it is kept up to date."""
         claim = gang.spec.claim
         said = claim if claim is not None and claim.kind == HOLD else None
         if gang.key not in self._written:
             if said is None:
                 return
-            self._adopt(gang, said)
+            self._adopt(gang, said, now)
         home, wrote = self._written[gang.key]
         mine = self.record(gang)
         if mine is None and said is None:
@@ -174,13 +174,15 @@ class Holds:
         elif mine != wrote or home != gang.spec.claim_home:  # somebody went, perhaps the very pod that carried it
             self._write(gang, "Held", f"{gang.total_held} pods are held until the others fit too")
 
-    def _adopt(self, gang: GangState, record: Record) -> None:
-        """After a restart: what was held is held again, where that is still possible."""
+    def _adopt(self, gang: GangState, record: Record, now: int) -> None:
+        """After a restart: what was held is held again, where that is still possible. No record of ours is for longer
+        than the waiting time."""
         self._written[gang.key] = (gang.spec.claim_home, record)
-        if gang.satisfied:
+        group = self._groups.of(gang)
+        if gang.satisfied or group is None:
             self._until.pop(gang.key, None)
             return
-        self._until[gang.key] = record.until
+        self._until[gang.key] = min(record.until, now + group.waiting)
         for task in sorted(gang.tasks.values(), key=lambda task: task.order):
             node = next(iter(record.slots.get(task.name, ())), "")
             if task.stand is Stand.PENDING and task.ours and node in self._state.nodes.rows:

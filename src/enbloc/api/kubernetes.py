@@ -12,6 +12,11 @@ GROUP = "scheduling.k8s.io"
 POD_GROUP = f"PodGroup.{GROUP}"
 VERSIONS = ("v1beta1", "v1alpha2")
 
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+"""A condition that stays: its minimum was scheduled once."""
+SCHEDULED = "PodGroupScheduled"
+"""A condition of v1alpha2: its minimum is scheduled now."""
+
 
 class GangPolicy(View):
     min_count: int = 0

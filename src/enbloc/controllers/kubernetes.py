@@ -6,14 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api import kubernetes
+from enbloc.api.kubernetes import INITIALLY_SCHEDULED, SCHEDULED
 from enbloc.api.meta import Obj, condition_of
 from enbloc.controllers.group_status import GroupStatus, Members
 from enbloc.controllers.podgroup import group_of as volcano_group_of
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
-
-INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-SCHEDULED = "PodGroupScheduled"
 
 
 def controller() -> GroupStatus:

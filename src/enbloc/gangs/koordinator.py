@@ -28,6 +28,9 @@ from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
 _NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
 
+STARTED = frozenset({"Scheduled", "Running"})
+"""Phases of a PodGroup whose minimum was bound; it leaves them when none of its pods is left."""
+
 Age = tuple[str, str, str]
 _T = TypeVar("_T")
 
@@ -172,6 +175,7 @@ class Koordinator:
             holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
             group=_either(by_pods.groups, by_group.groups) or (),
             waiting=waiting or self._settings.default_waiting_nanos,
+            started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
             needs_free={name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0},
             claim=claims.read(annotations_of(home).get(claims.ANNOTATION, "")),

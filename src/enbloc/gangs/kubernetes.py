@@ -11,7 +11,7 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.koordinator_values import INT32_MAX
@@ -60,6 +60,7 @@ class Kubernetes:
             minimum=_minimum(spec),
             queue=queue_named_by(group) or DEFAULT_QUEUE,
             priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
+            started=_started(group),
             goes_whole=_goes_whole(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
@@ -82,6 +83,12 @@ class Kubernetes:
     def complaints(self, obj: Obj) -> Iterator[str]:
         if obj["kind"] != "Pod":
             yield from _faults(view(obj, kubernetes.PodGroup).spec)
+
+
+def _started(group: Obj) -> bool:
+    """Whether its minimum was bound once: what came after that goes pod by pod."""
+    said = condition_of(group, kubernetes.INITIALLY_SCHEDULED)
+    return said is not None and said.get("status") == "True"
 
 
 def _minimum(spec: kubernetes.PodGroupSpec) -> int:

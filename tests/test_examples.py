@@ -164,14 +164,17 @@ def test_the_readme_shows_what_is_printed() -> None:
         assert wanted in printed
 
 
-def test_one_file_for_each_dialect_all_run_in_one_cluster() -> None:
-    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes side by side."""
-    files = ("roles-and-minima", "foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup")
-    result = json.loads(enbloc("sim", *(EXAMPLES / f"{name}.yaml" for name in files), "-o", "json"))
+def test_one_file_for_each_dialect_all_run_in_one_cluster(tmp_path: Path) -> None:
+    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes side by side, each with nodes of its own."""
+    files = []
+    for name in ("quickstart", "foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup"):
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text((EXAMPLES / files[-1].name).read_text().replace("name: node-", f"name: {name}-"))
+    result = json.loads(enbloc("sim", *files, "-o", "json"))
     assert result["ended"] == "idle"
-    assert result["pending"] == []
+    assert [one["gang"] for one in result["pending"]] == ["default/giant"], "it never fits"
     bound = bindings(result)
-    for gang in ("ps", "worker", "patient", "mpi", "all-reduce", "train-master", "train-worker"):
+    for gang in ("ps", "worker", "patient", "mpi", "all-reduce", "simulate", "resnet", "bert"):
         assert any(name.startswith(gang) for name in bound), gang
     for group in (("ps-0", "worker-0"), [f"patient-{i}" for i in range(4)], [f"mpi-{i}" for i in range(3)]):
         assert len({bound[name] for name in group}) == 1, group

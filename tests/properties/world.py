@@ -76,12 +76,12 @@ class Overseer:
         assert self.bound[write.uid] == 1, f"I3: {write.name} was bound twice"
         over = oversubscribed(self.store, write.node, pod)
         assert not over, f"I2: {write.name} oversubscribes {write.node}: {over}"
-        gang = GangBook().member(pod).gang
+        assert self.engine is not None
+        gang = self.engine.state.tasks[write.uid].gang.key
         mark = write.annotations.get(COMMITTED, "")
         if not mark:
             self.open[gang] = write.name
             return pod
-        assert self.engine is not None
         spec = self.engine.state.gangs[gang].spec
         known = self.committed.setdefault(gang, set())
         whole = not missing(self.store, gang, self.engine)
@@ -117,6 +117,8 @@ def oversubscribed(store: Store, node: str, pod: Obj) -> list[str]:
 
 
 def members(store: Store, gang: GangKey) -> list[Obj]:
+    if gang.dialect == "arbitrator":
+        return [pod for pod in store.list("Pod")[0] if (controller_of(pod) or {}).get("uid") == gang.name]
     return [pod for pod in store.list("Pod")[0] if GangBook().member(pod).gang == gang]
 
 
@@ -141,14 +143,15 @@ def missing(store: Store, gang: GangKey, engine: Engine) -> dict[str, int]:
 
 
 def least_of_spec(store: Store, gang: GangKey) -> int:
-    """The minimum in the SchedulingSpec of an owner, which must exist."""
-    (found,) = [
-        spec
-        for spec in store.list("SchedulingSpec.arbitrator.incubator.k8s.io", gang.namespace)[0]
-        if (controller_of(spec) or {}).get("uid") == gang.name
-    ]
-    least: int = found["spec"]["minAvailable"]
-    return least
+    """The minimum in the SchedulingSpec of an owner, which must exist; the oldest of them."""
+    found = min(
+        (
+            (spec["metadata"]["creationTimestamp"], spec["metadata"]["name"], spec["spec"].get("minAvailable") or 0)
+            for spec in store.list("SchedulingSpec.arbitrator.incubator.k8s.io", gang.namespace)[0]
+            if (controller_of(spec) or {}).get("uid") == gang.name
+        ),
+    )
+    return found[-1]
 
 
 class Overseen(ControlPlane):

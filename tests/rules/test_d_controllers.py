@@ -115,6 +115,8 @@ def test_d2_what_never_runs_is_waited_for() -> None:
     assert begins(told, "j-b-0") == [0.0], "it did run, if not for long"
     told = simulate(node("n", 1), job("j", role("a", 1, start="9s", activeDeadlineSeconds=5), after(role("b", 1), "a")))
     assert begins(told, "j-b-0") == []
+    state = told.obj("Job", "j")["status"]["state"]
+    assert state["phase"] == "Failed", "nothing is left that could let it begin"
 
 
 @pytest.mark.parametrize("at", ["3s", "10s", "12s"])

@@ -114,3 +114,40 @@ def test_d5_three_waves_keep_room_for_the_last() -> None:
     answer = simulate(node("n", 3), made, [pod(f"thief-{i}", cpu=1, run="5s", at=f"{i}s") for i in range(1, 15, 6)])
     assert [answer.at(f"j-{name}-0") for name in "abc"] == [0.0, 10.0, 20.0]
     assert min(answer.at(f"thief-{i}") for i in (1, 7, 13)) == 110.0, "when the first role has run its 100 s"
+
+
+def test_d5_a_pod_that_differs_from_its_template_is_checked_again() -> None:
+    """The job's volume, which no template names, pins its pods to m; the room was found on n, which is emptier."""
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "v"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteMany"],
+            "claimRef": {"namespace": "default", "name": "data"},
+            "nodeAffinity": {
+                "required": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["m"]}]}
+                    ]
+                }
+            },
+        },
+        "status": {"phase": "Bound"},
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"volumeName": "v", "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+        "status": {"phase": "Bound"},
+    }
+    made = two_waves()
+    made["spec"]["volumes"] = [{"mountPath": "/data", "volumeClaimName": "data"}]
+    answer = simulate(volume, claim, node("m", 4), node("n", 16), made)
+    assert {answer.lines("bound", f"j-{name}")[0]["node"] for name in ("master-0", "work-0", "work-1")} == {"m"}
+    assert answer.at("j-work-0") == 10.0
+    dropped = [event for event in answer.all("Event") if event["reason"] == "ClaimDropped"]
+    assert "differs from its template" in dropped[0]["message"]
+    assert not claims(answer)

@@ -207,6 +207,37 @@ def test_m5_a_job_whose_pods_failed_for_good_says_that_it_is_below_its_minimum()
     assert told.obj("Job", "j")["status"]["state"]["reason"] == "BelowMinimum"
 
 
+def test_g7_surplus_is_served_while_what_was_lost_has_no_replacement_yet() -> None:
+    """The scheduler went round for ever: a minimum was not met, and nothing that waited could meet it."""
+    told = simulate(
+        node("n", 3),
+        job("j", role("a", 2, stop="20s"), role("b", 3, 1)),
+        step("5s", "delete", "Pod", "j-a-1"),
+        node("late", 1, at="10s"),
+    )
+    assert told.bound("j-b-1") == {"j-b-1": (10.0, "late")}
+    assert told.at("j-a-1", "deleted") == 25.0
+    assert told.bound("j-a-1") == {"j-a-1": (25.0, "n")}
+
+
+def test_m5_a_job_that_can_never_start_since_pods_failed_says_so() -> None:
+    told = simulate(
+        node("n", 8),
+        job("j", role("a", 1, run="5s", code="1"), role("b", 1, run="60s")),
+        step(
+            "10s",
+            "patch",
+            "Job",
+            "j",
+            patch={"spec": {"tasks": [role("a", 3, run="5s", code="1"), role("b", 1, run="60s")]}},
+        ),
+    )
+    assert phases(told)[-1] == (10.0, "Pending")
+    assert told.obj("Job", "j")["status"]["state"]["reason"] == "BelowMinimum"
+    assert "1 failed" in below(told)[-1][1]
+    assert "1 of role a is needed" in told.why("default/j")
+
+
 def test_m5_what_a_quota_keeps_from_coming_back_is_missing_all_the_same() -> None:
     quota = {
         "apiVersion": "v1",

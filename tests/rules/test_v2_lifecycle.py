@@ -594,3 +594,10 @@ def test_v2_every_phase_change_that_happens_is_in_the_table() -> None:
 def test_v2_the_document_shows_the_table() -> None:
     """If this fails, paste what `enbloc.controllers.states.table.markdown()` returns into docs/job-states.md."""
     assert markdown() in DOCS.read_text()
+
+
+def test_v2_a_command_at_the_instant_of_a_timer_does_not_swallow_it() -> None:
+    told = simulate(
+        node("n"), job("j", role("a", 1, run="10s"), ttlSecondsAfterFinished=5), command("late", "AbortJob", "15s")
+    )
+    assert [line["t"] for line in told.lines("deleted", "j", "Job")] == [15.0]

@@ -149,7 +149,7 @@ class JobController:
         self._events.clear()
         commanded = self._obey(writes, now)
         plans = [self._plans[uid] for uid in self._dirty - commanded if uid in self._plans]
-        self._dirty.clear()
+        self._dirty = commanded  # looked at next, when the job is what the Command made of it
         for plan in sorted(plans, key=lambda plan: (plan.namespace, plan.name, plan.uid)):
             if not is_terminating(plan.obj):
                 writes += self._sync(plan, now)
@@ -195,7 +195,6 @@ class JobController:
         story = f"{action} by Command {name_of(command)}" + (f": {said}" if said else "")
         patch = act_on_job(plan, census, action, story, now, by_hand=True)
         if patch is None:
-            self._dirty.add(plan.uid)
             text = f"{story}: does nothing to a job that is {phase_of(plan.obj) or 'Pending'}"
             return [_event(plan, "Warning", Verdict("", "CommandRefused", text)), consumed(command)]
         return [patch, _event(plan, "Normal", Verdict("", action, story)), consumed(command)]

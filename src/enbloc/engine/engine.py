@@ -254,13 +254,14 @@ class Engine:
             if gang.ready() or gang.satisfied:
                 self.withdraw(gang)
             return
-        band = SURPLUS if gang.ready() else MINIMA
+        gang.plan = split(gang, waiting)
+        needed, rest, short = gang.plan
+        # What was lost may have no replacement yet: then all that waits is surplus, though a minimum is not met.
+        band = SURPLUS if gang.ready() or (gang.satisfied and not needed and not short) else MINIMA
         if band == SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
             self._dequeue(gang)
             self.withdraw(gang)
             return
-        gang.plan = split(gang, waiting)
-        needed, rest, short = gang.plan
         wanted = waiting if band == SURPLUS else [*needed, *(rest if short else ())]
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
         volatile = bool(gang.spec.later or self.waves.claims.of(gang) or self.kept.applies_to(gang))

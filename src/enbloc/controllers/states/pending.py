@@ -1,10 +1,13 @@
-"""Pending: fewer pods than the minimum run."""
+"""Pending: fewer pods than the minimum run.
+
+Pods that failed for good count towards nothing, so those that wait may wait for ever: then the job says so.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from enbloc.controllers.states.situation import Situation, Verdict
+from enbloc.controllers.states.situation import BELOW_MINIMUM, Situation, Verdict
 from enbloc.controllers.states.state import ENDINGS, RESTART_JOB, State
 
 STATE: Final = State(
@@ -26,4 +29,6 @@ def next_phase(situation: Situation) -> Verdict | None:
         return situation.ended
     if situation.meets_minimum:
         return situation.runs
+    if situation.out_of_reach:
+        return Verdict("Pending", BELOW_MINIMUM, situation.shortage)
     return None

@@ -49,6 +49,15 @@ class Situation(msgspec.Struct, frozen=True):
         return self.waiting > self.plan.replicas - self.plan.minimum and not self.meets_minimum
 
     @property
+    def out_of_reach(self) -> bool:
+        """So many failed that the minimum, or that of a role, cannot be met unless somebody replaces them."""
+        failed = self.census.total("Failed")
+        return bool(failed) and (
+            self.plan.replicas - failed < self.plan.minimum
+            or any(role.replicas - self.census.of(role.name, "Failed") < role.minimum for role in self.plan.roles)
+        )
+
+    @property
     def runs(self) -> Verdict:
         text = f"{self.running_or_succeeded} pods run or succeeded, minAvailable {self.plan.minimum}"
         return Verdict("Running", "JobRunning", text)

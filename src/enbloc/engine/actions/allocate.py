@@ -50,7 +50,7 @@ def _singly(engine: Engine, gang: GangState) -> Story | None:
     waiting = pending_tasks(gang)
     if not gang.ready():
         needed, rest, short = split(gang, waiting)
-        waiting = [*needed, *rest[:short]]
+        waiting = [*needed, *rest[:short]] or rest
     transaction, told = one_by_one(engine.placer, gang, waiting)
     placed = transaction.placed
     if placed:

@@ -1,0 +1,201 @@
+"""Gangs of owners that nobody knows, whose SchedulingSpecs come, change and go (A1, A2, V5).
+
+With backfill and without it: nothing is miscounted, no wake-up is lost, and a restart makes no difference.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from enbloc.api import arbitrator
+from enbloc.api.meta import Obj, name_of
+from enbloc.config import Config, parse
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Waits
+from enbloc.units import SECOND
+from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+
+OWNERS = (0, 1, 2)
+owners = st.sampled_from(OWNERS)
+
+
+def owned_by(number: int, name: str) -> Obj:
+    reference = {"apiVersion": "example.com/v1", "kind": "Thing", "name": f"t{number}", "uid": f"u{number}"}
+    return {"name": name, "namespace": "default", "ownerReferences": [reference | {"controller": True}]}
+
+
+def spec(number: int, name: int, minimum: int, selects: bool, priority: str) -> Obj:
+    asked: Obj = {"minAvailable": minimum}
+    if selects:
+        asked["nodeSelector"] = {"disk": "ssd"}
+    if priority:
+        asked["priorityClassName"] = priority
+    metadata = owned_by(number, f"s{number}-{name}")
+    return {"apiVersion": arbitrator.API_VERSION, "kind": "SchedulingSpec", "metadata": metadata, "spec": asked}
+
+
+def pod(number: int | None, name: str, cpu: str, scheduler: str, run: str | None) -> Obj:
+    metadata = {"name": name, "namespace": "default"} if number is None else owned_by(number, name)
+    if run:
+        metadata["annotations"] = {"sim.enbloc.dev/run-time": run}
+    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+    found = {"schedulerName": scheduler, "restartPolicy": "Never", "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": found}
+
+
+def node(name: str, cpu: str, disk: str) -> Obj:
+    room = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
+    metadata = {"name": name, "labels": {"disk": disk}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": room}}
+
+
+class Specs(RuleBasedStateMachine):
+    """Whatever can happen to SchedulingSpecs and the pods of their owners."""
+
+    config: Config = parse(None)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(self.config)
+        self.made = 0
+
+    @initialize(cpus=st.lists(st.sampled_from(["1", "2", "4"]), min_size=1, max_size=3))
+    def begin(self, cpus: list[str]) -> None:
+        high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
+        self.world.do(high, *(node(f"n{index}", cpu, "ssd" if index else "hdd") for index, cpu in enumerate(cpus)))
+
+    # ---- what happens
+
+    @rule(
+        number=owners,
+        name=st.integers(0, 1),
+        minimum=st.integers(0, 4),
+        selects=st.booleans(),
+        priority=st.sampled_from(["", "", "high"]),
+    )
+    def create_spec(self, number: int, name: int, minimum: int, selects: bool, priority: str) -> None:
+        made = spec(number, name, minimum, selects, priority)
+        if self.world.store.get(arbitrator.SCHEDULING_SPEC, "default", name_of(made)) is None:
+            self.world.do(made)
+
+    @rule(index=st.integers(0, 5))
+    def delete_spec(self, index: int) -> None:
+        found = self.specs()
+        if found:
+            self.world.step("delete", "SchedulingSpec", found[index % len(found)])
+
+    @rule(index=st.integers(0, 5), minimum=st.integers(0, 5))
+    def change_spec(self, index: int, minimum: int) -> None:
+        found = self.specs()
+        if found:
+            patch = {"spec": {"minAvailable": minimum}}
+            self.world.step("patch", "SchedulingSpec", found[index % len(found)], patch=patch)
+
+    @rule(
+        number=st.sampled_from([*OWNERS, None]),
+        count=st.integers(1, 4),
+        cpu=st.sampled_from(["1", "1", "2"]),
+        scheduler=st.sampled_from(["enbloc", "enbloc", "kar-scheduler"]),
+        run=st.sampled_from([None, None, "5s", "30s"]),
+    )
+    def create_pods(self, number: int | None, count: int, cpu: str, scheduler: str, run: str | None) -> None:
+        pods = [pod(number, f"p{self.made + index}", cpu, scheduler, run) for index in range(count)]
+        self.made += count
+        self.world.do(*pods)
+
+    @rule(index=st.integers(0, 20), verb=st.sampled_from(["delete", "fail-pod"]))
+    def hit_a_pod(self, index: int, verb: str) -> None:
+        pods = self.world.pods()
+        if pods:
+            self.world.step(verb, "Pod", name_of(pods[index % len(pods)]))
+
+    @rule(cpu=st.sampled_from(["1", "2"]), disk=st.sampled_from(["hdd", "ssd"]))
+    def add_a_node(self, cpu: str, disk: str) -> None:
+        self.made += 1
+        self.world.do(node(f"m{self.made}", cpu, disk))
+
+    @rule(after=st.sampled_from([1, 10, 40]))
+    def wait(self, after: int) -> None:
+        self.world.do(after=after)
+
+    @rule()
+    def restart(self) -> None:
+        self.world.step("restart-scheduler")
+
+    def specs(self) -> list[str]:
+        return [name_of(found) for found in self.world.store.list(arbitrator.SCHEDULING_SPEC)[0]]
+
+    # ---- what must hold at rest
+
+    @invariant()
+    def sound(self) -> None:
+        self.world.engine.state.validate()
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def decided_all_there_was_to_decide(self) -> None:
+        world = self.world
+        assert cycle(world.engine, world.now) == []
+        world.engine.force()
+        found = cycle(world.engine, world.now)
+        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
+        world.engine.force()
+        assert cycle(world.engine, world.now) == [], "the same was said twice"
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def known_again_after_a_restart(self) -> None:
+        world = self.world
+        scheduler, cluster = fresh_scheduler(world.store, world.config)
+        scheduler.schedule(world.now)
+        assert cluster.tried == []
+        mine, fresh = seen(world.engine), seen(scheduler.engine)
+        for what in mine:
+            assert mine[what] == fresh[what], what
+
+    def teardown(self) -> None:
+        world = self.world
+        if not world.documents:
+            return
+        until = world._seconds * SECOND
+        plain = [one for one in world.documents if one["kind"] != "Step" or one["do"] != "restart-scheduler"]
+        first = replay(plain, world.config, until)
+        assert bound_lines(first) == bound_lines(world.result()), "I5: restarts made a difference"
+        # Who is down at the very instant at which a SchedulingSpec goes cannot know that there was one (decision 0018).
+        unseen = {one["at"] for one in plain if one["kind"] == "Step" and one["target"]["kind"] == "SchedulingSpec"}
+        instants = [f"{second}s" for second in range(1, min(world._seconds, 150))]
+        often = [step("restart-scheduler", at=at) for at in instants if at not in unseen]
+        assert bound_lines(replay([*plain, *often], world.config, until)) == bound_lines(first), "I5: many restarts"
+
+
+class SpecsWithoutBackfill(Specs):
+    """A2: what a gang got that could not get enough is kept from others."""
+
+    config = parse({"actions": "enqueue, allocate"})
+
+
+MACHINES = pytest.mark.parametrize("machine", [Specs, SpecsWithoutBackfill])
+
+
+@MACHINES
+def test_a_specs_come_and_go(machine: type[Specs]) -> None:
+    default = settings()
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=min(default.max_examples, 200) // 2, stateful_step_count=15)
+    )
+
+
+@pytest.mark.soak
+@MACHINES
+def test_a_specs_come_and_go_for_long(machine: type[Specs]) -> None:
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))

@@ -165,7 +165,7 @@ def test_the_readme_shows_what_is_printed() -> None:
 
 
 def test_one_file_for_each_dialect_all_run_in_one_cluster(tmp_path: Path) -> None:
-    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes side by side, each with nodes of its own."""
+    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes, each with nodes of its own."""
     files = []
     for name in ("quickstart", "foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup"):
         files.append(tmp_path / f"{name}.yaml")

@@ -75,7 +75,11 @@ class Groups:
             group = self.of(gang)
             if group is not None and id(group) not in seen:
                 seen.add(id(group))
+                before = (group.met, group.committed)
                 self._review(group)
+                if before != (group.met, group.committed):  # what one gang did counts for all
+                    for mate in self.gangs(group):
+                        self._state.touch(mate)
         return complaints
 
     def _is_known(self, gang: GangState) -> bool:

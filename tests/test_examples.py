@@ -193,7 +193,7 @@ def test_coscheduling_does_what_it_promises() -> None:
     result = run("coscheduling.yaml")
     assert set(bindings(result).values()) == {20.0}
     phases = [line["to"] for line in result["timeline"] if line["what"] == "phase"]
-    assert phases == ["Scheduling", "Running", "Finished"]
+    assert phases == ["Pending", "Scheduling", "Running", "Finished"]
 
 
 def test_kubernetes_podgroup_does_what_it_promises() -> None:

@@ -335,7 +335,7 @@ def phases(answer: Answer, name: str) -> list[str]:
 
 def test_k13_phases_of_koordinators_pod_groups() -> None:
     answer = simulate(node("n", 1), kgroup("a", 2), labelled("a", 2, run="5s", start="1s"), node("m", 1, at="3s"))
-    assert phases(answer, "a") == ["PreScheduling", "Scheduled", "Running", "Finished"]
+    assert phases(answer, "a") == ["Pending", "PreScheduling", "Scheduling", "Scheduled", "Running", "Finished"]
     status = answer.obj("PodGroup", "a")["status"]
     assert (status["scheduled"], status["running"], status["succeeded"], status["failed"]) == (2, 0, 2, 0)
     assert phases(simulate(node("n"), kgroup("a", 2)), "a") == ["Pending"]
@@ -363,7 +363,7 @@ def test_k13_phases_of_scheduler_plugins_pod_groups() -> None:
     for one in members:
         one["metadata"]["ownerReferences"] = [owner]
     answer = simulate(crd, thing, node("n", 2), kgroup("a", 2, api=PLUGINS), members)
-    assert phases(answer, "a") == ["Scheduling", "Running", "Finished"]
+    assert phases(answer, "a") == ["Pending", "Scheduling", "Running", "Finished"]
     status = answer.obj("PodGroup", "a")["status"]
     assert status["occupiedBy"] == "default/it"
     assert status["scheduleStartTime"]

@@ -7,7 +7,9 @@ from typing import Any
 from enbloc.api import coscheduling
 from enbloc.api.meta import Obj
 from enbloc.controllers.group_status import GroupStatus, Members
-from enbloc.controllers.koordinator import counts, end, group_of, least
+from enbloc.controllers.koordinator import counts, end, group_of, least, step_towards
+
+PHASES = ("Pending", "Scheduling", "Running")
 
 
 def controller() -> GroupStatus:
@@ -15,7 +17,8 @@ def controller() -> GroupStatus:
 
 
 def _wanted(group: Obj, members: Members, now: int) -> dict[str, Any]:
-    return {"phase": end(group, members) or _phase(group, members), **counts(group, members, now)}
+    wanted = end(group, members) or _phase(group, members)
+    return {"phase": step_towards(group, wanted, PHASES), **counts(group, members, now)}
 
 
 def _phase(group: Obj, members: Members) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from enbloc.api import koordinator
@@ -11,6 +12,7 @@ from enbloc.controllers.podgroup import group_of as volcano_group_of
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
+PHASES = ("Pending", "PreScheduling", "Scheduling", "Scheduled", "Running")
 FINAL = ("Finished", "Failed")
 
 
@@ -55,8 +57,19 @@ def end(group: Obj, members: Members) -> str:
     return "Failed" if failed and failed + running + succeeded >= least(group) else ""
 
 
+def step_towards(group: Obj, wanted: str, phases: Sequence[str]) -> str:
+    """The next phase on the way to the one that it should have: whoever watches sees each of them, in order. An end,
+    and the way back to the start, are one step."""
+    before = (group.get("status") or {}).get("phase") or ""
+    if wanted not in phases:
+        return wanted
+    at = phases.index(before) if before in phases else -1
+    return phases[min(at + 1, phases.index(wanted))]
+
+
 def _wanted(group: Obj, members: Members, now: int) -> dict[str, Any]:
-    return {"phase": end(group, members) or _phase(group, members), **counts(group, members, now)}
+    wanted = end(group, members) or _phase(group, members)
+    return {"phase": step_towards(group, wanted, PHASES), **counts(group, members, now)}
 
 
 def _phase(group: Obj, members: Members) -> str:

@@ -152,12 +152,10 @@ class Engine:
     def _time_out(self) -> None:
         """Groups whose time is up say so, and their pods are marked (K8); what they let go may help others."""
         expired = self.holds.expire(self.now)
-        for group, marks in expired:
-            for mark in marks:
-                gang = self.state.gangs[mark.gang]
-                told = story.timed_out(gang, group.waiting)
-                self.tell(gang, told, True, [gang.tasks[uid] for _, _, uid in mark.pods])
-                self._decisions.append(mark)
+        for mark in expired:
+            gang = self.state.gangs[mark.gang]
+            self.tell(gang, story.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
+            self._decisions.append(mark)
         if expired:
             self._wake()
             self._read_dirty()
@@ -203,7 +201,7 @@ class Engine:
             return story.problem(gang, f"queue {spec.queue} is closed")
         if spec.let_in and not gang.satisfied and gang.missing():
             if any(task.stand is Stand.TIMED_OUT for task in gang.tasks.values()):
-                return story.timed_out(gang, 0)
+                return story.timed_out(gang)
             return story.not_enough_members(gang)
         return None
 

@@ -105,9 +105,9 @@ class Holds:
 
     # ---- time, nodes and gangs that go
 
-    def expire(self, now: int) -> list[tuple[Group, list[TimeOut]]]:
+    def expire(self, now: int) -> list[TimeOut]:
         """Groups whose time is up let go of everything; every pod of theirs that has no node is to be marked."""
-        found = []
+        found: list[TimeOut] = []
         for key in [key for key, until in self._until.items() if until <= now]:
             gang = self._state.gangs.get(key)
             group = self._groups.of(gang) if gang is not None else None
@@ -116,8 +116,7 @@ class Holds:
             elif key in self._until:
                 waiting = [mate for mate in self._groups.gangs(group) if not mate.satisfied]
                 self.let_go(group, "TimedOut", "its time is up, and what was held is let go")
-                if waiting:
-                    found.append((group, [self._time_out(mate) for mate in waiting]))
+                found += [self._time_out(mate) for mate in waiting]
         return found
 
     def _time_out(self, gang: GangState) -> TimeOut:

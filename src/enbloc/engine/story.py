@@ -17,7 +17,7 @@ from enbloc.engine.room import Room
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.gangs.model import GangKey
-from enbloc.units import format_bytes, format_duration, format_quantity
+from enbloc.units import format_bytes, format_quantity
 
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
@@ -71,14 +71,12 @@ def others_missing(
     return Story("GroupNotReady", "; ".join(told), missing=_needed(gang))
 
 
-def timed_out(gang: GangState, waiting: int) -> Story:
+def timed_out(gang: GangState) -> Story:
     """K8: its pods are marked."""
     count = sum(task.stand is Stand.TIMED_OUT for task in gang.tasks.values())
-    after = f" after {format_duration(waiting)}" if waiting else ""
     return Story(
         "TimedOut",
-        f"timed out{after}: {count} of its pods are marked, and not scheduled until the mark is taken off "
-        "or they are replaced",
+        f"timed out: {count} of its pods are marked, and wait until the mark is taken off or they are replaced",
         missing=_needed(gang),
     )
 

@@ -93,6 +93,13 @@ def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
     assert not answer.lines("held")
 
 
+def test_k6_what_is_held_is_let_go_when_a_strict_gang_joins() -> None:
+    joins = kgang("b", 1, groups=GROUP, at="5s")
+    answer = simulate(node("n", 2), holding("a", 3, groups=["default/a"]), joins, pod("s", 2, at="6s"), until="9s")
+    assert lines(answer, "released") == [(5.0, "a-0"), (5.0, "a-1")]
+    assert answer.at("s") == 6.0
+
+
 def test_k6_a_group_of_gangs_holds_as_one() -> None:
     answer = simulate(
         node("n", 3), holding("a", 2, groups=GROUP), holding("b", 2, groups=GROUP), restart("2s"), node("m", 1, at="5s")

@@ -210,6 +210,8 @@ class Engine:
     def _read_group(self, group: Group) -> None:
         """Queues the gang that is first in order for all of its group, unless one of them cannot start yet (K7)."""
         gangs = self.groups.gangs(group)
+        if not group.holds and any(gang.total_held for gang in gangs):
+            self.holds.let_go(group, "LetGo", "its group has a Strict gang now, and holds nothing")
         obstacles = {gang.key: told for gang in gangs if (told := self._obstacle(gang)) is not None}
         unit = self.unit(group)
         absent = len(group.keys) - len(gangs)

@@ -49,6 +49,7 @@ class Groups:
         self._known: dict[GangKey, tuple[GangKey, ...]] = {}
         """Whom each gang named when the groups were last made."""
         self._told: dict[GangKey, str] = {}
+        self._forgotten = 0
 
     def of(self, gang: GangState) -> Group | None:
         return self._of.get(gang.key)
@@ -64,11 +65,13 @@ class Groups:
 
     def settle(self, changed: Iterable[GangState]) -> list[Complain]:
         """Before gangs are read: groups are as their gangs say now."""
+        complaints: list[Complain] = []
         changed = list(changed)
-        gone = [key for key in self._known if key not in self._state.gangs]
-        if not gone and all(self._is_known(gang) for gang in changed):
-            complaints: list[Complain] = []
-        else:
+        if not changed and self._forgotten == self._state.forgotten:
+            return complaints
+        gone = self._forgotten != self._state.forgotten and any(key not in self._state.gangs for key in self._known)
+        self._forgotten = self._state.forgotten
+        if gone or not all(self._is_known(gang) for gang in changed):
             complaints = self._make_anew()
         seen: set[int] = set()
         for gang in changed:
@@ -85,11 +88,12 @@ class Groups:
     def _is_known(self, gang: GangState) -> bool:
         if not _is_special(gang.spec) and gang.key not in self._of:
             return True
-        return self._known.get(gang.key) is not None and self._known[gang.key] is gang.spec.group
+        return self._known.get(gang.key) == gang.spec.group
 
     def _make_anew(self) -> list[Complain]:
         state = self._state
         before, self._of = self._of, {}
+        self._told = {key: told for key, told in self._told.items() if key in state.gangs}
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
         complaints: list[Complain] = []
         for keys in _closures(self._known):

@@ -61,6 +61,8 @@ class State:
         self.moving = Moving(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
+        self.forgotten = 0
+        """How many gangs have gone."""
         self.dirty: dict[GangKey, GangState] = {}
         self.unmarked: dict[GangKey, GangState] = {}
         """Gangs that lost the pod with their commit mark (G11)."""
@@ -176,6 +178,7 @@ class State:
     def forget(self, gang: GangState) -> None:
         """Nothing is left of it: no object, no pods."""
         self.count(gang, {}, {})
+        self.forgotten += 1
         gang.ticket = 0
         self.gangs.pop(gang.key, None)
         self.dirty.pop(gang.key, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -27,6 +27,7 @@ from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Waits
 from enbloc.units import SECOND
 from gang_stories import kgang, kgroup, labelled
+from properties.test_cut_off import crash
 from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
 from stories import node, pod
 
@@ -139,6 +140,31 @@ class Gangs(RuleBasedStateMachine):
 
 def _is_status(write: Any) -> bool:
     return isinstance(write, Patch) and write.subresource == "status"
+
+
+shapes = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), modes), min_size=1, max_size=3)
+
+
+@given(shapes, st.integers(1, 3), st.integers(0, 30), st.booleans())
+def test_g11_a_group_is_never_partly_started_for_long(found: list[Any], nodes: int, writes: int, shrink: bool) -> None:
+    """The scheduler is killed at any write; each pair of gangs is a group."""
+    world = World()
+    assert world.overseer is not None
+    world.overseer.writes_left = writes
+    pairs = []
+    for number, (first, second, mode) in enumerate(found):
+        names = [f"{letter}{number}" for letter in "ab"]
+        said = {"groups": [f"default/{name}" for name in names], "wait": "5000s", **({"mode": mode} if mode else {})}
+        pairs.append(names)
+        found_pods = [*kgang(names[0], first, **said), *kgang(names[1], second, **said)]
+        crash(world, *(node(f"n{index}", 3) for index in range(nodes) if number == 0), *found_pods)
+    if shrink:  # so that what was begun cannot always be completed
+        world.step("patch", "Node", "n0", patch={"spec": {"unschedulable": True}})
+    world.do(after=61)
+    world.engine.state.validate()
+    for names in pairs:
+        bound = {bool(pod["spec"].get("nodeName")) for pod in world.pods() if name_of(pod).split("-")[0] in names}
+        assert len(bound) <= 1, f"{names} stay partly started"
 
 
 def test_invariants_of_groups_and_holds() -> None:

@@ -162,3 +162,42 @@ def test_the_readme_shows_what_is_printed() -> None:
         wanted = shown.partition("\n```")[0].removeprefix("…\n")
         printed = "\n".join(line.rstrip() for line in enbloc("sim", EXAMPLES / example).splitlines())
         assert wanted in printed
+
+
+def test_one_file_for_each_dialect_all_run_in_one_cluster(tmp_path: Path) -> None:
+    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes, each with nodes of its own."""
+    files = []
+    for name in ("quickstart", "foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup"):
+        files.append(tmp_path / f"{name}.yaml")
+        files[-1].write_text((EXAMPLES / files[-1].name).read_text().replace("name: node-", f"name: {name}-"))
+    result = json.loads(enbloc("sim", *files, "-o", "json"))
+    assert result["ended"] == "idle"
+    assert [one["gang"] for one in result["pending"]] == ["default/giant"], "it never fits"
+    bound = bindings(result)
+    for gang in ("ps", "worker", "patient", "mpi", "all-reduce", "simulate", "resnet", "bert"):
+        assert any(name.startswith(gang) for name in bound), gang
+    for group in (("ps-0", "worker-0"), [f"patient-{i}" for i in range(4)], [f"mpi-{i}" for i in range(3)]):
+        assert len({bound[name] for name in group}) == 1, group
+
+
+def test_koordinator_does_what_it_promises() -> None:
+    result = run("koordinator.yaml")
+    bound = bindings(result)
+    assert {bound["ps-0"], bound["worker-0"]} == {5.0}
+    held = [(line["t"], line["name"]) for line in result["timeline"] if line["what"] == "held"]
+    assert held == [(10.0, "patient-0"), (10.0, "patient-1")]
+    assert {bound[f"patient-{index}"] for index in range(4)} == {30.0}
+
+
+def test_coscheduling_does_what_it_promises() -> None:
+    result = run("coscheduling.yaml")
+    assert set(bindings(result).values()) == {20.0}
+    phases = [line["to"] for line in result["timeline"] if line["what"] == "phase"]
+    assert phases == ["Pending", "Scheduling", "Running", "Finished"]
+
+
+def test_kubernetes_podgroup_does_what_it_promises() -> None:
+    result = run("kubernetes-podgroup.yaml")
+    bound = bindings(result)
+    assert bound.pop("singles-0") == 0.0
+    assert set(bound.values()) == {20.0}

@@ -45,7 +45,7 @@ def nobody_is_partly_started(world: World) -> None:
     for pod in world.pods():
         gang = GangBook().member(pod).gang
         bound = [each for each in members(world.store, gang) if each["spec"].get("nodeName")]
-        assert not bound or not missing(world.store, gang), f"G11: {gang} stays partly started"
+        assert not bound or not missing(world.store, gang, world.engine), f"G11: {gang} stays partly started"
 
 
 @given(gang_shapes, st.integers(1, 3), st.integers(0, 25), st.booleans())

@@ -84,11 +84,15 @@ class Overseer:
             return pod
         spec = self.engine.state.gangs[gang].spec
         known = self.committed.setdefault(gang, set())
-        whole = not missing(self.store, gang)
+        whole = not missing(self.store, gang, self.engine)
         assert whole or any(covers(each, spec) for each in known), f"I1: {gang} was committed without its minima"
         assert whole or gang not in self.open, f"I1: {gang} was begun again"
         self.open.pop(gang, None)
         known.add(mark)
+        for mate in self.engine.groups.mates(self.engine.state.gangs[gang]):  # one mark commits a whole group
+            if mate.key in self.open:
+                assert not missing(self.store, mate.key, self.engine), f"I1: {mate} was committed without its minima"
+                del self.open[mate.key]
         return pod
 
     def cycle_ended(self) -> None:
@@ -118,12 +122,14 @@ def members(store: Store, gang: GangKey) -> list[Obj]:
     return [pod for pod in store.list("Pod")[0] if GangBook().member(pod).gang == gang]
 
 
-def missing(store: Store, gang: GangKey) -> dict[str, int]:
-    """What a gang lacks of its minima, counted from the API alone."""
+def missing(store: Store, gang: GangKey, engine: Engine) -> dict[str, int]:
+    """What a gang lacks of its minima, counted from the API (but for the minimum of a gang by annotation)."""
     group = store.get("PodGroup.scheduling.volcano.sh", gang.namespace, gang.name)
     spec = group["spec"] if group is not None and gang.dialect != "pod" else {"minMember": 1}
     if gang.dialect == "arbitrator":
         spec = {"minMember": least_of_spec(store, gang)}
+    if gang.dialect == "koordinator":
+        spec = {"minMember": engine.state.gangs[gang].spec.minimum}
     occupied: Counter[str] = Counter()
     for pod in members(store, gang):
         ended = pod["status"].get("phase") if "status" in pod else ""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from enbloc.api import arbitrator, core, volcano
+from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
 
@@ -134,6 +134,9 @@ KINDS: dict[str, Kind] = {
             True,
             arbitrator.SchedulingSpec,
         ),
+        Kind(koordinator.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
+        Kind(coscheduling.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
+        Kind(kubernetes.GROUP, kubernetes.VERSIONS, "PodGroup", "podgroups", True, kubernetes.PodGroup),
         Kind(arbitrator.GROUP, ("v1alpha1",), "QueueJob", "queuejobs", True, arbitrator.QueueJob, short_names=("qj",)),
     )
 }

@@ -30,7 +30,7 @@ def pending_tasks(gang: GangState) -> list[Task]:
 
 def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Task], int]:
     """O1: the tasks still needed for a role's minimum, the rest, and how many of the rest the total still needs."""
-    lacking = {role: minimum - gang.occupied.get(role, 0) for role, minimum in gang.minima().items()}
+    lacking = {role: minimum - gang.found(role) for role, minimum in gang.minima().items()}
     needed: list[Task] = []
     rest: list[Task] = []
     for task in waiting:
@@ -41,7 +41,7 @@ def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Ta
             needed.append(task)
         else:
             rest.append(task)
-    return needed, rest, max(0, gang.short_of(gang.occupied) - len(needed))
+    return needed, rest, max(0, gang.short_of(gang.found_by_role()) - len(needed))
 
 
 def replacements(gang: GangState) -> list[Task]:

@@ -8,29 +8,35 @@ from __future__ import annotations
 
 from enbloc.engine.attempt import pending_tasks
 from enbloc.engine.decisions import Evict, Marked
+from enbloc.engine.groups import Group, Groups
 from enbloc.engine.marks import covered_roles, covers, mark_of, says_as_much
 from enbloc.engine.resources import Bools
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 
-def see_satisfied(state: State, gang: GangState) -> None:
+def see_satisfied(state: State, gang: GangState, group: Group | None) -> None:
     """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
     spec = gang.spec
-    gang.covered = _earned(gang) if gang.total_pending != len(gang.tasks) else ""
-    gang.satisfied = covers(gang.covered, spec)
+    nowhere = gang.total_pending + gang.total_held == len(gang.tasks)  # nobody has got anywhere yet
+    gang.covered = "" if nowhere else _earned(gang, group)
+    covered = covers(gang.covered, spec)
+    gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
     gang.ran = gang.behind = frozenset()
-    if spec.waves and not gang.satisfied:
+    if spec.waves and not covered:
         gang.ran = covered_roles(gang.covered, spec)
         left = [spec.wave_of.get(role, 0) for role in spec.minima if role not in gang.ran]
-        gang.behind = frozenset(r for r in spec.minima if r not in gang.ran and spec.wave_of.get(r, 0) > min(left))
-    if gang.covered and spec.object is not None:
+        gang.behind = frozenset(
+            role for role in spec.minima if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
+        )
+    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group):
         state.unmarked[gang.key] = gang  # unless somebody carries it
 
 
-def _earned(gang: GangState) -> str:
-    """The mark of what was bound of a gang once; empty if nothing is left of it."""
+def _earned(gang: GangState, group: Group | None) -> str:
+    """The mark of what was bound of a gang once; empty if nothing is left of it. The mark of a group is one for all its
+    gangs, and minima that are bound count only if the others' are too (K7)."""
     spec = gang.spec
     bound: dict[str, int] = {}
     evidence = False
@@ -43,9 +49,12 @@ def _earned(gang: GangState) -> str:
             evidence = True
         if task.mark and task.stand is not Stand.LEAVING and (not best or says_as_much(task.mark, best)):
             best = task.mark
+        elif not best and group is not None and task.decision in group.committed:
+            best = mark_of(gang.spec)
     if not evidence:
         return ""
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
+    met = met and (group is None or len(group.keys) == 1 or group.met)
     if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
         return mark_of(spec)
     return best
@@ -66,8 +75,9 @@ def mark_another(gang: GangState) -> Marked | None:
 class CutOff:
     """The gangs that were cut off half-way."""
 
-    def __init__(self, state: State, timeout: int) -> None:
+    def __init__(self, state: State, groups: Groups, timeout: int) -> None:
         self._state = state
+        self._groups = groups
         self._timeout = timeout
         self._gangs: dict[GangKey, GangState] = {}
 
@@ -99,7 +109,7 @@ class CutOff:
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
             elif gang.key in self._state.dirty:
-                see_satisfied(self._state, gang)
+                see_satisfied(self._state, gang, self._groups.of(gang))
                 self.see(gang, now)
 
     def release(self, gang: GangState) -> None:
@@ -113,11 +123,12 @@ class CutOff:
         that is first in order goes first: they do not wait for each other."""
         closed: Bools | None = None
         for other in self._gangs.values():
-            if other is gang or other.priority < gang.priority:
+            mates = self._groups.mates(other)
+            if any(mate is gang for mate in mates) or other.priority < gang.priority:
                 continue
             if gang.partial_since is not None and _turn(gang) < _turn(other):
                 continue
-            for task in pending_tasks(other):
+            for task in [task for mate in mates for task in pending_tasks(mate)]:
                 candidates = self._state.candidates(task.cls)
                 candidates.keys()
                 passing = candidates.passing

@@ -31,6 +31,8 @@ class Bind(msgspec.Struct, frozen=True):
     placements: tuple[Placement, ...]
     mark: str
     commits: bool
+    others: tuple[GangKey, ...] = ()
+    """The other gangs of its group, whose pods it binds as well: the mark is for all of them (K7)."""
     claims: tuple[tuple[str, str, str], ...] = ()
     """Volume claims that get their node first: (namespace, claim, node)."""
     volumes: tuple[tuple[str, str, str], ...] = ()
@@ -78,12 +80,28 @@ class SetAside(msgspec.Struct, frozen=True):
     """The room that is set aside for a gang from now on (`None`: none), written down before anybody relies on it."""
 
     gang: GangKey
+    kind: str
     record: Record | None
     reason: str
     message: str
 
 
-Decision = Bind | Evict | LetIn | Waits | Marked | SetAside
+class TimeOut(msgspec.Struct, frozen=True):
+    """A gang waited too long: its pods are marked, and not scheduled while they are (K8)."""
+
+    gang: GangKey
+    pods: tuple[tuple[str, str, str], ...]
+    """(namespace, name, uid)"""
+
+
+class Complain(msgspec.Struct, frozen=True):
+    """Something about a gang does not add up: a Warning on its object, or on its oldest pod (K7)."""
+
+    gang: GangKey
+    message: str
+
+
+Decision = Bind | Evict | LetIn | Waits | Marked | SetAside | TimeOut | Complain
 
 
 class Reason(msgspec.Struct, frozen=True):

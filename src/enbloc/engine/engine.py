@@ -17,6 +17,8 @@ from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, spl
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
 from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
+from enbloc.engine.groups import Group, Groups
+from enbloc.engine.holds import Holds
 from enbloc.engine.kept import Kept
 from enbloc.engine.marks import mark_of
 from enbloc.engine.plugins.plugin import load
@@ -49,7 +51,10 @@ class Engine:
         self.allocating = Waiting()
         self.backfilling = Waiting()
         self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, lambda told: self._decisions.append(told))
-        self.cut_off = CutOff(self.state, config.partial_gang_timeout_nanos)
+        self.groups = Groups(self.state)
+        self.holds = Holds(self.state, self.groups, lambda told: self._decisions.append(told))
+        self._groups_to_read: dict[int, Group] = {}
+        self.cut_off = CutOff(self.state, self.groups, config.partial_gang_timeout_nanos)
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
         self.coming: dict[str, dict[GangKey, GangState]] = {}
@@ -70,9 +75,11 @@ class Engine:
         self.state.settle()
         self.cut_off.see_again(now)
         self.waves.end(now)
+        self.holds.see_again()
         self.kept.see_again()
         self._wake()
         self._read_dirty()
+        self._time_out()
 
     def end(self) -> list[Decision]:
         for gang, told in self.kept.give_back():
@@ -82,8 +89,8 @@ class Engine:
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
-        timers = [timer for timer in (self.cut_off.due(), self.waves.due(), self._surplus_until) if timer is not None]
-        return min(timers, default=None)
+        timers = (self.cut_off.due(), self.waves.due(), self.holds.due(), self._surplus_until)
+        return min((timer for timer in timers if timer is not None), default=None)
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
@@ -128,48 +135,116 @@ class Engine:
         return self.state.classes.by_id[ident]
 
     def _read_dirty(self) -> None:
+        self._decisions += self.groups.settle(self.state.dirty.values())
         dirty, self.state.dirty = self.state.dirty, {}
         for gang in dirty.values():
             if gang.key in self.state.gangs:
                 self.read(gang)
+        groups, self._groups_to_read = self._groups_to_read, {}
+        for group in groups.values():
+            self._read_group(group)
         unmarked, self.state.unmarked = self.state.unmarked, {}
         for gang in unmarked.values():
             marked = mark_another(gang)
             if marked is not None:
                 self._decisions.append(marked)
 
+    def _time_out(self) -> None:
+        """Groups whose time is up say so, and their pods are marked (K8); what they let go may help others."""
+        expired = self.holds.expire(self.now)
+        for mark in expired:
+            gang = self.state.gangs[mark.gang]
+            self.tell(gang, story.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
+            self._decisions.append(mark)
+        if expired:
+            self._wake()
+            self._read_dirty()
+
     # ---- one gang
 
     def read(self, gang: GangState) -> None:
         """Looks at a gang whose facts changed, and queues it where it belongs."""
-        see_satisfied(self.state, gang)
+        group = self.groups.of(gang)
+        see_satisfied(self.state, gang, group)
         self.cut_off.see(gang, self.now)
         self.waves.follow(gang)
+        self.holds.follow(gang, self.now)
         self._count(gang)
-        spec = gang.spec
-        queue = self.state.queues.get(spec.queue)
         self._expect(gang)
-        told: Story | None = None
-        if spec.finished and not gang.total_pending:
+        if gang.spec.finished and not gang.total_pending:
             self._dequeue(gang)
-            return
-        if spec.problem:
-            told = story.problem(gang, spec.problem)
-        elif not queue.exists:
-            told = story.problem(gang, f"queue {spec.queue} does not exist")
-        elif queue.facts.closed and spec.object is None and not gang.satisfied:
-            told = story.problem(gang, f"queue {spec.queue} is closed")
-        elif not spec.let_in:
+        elif group is not None and not gang.satisfied:
+            self._groups_to_read[id(group)] = group
+        elif not gang.spec.let_in and not self._obstacle(gang):
             self._knock(gang)
-            return
-        elif not gang.satisfied and gang.missing() and not replacements(gang):
-            told = story.not_enough_members(gang)
+        else:
+            self._stand(gang, self._obstacle(gang))
+
+    def _stand(self, gang: GangState, told: Story | None) -> None:
+        """A gang is put in line, or told why it is not."""
         if told is None:
             self.queue(gang)
         else:
             self._dequeue(gang)
             gang.why = told
             self.tell(gang, told, of_gang=True)
+
+    def _obstacle(self, gang: GangState) -> Story | None:
+        """What stands in a gang's way before anybody looks for room (G4)."""
+        spec = gang.spec
+        queue = self.state.queues.get(spec.queue)
+        if spec.problem:
+            return story.problem(gang, spec.problem)
+        if not queue.exists:
+            return story.problem(gang, f"queue {spec.queue} does not exist")
+        if queue.facts.closed and spec.object is None and not gang.satisfied:
+            return story.problem(gang, f"queue {spec.queue} is closed")
+        if spec.let_in and not gang.satisfied and gang.missing() and not replacements(gang):
+            if any(task.stand is Stand.TIMED_OUT for task in gang.tasks.values()):
+                return story.timed_out(gang)
+            return story.not_enough_members(gang)
+        return None
+
+    # ---- gangs that start together
+
+    def _read_group(self, group: Group) -> None:
+        """Queues the gang that is first in order for all of its group, unless one of them cannot start yet (K7)."""
+        gangs = self.groups.gangs(group)
+        if not group.holds and any(gang.total_held for gang in gangs):
+            self.holds.let_go(group, "LetGo", "its group has a Strict gang now, and holds nothing")
+        obstacles = {gang.key: told for gang in gangs if (told := self._obstacle(gang)) is not None}
+        unit = self.unit(group)
+        absent = len(group.keys) - len(gangs)
+        if absent or obstacles:
+            whole = [gang for gang in unit if gang.key not in obstacles]
+            if whole and len(group.keys) > 1:
+                self.holds.start(group, whole[0], self.now)
+            for gang in gangs:
+                if not gang.satisfied:
+                    other = story.others_missing(gang, group.keys, self.state.gangs, obstacles)
+                    self._stand(gang, obstacles.get(gang.key) or other)
+            return
+        for gang in gangs:
+            if gang not in unit and (gang.satisfied or not unit):
+                self._stand(gang, None)
+            else:  # the first in order stands in line for all; surplus waits until all have started
+                self._dequeue(gang)
+        if unit:
+            self._queue_group(unit)
+
+    def unit(self, group: Group) -> list[GangState]:
+        """The gangs of a group whose minima are still to be bound, by order."""
+        found = [gang for gang in self.groups.gangs(group) if not gang.satisfied and not gang.ready()]
+        return sorted(found, key=lambda gang: self.order(gang, MINIMA))
+
+    def _queue_group(self, unit: list[GangState]) -> None:
+        classes = {task.cls.id: None for gang in unit for task in pending_tasks(gang)}
+        first = unit[0]
+        order = self.order(first, MINIMA)
+        bucket = self.allocating.put(first, first.spec.queue, order, first.key, tuple(classes), volatile=True)
+        for gang in unit:
+            gang.why = None
+        first.bucket = bucket
 
     def queue(self, gang: GangState) -> None:
         """Puts a gang in line for what it still needs, or takes it out if it needs nothing."""
@@ -294,8 +369,14 @@ class Engine:
 
     def bind(self, gang: GangState, placed: Sequence[Task], commits: bool) -> None:
         """The tasks that were placed are bound; if `commits`, the last of them completes the minima."""
-        gang.attempted = True
-        self._count(gang)
+        self.bind_together([gang], placed, commits)
+
+    def bind_together(self, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> None:
+        """The same for the gangs of a group, by one decision: the very last Binding completes them all (K7, G11)."""
+        gang = placed[-1].gang
+        for one in gangs:
+            one.attempted = True
+            self._count(one)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
         with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
         volumes = tuple(
@@ -317,12 +398,14 @@ class Engine:
                 tuple(Placement(task.namespace, task.name, task.uid, task.node) for task in placed),
                 mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
                 commits,
+                tuple(one.key for one in gangs if one is not gang),
                 claims,
                 volumes,
             )
         )
-        if commits or gang.ready():
-            self.withdraw(gang)
+        for one in gangs:
+            if commits or one.ready():
+                self.withdraw(one)
 
     def _claims(self, task: Task) -> list[str]:
         """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
@@ -330,7 +413,7 @@ class Engine:
         ephemeral = [f"{task.name}-{name}" for name in volumes.ephemeral_to_select(task.cls)]
         return [*volumes.claims_to_select(task.cls), *ephemeral]
 
-    def tell(self, gang: GangState, told: Story, of_gang: bool) -> None:
+    def tell(self, gang: GangState, told: Story, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
         said = f"{told.reason}: {told.message}"
         if gang.told != said:
@@ -338,7 +421,8 @@ class Engine:
             gang.told_pods = set()
         elif of_gang and gang.told_pods and not gang.total_pending:
             return
-        waiting = [task for task in pending_tasks(gang) if task.uid not in gang.told_pods]
+        held = self.holds.of(gang)
+        waiting = [task for task in [*pending_tasks(gang), *held, *also] if task.uid not in gang.told_pods]
         if not waiting and gang.told_pods:
             return
         gang.told_pods.update(task.uid for task in waiting)
@@ -363,6 +447,10 @@ class Engine:
         hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
         for gang in hearers.values():
             self.tell(gang, told, of_gang)
+            for mate in self.groups.mates(gang) if of_gang else ():
+                if mate is not gang and not mate.satisfied:
+                    mate.why = told
+                    self.tell(mate, told, of_gang)
 
     # ---- for people
 
@@ -381,7 +469,13 @@ class Engine:
             told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
             told = told or story.problem(gang, "is next to be tried")
             found.append(
-                Pending(gang.spec.title, gang.key.dialect, dict(told.missing), told.message, tuple(told.reasons))
+                Pending(
+                    gang.spec.title,
+                    gang.spec.dialect or gang.key.dialect,
+                    dict(told.missing),
+                    told.message,
+                    tuple(told.reasons),
+                )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))
 

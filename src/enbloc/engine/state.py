@@ -27,7 +27,7 @@ from enbloc.engine.resources import CEILING, Bools, Ints, Request, Resources
 from enbloc.engine.tasks import OCCUPIED, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
-_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING})
+_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING, Stand.HELD})
 
 
 class News:
@@ -61,6 +61,8 @@ class State:
         self.moving = Moving(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
+        self.forgotten = 0
+        """How many gangs have gone."""
         self.dirty: dict[GangKey, GangState] = {}
         self.unmarked: dict[GangKey, GangState] = {}
         """Gangs that lost the pod with their commit mark (G11)."""
@@ -176,6 +178,7 @@ class State:
     def forget(self, gang: GangState) -> None:
         """Nothing is left of it: no object, no pods."""
         self.count(gang, {}, {})
+        self.forgotten += 1
         gang.ticket = 0
         self.gangs.pop(gang.key, None)
         self.dirty.pop(gang.key, None)
@@ -220,11 +223,22 @@ class State:
                 return
             if not facts.node and facts.stand is Stand.PENDING:
                 return  # an update that was under way before our Binding
+        if task.stand is Stand.HELD and facts.stand is Stand.PENDING and self._is_the_same(task, facts, membership):
+            task.spec = facts.spec
+            return
         if task.gang.key != membership.gang or task.role != membership.role:
             self.remove_pod(facts.uid)
             self._add(facts, membership, undeclared)
             return
         self._change(task, facts)
+
+    def _is_the_same(self, task: Task, facts: PodFacts, membership: Membership) -> bool:
+        """Whether nothing changed that bears on where a task may be."""
+        return (
+            (task.gang.key, task.role) == (membership.gang, membership.role)
+            and (task.spec is facts.spec or task.cls is self.class_of(task.gang, facts))
+            and (task.labels, task.priority, task.ours) == (facts.labels, facts.priority, facts.ours)
+        )
 
     def remove_pod(self, uid: str) -> None:
         task = self.tasks.pop(uid, None)
@@ -243,9 +257,9 @@ class State:
         self.touch(gang)
 
     def unplace(self, uid: str) -> None:
-        """Our Binding was refused: the task waits again (K10, G11)."""
+        """Our Binding, or our mark, was refused: the task waits again (K10, G11)."""
         task = self.tasks.get(uid)
-        if task is not None and task.stand is Stand.PLACED:
+        if task is not None and task.stand in (Stand.PLACED, Stand.TIMED_OUT):
             self._leave(task)
             task.stand, task.node = Stand.PENDING, ""
             self._enter(task)
@@ -298,6 +312,40 @@ class State:
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
             self._set_priority(task.gang)
         task.labels, task.stand, task.node = facts.labels, facts.stand, facts.node
+        self._enter(task)
+        self.touch(task.gang)
+
+    # ---- members that are held until their gang is complete (see `holds`)
+
+    def hold(self, task: Task) -> None:
+        """A task that a transaction has placed is held there, and not bound."""
+        assert task.stand is Stand.PLACED, f"{task} has no place to be held in"
+        self._count_gang(task, -1)
+        task.stand = Stand.HELD
+        self._count_gang(task, 1)
+
+    def place_held(self, task: Task) -> None:
+        """A task that was held is bound where it is."""
+        self._count_gang(task, -1)
+        task.stand = Stand.PLACED
+        self._count_gang(task, 1)
+
+    def hold_on(self, task: Task, node: str) -> None:
+        """A task that waits is held on a node: a record says so."""
+        self._leave(task)
+        task.stand, task.node = Stand.HELD, node
+        self._enter(task)
+
+    def let_go(self, task: Task) -> None:
+        """A task that was held waits again."""
+        self._leave(task)
+        task.stand, task.node = Stand.PENDING, ""
+        self._enter(task)
+
+    def time_out(self, task: Task) -> None:
+        """A task that waits is no member any more: its pod is being marked (K8)."""
+        self._leave(task)
+        task.stand = Stand.TIMED_OUT
         self._enter(task)
         self.touch(task.gang)
 
@@ -368,6 +416,8 @@ class State:
             gang.pending[task.role] = gang.pending.get(task.role, 0) + by
         elif task.stand in OCCUPIED:
             gang.occupied[task.role] = gang.occupied.get(task.role, 0) + by
+        elif task.stand is Stand.HELD:
+            gang.held[task.role] = gang.held.get(task.role, 0) + by
 
     # ---- candidates
 
@@ -458,7 +508,11 @@ class State:
             free = self.nodes.allocatable[:, row] - used[:, row]
             assert (free == self.nodes.free[:, row]).all(), f"free room of {self.nodes.names[row]} is miscounted"
         for gang in self.gangs.values():
-            for counts, stands in ((gang.pending, {Stand.PENDING}), (gang.occupied, OCCUPIED)):
+            for counts, stands in (
+                (gang.pending, {Stand.PENDING}),
+                (gang.occupied, OCCUPIED),
+                (gang.held, {Stand.HELD}),
+            ):
                 for role, count in counts.items():
                     true = sum(task.stand in stands and task.role == role for task in gang.tasks.values())
                     assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"

@@ -5,7 +5,7 @@ A story is told of a state in which the attempt has just failed, so the counts a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -15,7 +15,8 @@ from enbloc.engine.decisions import Reason
 from enbloc.engine.resources import CEILING, Bools
 from enbloc.engine.room import Room
 from enbloc.engine.state import State
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.gangs.model import GangKey
 from enbloc.units import format_bytes, format_quantity
 
 RESERVED = "node(s) resource was(were) reserved"
@@ -39,11 +40,12 @@ def not_enough_members(gang: GangState) -> Story:
     parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
     if "" in missing:
         parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
-    exists = gang.total_occupied + gang.total_pending
+    exists = gang.total_found + gang.total_pending
     verb = "is" if sum(missing.values()) == 1 else "are"
+    expected = f" ({gang.spec.expected} are expected in all)" if gang.spec.expected > gang.spec.minimum else ""
     return Story(
         "NotEnoughPods",
-        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed",
+        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed{expected}",
         missing=missing,
     )
 
@@ -51,6 +53,40 @@ def not_enough_members(gang: GangState) -> Story:
 def problem(gang: GangState, text: str) -> Story:
     """It cannot be scheduled as it stands, and says what stands in the way."""
     return Story("NotReady", text, missing=_needed(gang))
+
+
+def others_missing(
+    gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Story]
+) -> Story:
+    """K7: it could start, and gangs that it starts with could not."""
+    absent = [key for key in keys if key not in known]
+    waits = [key for key in keys if key in obstacles]
+    told = []
+    if absent:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        told.append(f"{absent[0].namespace}/{absent[0].name}{more} of its group do{'' if more else 'es'} not exist")
+    if waits:
+        more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
+        told.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
+    return Story("GroupNotReady", "; ".join(told), missing=_needed(gang))
+
+
+def timed_out(gang: GangState) -> Story:
+    """K8: its pods are marked."""
+    count = sum(task.stand is Stand.TIMED_OUT for task in gang.tasks.values())
+    return Story(
+        "TimedOut",
+        f"timed out: {count} of its pods are marked, and wait until the mark is taken off or they are replaced",
+        missing=_needed(gang),
+    )
+
+
+def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Story:
+    """K7: what its group says it needs at least is not free, all nodes together."""
+    told = f"its minResources ask for {shown(resource, asked)} {resource}, and {shown(resource, free)} are free in all"
+    return Story(
+        "NotEnoughResources", told, missing=_needed(gang), reasons=(Reason("", f"Insufficient {resource}", 0),)
+    )
 
 
 def no_room(

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from enbloc.engine.classes import TaskClass
-from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec
 
 Order = tuple[int, int, int, str, str]
 
@@ -28,6 +28,10 @@ class Stand(IntEnum):
     """Ended badly: no member any more."""
     LEAVING = 6
     """Terminating: keeps its room, counts towards nothing."""
+    HELD = 7
+    """Keeps the room that was found for it until its gang is complete; not bound (K6)."""
+    TIMED_OUT = 8
+    """Its gang waited too long: no member until the mark is taken off (K8)."""
 
 
 OCCUPIED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED})
@@ -115,6 +119,7 @@ class GangState:
         "bucket",
         "counted",
         "covered",
+        "held",
         "key",
         "occupied",
         "partial_since",
@@ -139,6 +144,8 @@ class GangState:
         """By role: how many wait for a node."""
         self.occupied: dict[str, int] = {}
         """By role: how many count towards its minimum."""
+        self.held: dict[str, int] = {}
+        """By role: how many are held until the others fit too (K6)."""
         self.priority = 0
         self.covered = ""
         """The mark of the minima that were bound once (see `marks`)."""
@@ -188,23 +195,50 @@ class GangState:
         others = sum(minimum for role, minimum in self.spec.minima.items() if not self.in_wave(role))
         return self.spec.minimum - others - sum(count for role, count in counts.items() if self.in_wave(role))
 
+    @property
+    def total_held(self) -> int:
+        return sum(self.held.values())
+
+    @property
+    def only_waiting(self) -> bool:
+        """Whether, since its minimum was met once, only those who wait count towards it (K9)."""
+        return self.spec.match_policy == ONLY_WAITING and bool(self.covered)
+
+    def found(self, role: str) -> int:
+        """How many of a role count towards its minimum, those that are held included."""
+        return (0 if self.only_waiting else self.occupied.get(role, 0)) + self.held.get(role, 0)
+
+    def found_by_role(self) -> dict[str, int]:
+        return {role: self.found(role) for role in {*self.occupied, *self.held}}
+
+    @property
+    def total_found(self) -> int:
+        return (0 if self.only_waiting else self.total_occupied) + self.total_held
+
+    def complete(self) -> bool:
+        """Whether its minima could be bound: occupied or held."""
+        return (
+            all(self.found(role) >= minimum for role, minimum in self.spec.minima.items())
+            and self.total_found >= self.spec.minimum
+        )
+
     def missing(self) -> dict[str, int]:
         """Members that would have to exist and do not, by role; `""` stands for the total (G4)."""
         found = {}
         for role, minimum in self.minima().items():
-            lacking = minimum - self.occupied.get(role, 0) - self.pending.get(role, 0)
+            lacking = minimum - self.found(role) - self.pending.get(role, 0)
             if lacking > 0:
                 found[role] = lacking
-        exist = {
-            role: self.occupied.get(role, 0) + self.pending.get(role, 0) for role in {*self.occupied, *self.pending}
-        }
-        lacking = self.short_of(exist) - sum(found.values())
+        waiting = sum(count for role, count in self.pending.items() if self.in_wave(role))
+        lacking = self.short_of(self.found_by_role()) - waiting - sum(found.values())
         if lacking > 0:
             found[""] = lacking
         return found
 
     def ready(self) -> bool:
         """Each role first, then the total (M4)."""
+        if self.only_waiting:
+            return not self.total_pending
         return (
             all(self.occupied.get(role, 0) >= minimum for role, minimum in self.spec.minima.items())
             and self.total_occupied >= self.spec.minimum

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,53 +16,64 @@ from enbloc.engine.state import State
 from enbloc.engine.tasks import Stand, Task
 
 
+class _Step(NamedTuple):
+    tasks: Sequence[Task]
+    rows: Sequence[int]
+    by: int
+    """1: they were put there, -1: they were taken off."""
+    stand: Stand
+    """As what they stand there."""
+
+
 class Transaction:
     def __init__(self, state: State) -> None:
         self._state = state
-        self._log: list[tuple[Sequence[Task], Sequence[int], int]] = []
-        """Tasks, their rows, and 1 if they were placed or -1 if they made room."""
+        self._log: list[_Step] = []
 
     def place(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Puts each task on its row; all are of one gang and one class."""
-        self._put(tasks, rows)
-        self._log.append((tasks, rows, 1))
+        self._do(_Step(tasks, rows, 1, Stand.PLACED))
 
     def make_room(self, task: Task, row: int) -> None:
         """Takes a placed task off its row, for another one."""
-        self._take_off([task], [row])
-        self._log.append(([task], [row], -1))
+        self._do(_Step([task], [row], -1, Stand.PLACED))
+
+    def let_go(self, task: Task) -> None:
+        """Takes a task that is held off its row: it waits again."""
+        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, Stand.HELD))
 
     def rollback(self) -> None:
         """As if nothing had been."""
-        for tasks, rows, by in reversed(self._log):
-            if by > 0:
-                self._take_off(tasks, rows)
-            else:
-                self._put(tasks, rows)
+        for step in reversed(self._log):
+            self._carry_out(step._replace(by=-step.by))
         self._log = []
 
     @property
     def placed(self) -> list[Task]:
-        return [task for tasks, _, by in self._log if by > 0 for task in tasks]
+        return [task for step in self._log if step.by > 0 for task in step.tasks]
 
-    def _put(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        self._take(tasks, rows, 1)
-        names = self._state.nodes.names
-        for task, row in zip(tasks, rows, strict=True):
-            task.stand = Stand.PLACED
-            task.node = names[row]
-        self._state.moving.add_all(tasks, rows)
+    def _do(self, step: _Step) -> None:
+        self._carry_out(step)
+        self._log.append(step)
 
-    def _take_off(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        self._take(tasks, rows, -1)
-        for task, row in zip(reversed(tasks), reversed(rows), strict=True):
-            self._state.moving.remove(task, row)
-            task.stand = Stand.PENDING
-            task.node = ""
+    def _carry_out(self, step: _Step) -> None:
+        self._take(step)
+        state, tasks, rows = self._state, step.tasks, step.rows
+        if step.by > 0:
+            names = state.nodes.names
+            for task, row in zip(tasks, rows, strict=True):
+                task.stand = step.stand
+                task.node = names[row]
+            state.moving.add_all(tasks, rows)
+        else:
+            for task, row in zip(reversed(tasks), reversed(rows), strict=True):
+                state.moving.remove(task, row)
+                task.stand = Stand.PENDING
+                task.node = ""
 
-    def _take(self, tasks: Sequence[Task], rows: Sequence[int], by: int) -> None:
+    def _take(self, step: _Step) -> None:
         """Room, the queue's use and the gang's counts, for all tasks at once."""
-        state = self._state
+        state, tasks, rows, by = self._state, step.tasks, step.rows, step.by
         request, gang = tasks[0].cls.request, tasks[0].gang
         if len(rows) == 1:
             state.nodes.take_one(rows[0], request, by)
@@ -71,8 +83,8 @@ class Transaction:
                 counts[row] = counts.get(row, 0) + by
             state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
         state.queues.use(state.queue_of(gang), request, by * len(tasks))
-        pending, occupied = gang.pending, gang.occupied
+        pending, there = gang.pending, gang.occupied if step.stand is Stand.PLACED else gang.held
         roles = {tasks[0].role: len(tasks)} if len(pending) == 1 else Counter(task.role for task in tasks)
         for role, count in roles.items():
             pending[role] = pending.get(role, 0) - count * by
-            occupied[role] = occupied.get(role, 0) + count * by
+            there[role] = there.get(role, 0) + count * by

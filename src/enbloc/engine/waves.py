@@ -12,7 +12,7 @@ from enbloc.engine.decisions import SetAside
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Task
 from enbloc.engine.transaction import Transaction
-from enbloc.gangs.claims import Record
+from enbloc.gangs.claims import WAVE, Record
 
 
 class Waves:
@@ -88,7 +88,8 @@ class Waves:
 
     def follow(self, gang: GangState) -> None:
         """What the API says of a gang's claim, and whether it is still wanted."""
-        if gang.spec.claim is None and not self.claims.of(gang):
+        claim = gang.spec.claim
+        if (claim is None or claim.kind != WAVE) and not self.claims.of(gang):
             return
         if not self.claims.follow(gang):
             self.let_go(gang, "ClaimDropped", "the room that was kept is no longer there")
@@ -107,4 +108,4 @@ class Waves:
             return
         self.claims.wrote(gang, record)
         gang.spec = msgspec.structs.replace(gang.spec, claim=record)
-        self._decide(SetAside(gang.key, record, reason, message))
+        self._decide(SetAside(gang.key, WAVE, record, reason, message))

@@ -29,3 +29,9 @@ class Alone:
 
     def object(self, key: GangKey) -> Obj | None:
         return None
+
+    def home(self, key: GangKey) -> Obj | None:
+        return None
+
+    def complaints(self, obj: Obj) -> tuple[str, ...]:
+        return ()

@@ -163,6 +163,12 @@ class Arbitrator:
         specs: Iterable[Obj] = self._specs.get(key, {}).values()
         return min(specs, key=lambda obj: (obj["metadata"].get("creationTimestamp") or "", name_of(obj)), default=None)
 
+    def home(self, key: GangKey) -> Obj | None:
+        return self.object(key)
+
+    def complaints(self, obj: Obj) -> tuple[str, ...]:
+        return ()
+
     def _key_of(self, obj: Obj) -> GangKey:
         """By the controlling owner; an object without one is alone."""
         owner = controller_of(obj)

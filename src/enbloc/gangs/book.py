@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 
+from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as ArbitratorSettings
+from enbloc.config import Koordinator as KoordinatorSettings
 from enbloc.gangs.alone import Alone
 from enbloc.gangs.arbitrator import Arbitrator
 from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
+from enbloc.gangs.koordinator import Koordinator
+from enbloc.gangs.kubernetes import Kubernetes
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.gangs.volcano import Volcano
@@ -24,12 +28,18 @@ _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 class GangBook:
     """All gangs of a cluster, as their authors wrote them."""
 
-    kinds = Volcano.kinds | Arbitrator.kinds | {PRIORITY_CLASS}
+    kinds = Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | {PRIORITY_CLASS}
 
-    def __init__(self, arbitrator: ArbitratorSettings = ArbitratorSettings()) -> None:  # noqa: B008 - it is frozen
+    def __init__(
+        self,
+        arbitrator: ArbitratorSettings = ArbitratorSettings(),  # noqa: B008 - it is frozen
+        koordinator: KoordinatorSettings = KoordinatorSettings(),  # noqa: B008 - so is this
+    ) -> None:
         self._priorities = Priorities()
         self._dialects: tuple[Dialect, ...] = (
             Volcano(self._priorities),
+            Koordinator(koordinator),
+            Kubernetes(self._priorities),
             Arbitrator(self._priorities, arbitrator),
             Alone(),
         )
@@ -53,6 +63,18 @@ class GangBook:
                 return found if found.number is not None else found._replace(number=index_of(name_of(pod)))
         raise AssertionError("a pod that speaks no dialect is a gang of one")
 
+    def complaints(self, obj: Obj) -> list[str]:
+        """What is wrong in a pod or a gang's object, and was read as something else."""
+        if obj["kind"] == "Pod":
+            found = [told for dialect in self._dialects for told in dialect.complaints(obj)]
+            spoken = [dialect.name for dialect in self._dialects[:-1] if dialect.member(obj) is not None]
+            if len(spoken) > 1:
+                found.append(f"speaks of several gangs ({', '.join(spoken)}): its gang is that of {spoken[0]}")
+            return found
+        kind = kind_id(obj)
+        asked = (dialect for dialect in self._dialects if kind in dialect.kinds and kind != PRIORITY_CLASS)
+        return [told for dialect in asked for told in dialect.complaints(obj)]
+
     def spec(self, key: GangKey) -> GangSpec | None:
         """The gang as it stands now; `None` if nobody wrote it down (its pods may exist all the same)."""
         return self._by_name[key.dialect].spec(key)
@@ -64,6 +86,10 @@ class GangBook:
     def object(self, key: GangKey) -> Obj | None:
         """The object behind a gang, as it is now."""
         return self._by_name[key.dialect].object(key)
+
+    def home(self, key: GangKey) -> Obj | None:
+        """Where its claims are written: its object, or else one of its pods."""
+        return self._by_name[key.dialect].home(key)
 
 
 def _all(changes: list[Changed]) -> Changed:

@@ -1,7 +1,7 @@
 """Claims as they are written down: room on named nodes set aside for tasks that are not bound yet (Words).
 
-One record a gang, an annotation on its object, so that it survives a restart of the scheduler: written before anybody
-relies on it, and only when it changes.
+One record a gang, an annotation on its object (or, where it has none, on its oldest pod), so that it survives a restart
+of the scheduler: written before anybody relies on it, and only when it changes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ ANNOTATION = "enbloc.dev/claims"
 
 WAVE = "wave"
 """Room for the later waves of a whole-job gang (D5)."""
+
+HOLD = "hold"
+"""Members of a NonStrict gang that are held, each under its own name instead of a role (K6). Without any, it is the
+clock alone that runs (K8)."""
 
 _BOUND = 256 * 1024
 """No record is longer, and what is longer was not written by us."""

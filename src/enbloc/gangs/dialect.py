@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from enbloc.api.meta import Obj, annotations_of, labels_of
@@ -53,6 +54,14 @@ class Dialect(Protocol):
 
     def object(self, key: GangKey) -> Obj | None:
         """The object on which a gang's phase and conditions are written, as it is now."""
+        ...
+
+    def home(self, key: GangKey) -> Obj | None:
+        """Where a gang's claims are written: its object, or else one of its pods."""
+        ...
+
+    def complaints(self, obj: Obj) -> Iterable[str]:
+        """What is wrong in a pod, or in an object of its kinds, and was read as something else."""
         ...
 
 

@@ -15,6 +15,9 @@ from enbloc.gangs.claims import Record
 
 DEFAULT_QUEUE = "default"
 
+ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
+"""What counts towards a minimum that was met once: nothing has to; those who run or wait; only those who wait (K9)."""
+
 
 class GangKey(NamedTuple):
     """One gang, for ever: two dialects may use one name and mean two gangs."""
@@ -40,6 +43,14 @@ class Template(msgspec.Struct, frozen=True):
     """How many its minimum asks for."""
     pod_spec: Mapping[str, Any]
     labels: Mapping[str, str] = {}
+
+
+class Complaint(NamedTuple):
+    """Something that a user wrote and that does not count as it stands: a Warning on the object that carries it."""
+
+    ref: Ref
+    uid: str
+    message: str
 
 
 class GangSpec(msgspec.Struct, frozen=True):
@@ -82,8 +93,27 @@ class GangSpec(msgspec.Struct, frozen=True):
     """All roles of such a gang: what the room that was set aside for them is."""
     claim: Record | None = None
     """The room that is set aside for it."""
+    claim_home: str = ""
+    """The UID of what that is written on, where it may change: a gang without an object has only pods."""
     object: Ref | None = None
     """Where its phase and conditions are written; `None`: it has no object but its pods."""
     object_uid: str = ""
+    dialect: str = ""
+    """What people call its dialect, where one name stands for several."""
+    expected: int = 0
+    """How many members to expect in all, where somebody says so: it is shown, it starts nothing (K1)."""
+    group: tuple[GangKey, ...] = ()
+    """The gangs it is to start together with, as it names them; empty: alone (K7)."""
+    holds: bool = False
+    """NonStrict: members that fit are held until the others do too (K6)."""
+    waiting: int = 0
+    """How long it may be held, or wait for the gangs it starts with, in nanoseconds; 0: for ever (K8)."""
+    match_policy: str = ONCE_SATISFIED
+    """What counts towards its minimum once it was met (K9)."""
+    needs_free: Mapping[str, int] = {}
+    """Nano-units by resource: not attempted while less than this is free in total (K7)."""
+    goes_whole: bool = False
+    """Whether, as a victim, it goes whole or not at all."""
+    complaints: tuple[Complaint, ...] = ()
     problem: str = ""
     """Why it cannot be scheduled as it stands (its object does not exist yet, its values are bad); empty: it can."""

@@ -86,6 +86,12 @@ class Volcano:
     def object(self, key: GangKey) -> Obj | None:
         return self._groups.get(key)
 
+    def home(self, key: GangKey) -> Obj | None:
+        return self._groups.get(key)
+
+    def complaints(self, obj: Obj) -> tuple[str, ...]:
+        return ()
+
     def _observe_group(self, group: Obj, gone: bool) -> Changed:
         key = GangKey(self.name, namespace_of(group), name_of(group))
         owner = controller_of(group)

@@ -12,6 +12,7 @@ import msgspec
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.port import Cluster, Watch
 from enbloc.config import Config
+from enbloc.controllers import coscheduling, koordinator, kubernetes
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
@@ -39,6 +40,9 @@ class ControlPlane:
         self._controllers: list[Controller] = [
             JobController(key_pair),
             PodGroupController(),
+            koordinator.controller(),
+            coscheduling.controller(),
+            kubernetes.controller(),
             QueueController(),
             QueueJobController(),
         ]

@@ -11,12 +11,13 @@ from typing import Any
 
 from enbloc.api import core, volcano
 from enbloc.api.kinds import ref_of, view
+from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
 from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Bind, Decision, Evict, LetIn, Marked, Pending, SetAside, Waits
+from enbloc.engine.decisions import Bind, Complain, Decision, Evict, LetIn, Marked, Pending, SetAside, TimeOut, Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
@@ -25,7 +26,7 @@ from enbloc.engine.tasks import PodFacts, Stand
 from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.model import Complaint, GangKey
 from enbloc.gangs.volcano import LET_IN
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
@@ -43,10 +44,13 @@ class Scheduler:
     def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
         self._cluster = cluster
         self._names = names
-        self._book = GangBook(config.arbitrator)
+        self._book = GangBook(config.arbitrator, config.koordinator)
         self.engine = Engine(config)
         self._waiting: dict[str, Obj] = {}
         """Pods of ours without a node, as they came: their conditions are written back whole."""
+        self._complained: dict[str, set[str]] = {}
+        """By UID: what is wrong in an object as its user wrote it. Each is told once."""
+        self._to_complain: list[Complaint] = []
         self._wrote = False
         self._written: dict[str, list[dict[str, Any]]] = {}
         """Conditions that were written in this cycle, by the object's uid."""
@@ -75,6 +79,21 @@ class Scheduler:
                 state.put_volume(kind, obj, gone)
             case _:
                 self._take(self._book.observe(event))
+                self._complain(obj, gone)
+
+    def _complain(self, obj: Obj, gone: bool) -> None:
+        """Notes what is wrong in an object, to be told with the next cycle."""
+        if gone:
+            self._complained.pop(uid_of(obj), None)
+            return
+        for message in self._book.complaints(obj):
+            self._note(Complaint(ref_of(obj), uid_of(obj), message))
+
+    def _note(self, complaint: Complaint) -> None:
+        known = self._complained.setdefault(complaint.uid, set())
+        if complaint.message not in known:
+            known.add(complaint.message)
+            self._to_complain.append(complaint)
 
     def _take(self, changed: Changed) -> None:
         """What an event meant for gangs."""
@@ -87,6 +106,8 @@ class Scheduler:
         spec = self._book.spec(key)
         if spec is not None:
             self.engine.state.put_gang(spec)
+            for complaint in spec.complaints:
+                self._note(complaint)
             return
         gang = self.engine.state.gangs.get(key)
         if gang is None:
@@ -102,6 +123,7 @@ class Scheduler:
         changed = self._book.observe_pod(pod, gone)
         if gone:
             self._waiting.pop(uid_of(pod), None)
+            self._complain(pod, gone)
             self.engine.state.remove_pod(uid_of(pod))
         else:
             self._put_pod(pod)
@@ -112,6 +134,7 @@ class Scheduler:
         facts = pod_facts(pod, self._names)
         if facts.ours and not facts.node:
             self._waiting[uid] = pod
+            self._complain(pod, gone=False)
         else:
             self._waiting.pop(uid, None)
         membership = self._book.member(pod)
@@ -125,6 +148,9 @@ class Scheduler:
         """One cycle. Says whether anything was written. What a cycle changes may help others: if no write of it comes
         back as an event to wake them, the next cycle follows at once."""
         self._wrote = False
+        complaints, self._to_complain = self._to_complain, []
+        for one in complaints:
+            self._write(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
         for _ in range(CYCLES_AT_ONCE):
             half_done: set[GangKey] = set()
             self._written = {}
@@ -150,6 +176,15 @@ class Scheduler:
                 self._say(decision, now)
             case SetAside():
                 self._set_aside(decision, half_done)
+            case TimeOut():
+                for namespace, name, uid in decision.pods:
+                    patch = {"metadata": {"annotations": {TIMEOUT: "true"}}}
+                    if not self._write(Patch(Ref("Pod", namespace, name), patch, uid=uid)):
+                        self.engine.state.unplace(uid)
+            case Complain():
+                home = self._book.home(decision.gang)
+                if home is not None:
+                    self._write(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
             case Evict():
                 self._write(
                     EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
@@ -171,7 +206,8 @@ class Scheduler:
 
     def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
         """Carries a gang's Bindings out; the one that commits goes last, and only if all others were taken (G11)."""
-        if decision.gang in half_done:
+        gangs = {decision.gang, *decision.others}
+        if gangs & half_done:
             for placement in decision.placements:
                 self.engine.state.unplace(placement.uid)
             return
@@ -193,26 +229,28 @@ class Scheduler:
                 failed = True
                 self.engine.state.unplace(placement.uid)
         if failed and decision.commits:
-            half_done.add(decision.gang)
+            half_done |= gangs
         elif decision.commits:
             self._tell_bound(decision)
 
     def _set_aside(self, decision: SetAside, half_done: set[GangKey]) -> None:
         """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
-        group = self._book.object(decision.gang)
+        group = self._book.home(decision.gang)
         text = claims.write(decision.record) if decision.record else None
         if group is None or not self._write(
             Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
         ):
-            self.engine.waves.claims.refused(decision.gang)
+            if decision.kind == claims.HOLD:
+                self.engine.holds.refused(decision.gang)
+            else:
+                self.engine.waves.claims.refused(decision.gang)
             half_done.add(decision.gang)
             self._read_gang(decision.gang)
             return
         self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message))
 
     def _tell_bound(self, decision: Bind) -> None:
-        group = self._book.object(decision.gang)
-        if group is not None:
+        for group in filter(None, map(self._book.object, (decision.gang, *decision.others))):
             nodes = Counter(placement.node for placement in decision.placements)
             where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:8])
             more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
@@ -281,6 +319,8 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
     else:
         stand = Stand.GATED if spec.get("schedulingGates") else Stand.PENDING
     annotations = annotations_of(pod)
+    if stand is Stand.PENDING and annotations.get(TIMEOUT) == "true":
+        stand = Stand.TIMED_OUT
     return PodFacts(
         uid=uid_of(pod),
         namespace=namespace_of(pod),

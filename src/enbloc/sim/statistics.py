@@ -21,6 +21,7 @@ _GANG_KINDS = _GANG_CONTROLLERS | {
     "PodGroup.scheduling.volcano.sh",
     "PodGroup.scheduling.sigs.k8s.io",
     "PodGroup.scheduling.x-k8s.io",
+    "PodGroup.scheduling.k8s.io",
 }
 _GANG_ANNOTATIONS = (*GROUP_NAME_KEYS, "gang.scheduling.koordinator.sh/name", "pod-group.scheduling.sigs.k8s.io/name")
 _GANG_LABELS = ("pod-group.scheduling.sigs.k8s.io", "scheduling.x-k8s.io/pod-group")

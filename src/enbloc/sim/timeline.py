@@ -3,8 +3,8 @@
 The recorder keeps a few facts of each object's last state and compares. It decides nothing and asks nobody; what the
 API never saw (an object that admission refused) is told to it by the simulation with `note`.
 
-Claims (`reserved`, `held`, `released`) will be read here too, by comparing the records that gangs carry, as soon as
-the scheduler writes them.
+What is held (`held`, `released`) is read by comparing the records that gangs carry: a pod that was in one and is not
+any more was let go, unless it is bound by now. Reservations will be read the same way as soon as there are any.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claims
 from enbloc.sim.clock import Clock
 from enbloc.units import SECOND, format_duration
 
@@ -76,6 +77,7 @@ class Recorder:
         self._own_namespaces = own_namespaces
         """Namespaces that the user wrote down. The others are made when needed, and nobody asked about them."""
         self._facts: dict[str, _Facts] = {}
+        self._held = _Held()
         self.lines: list[Line] = []
         self.counts: Counter[tuple[str, str]] = Counter()
         """(what, kind) → how many lines."""
@@ -96,6 +98,8 @@ class Recorder:
             self._add("created", obj)
         else:
             facts = self._facts.get(uid) or self._facts.setdefault(uid, _Facts())
+        for what, namespace, name, node in self._held.changes(event):
+            self._append(Line(self._clock.elapsed_s, what, "Pod", namespace, name, node))
         if event.kind == "Pod":
             for what, node, message in _pod_changes(obj, facts):
                 self._add(what, obj, node, message)
@@ -152,6 +156,51 @@ class Recorder:
                 if len(found) == last:
                     break
         return found[::-1]
+
+
+class _Held:
+    """The pods that are held, as the records of their gangs say."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str], str] = {}
+        """(namespace, name) of a pod → where it is held."""
+        self._bound: set[tuple[str, str]] = set()
+        self._of_record: dict[str, set[str]] = {}
+        """UID of the object that carries a record → names of the pods in it."""
+
+    def changes(self, event: WatchEvent) -> Iterator[tuple[str, str, str, str]]:
+        """(what, namespace, name, node) of every pod that is held from now on, or not any more."""
+        obj, namespace, gone = event.obj, namespace_of(event.obj), event.type == "DELETED"
+        if event.kind == "Pod":
+            key = (namespace, name_of(obj))
+            if gone:
+                self._bound.discard(key)
+                if key in self._nodes:
+                    yield "released", *key, self._nodes.pop(key)
+            elif obj["spec"].get("nodeName"):  # the record that still names it is about to go
+                self._bound.add(key)
+                self._nodes.pop(key, None)
+        if gone:  # another object of the gang carries the record from now on
+            self._of_record.pop(uid_of(obj), None)
+            return
+        text = annotations_of(obj).get(claims.ANNOTATION, "")
+        if not text and uid_of(obj) not in self._of_record:
+            return
+        record = claims.read(text)
+        slots = record.slots if record is not None and record.kind == claims.HOLD else {}
+        now = {name: next(iter(nodes)) for name, nodes in slots.items() if nodes}
+        for name in sorted(self._of_record.get(uid_of(obj), set()) - now.keys()):
+            node = self._nodes.pop((namespace, name), "")
+            if node:
+                yield "released", namespace, name, node
+        for name, node in now.items():
+            was = self._nodes.get((namespace, name))
+            if was != node and (namespace, name) not in self._bound:
+                if was:
+                    yield "released", namespace, name, was
+                self._nodes[namespace, name] = node
+                yield "held", namespace, name, node
+        self._of_record[uid_of(obj)] = set(now)
 
 
 def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enbloc.engine import story
 from enbloc.engine.actions.serving import serve_all
+from enbloc.engine.actions.together import resolve_deadlock, start
 from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, replacements, split
 from enbloc.engine.engine import Engine
 from enbloc.engine.story import Story
@@ -13,6 +14,7 @@ from enbloc.engine.waiting import Waiting
 
 def run(engine: Engine) -> None:
     place_all(engine, engine.allocating)
+    resolve_deadlock(engine)
 
 
 def place_all(engine: Engine, lane: Waiting) -> None:
@@ -20,7 +22,10 @@ def place_all(engine: Engine, lane: Waiting) -> None:
 
     def serve(gang: GangState) -> Story | None:
         engine.placer.closed = engine.cut_off.closed_to(gang) if engine.cut_off else None
-        return _minima(engine, gang) if not gang.satisfied and not gang.ready() else _singly(engine, gang)
+        if gang.satisfied or gang.ready():
+            return _singly(engine, gang)
+        group = engine.groups.of(gang)
+        return _minima(engine, gang) if group is None else start(engine, group)
 
     engine.kept.rouse(lane)
     serve_all(engine, lane, serve)

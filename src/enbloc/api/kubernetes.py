@@ -1,0 +1,52 @@
+"""Kubernetes' own PodGroup (`scheduling.k8s.io`), which pods name in `spec.schedulingGroup`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from enbloc.api.meta import Obj, TypedObject, View
+
+GROUP = "scheduling.k8s.io"
+POD_GROUP = f"PodGroup.{GROUP}"
+VERSIONS = ("v1beta1", "v1alpha2")
+
+INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
+"""A condition that stays: its minimum was scheduled once."""
+SCHEDULED = "PodGroupScheduled"
+"""A condition of v1alpha2: its minimum is scheduled now."""
+
+
+class GangPolicy(View):
+    min_count: int = 0
+
+
+class SchedulingPolicy(View):
+    """One of the two: `gang` starts together, `basic` one by one."""
+
+    gang: GangPolicy | None = None
+    basic: dict[str, Any] | None = None
+
+
+class PodGroupSpec(View):
+    scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
+    priority_class_name: str = ""
+    disruption_mode: str | dict[str, Any] | None = None
+    """`Pod` or `PodGroup` in v1alpha2, `{single: {}}` or `{all: {}}` in v1beta1."""
+
+
+class PodGroupStatus(View):
+    conditions: list[dict[str, Any]] | None = None
+
+
+class PodGroup(TypedObject):
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus | None = None
+
+
+def group_name_of(pod: Obj) -> str:
+    """The PodGroup that a pod names; empty if it names none."""
+    named = pod["spec"].get("schedulingGroup")
+    name = named.get("podGroupName") if isinstance(named, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,300 @@
+"""Koordinator's dialect: a PodGroup that pods name by label, or annotations on the pods alone (K1–K4, K11).
+
+The PodGroup may be Koordinator's own or scheduler-plugins' (see `coscheduling`): a name means one gang, whichever it
+is. Where pods and PodGroup both speak, the pods' annotations win (K2); where pods disagree, the oldest one that says
+something good does (K3). Which gangs make up a GangGroup, and what becomes of it, is the engine's affair: here a gang
+only says whom it names.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from enbloc.api import coscheduling, koordinator
+from enbloc.api.kinds import ref_of, view
+from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.volcano import TASK_SPEC
+from enbloc.api.writes import WatchEvent
+from enbloc.config import Koordinator as Settings
+from enbloc.gangs import claims
+from enbloc.gangs import coscheduling as plugins
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
+from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership
+from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
+
+_NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
+_NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
+
+STARTED = frozenset({"Scheduled", "Running"})
+"""Phases of a PodGroup whose minimum was bound; it leaves them when none of its pods is left."""
+
+Age = tuple[str, str, str]
+_T = TypeVar("_T")
+
+
+class _Pod(NamedTuple):
+    obj: Obj
+    said: Written
+    age: Age
+    """Creation, name, UID."""
+
+
+class _Pods:
+    """The pods of one gang, by what they say and by age. Heaps keep entries of pods that went until they come up."""
+
+    def __init__(self) -> None:
+        self.by_uid: dict[str, _Pod] = {}
+        self._by_age: list[Age] = []
+        self._saying: dict[Written, list[Age]] = {}
+
+    def put(self, pod: Obj) -> None:
+        metadata = pod["metadata"]
+        age = (metadata.get("creationTimestamp") or "", metadata["name"], uid_of(pod))
+        said = written(pod)
+        known = self.by_uid.get(age[2])
+        self.by_uid[age[2]] = _Pod(pod, said, age)
+        if known is None:
+            heapq.heappush(self._by_age, age)
+        if known is None or known.said != said:
+            heapq.heappush(self._saying.setdefault(said, []), age)
+
+    def remove(self, uid: str) -> None:
+        self.by_uid.pop(uid, None)
+
+    def oldest(self) -> Obj | None:
+        while self._by_age:
+            pod = self.by_uid.get(self._by_age[0][2])
+            if pod is not None:
+                return pod.obj
+            heapq.heappop(self._by_age)
+        return None
+
+    def sayings(self) -> list[tuple[Written, Obj]]:
+        """Everything that is said, with the oldest pod that says so, the oldest first."""
+        found: list[tuple[Age, Written, Obj]] = []
+        for said, ages in list(self._saying.items()):
+            while ages:
+                pod = self.by_uid.get(ages[0][2])
+                if pod is not None and pod.said == said:
+                    found.append((ages[0], said, pod.obj))
+                    break
+                heapq.heappop(ages)
+            else:
+                del self._saying[said]
+        return [(said, obj) for _, said, obj in sorted(found, key=lambda one: one[0])]
+
+    def signature(self) -> tuple[object, ...]:
+        """What a gang's facts are made of: while it is the same, they are."""
+        oldest = self.oldest()
+        home = (uid_of(oldest), annotations_of(oldest).get(claims.ANNOTATION)) if oldest else None
+        return (home, *((said, uid_of(obj)) for said, obj in self.sayings()))
+
+
+class Koordinator:
+    """Gangs written as Koordinator's users do, and scheduler-plugins'."""
+
+    name = DIALECT
+    kinds = frozenset({koordinator.POD_GROUP, coscheduling.POD_GROUP})
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._groups: dict[GangKey, dict[str, Obj]] = {}
+        """PodGroups by kind."""
+        self._pods: dict[GangKey, _Pods] = {}
+        self._gang_of: dict[str, GangKey] = {}
+
+    # ---- in
+
+    def observe(self, event: WatchEvent) -> Changed:
+        key = GangKey(self.name, namespace_of(event.obj), name_of(event.obj))
+        groups = self._groups.setdefault(key, {})
+        if event.type == "DELETED":
+            groups.pop(event.kind, None)
+            if not groups:
+                del self._groups[key]
+        else:
+            groups[event.kind] = event.obj
+        return Changed((key,))
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        uid = uid_of(pod)
+        name = gang_name(pod)
+        key = GangKey(self.name, namespace_of(pod), name) if name and not gone else None
+        before = self._gang_of.get(uid)
+        if key is None and before is None:
+            return NOTHING
+        changed: list[GangKey] = []
+        if before is not None and before != key:
+            pods = self._pods[before]
+            pods.remove(uid)
+            del self._gang_of[uid]
+            if not pods.by_uid:
+                del self._pods[before]
+            changed.append(before)
+        if key is not None:
+            pods = self._pods.setdefault(key, _Pods())
+            was = pods.signature() if pods.by_uid else None
+            pods.put(pod)
+            self._gang_of[uid] = key
+            if was != pods.signature():
+                changed.append(key)
+        return Changed(tuple(changed))
+
+    # ---- out
+
+    def member(self, pod: Obj) -> Membership | None:
+        name = gang_name(pod)
+        if not name:
+            return None
+        role = annotations_of(pod).get(TASK_SPEC) or labels_of(pod).get(TASK_SPEC) or ""
+        return Membership(GangKey(self.name, namespace_of(pod), name), role, None)
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        group, pods = self.object(key), self._pods.get(key)
+        if group is None and pods is None:
+            return None
+        said = _together(key, pods.sayings() if pods else [])
+        by_pods, by_group = said.values, read(written(group)) if group else Values()
+        typed = view(group, koordinator.PodGroup).spec if group else koordinator.PodGroupSpec()
+        minimum, problem = _minimum(key, group, typed, by_pods, by_group)
+        home = self.home(key)
+        assert home is not None, f"{key} has a PodGroup or pods"
+        total = _either(by_pods.total, by_group.total)
+        waiting = _either(by_pods.waiting, by_group.waiting) or _timeout(typed)
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{key.name}",
+            dialect=plugins.NAME if group and plugins.is_one(group) else self.name,
+            created=_created(group or home),
+            minimum=minimum,
+            queue=queue_named_by(home) or DEFAULT_QUEUE,
+            expected=max(total if total is not None else minimum, minimum),
+            holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
+            group=_either(by_pods.groups, by_group.groups) or (),
+            waiting=waiting or self._settings.default_waiting_nanos,
+            started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
+            match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
+            needs_free={name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0},
+            claim=claims.read(annotations_of(home).get(claims.ANNOTATION, "")),
+            claim_home=uid_of(home),
+            object=ref_of(group) if group else None,
+            object_uid=uid_of(group) if group else "",
+            problem=problem,
+            complaints=said.disagreements,
+        )
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """Pods declare their gang themselves, or wait for their PodGroup (K4): `spec` knows both."""
+        return self.spec(key) or GangSpec(
+            key=key,
+            title=f"{key.namespace}/{key.name}",
+            created=created,
+            minimum=1,
+            queue=queue,
+            problem=f"PodGroup {key.namespace}/{key.name} does not exist",
+        )
+
+    def object(self, key: GangKey) -> Obj | None:
+        groups = self._groups.get(key) or {}
+        return groups.get(koordinator.POD_GROUP) or groups.get(coscheduling.POD_GROUP)
+
+    def home(self, key: GangKey) -> Obj | None:
+        """Its PodGroup, or, for a gang that has none, its oldest pod."""
+        pods = self._pods.get(key)
+        return self.object(key) or (pods.oldest() if pods else None)
+
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        """What is wrong with the values of a pod or a PodGroup (K3)."""
+        if obj["kind"] == "Pod":
+            name = gang_name(obj)
+            if not name:
+                return
+            if not is_dns_subdomain(name):
+                yield f"gang name {shown(name)} is not RFC 1123 (a-z, 0-9, '-' and '.'): the gang waits until it is"
+        else:
+            spec = view(obj, koordinator.PodGroup).spec
+            if not 0 <= spec.min_member <= INT32_MAX:
+                yield f"minMember {spec.min_member} is not from 0 to {INT32_MAX}: the gang waits until it is"
+            seconds = spec.schedule_timeout_seconds
+            if seconds is not None and not _timeout(spec):
+                yield f"scheduleTimeoutSeconds {seconds} is not above 0: the default counts"
+        yield from read(written(obj)).complaints
+
+
+class _Said(NamedTuple):
+    values: Values
+    disagreements: tuple[Complaint, ...]
+
+
+def _together(key: GangKey, sayings: list[tuple[Written, Obj]]) -> _Said:
+    """What the pods of a gang say together: of each value, the first good one (K3)."""
+    if len(sayings) == 1:
+        return _Said(read(sayings[0][0]), ())
+    found, disagreements = Values(), []
+    for said, pod in sayings:
+        values = read(said)
+        news = {field: getattr(values, field) for field in _WORDS if getattr(values, field) is not None}
+        merged = found._replace(**{field: value for field, value in news.items() if getattr(found, field) is None})
+        bad = "" if merged.minimum is not None else found.bad_minimum or values.bad_minimum
+        merged = merged._replace(bad_minimum=bad)
+        told = [field for field, value in news.items() if value != getattr(merged, field)]
+        if told:
+            words = ", ".join(_WORDS[field] for field in told)
+            message = f"pods of gang {key.namespace}/{key.name} disagree on {words}: what the oldest says counts"
+            disagreements.append(Complaint(ref_of(pod), uid_of(pod), message))
+        found = merged
+    return _Said(found, tuple(disagreements))
+
+
+_WORDS = {
+    "minimum": "min-available",
+    "total": "total-number",
+    "non_strict": "mode",
+    "groups": "groups",
+    "waiting": "waiting-time",
+    "policy": "match-policy",
+}
+
+
+def _minimum(
+    key: GangKey, group: Obj | None, spec: koordinator.PodGroupSpec, by_pods: Values, by_group: Values
+) -> tuple[int, str]:
+    """The minimum, and why the gang cannot be scheduled as it stands, if so."""
+    title = f"{key.namespace}/{key.name}"
+    if not is_dns_subdomain(key.name):
+        return 1, f"gang name {shown(key.name)} is not RFC 1123"
+    for values in (by_pods, by_group):
+        if values.minimum is not None:
+            return values.minimum, ""
+        if values.bad_minimum:
+            return 1, values.bad_minimum
+    if group is None:
+        return 1, f"PodGroup {title} does not exist, and no pod says min-available"
+    if not 0 <= spec.min_member <= INT32_MAX:
+        return 1, f"minMember {spec.min_member} is not from 0 to {INT32_MAX}"
+    return spec.min_member, ""
+
+
+def _timeout(spec: koordinator.PodGroupSpec) -> int | None:
+    seconds = spec.schedule_timeout_seconds
+    return seconds * SECOND if seconds is not None and 0 < seconds <= INT32_MAX else None
+
+
+def gang_name(pod: Obj) -> str:
+    for texts, keys in ((annotations_of(pod), _NAME_KEYS), (labels_of(pod), _NAME_LABELS)):
+        for key in keys:
+            if texts.get(key):
+                return texts[key]
+    return ""
+
+
+def _created(obj: Obj) -> int:
+    stamp = obj["metadata"].get("creationTimestamp")
+    return parse_timestamp(stamp) if stamp else 0
+
+
+def _either(first: _T | None, second: _T | None) -> _T | None:
+    return first if first is not None else second

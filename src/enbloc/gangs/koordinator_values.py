@@ -1,0 +1,148 @@
+"""Single values as Koordinator's users write them: each is read, or replaced by what K3 says, with a complaint.
+
+Nothing in here raises, whatever the text. What the values add up to is `koordinator`'s affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from enbloc.api import koordinator as keys
+from enbloc.api.meta import Obj, annotations_of, labels_of
+from enbloc.gangs.model import ONCE_SATISFIED, ONLY_WAITING, WAITING_AND_RUNNING, GangKey
+from enbloc.units import SECOND, is_dns_subdomain, parse_duration
+
+DIALECT = "koordinator"
+INT32_MAX = 2**31 - 1
+MODES = ("Strict", "NonStrict")
+POLICIES = (ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING)
+
+_MINIMUM_KEYS = (keys.MIN_AVAILABLE, keys.POD_GROUP_KEY + "/min-available")
+_GROUPS_KEYS = (keys.GROUPS, keys.GANG_GROUPS)
+_DURATION_MAX = 100 * 365 * 24 * 3600 * SECOND
+
+
+class Written(NamedTuple):
+    """What an object says, as it says it; `None` where it says nothing."""
+
+    minimum: str | None = None
+    total: str | None = None
+    mode: str | None = None
+    groups: str | None = None
+    waiting: str | None = None
+    policy: str | None = None
+
+
+class Values(NamedTuple):
+    """The same, read: `None` where nothing good is said."""
+
+    minimum: int | None = None
+    bad_minimum: str = ""
+    total: int | None = None
+    non_strict: bool | None = None
+    groups: tuple[GangKey, ...] | None = None
+    """Every gang that is named; empty: alone. Equal texts give the very same tuple: lists may be long."""
+    waiting: int | None = None
+    policy: str | None = None
+    complaints: tuple[str, ...] = ()
+
+
+def written(obj: Obj) -> Written:
+    """What an object's annotations say, or else its labels."""
+    notes, labels = annotations_of(obj), labels_of(obj)
+
+    def text(*names: str) -> str | None:
+        return _first(notes, names) if any(name in notes for name in names) else _first(labels, names)
+
+    return Written(
+        text(*_MINIMUM_KEYS),
+        text(keys.TOTAL_NUMBER),
+        text(keys.MODE),
+        text(*_GROUPS_KEYS),
+        text(keys.WAITING_TIME),
+        text(keys.MATCH_POLICY),
+    )
+
+
+def _first(texts: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    return next((texts[name] for name in names if name in texts), None)
+
+
+@lru_cache(maxsize=1024)
+def read(said: Written) -> Values:
+    """Every value that is good; of those that are not, what is wrong with them."""
+    complaints: list[str] = []
+    minimum = count(said.minimum) if said.minimum is not None else None
+    bad_minimum = ""
+    if said.minimum is not None and minimum is None:
+        bad_minimum = f"min-available {shown(said.minimum)} is not a whole number from 0 to {INT32_MAX}"
+        complaints.append(f"{bad_minimum}: the gang waits until it is")
+    total = count(said.total) if said.total is not None else None
+    if said.total is not None and total is None:
+        complaints.append(f"total-number {shown(said.total)} is not a whole number: min-available counts")
+    if total is not None and minimum is not None and total < minimum:
+        complaints.append(f"total-number {total} is below min-available {minimum}: {minimum} counts")
+        total = minimum
+    if said.mode is not None and said.mode not in MODES:
+        complaints.append(f"mode {shown(said.mode)} is neither Strict nor NonStrict: Strict counts")
+    groups = _groups(said.groups, complaints) if said.groups is not None else None
+    waiting = _waiting(said.waiting, complaints) if said.waiting is not None else None
+    if said.policy is not None and said.policy not in POLICIES:
+        complaints.append(f"match-policy {shown(said.policy)} is none of {', '.join(POLICIES)}: the first counts")
+    return Values(
+        minimum,
+        bad_minimum,
+        total,
+        said.mode == "NonStrict" if said.mode in MODES else None,
+        groups,
+        waiting,
+        said.policy if said.policy in POLICIES else None,
+        tuple(complaints),
+    )
+
+
+def count(text: str) -> int | None:
+    """A number of pods; `None` if the text is none that could be."""
+    text = text.strip()
+    if not text.isascii() or not text.isdecimal() or len(text) > 10:
+        return None
+    number = int(text)
+    return number if number <= INT32_MAX else None
+
+
+def _groups(text: str, complaints: list[str]) -> tuple[GangKey, ...] | None:
+    """A JSON list, or a comma list, of `namespace/name`. If any of it is bad, none of it counts."""
+    names: Any
+    if text.lstrip().startswith(("[", "{", '"')):
+        try:
+            names = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            names = None
+    else:
+        names = [name for name in text.split(",") if name.strip()]
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        found = [name.strip().split("/") for name in names]
+        if all(len(parts) == 2 and all(map(is_dns_subdomain, parts)) for parts in found):
+            return tuple(dict.fromkeys(GangKey(DIALECT, namespace, name) for namespace, name in found))
+    complaints.append(f"groups {shown(text)} is not a list of namespace/name: the gang is alone")
+    return None
+
+
+def _waiting(text: str, complaints: list[str]) -> int | None:
+    try:
+        nanos = parse_duration(text)
+    except ValueError:
+        nanos = 0
+    if 0 < nanos <= _DURATION_MAX:
+        return nanos
+    complaints.append(f"waiting-time {shown(text)} is not a duration above 0 (such as 90s): the default counts")
+    return None
+
+
+def shown(text: str) -> str:
+    """A text that a user wrote, fit for a message."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")

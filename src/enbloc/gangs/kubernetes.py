@@ -1,0 +1,109 @@
+"""Kubernetes' own dialect: a `scheduling.k8s.io` PodGroup, and pods that name it in `spec.schedulingGroup`.
+
+Reads `schedulingPolicy` (`gang.minCount`, or `basic`: one by one), `priorityClassName` and `disruptionMode`, in
+v1alpha2 and v1beta1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from enbloc.api import kubernetes
+from enbloc.api.kinds import ref_of, view
+from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.koordinator_values import INT32_MAX
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.units import parse_timestamp
+
+
+class Kubernetes:
+    """Gangs written as Kubernetes' PodGroups."""
+
+    name = "kubernetes"
+    kinds = frozenset({kubernetes.POD_GROUP, PRIORITY_CLASS})
+
+    def __init__(self, priorities: Priorities) -> None:
+        self._priorities = priorities
+        self._groups: dict[GangKey, Obj] = {}
+
+    def observe(self, event: WatchEvent) -> Changed:
+        if event.kind == PRIORITY_CLASS:
+            return Changed(tuple(sorted(self._groups)))
+        key = GangKey(self.name, namespace_of(event.obj), name_of(event.obj))
+        if event.type == "DELETED":
+            self._groups.pop(key, None)
+        else:
+            self._groups[key] = event.obj
+        return Changed((key,))
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        return NOTHING
+
+    def member(self, pod: Obj) -> Membership | None:
+        name = kubernetes.group_name_of(pod)
+        return Membership(GangKey(self.name, namespace_of(pod), name), "", None) if name else None
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        spec = view(group, kubernetes.PodGroup).spec
+        created = group["metadata"].get("creationTimestamp")
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{key.name}",
+            created=parse_timestamp(created) if created else 0,
+            minimum=_minimum(spec),
+            queue=queue_named_by(group) or DEFAULT_QUEUE,
+            priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
+            started=_started(group),
+            goes_whole=_goes_whole(spec.disruption_mode),
+            object=ref_of(group),
+            object_uid=uid_of(group),
+            problem=next(_faults(spec), ""),
+        )
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """Pods that came before their PodGroup, or whose PodGroup went, wait for it (K4, V5)."""
+        title = f"{key.namespace}/{key.name}"
+        return GangSpec(
+            key=key, title=title, created=created, minimum=1, queue=queue, problem=f"PodGroup {title} does not exist"
+        )
+
+    def object(self, key: GangKey) -> Obj | None:
+        return self._groups.get(key)
+
+    def home(self, key: GangKey) -> Obj | None:
+        return self._groups.get(key)
+
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        if obj["kind"] != "Pod":
+            yield from _faults(view(obj, kubernetes.PodGroup).spec)
+
+
+def _started(group: Obj) -> bool:
+    """Whether its minimum was bound once: what came after that goes pod by pod."""
+    said = condition_of(group, kubernetes.INITIALLY_SCHEDULED)
+    return said is not None and said.get("status") == "True"
+
+
+def _minimum(spec: kubernetes.PodGroupSpec) -> int:
+    """Without `gang` each pod goes by itself."""
+    gang = spec.scheduling_policy.gang
+    return max(gang.min_count, 0) if gang else 0
+
+
+def _faults(spec: kubernetes.PodGroupSpec) -> Iterator[str]:
+    policy = spec.scheduling_policy
+    if policy.gang is not None and policy.basic is not None:
+        yield "schedulingPolicy says both gang and basic"
+    if policy.gang is not None and not 1 <= policy.gang.min_count <= INT32_MAX:
+        yield f"schedulingPolicy.gang.minCount {policy.gang.min_count} is not from 1 to {INT32_MAX}"
+
+
+def _goes_whole(mode: str | dict[str, Any] | None) -> bool:
+    return mode == "PodGroup" or (isinstance(mode, dict) and "all" in mode)

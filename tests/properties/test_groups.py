@@ -1,0 +1,176 @@
+"""Gangs that start together and gangs that hold, on random clusters and random orders of events (K5–K8, K12; I1–I7).
+
+At every rest: counts are right, nothing is left to decide, a scheduler that starts now knows what is held and decides
+nothing else, and no two groups wait for each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from enbloc.api.meta import name_of
+from enbloc.api.writes import EmitEvent, Patch
+from enbloc.engine.actions.together import _stuck
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Waits
+from enbloc.units import SECOND
+from gang_stories import kgang, kgroup, labelled
+from properties.test_cut_off import crash
+from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+from stories import node, pod
+
+names = st.sampled_from("abcd")
+groups = st.sampled_from(
+    [None, None, ["default/a", "default/b"], ["default/b", "default/c"], ["default/c", "default/d"]]
+)
+modes = st.sampled_from([None, "NonStrict", "NonStrict", "NonStrict"])
+waits = st.sampled_from(["3s", "20s", "500s"])
+runs = st.sampled_from(["2s", "20s", None])
+
+
+class Gangs(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+
+    @initialize(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    def begin(self, sizes: list[int]) -> None:
+        self.world.do(*[node(f"n{index}", cpu) for index, cpu in enumerate(sizes)])
+
+    @rule(
+        name=names, first=st.integers(0, 2), count=st.integers(1, 4), minimum=st.integers(0, 5), cpu=st.integers(1, 2),
+        group=groups, mode=modes, wait=waits, run=runs,
+    )  # fmt: skip
+    def create_gang(self, name: str, first: int, count: int, minimum: int, cpu: int, **words: Any) -> None:
+        keys = {"group": "groups", "mode": "mode", "wait": "wait", "run": "run"}
+        said = {keys[key]: value for key, value in words.items() if value is not None}
+        self.world.do(*kgang(name, count, minimum, cpu, first=first, **said))
+
+    @rule(count=st.integers(1, 4), minimum=st.integers(1, 4), mode=modes, run=runs)
+    def create_group(self, count: int, minimum: int, mode: str | None, run: str | None) -> None:
+        said = {"mode": mode} if mode else {}
+        self.world.do(kgroup("e", minimum, **said), *labelled("e", count, run=run))
+
+    @rule(cpu=st.integers(1, 3), run=runs, index=st.integers(0, 3))
+    def create_pod(self, cpu: int, run: str | None, index: int) -> None:
+        self.world.do(pod(f"p{index}", cpu, run=run))
+
+    @rule(index=st.integers(0, 3), cpu=st.integers(1, 4))
+    def create_node(self, index: int, cpu: int) -> None:
+        self.world.do(node(f"n{index}", cpu))
+
+    @rule(index=st.integers(0, 3))
+    def delete_node(self, index: int) -> None:
+        nodes = self.world.store.list("Node")[0]
+        if len(nodes) > 1:
+            self.world.step("delete", "Node", name_of(nodes[index % len(nodes)]))
+
+    @rule(index=st.integers(0, 20))
+    def delete_pod(self, index: int) -> None:
+        pods = self.world.pods()
+        if pods:
+            self.world.step("delete", "Pod", name_of(pods[index % len(pods)]))
+
+    @rule(after=st.sampled_from([1, 5, 50]))
+    def wait(self, after: int) -> None:
+        self.world.do(after=after)
+
+    @rule()
+    def restart(self) -> None:
+        self.world.step("restart-scheduler")
+
+    @invariant()
+    def sound(self) -> None:
+        self.world.engine.state.validate()
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def decided_all_there_was_to_decide(self) -> None:
+        """I7, G9."""
+        world = self.world
+        assert cycle(world.engine, world.now) == []
+        world.engine.force()
+        found = cycle(world.engine, world.now)
+        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def nobody_waits_in_a_circle(self) -> None:
+        """K12."""
+        engine = self.world.engine
+        assert _stuck(engine, engine.holds.holders()) == []
+
+    @precondition(lambda self: self.world.documents)
+    @invariant()
+    def known_again_after_a_restart(self) -> None:
+        """I5: what is held, too."""
+        world = self.world
+        scheduler, cluster = fresh_scheduler(world.store, world.config)
+        scheduler.schedule(world.now)
+        told = [each for each in cluster.tried if not isinstance(each, EmitEvent) and not _is_status(each)]
+        assert told == []
+        mine, fresh = seen(world.engine), seen(scheduler.engine)
+        for what in mine:
+            assert mine[what] == fresh[what], what
+
+    def teardown(self) -> None:
+        world = self.world
+        if not world.documents:
+            return
+        until = world._seconds * SECOND
+        plain = [each for each in world.documents if each.get("do") != "restart-scheduler"]
+        first = replay(plain, world.config, until)
+        assert first.timeline == replay(plain, world.config, until).timeline, "I6"
+        assert bound_lines(first) == bound_lines(world.result()), "I5: restarts made a difference"
+        often = [step("restart-scheduler", at=f"{second}.5s") for second in range(1, min(world._seconds, 100) + 1)]
+        assert bound_lines(first) == bound_lines(replay([*plain, *often], world.config, until)), "I5"
+
+
+def _is_status(write: Any) -> bool:
+    return isinstance(write, Patch) and write.subresource == "status"
+
+
+shapes = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), modes), min_size=1, max_size=3)
+
+
+@given(shapes, st.integers(1, 3), st.integers(0, 30), st.booleans())
+def test_g11_a_group_is_never_partly_started_for_long(found: list[Any], nodes: int, writes: int, shrink: bool) -> None:
+    """The scheduler is killed at any write; each pair of gangs is a group."""
+    world = World()
+    assert world.overseer is not None
+    world.overseer.writes_left = writes
+    pairs = []
+    for number, (first, second, mode) in enumerate(found):
+        names = [f"{letter}{number}" for letter in "ab"]
+        said = {"groups": [f"default/{name}" for name in names], "wait": "5000s", **({"mode": mode} if mode else {})}
+        pairs.append(names)
+        found_pods = [*kgang(names[0], first, **said), *kgang(names[1], second, **said)]
+        crash(world, *(node(f"n{index}", 3) for index in range(nodes) if number == 0), *found_pods)
+    if shrink:  # so that what was begun cannot always be completed
+        world.step("patch", "Node", "n0", patch={"spec": {"unschedulable": True}})
+    world.do(after=61)
+    world.engine.state.validate()
+    for names in pairs:
+        bound = {bool(pod["spec"].get("nodeName")) for pod in world.pods() if name_of(pod).split("-")[0] in names}
+        assert len(bound) <= 1, f"{names} stay partly started"
+
+
+def test_invariants_of_groups_and_holds() -> None:
+    run_state_machine_as_test(Gangs, settings=settings(max_examples=20, stateful_step_count=12))
+
+
+@pytest.mark.soak
+def test_invariants_of_groups_and_holds_for_long() -> None:
+    run_state_machine_as_test(Gangs, settings=settings(stateful_step_count=50))

@@ -1,0 +1,224 @@
+"""NonStrict gangs hold what they get (K6), as long as they may (K8), and do not wait for each other for ever (K12)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from enbloc.gangs.claims import ANNOTATION, HOLD, Record, write
+from gang_stories import NON_STRICT, kgang, kgroup, labelled, notes
+from stories import Answer, Obj, node, pod, priority_class, restart, simulate, step, waits_because
+
+GROUP = ["default/a", "default/b"]
+
+
+def holding(name: str, count: int, **more: Any) -> list[Obj]:
+    return kgang(name, count, mode=NON_STRICT, **more)
+
+
+def lines(answer: Answer, what: str) -> list[tuple[float, str]]:
+    return [(line["t"], line["name"]) for line in answer.lines(what)]
+
+
+def claims(answer: Answer) -> list[str]:
+    """Objects that still carry a record at the end."""
+    return [
+        one["metadata"]["name"]
+        for one in answer.objects
+        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+    ]
+
+
+# ---- K6
+
+
+def test_k6_members_that_fit_are_held_and_accumulate_until_all_do() -> None:
+    answer = simulate(
+        node("n", 2), holding("a", 4), pod("s", 1, at="5s"), node("m", 1, at="10s"), node("o", 2, at="20s"), until="25s"
+    )
+    assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (10.0, "a-2")]
+    assert set(answer.times("a-")) == {20.0}
+    assert answer.at("s") == 20.0, "held room is nobody else's"
+    assert not answer.lines("released")
+    assert not claims(answer)
+
+
+def test_k6_a_held_pod_names_its_node_and_says_that_it_waits() -> None:
+    answer = simulate(node("n", 1), holding("a", 2), until="5s")
+    assert [line["node"] for line in answer.lines("held")] == ["n"]
+    assert "1 pods are held" in waits_because(answer.obj("Pod", "a-0"))
+    assert claims(answer) == ["a-0"], "a gang without an object keeps its record on its oldest pod"
+    answer = simulate(node("n", 1), kgroup("a", 2, mode=NON_STRICT), labelled("a", 2), until="5s")
+    assert claims(answer) == ["a"]
+
+
+def test_k6_holds_survive_a_restart() -> None:
+    documents = (node("n", 2), holding("a", 3), pod("s", 1, at="5s"), node("m", 1, at="10s"))
+    answer = simulate(*documents, restart("3s"), restart("7s"))
+    assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1")]
+    assert not answer.lines("released")
+    assert set(answer.times("a-")) == {10.0}
+    assert answer.at("s") is None
+
+
+def test_k6_the_pod_that_carries_the_record_may_go() -> None:
+    answer = simulate(
+        node("n", 2), holding("a", 4, minimum=3), step("3s", "delete", "Pod", "a-0"), restart("5s"),
+        pod("s", 1, at="6s"), node("m", 1, at="10s"),
+    )  # fmt: skip
+    assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (3.0, "a-2")]
+    assert lines(answer, "released") == [(3.0, "a-0")]
+    assert set(answer.times("a-")) == {10.0}
+    assert answer.at("s") is None
+
+
+def test_k6_a_node_that_goes_takes_what_was_held_there_along() -> None:
+    answer = simulate(node("n", 2, gone="5s"), node("m", 1), holding("a", 4), node("o", 3, at="9s"))
+    assert set(answer.times("a-")) == {9.0}
+    assert {name for _, name in answer.bound().values()} == {"m", "o"}
+
+
+def test_k6_a_held_pod_that_is_deleted_gives_its_room_back() -> None:
+    answer = simulate(
+        node("n", 1), holding("a", 2), step("5s", "delete", "Pod", "a-0"), pod("s", 1, at="6s"), until="9s"
+    )
+    assert answer.at("s") == 6.0
+
+
+def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
+    answer = simulate(node("n", 2), holding("a", 2, groups=GROUP), kgang("b", 2, groups=GROUP), until="5s")
+    assert not answer.lines("held")
+
+
+def test_k6_what_is_held_is_let_go_when_a_strict_gang_joins() -> None:
+    joins = kgang("b", 1, groups=GROUP, at="5s")
+    answer = simulate(node("n", 2), holding("a", 3, groups=["default/a"]), joins, pod("s", 2, at="6s"), until="9s")
+    assert lines(answer, "released") == [(5.0, "a-0"), (5.0, "a-1")]
+    assert answer.at("s") == 6.0
+
+
+def test_k6_a_group_of_gangs_holds_as_one() -> None:
+    answer = simulate(
+        node("n", 3), holding("a", 2, groups=GROUP), holding("b", 2, groups=GROUP), restart("2s"), node("m", 1, at="5s")
+    )
+    assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (0.0, "b-0")]
+    assert set(answer.times()) == {5.0}
+
+
+def test_k6_what_is_held_does_not_stand_in_its_own_way() -> None:
+    """The small pod was held on the large node while there was no other room: all fit only if it moves."""
+    said = notes("a", 2, mode=NON_STRICT)
+    members = [pod("a-0", 3, at="1s", notes=said), pod("a-1", 2, at="1s", notes=said)]
+    answer = simulate(node("n", 3), pod("x", 1, run="5s"), members, node("m", 2, at="3s"), until="9s")
+    assert lines(answer, "held") == [(1.0, "a-1")]
+    assert set(answer.times("a-")) == {5.0}
+
+
+# ---- K8
+
+
+def test_k8_the_clock_starts_with_the_first_held_task_and_survives_a_restart() -> None:
+    documents = (pod("x", 2, run="5s"), node("n", 2), holding("a", 3, wait="10s", at="1s"), pod("s", 2, at="7s"))
+    for restarts in ((), (restart("9s"),)):
+        answer = simulate(*documents, *restarts)
+        assert lines(answer, "released") == [(15.0, "a-0"), (15.0, "a-1")]
+        assert {at for at, _ in lines(answer, "timeout")} == {15.0}
+        assert answer.at("s") == 15.0
+        assert not claims(answer)
+
+
+def test_k8_no_cap_of_fifteen_minutes() -> None:
+    answer = simulate(node("n", 1), holding("a", 2, wait="2h"), node("m", 1, at="7199s"))
+    assert set(answer.times()) == {7199.0}
+
+
+# ---- K12
+
+PRIORITIES = [priority_class(f"p{i}", i) for i in range(1, 4)]
+
+
+def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
+    """Three groups of 5 in 10 units got 3, 3 and 4, as a scheduler left them that restarts now."""
+    gangs = []
+    for name, got in (("a", 3), ("b", 3), ("c", 4)):
+        record = Record(HOLD, 2**62, {f"{name}-{index}": {"n": 1} for index in range(got)})
+        gangs += holding(name, 5, run="20s")
+        gangs[-5]["metadata"]["annotations"][ANNOTATION] = write(record)
+    answer = simulate(node("n", 10), *gangs)
+    assert [set(answer.times(f"{name}-")) for name in "abc"] == [{0.0}, {0.0}, {20.0}]
+    assert Counter(name[0] for _, name in lines(answer, "held")) == {"a": 3, "b": 3, "c": 4}
+    assert Counter(name[0] for _, name in lines(answer, "released")) == {"c": 4}, "the lowest order lets go"
+    assert any("let go" in line["message"] for line in answer.lines("warning", "c-0"))
+    assert len(answer.lines("succeeded")) == 15
+
+
+def test_k6_a_record_that_somebody_made_up_holds_no_longer_than_the_waiting_time() -> None:
+    gang = holding("a", 3, wait="20s")
+    gang[0]["metadata"]["annotations"][ANNOTATION] = write(Record(HOLD, 2**62, {"a-0": {"n": 1}}))
+    answer = simulate(node("n", 1), gang, pod("s", 1, at="5s"))
+    assert answer.at("s") == 20.0
+
+
+def test_k12_the_victims_clock_starts_anew() -> None:
+    first = holding("a", 5, wait="30s", run="100s", priority="p2")
+    second = holding("b", 5, wait="30s", at="1s", run="5s", priority="p1")
+    answer = simulate(PRIORITIES, node("n", 3), first, second, node("m", 3, at="10s"))
+    # at 10s a takes what it lacks and b what is left; b's time is up 30s later
+    assert set(answer.times("a-")) == {10.0}
+    assert {at for at, _ in lines(answer, "timeout")} == {40.0}
+
+
+def test_k12_nobody_lets_go_who_waits_for_somebody_else() -> None:
+    """b waits for a node that is not there: a waits for b, b for nobody who holds. No release; b's time runs out."""
+    apart = pod("b-1", notes=notes("b", 2, mode=NON_STRICT, wait="30s"), nodeSelector={"no": "where"})
+    answer = simulate(
+        node("n", 2), pod("b-0", 1, notes=notes("b", 2, mode=NON_STRICT, wait="30s")), apart, holding("a", 2, at="1s")
+    )
+    assert lines(answer, "released") == [(30.0, "b-0")]
+    assert set(answer.times("a-")) == {30.0}
+
+
+def test_k12_nobody_lets_go_whose_room_is_of_no_use() -> None:
+    """c is the lowest, but what it holds is elsewhere: b lets go."""
+    far = [pod(f"c-{i}", notes=notes("c", 2, mode=NON_STRICT), nodeSelector={"far": "yes"}) for i in range(2)]
+    answer = simulate(
+        node("n", 4, at="1s"), node("f", 1, labels={"far": "yes"}), holding("a", 3, cpu=1), holding("b", 3, cpu=1), far,
+        until="20s",
+    )  # fmt: skip
+    assert {name[0] for _, name in lines(answer, "released")} <= {"b"}
+    assert set(answer.times("a-")) == {1.0}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> None:
+    """Whatever the arrival order, with a restart in between. Each release lets somebody start: there are not many."""
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    sizes = [dice.randint(1, 4) for _ in range(3)]
+    documents: list[Any] = [node(f"n{i}", cpu, at=f"{dice.randint(0, 5)}s") for i, cpu in enumerate(sizes)]
+    documents.append(PRIORITIES)
+    gangs = dice.randint(2, 6)
+    for index in range(gangs):
+        name, priority = f"g{index}x", dice.choice(["p1", "p2", "p3"])
+        count = dice.randint(1, sum(sizes))
+        for member in range(count):
+            said = notes(name, count, mode=NON_STRICT, wait="9000s")
+            documents.append(
+                pod(
+                    f"{name}-{member}",
+                    notes=said,
+                    at=f"{dice.randint(0, 8)}s",
+                    run=f"{dice.randint(1, 9)}s",
+                    priority=priority,
+                )
+            )
+    documents.append(restart(f"{dice.randint(0, 12)}s"))
+    answer = simulate(*documents)
+    assert not answer.data["pending"]
+    assert not claims(answer)
+    assert len(answer.lines("succeeded")) == len(answer.all("Pod"))
+    let_go = {(line["t"], line["name"].split("-")[0]) for line in answer.lines("released")}
+    assert len(let_go) <= gangs * gangs

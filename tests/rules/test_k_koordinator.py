@@ -1,0 +1,381 @@
+"""Koordinator's gangs as they are declared, read, started and timed out (K1–K5, K7–K11, K13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gang_stories import (
+    NON_STRICT,
+    PLUGINS,
+    PLUGINS_LABEL,
+    SIGS_LABEL,
+    K,
+    kgang,
+    kgroup,
+    labelled,
+    notes,
+    own_group,
+    own_pods,
+)
+from stories import Answer, Obj, condition, gang, node, pod, restart, simulate, step, waits_because
+
+GROUP = ["default/a", "default/b"]
+
+
+def together(answer: Answer, *prefixes: str) -> float | None:
+    """The one instant at which all pods were bound; `None` if none was."""
+    found = {at for prefix in prefixes for at in answer.times(prefix)}
+    assert len(found) <= 1, f"bound at {sorted(found)}"
+    return found.pop() if found else None
+
+
+def warnings(answer: Answer, name: str = "") -> list[str]:
+    return [line["message"] for line in answer.lines("warning", name) if line["message"].startswith("BadValue")]
+
+
+# ---- K1
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [pod(f"a-{i}", notes=notes("a", 3)) for i in range(3)],
+        [pod(f"a-{i}", labels={K + "name": "a", K + "min-available": "3"}) for i in range(3)],
+        [pod(f"a-{i}", notes={SIGS_LABEL: "a", SIGS_LABEL + "/min-available": "3"}) for i in range(3)],
+        [pod(f"a-{i}", notes={SIGS_LABEL + "/name": "a", SIGS_LABEL + "/min-available": "3"}) for i in range(3)],
+        [kgroup("a", 3), *labelled("a", 3)],
+        [kgroup("a", 3, api=PLUGINS), *labelled("a", 3, PLUGINS_LABEL)],
+        [kgroup("a", 3, api=PLUGINS), *labelled("a", 3)],
+        [kgroup("a", 3), *(pod(f"a-{i}", notes={SIGS_LABEL: "a"}) for i in range(3))],
+        [own_group("a", {"gang": {"minCount": 3}}), *own_pods("a", 3)],
+        [own_group("a", {"gang": {"minCount": 3}}, "v1alpha2"), *own_pods("a", 3)],
+    ],
+    ids=[
+        "annotations",
+        "labels",
+        "old keys",
+        "old names",
+        "sigs",
+        "plugins",
+        "either label",
+        "by note",
+        "v1beta1",
+        "alpha",
+    ],
+)
+def test_k1_ways_to_declare_a_gang(members: list[Obj]) -> None:
+    answer = simulate(node("n", 2), members, node("late", 1, at="30s"))
+    assert together(answer, "a-") == 30.0
+    assert len(answer.bound("a-")) == 3
+    assert not warnings(answer)
+
+
+def test_k1_total_number_is_shown_and_starts_nothing() -> None:
+    answer = simulate(node("n"), kgang("a", 2, 3, total=7))
+    assert "7 are expected" in answer.why("default/a")
+    assert together(simulate(node("n", 8), kgang("a", 3, 3, total=7)), "a-") == 0.0
+
+
+def test_k1_groups_may_be_a_comma_list_and_gang_groups_is_an_alias() -> None:
+    said = {**notes("a", 1), K + "gang-groups": "default/a, default/b"}
+    answer = simulate(node("n"), pod("a-0", notes=said), kgang("b", 1, groups=GROUP, at="5s"))
+    assert together(answer, "a-", "b-") == 5.0
+
+
+def test_k1_the_dialect_is_named() -> None:
+    waits = simulate(
+        kgang("a", 1), [kgroup("b", 1, api=PLUGINS), *labelled("b", 1)], own_group("c", {"gang": {"minCount": 1}}),
+        own_pods("c", 1),
+    )  # fmt: skip
+    found = {one["gang"]: one["dialect"] for one in waits.data["pending"]}
+    assert found == {"default/a": "koordinator", "default/b": "coscheduling", "default/c": "kubernetes"}
+
+
+def test_a_basic_policy_goes_one_by_one_and_both_policies_are_refused() -> None:
+    answer = simulate(node("n", 2), own_group("a", {"basic": {}}), own_pods("a", 3))
+    assert len(answer.bound("a-")) == 2
+    answer = simulate(node("n", 4), own_group("a", {"basic": {}, "gang": {"minCount": 1}}), own_pods("a", 1))
+    assert "both" in answer.why("default/a")
+    assert warnings(answer, "a")
+
+
+# ---- K2, K3, K4
+
+
+def test_k2_the_annotation_wins() -> None:
+    members = [pod(f"a-{i}", labels={SIGS_LABEL: "a"}, notes={K + "min-available": "2"}) for i in range(2)]
+    assert together(simulate(node("n", 2), kgroup("a", 5), members), "a-") == 0.0
+
+
+@pytest.mark.parametrize(
+    "words, starts",
+    [
+        ({"mode": "Sloppy"}, True),
+        ({"wait": "soon"}, True),
+        ({"wait": "-5s"}, True),
+        ({"wait": "0s"}, True),
+        ({"total": 1}, True),
+        ({"total": "many"}, True),
+        ({"groups": "[1, 2]"}, True),
+        ({"groups": "nonsense"}, True),
+        ({"groups": '["default/x"'}, True),
+        ({"groups": "{}"}, True),
+        ({"groups": "[" * 5000}, True),
+        ({"policy": "never"}, True),
+        ({"minimum": "two"}, False),
+        ({"minimum": "-1"}, False),
+        ({"minimum": "99999999999"}, False),
+        ({"minimum": "4294967297"}, False),
+        ({"minimum": ""}, False),
+    ],
+)
+def test_k3_bad_values_are_told_and_stop_nobody(words: dict[str, Any], starts: bool) -> None:
+    minimum = words.get("minimum", 2)
+    rest = {key: value for key, value in words.items() if key != "minimum"}
+    answer = simulate(node("n", 8), kgang("a", 2, minimum, **rest), kgang("b", 2))
+    assert together(answer, "b-") == 0.0
+    assert bool(answer.bound("a-")) == starts
+    assert warnings(answer, "a-0")
+    assert warnings(answer, "a-1")
+    if not starts:
+        assert "min-available" in answer.why("default/a")
+
+
+@pytest.mark.parametrize("name", ["Gang_A", "-a", "a/b", "ä", "a" * 300])
+def test_k3_a_name_that_is_none_is_not_initialised(name: str) -> None:
+    members = [pod(f"a-{i}", notes=notes(name, 2)) for i in range(2)]
+    answer = simulate(node("n", 8), members, kgang("b", 1))
+    assert not answer.bound("a-")
+    assert answer.bound("b-")
+    assert warnings(answer, "a-0")
+    assert "RFC 1123" in waits_because(answer.obj("Pod", "a-0"))
+
+
+def test_k3_the_oldest_pod_with_a_good_value_counts() -> None:
+    oldest, second = pod("a-0", notes=notes("a", "bad")), pod("a-1", at="1s", notes=notes("a", 2))
+    answer = simulate(node("n", 8), oldest, second, pod("a-2", at="2s", notes=notes("a", 3)))
+    assert answer.bound("a-")
+    assert answer.at("a-0") == 1.0
+    later = pod("b-1", at="1s", notes=notes("b", 5))
+    answer = simulate(node("n", 1), pod("b-0", notes=notes("b", 2)), later)
+    assert any("disagree" in told for told in warnings(answer, "b-1"))
+
+
+def test_k3_a_minimum_of_0_keeps_nobody_waiting() -> None:
+    assert len(simulate(node("n", 2), kgang("a", 3, 0)).bound("a-")) == 2
+
+
+def test_k3_bad_numbers_of_a_pod_group_are_told() -> None:
+    for minimum in (-1, 2**31, 2**62):
+        answer = simulate(node("n"), kgroup("a", minimum), labelled("a", 1))
+        assert not answer.bound()
+        assert warnings(answer, "a")
+    answer = simulate(node("n"), kgroup("a", 1, scheduleTimeoutSeconds=-4), labelled("a", 1))
+    assert answer.bound()
+    assert warnings(answer, "a")
+
+
+def test_k4_early_pods_wait_for_their_pod_group() -> None:
+    for api, label in (("scheduling.sigs.k8s.io/v1alpha1", SIGS_LABEL), (PLUGINS, PLUGINS_LABEL)):
+        answer = simulate(node("n"), labelled("a", 2, label), kgroup("a", 2, api=api, at="12s"))
+        assert together(answer, "a-") == 12.0
+    assert "does not exist" in simulate(node("n"), labelled("a", 1)).why("default/a")
+    assert "does not exist" in simulate(node("n"), own_pods("a", 1)).why("default/a")
+
+
+def test_a_pod_group_recreated_with_other_numbers_while_its_pods_wait() -> None:
+    answer = simulate(node("n", 2), kgroup("a", 5, gone="10s"), labelled("a", 2), step(
+        "20s", "create", object=kgroup("a", 2)))  # fmt: skip
+    assert together(answer, "a-") == 20.0
+
+
+def test_a_pod_that_speaks_several_dialects_has_one_gang_and_is_warned() -> None:
+    both = [pod(f"a-{i}", group="v", notes=notes("k", 5)) for i in range(2)]
+    answer = simulate(node("n", 4), gang("v", 0, minimum=2), both)
+    assert together(answer, "a-") == 0.0
+    assert any("several" in told for told in warnings(answer, "a-0"))
+
+
+# ---- K5, K7
+
+
+def test_k5_k7_a_group_starts_together_or_not_at_all() -> None:
+    answer = simulate(
+        node("n", 4), kgang("a", 2, groups=GROUP), kgang("b", 3, groups=GROUP, at="5s"), pod("s", 4, at="6s", run="4s"),
+        node("late", 1, at="30s"),
+    )  # fmt: skip
+    assert answer.at("s") == 6.0, "a Strict group holds nothing"
+    assert together(answer, "a-", "b-") == 30.0
+    assert not answer.lines("held")
+
+
+def test_k7_a_group_crosses_namespaces_and_dialects_of_pod_group() -> None:
+    group = ["default/a", "other/b"]
+    far = [pod(f"b-{i}", namespace="other", notes=notes("b", 2, groups=group)) for i in range(2)]
+    answer = simulate(node("n", 3), kgroup("a", 2, groups=group), labelled("a", 2), far, node("late", 1, at="9s"))
+    assert together(answer, "a-", "b-") == 9.0
+
+
+def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_told() -> None:
+    chain = [kgang("a", 1, groups=["default/b"]), kgang("b", 1, groups=["default/c"]), kgang("c", 1)]
+    answer = simulate(node("n", 2), *chain, node("late", 1, at="7s"))
+    assert together(answer, "a-", "b-", "c-") == 7.0
+    assert any("disagree" in told for told in warnings(answer))
+
+
+def test_k7_it_is_not_attempted_until_each_named_gang_exists_with_enough_members() -> None:
+    answer = simulate(node("n", 8), kgang("a", 2, groups=GROUP), kgang("b", 2, 3, groups=GROUP), until="9s")
+    assert not answer.bound()
+    assert "default/b" in answer.why("default/a")
+    assert "1 more" in answer.why("default/b")
+
+
+def test_k7_min_resources_larger_than_the_free_room_are_said() -> None:
+    answer = simulate(node("n", 4), kgroup("a", 1, minResources={"cpu": "5"}), labelled("a", 1), node("m", 1, at="8s"))
+    assert together(answer, "a-") == 8.0
+    answer = simulate(node("n", 4), kgroup("a", 1, minResources={"cpu": "5"}), labelled("a", 1))
+    assert not answer.bound()
+    assert "minResources" in answer.why("default/a")
+
+
+def test_k7_once_started_lost_members_come_back_one_by_one() -> None:
+    answer = simulate(
+        node("n", 4), kgang("a", 2, groups=GROUP), kgang("b", 2, groups=GROUP), step("5s", "delete", "Pod", "a-0"),
+        pod("a-0", at="6s", notes=notes("a", 2, groups=GROUP)), restart("7s"),
+    )  # fmt: skip
+    assert answer.at("a-0") == 0.0
+    assert answer.bound("a-0")["a-0"][0] == 6.0
+    assert not answer.lines("evicted")
+
+
+def test_k7_groups_that_name_each_other_in_circles_and_ten_thousand_gangs() -> None:
+    circle = [kgang(f"g{i}", 1, groups=[f"default/g{(i + 1) % 20}"]) for i in range(20)]
+    many = kgang("a", 2, groups=[f"default/x{i}" for i in range(10_000)])
+    answer = simulate(node("n", 20), *circle, many, kgang("b", 2, at="1s"), node("m", 2, at="1s"))
+    assert len(answer.bound("g")) == 20
+    assert together(answer, "b-") == 1.0
+    assert not answer.bound("a-")
+
+
+# ---- K8
+
+
+def test_k8_a_strict_group_whose_gangs_do_not_come_times_out() -> None:
+    late = kgang("b", 2, groups=GROUP, at="50s")
+    answer = simulate(node("n", 8), kgang("a", 2, groups=GROUP, wait="20s"), late, until="60s")
+    assert not answer.bound()
+    assert {(line["t"], line["name"]) for line in answer.lines("timeout")} == {(20.0, "a-0"), (20.0, "a-1")}
+    assert "timed out" in waits_because(answer.obj("Pod", "a-0"))
+
+
+def test_k8_the_longest_waiting_time_of_a_group_counts() -> None:
+    gangs = [kgang("a", 1, groups=GROUP, wait="10s"), kgang("b", 1, 2, groups=GROUP, wait="30s")]
+    assert simulate(node("n"), *gangs).at("a-0", "timeout") == 30.0
+
+
+def test_k8_the_clock_of_a_strict_group_survives_a_restart() -> None:
+    answer = simulate(node("n"), kgang("a", 1, groups=GROUP, wait="20s"), restart("15s"))
+    assert answer.at("a-0", "timeout") == 20.0
+
+
+def test_k8_marked_pods_are_scheduled_once_the_mark_is_gone_or_they_are_replaced() -> None:
+    unmark = {"metadata": {"annotations": {K + "timeout": None}}}
+    more = node("late", 2, at="30s")
+    base = (node("n", 1), kgang("a", 2, mode=NON_STRICT, wait="10s"), more)
+    answer = simulate(*base)
+    assert not answer.bound()
+    answer = simulate(*base, *(step("40s", "patch", "Pod", f"a-{i}", patch=unmark) for i in range(2)))
+    assert together(answer, "a-") == 40.0
+    gone = [step("40s", "delete", "Pod", f"a-{i}") for i in range(2)]
+    answer = simulate(*base, gone, kgang("a", 2, mode=NON_STRICT, at="50s"))
+    assert together(answer, "a-") == 50.0
+
+
+def test_k8_an_alone_strict_gang_without_room_waits_on() -> None:
+    answer = simulate(node("n", 1), kgang("a", 2, wait="10s"), node("late", 1, at="2000s"))
+    assert together(answer, "a-") == 2000.0
+
+
+# ---- K9, K10, K11
+
+
+@pytest.mark.parametrize("policy, comes_back", [(None, 6.0), ("waiting-and-running", 6.0), ("only-waiting", None)])
+def test_k9_match_policies_of_a_gang_that_lost_one_member(policy: str | None, comes_back: float | None) -> None:
+    words = {"policy": policy} if policy else {}
+    answer = simulate(
+        node("n", 8), kgang("a", 3, **words), step("5s", "delete", "Pod", "a-0"), kgang("a", 1, 3, at="6s", **words)
+    )
+    assert [line["t"] for line in answer.lines("bound", "a-0")] == [0.0] + ([comes_back] if comes_back else [])
+
+
+@pytest.mark.parametrize("policy, bound", [("once-satisfied", 1), ("waiting-and-running", 0), ("only-waiting", 0)])
+def test_k9_match_policies_of_a_gang_that_lost_two_and_room_for_one(policy: str, bound: int) -> None:
+    lost = [step("5s", "delete", "Pod", f"a-{i}") for i in range(2)]
+    again = kgang("a", 2, 3, policy=policy, at="6s")
+    answer = simulate(node("n", 3), kgang("a", 3, policy=policy), lost, pod("s", 1, at="5s"), again)
+    assert len([line for line in answer.lines("bound") if line["t"] == 6.0]) == bound
+
+
+def test_k11_the_older_gang_goes_first() -> None:
+    answer = simulate(
+        node("n", 2, at="9s"), kgroup("a", 2, at="2s"), labelled("a", 2, at="5s", run="5s"),
+        kgang("b", 2, at="1s", run="5s"), kgroup("c", 2), labelled("c", 2, at="6s", run="5s"),
+    )  # fmt: skip
+    assert [name[0] for name in answer.order()] == ["c", "c", "b", "b", "a", "a"]
+
+
+# ---- K13
+
+
+def phases(answer: Answer, name: str) -> list[str]:
+    return [line["to"] for line in answer.lines("phase", name)]
+
+
+def test_k13_phases_of_koordinators_pod_groups() -> None:
+    answer = simulate(node("n", 1), kgroup("a", 2), labelled("a", 2, run="5s", start="1s"), node("m", 1, at="3s"))
+    assert phases(answer, "a") == ["Pending", "PreScheduling", "Scheduling", "Scheduled", "Running", "Finished"]
+    status = answer.obj("PodGroup", "a")["status"]
+    assert (status["scheduled"], status["running"], status["succeeded"], status["failed"]) == (2, 0, 2, 0)
+    assert phases(simulate(node("n"), kgroup("a", 2)), "a") == ["Pending"]
+    failed = simulate(node("n", 2), kgroup("a", 2), labelled("a", 2, run="5s", code="1"))
+    assert phases(failed, "a")[-1] == "Failed"
+
+
+def test_k13_phases_of_scheduler_plugins_pod_groups() -> None:
+    members = labelled("a", 2, PLUGINS_LABEL, run="5s")
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "it", "uid": "u"}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        },
+    }  # fmt: skip
+    thing = {
+        "apiVersion": "example.com/v1",
+        "kind": "Thing",
+        "metadata": {"name": "it", "namespace": "default", "uid": "u"},
+    }
+    for one in members:
+        one["metadata"]["ownerReferences"] = [owner]
+    answer = simulate(crd, thing, node("n", 2), kgroup("a", 2, api=PLUGINS), members)
+    assert phases(answer, "a") == ["Pending", "Scheduling", "Running", "Finished"]
+    status = answer.obj("PodGroup", "a")["status"]
+    assert status["occupiedBy"] == "default/it"
+    assert status["scheduleStartTime"]
+
+
+def test_k13_conditions_of_kubernetes_pod_groups_are_sticky() -> None:
+    for version in ("v1alpha2", "v1beta1"):
+        group = own_group("a", {"gang": {"minCount": 2}}, version)
+        answer = simulate(node("n", 2), group, own_pods("a", 2), step("5s", "delete", "Pod", "a-0"))
+        obj = answer.obj("PodGroup", "a")
+        initially, now = condition(obj, "PodGroupInitiallyScheduled"), condition(obj, "PodGroupScheduled")
+        assert initially is not None
+        assert initially["status"] == "True"
+        assert (now is None) == (version == "v1beta1")
+        assert now is None or now["status"] == "False"

@@ -73,6 +73,21 @@ def test_d5_the_claim_is_written_down_and_used_up() -> None:
     assert not claims(simulate(node("n", 3), two_waves()))
 
 
+def test_d5_the_timeline_tells_who_has_room_where() -> None:
+    def told(answer: Answer) -> list[tuple[float, str, str, str]]:
+        lines = [line for line in answer.data["timeline"] if line["what"] in ("reserved", "released")]
+        return [(line["t"], line["what"], line["name"], line["node"]) for line in lines]
+
+    reserved = [(0.0, "reserved", f"j-work-{index}", "n") for index in range(2)]
+    assert told(simulate(node("n", 3), two_waves())) == reserved, "what is used is not let go"
+    config = {"dependsOn": {"gangDeadline": "20s"}}
+    late = simulate(node("n", 3), two_waves(start="60s"), config=config, until="30s")
+    assert told(late) == [*reserved, *[(20.0, "released", f"j-work-{index}", "n") for index in range(2)]]
+    made = two_waves(start="60s")
+    made["metadata"]["annotations"]["sim.enbloc.dev/delete-at"] = "15s"
+    assert [line[:2] for line in told(simulate(node("n", 3), made))[2:]] == [(15.0, "released")] * 2
+
+
 def test_d5_survives_a_restart_of_the_scheduler() -> None:
     thief = pod("thief", cpu=1, run="5s", at="3s")
     answer = simulate(node("n", 3), two_waves(), step("2s", "restart-scheduler"), thief)

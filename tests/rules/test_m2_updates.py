@@ -421,3 +421,8 @@ def test_m3_a_bare_pods_role_by_annotation_or_label() -> None:
     assert set(told.bound().values()) == {10.0}, "three pods are not enough while a worker is missing"
     told = play(node("n", 8), group, ps, first, extra)
     assert told.pending["default/g"]["missing"] == {"worker": 1}
+
+
+def test_m2_a_name_that_no_pod_could_carry_is_a_fault_among_others() -> None:
+    faults = linted(job("A_b", role("w", -1))).faults
+    assert {"metadata.name", "spec.tasks[0].replicas"} <= {fault.field for fault in faults}

@@ -222,9 +222,15 @@ def _shape_faults(obj: Any) -> list[Fault]:
     return []
 
 
+_NAMED_BY_ADMISSION = (volcano.JOB, arbitrator.QUEUE_JOB)
+"""Kinds whose names are a rule's matter (M2), told with every other fault of the object."""
+
+
 def _is_name(obj: Obj, field: str, text: str) -> bool:
     if field == "name" and obj["apiVersion"].startswith("rbac.authorization.k8s.io/"):
         return len(text) <= 253 and "/" not in text and "%" not in text
+    if field == "name" and kind_id(obj) in _NAMED_BY_ADMISSION:
+        return len(text) <= 253 and text.isprintable()
     return is_dns_subdomain(text)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
 from enbloc.sim.clock import Clock
@@ -159,7 +159,8 @@ class Recorder:
 
 
 class _Held:
-    """The pods that are held, as the records of their gangs say."""
+    """The pods for which room is set aside, as the records of their gangs say: `held` ones wait there (K6), `reserved`
+    ones are still to be made (D5)."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str], str] = {}
@@ -169,7 +170,7 @@ class _Held:
         """UID of the object that carries a record → names of the pods in it."""
 
     def changes(self, event: WatchEvent) -> Iterator[tuple[str, str, str, str]]:
-        """(what, namespace, name, node) of every pod that is held from now on, or not any more."""
+        """(what, namespace, name, node) of every pod that has room from now on, or not any more."""
         obj, namespace, gone = event.obj, namespace_of(event.obj), event.type == "DELETED"
         if event.kind == "Pod":
             key = (namespace, name_of(obj))
@@ -180,27 +181,44 @@ class _Held:
             elif obj["spec"].get("nodeName"):  # the record that still names it is about to go
                 self._bound.add(key)
                 self._nodes.pop(key, None)
-        if gone:  # another object of the gang carries the record from now on
-            self._of_record.pop(uid_of(obj), None)
-            return
+        record = claims.read(annotations_of(obj).get(claims.ANNOTATION, ""))
+        if gone:
+            known = self._of_record.pop(uid_of(obj), set())
+            if record is not None and record.kind == claims.WAVE:
+                yield from self._released(namespace, known)
+            return  # of what is held another object of the gang carries the record from now on
         text = annotations_of(obj).get(claims.ANNOTATION, "")
         if not text and uid_of(obj) not in self._of_record:
             return
-        record = claims.read(text)
-        slots = record.slots if record is not None and record.kind == claims.HOLD else {}
-        now = {name: next(iter(nodes)) for name, nodes in slots.items() if nodes}
-        for name in sorted(self._of_record.get(uid_of(obj), set()) - now.keys()):
-            node = self._nodes.pop((namespace, name), "")
-            if node:
-                yield "released", namespace, name, node
+        now = _pods_of(record, obj) if record is not None else {}
+        yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
+        what = "reserved" if record is not None and record.kind == claims.WAVE else "held"
         for name, node in now.items():
             was = self._nodes.get((namespace, name))
             if was != node and (namespace, name) not in self._bound:
                 if was:
                     yield "released", namespace, name, was
                 self._nodes[namespace, name] = node
-                yield "held", namespace, name, node
+                yield what, namespace, name, node
         self._of_record[uid_of(obj)] = set(now)
+
+    def _released(self, namespace: str, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
+        for name in sorted(names):
+            node = self._nodes.pop((namespace, name), "")
+            if node:
+                yield "released", namespace, name, node
+
+
+def _pods_of(record: claims.Record, obj: Obj) -> dict[str, str]:
+    """Pod → node. A hold names its pods; those of a later wave are named after the job, the role and their number."""
+    if record.kind == claims.HOLD:
+        return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
+    job = (controller_of(obj) or {}).get("name") or name_of(obj)
+    found = {}
+    for role, nodes in record.slots.items():
+        places = [node for node, count in nodes.items() for _ in range(count)]
+        found.update({f"{job}-{role}-{index}": node for index, node in enumerate(places)})
+    return found
 
 
 def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:

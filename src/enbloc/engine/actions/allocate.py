@@ -45,8 +45,11 @@ def _minima(engine: Engine, gang: GangState) -> Story | None:
     told = attempt(engine.placer, gang, transaction, later, keep=keep)
     if told is None:
         engine.kept.let_go(gang)
-        engine.waves.keep(gang, taken, later, engine.now)
+        if later:  # written down before anybody relies on it
+            engine.waves.keep(gang, taken, later, engine.now)
         engine.bind(gang, [task for task in transaction.placed if task.gang is gang], commits=True)
+        if not later:
+            engine.waves.keep(gang, taken, later, engine.now)
         engine.queue(gang)
     elif keep:
         engine.kept.keep(gang, transaction, told)

@@ -208,3 +208,12 @@ def test_v5_what_waits_for_a_group_that_went_is_among_the_pending() -> None:
         node("n", 2), podgroup("a", 2), pod("a0", group="a"), pod("a1", group="a"), gone, pod("a2", group="a", at="6s")
     )
     assert "does not exist" in answer.why("default/a")
+
+
+def test_g11_a_raised_minimum_that_was_met_is_known_though_its_last_pod_goes_with_the_scheduler() -> None:
+    raised = step("3s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 3}})
+    pods = [pod("a-0", group="a"), pod("a-1", group="a"), pod("a-2", group="a", at="4s")]
+    failed = step("6s", "fail-pod", "Pod", "a-0")
+    lost = [step("9s", "delete", "Pod", "a-2"), step("9s", "restart-scheduler"), pod("a-3", group="a", at="9s")]
+    answer = simulate(node("n", 4), podgroup("a", 2), pods, raised, failed, *lost)
+    assert answer.at("a-3") == 9.0

@@ -60,16 +60,20 @@ def _earned(gang: GangState, group: Group | None) -> str:
     return best
 
 
-def mark_another(gang: GangState) -> Marked | None:
-    """Nobody carries a mark of what the gang has earned: a member that lives on, or ended, does."""
-    tasks = gang.tasks.values()
-    if not gang.covered or any(t.stand is not Stand.LEAVING and says_as_much(t.mark, gang.covered) for t in tasks):
-        return None
-    for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
-        heir = min((task for task in tasks if task.stand is stand), key=lambda task: task.order, default=None)
-        if heir is not None:
-            return Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered)
-    return None
+def mark_others(gang: GangState) -> list[Marked]:
+    """Members that are to carry what the gang has earned: those with a mark of less, from before a minimum was raised,
+    and one that lives on, or ended, if nobody carries it. So no pod that goes takes it along (G11)."""
+    staying = [task for task in gang.tasks.values() if task.stand is not Stand.LEAVING]
+    if not gang.covered:
+        return []
+    heirs = [task for task in staying if task.mark and not says_as_much(task.mark, gang.covered)]
+    if not heirs and not any(task.mark for task in staying):
+        for stand in (Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED):
+            found = [task for task in staying if task.stand is stand]
+            if found:
+                heirs = [min(found, key=lambda task: task.order)]
+                break
+    return [Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered) for heir in heirs]
 
 
 class CutOff:

@@ -15,7 +15,7 @@ from enbloc.config import Config
 from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split
 from enbloc.engine.classes import TaskClass
-from enbloc.engine.cut_off import CutOff, mark_another, see_satisfied
+from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
 from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
 from enbloc.engine.groups import Group, Groups
 from enbloc.engine.holds import Holds
@@ -145,9 +145,7 @@ class Engine:
             self._read_group(group)
         unmarked, self.state.unmarked = self.state.unmarked, {}
         for gang in unmarked.values():
-            marked = mark_another(gang)
-            if marked is not None:
-                self._decisions.append(marked)
+            self._decisions += mark_others(gang)
 
     def _time_out(self) -> None:
         """Groups whose time is up say so, and their pods are marked (K8); what they let go may help others."""

@@ -6,6 +6,7 @@ import pytest
 
 from stories import (
     ALLOCATE_ONLY,
+    NO_EVICTIONS,
     Answer,
     condition,
     gang,
@@ -76,7 +77,7 @@ def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, let_in: bool) -> Non
 def test_m6_what_others_let_in_will_take_counts_until_they_were_tried() -> None:
     gated = {"schedulingGates": [{"name": "example.com/wait"}]}
     first = job("a", role("w", 4))
-    answer = simulate(node("n", 4), first, job("b", role("w", 4)))
+    answer = simulate(node("n", 4), first, job("b", role("w", 4)), until="1h")
     assert not answer.all("Pod", "b-")  # `a` took its room for good
     answer = simulate(node("n", 4), job("a", role("w", 4, **gated)), job("b", role("w", 4)))
     assert answer.times("b-") == [0.0] * 4  # gated pods hold no place
@@ -209,11 +210,12 @@ def test_m6_higher_priority_is_let_in_first_and_a_refused_one_does_not_block() -
     classes = [priority_class("high", 1000)]
     answer = simulate(
         classes, node("n", 4), full(2), job("a", role("w", 4)), job("b", role("w", 2)),
-        job("c", role("w", 4), priority="high"), until="20s",
+        job("c", role("w", 4), priority="high"), until="20s", config=NO_EVICTIONS,
     )  # fmt: skip
     assert answer.times("b-") == [0.0, 0.0]
     answer = simulate(
-        classes, node("n", 4), full(4), job("a", role("w", 4)), job("c", role("w", 4), priority="high", at="1s")
+        classes, node("n", 4), full(4), job("a", role("w", 4)), job("c", role("w", 4), priority="high", at="1s"),
+        config=NO_EVICTIONS,
     )  # fmt: skip
     assert answer.times("c-") == [50.0] * 4
     assert not answer.all("Pod", "a-")

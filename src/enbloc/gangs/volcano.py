@@ -26,6 +26,7 @@ from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 LET_IN = "LetIn"
@@ -148,10 +149,14 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         min_resources=_nanos(spec),
         let_in=status.phase not in ("", "Pending"),
         let_in_at=_let_in_at(group),
+        let_in_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
+        claim_home=uid_of(group),
+        terms=terms_of(group),
+        polite=priorities.polite(spec.priority_class_name),
     )
 
 

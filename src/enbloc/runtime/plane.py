@@ -20,6 +20,7 @@ from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
+from enbloc.units import format_timestamp
 
 ROUNDS = 1_000
 """How often controllers may answer each other's writes before that is a bug, told with its story."""
@@ -105,6 +106,10 @@ class ControlPlane:
         """The gangs that wait, and why, as they are shown to people."""
         self._catch_up()
         found: list[dict[str, Any]] = msgspec.to_builtins(self.scheduler.pending())
+        for entry in found:
+            at = entry.pop("expected_start")
+            if at is not None:
+                entry["expectedStart"] = format_timestamp(at)
         return found
 
     def close(self) -> None:

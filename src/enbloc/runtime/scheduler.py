@@ -16,8 +16,21 @@ from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, name_of, namesp
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
+from enbloc.engine import budgets
 from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Bind, Complain, Decision, Evict, LetIn, Marked, Pending, SetAside, TimeOut, Waits
+from enbloc.engine.decisions import (
+    Bind,
+    Complain,
+    Decision,
+    Evict,
+    Expect,
+    LetIn,
+    Marked,
+    Pending,
+    SetAside,
+    TimeOut,
+    Waits,
+)
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
@@ -27,13 +40,14 @@ from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import Complaint, GangKey
+from enbloc.gangs.terms import EXPECTED_START, Terms, terms_of
 from enbloc.gangs.volcano import LET_IN
-from enbloc.units import Quantity, format_timestamp, parse_timestamp
+from enbloc.units import SECOND, Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
-_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
+_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
 
 
 class Scheduler:
@@ -68,6 +82,8 @@ class Scheduler:
                     state.remove_node(name_of(obj))
                 else:
                     state.put_node(node_facts(view(obj, core.Node)))
+            case budgets.KIND:
+                state.put_budget(obj, gone)
             case "Namespace":
                 state.set_namespace(name_of(obj), {} if gone else labels_of(obj))
             case volcano.QUEUE:
@@ -175,7 +191,9 @@ class Scheduler:
             case Waits():
                 self._say(decision, now)
             case SetAside():
-                self._set_aside(decision, half_done)
+                self._set_aside(decision, now, half_done)
+            case Expect():
+                self._expect(decision)
             case TimeOut():
                 for namespace, name, uid in decision.pods:
                     patch = {"metadata": {"annotations": {TIMEOUT: "true"}}}
@@ -186,9 +204,7 @@ class Scheduler:
                 if home is not None:
                     self._write(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
             case Evict():
-                self._write(
-                    EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
-                )
+                self._evict(decision, half_done)
             case Marked():
                 ref = Ref("Pod", decision.namespace, decision.name)
                 self._write(Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid))
@@ -201,7 +217,7 @@ class Scheduler:
         conditions = {one["type"]: one for one in self._conditions(group)}
         if "Unschedulable" in conditions:
             conditions["Unschedulable"] = _condition("Unschedulable", "False", "LetIn", "", now)
-        conditions[LET_IN] = _condition(LET_IN, "True", "Enqueued", "its pods may be created", now)
+        conditions[LET_IN] = _condition(LET_IN, "True", decision.reason, "its pods may be created", now)
         self._put_status(group, {"phase": "Inqueue", "conditions": list(conditions.values())})
 
     def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
@@ -233,21 +249,36 @@ class Scheduler:
         elif decision.commits:
             self._tell_bound(decision)
 
-    def _set_aside(self, decision: SetAside, half_done: set[GangKey]) -> None:
+    def _expect(self, decision: Expect) -> None:
+        """Publishes when a gang is expected to start (R8)."""
+        home = self._book.home(decision.gang)
+        text = format_timestamp(decision.at) if decision.at is not None else None
+        if home is not None and annotations_of(home).get(EXPECTED_START) != text:
+            self._write(Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home)))
+
+    def _set_aside(self, decision: SetAside, now: int, half_done: set[GangKey]) -> None:
         """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
         group = self._book.home(decision.gang)
         text = claims.write(decision.record) if decision.record else None
         if group is None or not self._write(
             Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
         ):
-            if decision.kind == claims.HOLD:
-                self.engine.holds.refused(decision.gang)
-            else:
-                self.engine.waves.claims.refused(decision.gang)
+            self.engine.refused(decision)
             half_done.add(decision.gang)
             self._read_gang(decision.gang)
             return
         self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message))
+        if decision.kind == claims.RESERVE and group["kind"] != "Pod":
+            status = "True" if decision.record else "False"
+            self._put_condition(group, _condition("Reserved", status, decision.reason, decision.message, now))
+
+    def _evict(self, decision: Evict, half_done: set[GangKey]) -> None:
+        """Nobody is evicted for a gang whose claim to the room could not be written down (P3)."""
+        write = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
+        if decision.preemptor is None:
+            self._write(write)
+        elif decision.preemptor in half_done or not self._write(write):
+            self.engine.stays(decision.uid)
 
     def _tell_bound(self, decision: Bind) -> None:
         for group in filter(None, map(self._book.object, (decision.gang, *decision.others))):
@@ -334,7 +365,25 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         ours=spec.get("schedulerName") in names,
         mark=annotations.get(COMMITTED, ""),
         decision=annotations.get(DECISION, ""),
+        terms=_terms(pod),
+        polite=spec.get("preemptionPolicy") == "Never",
+        since=_since(pod),
     )
+
+
+def _terms(pod: Obj) -> Terms:
+    """What it says of itself; a deadline ends it, so it runs no longer than that (R8)."""
+    said = terms_of(pod)
+    deadline = pod["spec"].get("activeDeadlineSeconds")
+    if not isinstance(deadline, int) or deadline <= 0:
+        return said
+    longest = min(deadline, 10**9) * SECOND
+    return said._replace(run_time=longest if said.run_time is None else min(longest, said.run_time))
+
+
+def _since(pod: Obj) -> int | None:
+    started = (pod.get("status") or {}).get("startTime")
+    return _instant(started) if isinstance(started, str) and started else None
 
 
 def queue_facts(obj: Obj) -> QueueFacts:

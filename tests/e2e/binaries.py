@@ -178,7 +178,7 @@ def _run_go(program: Program, built: Path) -> None:
 def _listen(stream: IO[str], said: list[str]) -> None:
     """Line by line, so that others can count while the build goes on."""
     for line in iter(stream.readline, ""):
-        said.append(line)
+        said.append(line)  # noqa: PERF402 - not all at the end
 
 
 def _note(text: str) -> None:

@@ -231,6 +231,7 @@ class ControlPlane:
                 f"--controllers={','.join(self._controllers)}",
                 "--leader-elect=false",
                 "--secure-port=0",
+                "--node-monitor-period=1s",
                 *controller_flags,
             )
         config = self.folder / "kwok.yaml"

@@ -31,6 +31,7 @@ from typing import Any, Literal, NamedTuple
 
 import aiohttp
 from aiohttp import web
+from yarl import URL
 
 from e2e.certificates import LOOPBACK
 from e2e.control_plane import ControlPlane
@@ -267,21 +268,30 @@ class FaultProxy:
         return await self._pass_on(request, body, injected)
 
     async def _send_unheard(self, request: web.Request, body: bytes) -> None:
-        """The API server does what was asked; a watch is not waited for."""
-        assert self._session is not None
+        """The API server does what was asked, if it is there; a watch is not waited for."""
         if request.query.get("watch") in ("1", "true"):
             return
-        async with self._session.request(
-            request.method, f"{self._plane.url}{request.path_qs}", headers=_headers(request.headers), data=body
-        ) as answer:
-            await answer.read()
+        try:
+            async with await self._ask(request, body) as answer:
+                await answer.read()
+        except aiohttp.ClientError:
+            pass
+
+    async def _ask(self, request: web.Request, body: bytes) -> aiohttp.ClientResponse:
+        """The same request to the API server, with nothing added."""
+        assert self._session is not None
+        return await self._session.request(
+            request.method,
+            URL(f"{self._plane.url}{request.raw_path}", encoded=True),
+            headers=_headers(request.headers),
+            data=body or None,
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+            allow_redirects=False,
+        )
 
     async def _pass_on(self, request: web.Request, body: bytes, injected: Injected | None) -> web.StreamResponse:
-        assert self._session is not None
         try:
-            answer = await self._session.request(
-                request.method, f"{self._plane.url}{request.path_qs}", headers=_headers(request.headers), data=body
-            )
+            answer = await self._ask(request, body)
         except aiohttp.ClientError:  # the API server itself is away: to the client that is a broken connection
             _abort(request)
             return web.Response(status=502)

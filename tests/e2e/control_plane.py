@@ -21,7 +21,7 @@ import random
 import secrets
 import socket
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,7 +29,7 @@ from typing import Any
 from e2e import stages
 from e2e.api import Api, Json
 from e2e.certificates import LOOPBACK, Authority
-from e2e.parts import Part, Warden
+from e2e.parts import Part, Warden, always
 
 CONTROLLERS = (
     "disruption-controller",
@@ -93,6 +93,7 @@ class ControlPlane:
         self.apiserver: Part
         self.kwok: Part
         self.controller_manager: Part | None = None
+        self._launched: list[Part] = []
 
     # -- starting and stopping
 
@@ -132,7 +133,7 @@ class ControlPlane:
     def parts(self) -> list[Part]:
         """In the order in which they are started."""
         named = (getattr(self, name, None) for name in ("etcd", "apiserver", "controller_manager", "kwok"))
-        return [part for part in named if part is not None]
+        return [*(part for part in named if part is not None), *self._launched]
 
     def story(self) -> str:
         """The end of every log, for a test that failed."""
@@ -175,6 +176,30 @@ class ControlPlane:
         }
         self.api.create("/api/v1/nodes", node)
         self.api.wait(f"/api/v1/nodes/{name}", _is_usable if self._controllers else _is_ready)
+
+    def launch(
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        ready: Callable[[], bool] = always,
+        env: Mapping[str, str] | None = None,
+        within_s: float = 60,
+    ) -> Part:
+        """Starts what is tested as one more part: with a log, ended with the others, told of in the story."""
+        assert self._warden is not None, "the control plane does not run"
+        part = Part(name, command, self.folder / f"{name}.log", self._warden, ready=ready, env=env)
+        self._launched.append(part)
+        part.start()
+        part.wait_ready(within_s)
+        return part
+
+    def account_token(self, namespace: str, name: str) -> str:
+        """A token of a service account that exists."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token: str = self.api.create(path, request)["status"]["token"]
+        return token
 
     def kubeconfig_for(self, user: str, groups: Iterable[str] = ()) -> Path:
         """The credentials of somebody with no rights but those that RBAC gives; known by a client certificate."""

@@ -150,15 +150,19 @@ class _Line:
 class FaultProxy:
     """Listens on loopback with TLS, in a thread of its own, so that it serves any kind of test.
 
-    With `seed=None` nothing happens by chance."""
+    With `seed=None` nothing happens by chance. `kubeconfig` leads to it as the owner of `token`, an administrator if
+    there is none; a client's certificate would not get past it."""
 
-    def __init__(self, plane: ControlPlane, *, seed: int | None = None, chances: Chances | None = None) -> None:
+    def __init__(
+        self, plane: ControlPlane, *, seed: int | None = None, chances: Chances | None = None, token: str = ""
+    ) -> None:
         self.seed = seed
         self.injected: list[Injected] = []
         self.url = ""
         self.kubeconfig = Path()
         self._plane = plane
         self._chances = chances or Chances()
+        self._token = token or plane.token
         self._calm = False
         self._lines: list[_Line] = []
         self._counts: Counter[tuple[Verb, str]] = Counter()
@@ -171,7 +175,7 @@ class FaultProxy:
         self._thread.start()
         self._do(self._open())
         name = f"proxy-{self.url.rpartition(':')[2]}"
-        self.kubeconfig = self._plane.write_kubeconfig(name, self.url, {"token": self._plane.token})
+        self.kubeconfig = self._plane.write_kubeconfig(name, self.url, {"token": self._token})
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -61,6 +61,11 @@ for group in groups:
 """
 
 
+def always() -> bool:
+    """Of a part that is ready as soon as it runs."""
+    return True
+
+
 class Part:
     """One program and its command line; at most one process of it lives at a time."""
 
@@ -71,7 +76,7 @@ class Part:
         log: Path,
         warden: Warden,
         *,
-        ready: Callable[[], bool] = lambda: True,
+        ready: Callable[[], bool] = always,
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name

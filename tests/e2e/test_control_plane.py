@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from e2e.api import Json, phase
+from e2e.api import Api, Json, phase
 from e2e.control_plane import ControlPlane
 from e2e.objects import PODS, pod
+from e2e.parts import NotReady
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,9 +46,42 @@ def test_kubernetes_own_gangs_are_served(plane: ControlPlane) -> None:
 
 
 def test_rbac_refuses_a_stranger(plane: ControlPlane) -> None:
-    stranger = plane.kubeconfig_for("stranger")
-    assert plane.kubectl("auth", "whoami", f"--kubeconfig={stranger}", "-o", "name", check=False) is not None
+    stranger = plane.kubeconfig_for("stranger", ["guests"])
+    known = json.loads(plane.kubectl("auth", "whoami", "-o", "json", f"--kubeconfig={stranger}"))["status"]["userInfo"]
+    assert known["username"] == "stranger"
+    assert "guests" in known["groups"]
     assert plane.kubectl("auth", "can-i", "list", "pods", f"--kubeconfig={stranger}", check=False).strip() == "no"
+
+
+def test_service_account_has_a_token(plane: ControlPlane) -> None:
+    accounts = "/api/v1/namespaces/default/serviceaccounts"
+    plane.api.create(accounts, {"metadata": {"name": "robot"}})
+    plane.api.wait(f"{accounts}/default", lambda _: True)  # made by the controllers
+    api = Api(plane.url, plane.authority.certificate, plane.account_token("default", "robot"))
+    refused = api.get(PODS)
+    assert refused.status == 403
+    assert "system:serviceaccount:default:robot" in refused.body["message"]
+
+
+def test_launched_program_is_a_part(plane: ControlPlane) -> None:
+    log = plane.folder / "sleeper.log"
+
+    def log_has_hello() -> bool:
+        return "hello" in log.read_text()
+
+    part = plane.launch("sleeper", ["sh", "-c", "echo hello; exec sleep 60"], ready=log_has_hello)
+    pids = [part.pid]
+    part.kill()
+    pids.append(part.pid)
+    part.restart()
+    pids.append(part.pid)
+    assert pids[1] is None
+    assert len(set(pids)) == 3
+    assert "hello" in part.tail()
+    assert "--- sleeper" in plane.story()
+    part.stop()
+    with pytest.raises(NotReady, match="ended with 3"):
+        plane.launch("failure", ["sh", "-c", "echo why >&2; exit 3"], ready=lambda: False)
 
 
 def test_pod_waits_until_it_is_bound_then_runs_and_succeeds(plane: ControlPlane) -> None:

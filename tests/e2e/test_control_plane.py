@@ -108,6 +108,17 @@ def test_pod_without_run_time_runs_on(plane: ControlPlane) -> None:
     assert ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 9
 
 
+def test_pod_that_is_changed_while_it_runs_runs_no_shorter_and_little_longer(plane: ControlPlane) -> None:
+    path = _start(plane, pod("changed", run_time="3s"))
+    plane.api.wait(path, phase("Running"))
+    began = time.monotonic()
+    for turn in range(4):
+        time.sleep(0.5)
+        plane.api.patch(path, {"metadata": {"labels": {"turn": str(turn)}}})
+    plane.api.wait(path, phase("Succeeded"))
+    assert 2.8 < time.monotonic() - began < 4.9  # 5 and more if every change began the run anew
+
+
 def test_pod_is_restarted_with_the_next_exit_code(plane: ControlPlane) -> None:
     path = _start(plane, pod("restarts", restart="OnFailure", run_time="200ms", exit_code="1,0"))
     ended = plane.api.wait(path, phase("Succeeded"))

@@ -51,7 +51,7 @@ format: $(READY) ## put the code into its format
 bench: $(READY) ## measure the engine
 	$(BIN)/enbloc bench engine
 
-# Builds the control plane the first time (needs Go; about ten minutes), into a cache outside this folder.
+# Builds the control plane the first time (needs Go; 8 to 25 minutes), into a cache outside this folder.
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 	@$(BIN)/python tests/e2e/binaries.py
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)

@@ -8,6 +8,7 @@ from stories import (
     ALLOCATE_ONLY,
     NO_EVICTIONS,
     Answer,
+    Obj,
     condition,
     gang,
     job,
@@ -254,3 +255,13 @@ def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
     found = answer.obj("PodGroup", "a")
     assert waits_because(found)
     assert condition(found, "LetIn")
+
+
+@pytest.mark.parametrize("restarts", [[], [restart("10s")]], ids=["plain", "restarted"])
+def test_m6_who_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[Obj]) -> None:
+    """`a` has run in part and waits for members that nobody makes: it takes nothing from those behind it."""
+    roles = [role("r", 2, 1, cpu=2, run="60s"), role("s", 1, run="1s", code="1")]
+    more = [role("r", 3, 3, cpu=2, run="60s"), role("s", 1, 1, run="1s", code="1")]
+    raised = step("500ms", "patch", "Job", "a", patch={"spec": {"minAvailable": 4, "tasks": more}})
+    answer = simulate(node("n", 4), job("a", *roles), raised, restarts, job("b", role("w", 1), at="13s"), until="1h")
+    assert answer.at("b-w-0") == 13.0

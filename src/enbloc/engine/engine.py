@@ -41,6 +41,8 @@ from enbloc.gangs import claims
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
+_BEEN_PLACED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED, Stand.LEAVING})
+
 TOLD_OF_A_BUCKET = 16
 """How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
 
@@ -410,7 +412,10 @@ class Engine:
         self.state.nodes.widen()
         gated = any(task.stand is Stand.GATED for task in gang.tasks.values())
         beyond = gang.spec.let_in_by in BEYOND_FREE_ROOM
-        pending = gang.spec.let_in and not gang.attempted and not gang.satisfied and not gated and not beyond
+        if not gang.tasks:
+            gang.attempted = False  # all of it is still to come, or to come again
+        tried = gang.attempted or gang.spec.tried or any(task.stand in _BEEN_PLACED for task in gang.tasks.values())
+        pending = gang.spec.let_in and not tried and not gang.satisfied and not gated and not beyond
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
     def _expect(self, gang: GangState) -> None:

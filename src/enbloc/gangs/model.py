@@ -74,6 +74,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
     let_in_at: int | None = None
     """When that was, if its object says so."""
+    tried: bool = False
+    """Whether its object says that it was tried in vain."""
     let_in_by: str = ""
     """How, if its object says so: what was let in beyond the free room counts against nobody (M6)."""
     started: bool = False

@@ -32,6 +32,9 @@ from enbloc.units import parse_timestamp
 LET_IN = "LetIn"
 """The condition that says when enqueue let a group in (M6)."""
 
+TRIED = frozenset({"Unschedulable", "QueueFull"})
+"""Why a group waits that was tried: what it will take counts against nobody any more (M6)."""
+
 STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
 
@@ -149,6 +152,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         min_resources=_nanos(spec),
         let_in=status.phase not in ("", "Pending"),
         let_in_at=_let_in_at(group),
+        tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
         let_in_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
         started=status.phase in STARTED,
         finished=status.phase == "Completed",

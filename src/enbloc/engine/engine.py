@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import msgspec
 
@@ -17,18 +16,17 @@ from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split, take_reserved
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
-from enbloc.engine.decisions import Bind, Decision, Evict, Expect, LetIn, Pending, Placement, SetAside, Waits
-from enbloc.engine.disruptions import Disruptions
+from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, SetAside, Waits
+from enbloc.engine.departures import Departures
 from enbloc.engine.easy import Easy
-from enbloc.engine.forecast import start_of
+from enbloc.engine.foresight import Foresight
 from enbloc.engine.groups import Group, Groups
 from enbloc.engine.holds import Holds
 from enbloc.engine.kept import Kept
-from enbloc.engine.ledger import Ledger
 from enbloc.engine.marks import mark_of
 from enbloc.engine.nominations import Nominations
 from enbloc.engine.plugins.plugin import load
-from enbloc.engine.reservations import ENDLESS, Reservations
+from enbloc.engine.reservations import Reservations
 from enbloc.engine.resources import Bools
 from enbloc.engine.starving import Starving
 from enbloc.engine.state import State
@@ -48,9 +46,6 @@ TOLD_OF_A_BUCKET = 16
 
 PODS_EXPECTED_WITHIN = 5 * SECOND
 """How long surplus waits for the pods of a gang that was let in: a controller needs far less."""
-
-REFUSED_FOR = 30 * SECOND
-"""So long after an eviction was refused, nobody asks for it again."""
 
 MINIMA, SURPLUS = 0, 1
 
@@ -98,23 +93,10 @@ class Engine:
         """Who was served in this cycle."""
         self._timed = False
         """Whether it matters who ends when: then gangs of different run times are told apart."""
-        self.ledger = Ledger(self.state)
-        self._elastic: dict[GangKey, GangState] = {}
-        self.unpreempted: dict[tuple[str, GangKey], object] = {}
-        """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
-        self._evictors: dict[GangKey, set[GangKey]] = {}
-        """For whom each gang was evicted."""
-        self._staying: dict[str, int] = {}
-        """Tasks whose eviction was refused, and until when nobody asks again."""
-        self._cools_at: int | None = None
-        """When the next task may be evicted that may not be yet."""
-        self._cooled = 0
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
         self.easy = Easy(self.state, self.placer) if easy else None
-        self._heads: dict[str, tuple[GangKey, int]] = {}
-        """Who was first in each queue after the last cycle, and when it could start."""
-        self._foreseen: dict[GangKey, tuple[int, int]] = {}
-        """What was published of a gang's start, and the nodes' clock then."""
+        self.foresight = Foresight(self.state, self.reservations, lambda told: self._decisions.append(told))
+        self.departures = Departures(self.state, lambda told: self._decisions.append(told))
         self.kept = Kept(self.state, "backfill" in self._runs)
 
     # ---- the frame of a cycle (see `cycle`)
@@ -134,7 +116,7 @@ class Engine:
         self.nominations.see_again()
         self.kept.see_again()
         self._tell_times_apart()
-        self._cool_down()
+        self.departures.begin(now)
         if self.easy is not None:
             self.easy.begin()
         self._wake()
@@ -155,7 +137,7 @@ class Engine:
             self.holds.due(),
             self.starving.due(),
             self._surplus_until,
-            self._cools_at,
+            self.departures.due(),
         )
         return min((timer for timer in timers if timer is not None), default=None)
 
@@ -242,9 +224,7 @@ class Engine:
         self.nominations.follow(gang)
         self.starving.see(gang)
         self.unreservable.pop(gang.key, None)
-        self.unpreempted.pop(("preempt", gang.key), None)
-        self.unpreempted.pop(("reclaim", gang.key), None)
-        self._see_elastic(gang)
+        self.departures.see(gang)
         self._count(gang)
         self._expect(gang)
         if gang.spec.finished and not gang.total_pending:
@@ -255,10 +235,6 @@ class Engine:
             self._knock(gang)
         else:
             self._stand(gang, self._obstacle(gang))
-
-    def _see_elastic(self, gang: GangState) -> None:
-        if gang.total_occupied > gang.spec.minimum:
-            self._elastic[gang.key] = gang
 
     def _stand(self, gang: GangState, told: Story | None) -> None:
         """A gang is put in line, or told why it is not."""
@@ -496,54 +472,6 @@ class Engine:
         by_use = self.state.nodes.clock if moving or any(place.limits for place in queue.ancestors) else 0
         return (self.state.nodes.static_clock, self.reservations.version, by_use)
 
-    def foresee(self) -> None:
-        """When gangs with reservations could start (R8): published, and those who would end in time may pass."""
-        nodes = self.state.nodes
-        heads = {key for key, _ in self._heads.values()}
-        for key in [key for key in self._foreseen if key not in self.reservations.due and key not in heads]:
-            del self._foreseen[key]
-            if key in self.state.gangs:
-                self._decisions.append(Expect(key, None))
-        for gang in self.reservations.gangs():
-            rows = [nodes.rows[node] for node in self.reservations.of(gang).values() if node in nodes.rows]
-            seen = self._foreseen.get(gang.key, (0, -1))[1]
-            if gang.key in self.reservations.due and not (nodes.stamp[rows] > seen).any():
-                continue
-            start = start_of(self.state, self.reservations, gang, self.now)
-            was = self.reservations.due.get(gang.key)
-            self.reservations.due[gang.key] = start
-            if was is not None and start > was:
-                self.state.news.any = self.state.news.everything = True  # there is time for more
-            self._publish(gang.key, start)
-
-    def _publish(self, key: GangKey, start: int) -> None:
-        """What is overdue says nothing new: it may be any moment."""
-        published = self._foreseen.get(key, (0, 0))[0]
-        if start != published and start > self.now:
-            published = start
-            self._decisions.append(Expect(key, start if start != ENDLESS else None))
-        self._foreseen[key] = (published, self.state.nodes.clock)
-
-    def shade(self, gang: GangState, head: GangState | None) -> None:
-        """EASY: what the first in the queue needs in time is not for those behind it, unless they end by then."""
-        assert self.easy is not None
-        if head is None or head is gang:
-            self.placer.shadow = lambda task: nullcontext()
-            return
-        self.close_to(head)
-        self.placer.shadow = lambda task: nullcontext()
-        shadow = self.easy.shadow(head, self.now, self.served_count)
-        self.close_to(gang)
-        self.placer.shadow = shadow
-
-    def settle_heads(self, heads: dict[str, tuple[GangKey, int]]) -> None:
-        """Another one is first, or its start moved: those behind are looked at anew."""
-        if heads != self._heads:
-            self._heads = heads
-            self.state.news.any = self.state.news.everything = True
-        for key, start in heads.values():
-            self._publish(key, start)
-
     def _tell_times_apart(self) -> None:
         """While nodes are reserved, gangs of one shape and different run times may fare differently."""
         timed = bool(self.reservations) or self.easy is not None
@@ -558,56 +486,6 @@ class Engine:
         if not self._timed:
             return ()
         return tuple(dict.fromkeys(task.run_time for task in tasks))
-
-    # ---- evictions
-
-    def elastic(self) -> list[GangState]:
-        """Gangs that have more than their minimum."""
-        for key, gang in list(self._elastic.items()):
-            if self.state.gangs.get(key) is not gang or gang.total_occupied <= gang.spec.minimum:
-                del self._elastic[key]
-        return list(self._elastic.values())
-
-    def eviction_facts(self) -> object:
-        """What bears on whether somebody can be evicted: while it is the same, so is the answer (G9)."""
-        return (self.state.nodes.clock, self.state.queues.version, self.state.budgets.version, self._cooled)
-
-    def may_be_evicted(self, task: Task) -> bool:
-        """Whether a task has run as long as it may at least, and its eviction was not refused a moment ago (P2)."""
-        until = self._staying.get(task.uid, 0)
-        cooldown = max(task.terms.cooldown, task.gang.spec.terms.cooldown)
-        if cooldown:
-            until = max(until, (task.since if task.since is not None else self.now) + cooldown)
-        if until <= self.now:
-            return True
-        self._cools_at = until if self._cools_at is None else min(self._cools_at, until)
-        return False
-
-    def disruptions(self) -> Disruptions:
-        return Disruptions(self.state, self.state.budgets)
-
-    def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
-        """P3: whoever was evicted for somebody never has that one evicted in turn."""
-        return other.key in self._evictors.get(gang.key, ())
-
-    def evict(self, task: Task, preemptor: GangState, reason: str, message: str) -> None:
-        self._evictors.setdefault(task.gang.key, set()).add(preemptor.key)
-        self.state.evict(task)
-        self._decisions.append(
-            Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key)
-        )
-
-    def stays(self, uid: str) -> None:
-        """An eviction was refused: another plan is made, without that one for a while."""
-        self._staying[uid] = self.now + REFUSED_FOR
-        self.state.stay(uid)
-        self.state.news.any = True
-
-    def _cool_down(self) -> None:
-        if self._cools_at is not None and self._cools_at <= self.now:
-            self._cooled += 1
-            self._cools_at = None
-        self._staying = {uid: until for uid, until in self._staying.items() if until > self.now}
 
     # ---- what actions do
 
@@ -648,7 +526,7 @@ class Engine:
             one.attempted = True
             self._count(one)
             self._served.append((one.spec.queue, self.order(one, MINIMA)))
-            self._see_elastic(one)
+            self.departures.see(one)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
         with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
         volumes = tuple(
@@ -760,7 +638,7 @@ class Engine:
                     dict(told.missing),
                     self._with_claims(gang, told.message),
                     tuple(told.reasons),
-                    self._foreseen[gang.key][0] if self._foreseen.get(gang.key, (ENDLESS, 0))[0] < ENDLESS else None,
+                    self.foresight.start_of(gang),
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))

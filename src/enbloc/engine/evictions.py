@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from enbloc.engine.attempt import Placer, runs
-from enbloc.engine.disruptions import Disruptions
-from enbloc.engine.ledger import Cell, Ledger, may_leave
+from enbloc.engine.departures import Departures
+from enbloc.engine.ledger import Cell, may_leave
 from enbloc.engine.resources import Bools, Ints
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand, Task
@@ -70,23 +70,12 @@ class Rules(Protocol):
 class Planner:
     """One plan for one gang, or for gangs that start together."""
 
-    def __init__(
-        self,
-        state: State,
-        placer: Placer,
-        ledger: Ledger,
-        elastic: Callable[[], Iterable[GangState]],
-        may_go: Callable[[Task], bool],
-        disruptions: Disruptions,
-        rules: Rules,
-    ) -> None:
+    def __init__(self, state: State, placer: Placer, departures: Departures, rules: Rules) -> None:
         self._state = state
         self._placer = placer
-        self._ledger = ledger
-        self._elastic = elastic
-        self._may_go = may_go
-        """Whether a task may leave now: it has cooled down, and its eviction was not refused lately."""
-        self._disruptions = disruptions
+        self._departures = departures
+        self._ledger = departures.ledger
+        self._disruptions = departures.disruptions()
         self._rules = rules
         self._transaction = Transaction(state)
         self._chosen: list[tuple[Victims, list[int]]] = []
@@ -123,7 +112,7 @@ class Planner:
 
     def _elastic_in(self, cells: Sequence[Cell]) -> list[GangState]:
         known = set(cells)
-        return [gang for gang in self._elastic() if (gang.spec.queue, gang.priority) in known]
+        return [gang for gang in self._departures.elastic() if (gang.spec.queue, gang.priority) in known]
 
     # ---- whether it could be
 
@@ -285,7 +274,7 @@ class Planner:
         return found
 
     def _leaves(self, task: Task) -> bool:
-        return may_leave(task) and self._may_go(task)
+        return may_leave(task) and self._departures.may_go(task)
 
     def _allowed(self, unit: Victims) -> bool:
         return self._disruptions.allow(unit.tasks) and self._rules.allows(unit.tasks)

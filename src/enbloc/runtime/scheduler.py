@@ -278,7 +278,7 @@ class Scheduler:
         if decision.preemptor is None:
             self._write(write)
         elif decision.preemptor in half_done or not self._write(write):
-            self.engine.stays(decision.uid)
+            self.engine.departures.stays(decision.uid)
 
     def _tell_bound(self, decision: Bind) -> None:
         for group in filter(None, map(self._book.object, (decision.gang, *decision.others))):

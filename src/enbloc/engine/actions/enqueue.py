@@ -54,9 +54,9 @@ def _beyond_free_room(engine: Engine, gang: GangState) -> Iterator[tuple[str, Fr
         return
     if engine.config.runs("preempt"):
         queue = gang.spec.queue
-        lower = [cell for cell in engine.ledger.cells() if cell[0] == queue and cell[1] < gang.priority]
+        lower = [cell for cell in engine.departures.ledger.cells() if cell[0] == queue and cell[1] < gang.priority]
         if lower:
-            freed = dict(enumerate(engine.ledger.freed(lower).sum(axis=1).tolist()))
+            freed = dict(enumerate(engine.departures.ledger.freed(lower).sum(axis=1).tolist()))
             yield PREEMPTING, Freed(freed, freed)
     if engine.config.runs("reclaim"):
         found = _reclaimable(engine, gang)
@@ -71,7 +71,7 @@ def _reclaimable(engine: Engine, gang: GangState) -> dict[int, int]:
     found: dict[int, int] = {}
     for name in {queue for queue, _ in rules.cells()} if rules.may_reclaim() else ():
         queue = engine.state.queues.get(name)
-        freed = engine.ledger.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
+        freed = engine.departures.ledger.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
         for column in asked:
             if column < len(freed):
                 excess = max(0, int(queue.used[column] - queue.deserved[column]))

@@ -49,14 +49,13 @@ def _serve(engine: Engine, gang: GangState, action: str, rules_of: RulesOf, clai
     unit = engine.unit(group) if group is not None and not gang.satisfied else [gang]
     if not unit or (group is not None and group.holds and not gang.satisfied):
         return False  # what it gets it holds (K6)
-    facts = engine.eviction_facts()
-    if engine.unpreempted.get((action, gang.key)) == facts:
+    if engine.departures.is_in_vain(action, gang):
         return False
     if any(engine.nominations.of(one) or engine.waves.claims.of(one) or one.spec.later for one in unit):
         return False
     if _makes_room(engine, unit, action, rules_of, claims_first):
         return True
-    engine.unpreempted[action, gang.key] = facts
+    engine.departures.note_in_vain(action, gang)
     return False
 
 
@@ -109,15 +108,7 @@ def _plan(
         for gang in unit:
             engine.take_own_places(transaction, gang)
 
-    planner = Planner(
-        engine.state,
-        engine.placer,
-        engine.ledger,
-        engine.elastic,
-        engine.may_be_evicted,
-        engine.disruptions(),
-        rules,
-    )
+    planner = Planner(engine.state, engine.placer, engine.departures, rules)
     return planner.find(needs, prepare)
 
 
@@ -172,4 +163,4 @@ def _carry_out(engine: Engine, unit: Sequence[GangState], action: str, plan: Pla
     verb = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.stand is Stand.BOUND, f"{task} cannot be evicted"
-        engine.evict(task, unit[0], verb, f"makes room for {unit[0].spec.title}")
+        engine.departures.evict(task, unit[0], verb, f"makes room for {unit[0].spec.title}")

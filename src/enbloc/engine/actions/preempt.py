@@ -27,13 +27,13 @@ class _ByPriority:
         self._engine = engine
         self._gang = gang
         queue, priority = gang.spec.queue, gang.priority
-        self._cells = [cell for cell in engine.ledger.cells() if cell[0] == queue and cell[1] < priority]
+        self._cells = [cell for cell in engine.departures.ledger.cells() if cell[0] == queue and cell[1] < priority]
 
     def cells(self) -> Sequence[Cell]:
         return self._cells
 
     def allows(self, tasks: Sequence[Task]) -> bool:
-        return not any(self._engine.was_evicted_by(self._gang, task.gang) for task in tasks)
+        return not any(self._engine.departures.was_evicted_by(self._gang, task.gang) for task in tasks)
 
     def accepts(self, victims: Sequence[Task]) -> bool:
         return True

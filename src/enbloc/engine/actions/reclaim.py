@@ -44,7 +44,7 @@ class ByShare:
 
     def cells(self) -> Sequence[Cell]:
         above = {name for name, queue in self._queues.queues.items() if queue is not self._own and self._gives(queue)}
-        return [cell for cell in self._engine.ledger.cells() if cell[0] in above]
+        return [cell for cell in self._engine.departures.ledger.cells() if cell[0] in above]
 
     def _gives(self, queue: Queue) -> bool:
         """Whether a queue, and those above it that are not above us too, have more than their share."""
@@ -55,7 +55,7 @@ class ByShare:
         queue = self._engine.state.queue_of(tasks[0].gang)
         if queue is self._own or not self._gives(queue):
             return False
-        if self._engine.was_evicted_by(self._gang, tasks[0].gang):
+        if self._engine.departures.was_evicted_by(self._gang, tasks[0].gang):
             return False
         less = _sum(tasks)
         places = [place for place in queue.ancestors if place not in self._own.ancestors]

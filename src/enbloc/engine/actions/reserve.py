@@ -32,7 +32,7 @@ def run(engine: Engine) -> None:
             of_gang = [(task, engine.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not engine.reservations.make(gang, of_gang):
                 engine.unreservable[unit[0].key] = engine.reserve_facts(unit)
-    engine.foresee()
+    engine.foresight.foresee(engine.now)
 
 
 def _starving(engine: Engine) -> list[list[GangState]]:

@@ -134,7 +134,6 @@ class Api:
         renewed = False
         errors = 0
         for attempt in range(1_000):
-            wait_s = backoff_s(self.bounds, attempt)
             try:
                 if loop.time() >= self._authorized_until:
                     await self._authorize()
@@ -149,6 +148,7 @@ class Api:
                     retry_after = response.headers.get("Retry-After") if status >= 400 else None
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
                 unsure = unsure or not isinstance(why, _UNTAKEN)
+                wait_s = backoff_s(self.bounds, attempt)
                 hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return _no_answer(method, path, why, unsure)
@@ -163,7 +163,7 @@ class Api:
                     return Answer(status, answer, unsure)
                 errors += status == 500
                 unsure = unsure or status != _TOO_MANY
-                wait_s = max(wait_s, _seconds(retry_after))
+                wait_s = max(backoff_s(self.bounds, attempt), _seconds(retry_after))
                 hopeless = errors >= self.bounds.errors_most or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return Answer(status, answer, unsure)

@@ -233,12 +233,14 @@ def is_made_of(existing: Obj, wanted: Obj) -> bool:
 
 
 def _holds(has: Any, wanted: Any) -> bool:
+    """What is empty and what is left out are the same to an API server."""
+    if not wanted:
+        return not has
     if isinstance(wanted, dict):
         return isinstance(has, dict) and all(_holds(has.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
-        same_length = isinstance(has, list) and len(has) == len(wanted)
-        return same_length and all(map(_holds, has, wanted))
-    return bool(has == wanted) or (not has and not wanted)
+        return isinstance(has, list) and len(has) == len(wanted) and all(map(_holds, has, wanted))
+    return bool(has == wanted)
 
 
 def _another(resource: Resource, ref: Ref, uid: str, now: Obj) -> Refused:

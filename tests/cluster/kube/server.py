@@ -88,6 +88,7 @@ class ApiServer:
         self.version = 100
         self.oldest = 0
         self.history: list[tuple[int, str, str, Obj]] = []
+        self.snapshots: dict[tuple[str, str], list[Obj]] = {}
         self.uids = itertools.count(1)
         self.in_flight = self.most_in_flight = 0
         self.port = 0
@@ -238,17 +239,22 @@ class ApiServer:
         return found
 
     def _list(self, request: web.BaseRequest) -> web.Response:
+        """Later pages are as things were when the first was asked for."""
         collection = _cluster_wide(request.path)
-        every = [
-            {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
-            for path, obj in sorted(self.objects.items())
-            if _cluster_wide(path.rpartition("/")[0]) == collection
-        ]
-        begin = int(request.query.get("continue", "0"))
+        version, _, begun = request.query.get("continue", "").partition("-")
+        if not version:
+            version = str(self.version)
+            self.snapshots[version, collection] = [
+                {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+                for path, obj in sorted(self.objects.items())
+                if _cluster_wide(path.rpartition("/")[0]) == collection
+            ]
+        every = self.snapshots[version, collection]
+        begin = int(begun or "0")
         end = begin + int(request.query.get("limit", "100000"))
-        metadata = {"resourceVersion": str(self.version)}
+        metadata = {"resourceVersion": version}
         if end < len(every):
-            metadata["continue"] = str(end)
+            metadata["continue"] = f"{version}-{end}"
         return web.json_response({"metadata": metadata, "items": every[begin:end]})
 
     def _create(self, collection: str, obj: Obj) -> web.Response:

@@ -226,7 +226,9 @@ def test_a_deletion_whose_answer_was_lost_is_done() -> None:
 
 def test_an_eviction_marks_among_other_conditions_and_deletes() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
-        uid = server.put({**pod("a"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})["metadata"]["uid"]
+        uid = server.put({**pod("a"), "status": {"conditions": [{"type": "Ready", "status": "True"}]}})["metadata"][
+            "uid"
+        ]
         why = await refused(cluster, EvictPod("default", "a", "uid-of-a-namesake", "PartialGang", "half of it"))
         assert why.reason == "Conflict"
         await cluster.execute(EvictPod("default", "a", uid, "PartialGang", "half of it"))

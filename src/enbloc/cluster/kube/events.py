@@ -14,7 +14,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import EmitEvent
-from enbloc.cluster.embedded.events import Saying, event_object, saying_of
+from enbloc.cluster.events import Saying, event_object, saying_of
 from enbloc.cluster.kube.discovery import EVENT
 from enbloc.cluster.kube.http import MERGE_PATCH, Api, refusal
 from enbloc.cluster.kube.objects import read_object

@@ -28,6 +28,7 @@ QUICK = Bounds(
     page=3,
     backoff_s=0.002,
     backoff_most_s=0.02,
+    reconnect_most_s=0.02,
     stall_s=0.3,
     fresh_s=0.2,
     rediscover_s=0.05,
@@ -206,7 +207,7 @@ class ApiServer:
             case "POST":
                 return self._create(path, body)
             case "PATCH":
-                return self._patch(path.removesuffix("/status"), body, request.content_type)
+                return self._patch(path, body, request.content_type)
             case "DELETE":
                 return self._delete(path, body)
         return _not_found(path)
@@ -264,6 +265,10 @@ class ApiServer:
         return web.json_response(self._save(path, _with_uid(obj, f"uid-{next(self.uids)}")), status=201)
 
     def _patch(self, path: str, patch: Obj, content_type: str) -> web.Response:
+        if path.endswith("/status") and path.startswith("/apis/"):  # of a custom resource: no look at the UID
+            patch = {**patch, "metadata": {**(patch.get("metadata") or {})}}
+            patch["metadata"].pop("uid", None)
+        path = path.removesuffix("/status")
         known = self.objects.get(path)
         if known is None:
             return _not_found(path)

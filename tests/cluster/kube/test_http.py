@@ -175,7 +175,7 @@ def test_a_404_is_about_a_path_or_about_an_object() -> None:
 
 def test_backoff_grows_within_its_bound() -> None:
     for attempt in (0, 1, 5, 50, 900):
-        wait_s = backoff_s(QUICK, attempt)
+        wait_s = backoff_s(QUICK, attempt, QUICK.backoff_most_s)
         assert 0 < wait_s <= min(QUICK.backoff_s * 2**attempt, QUICK.backoff_most_s)
 
 

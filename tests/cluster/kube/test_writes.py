@@ -186,6 +186,37 @@ def test_a_patch_of_any_version_survives_conflicts() -> None:
     on_a_cluster(story)
 
 
+def test_the_status_of_a_namesake_is_not_patched_though_the_server_would() -> None:
+    async def story(server: ApiServer, cluster: KubeCluster) -> None:
+        group = "scheduling.volcano.sh/v1beta1"
+        server.groups[group] = [("podgroups", "PodGroup", True, True)]
+        made = {"apiVersion": group, "kind": "PodGroup", "metadata": {"name": "g", "namespace": "default"}}
+        path = server.path_of(made)
+        ref = Ref("PodGroup.scheduling.volcano.sh", "default", "g")
+        first = server.put(made)["metadata"]["uid"]
+        await cluster.start({ref.kind}, lambda event: None)
+        await cluster.execute(Patch(ref, {"status": {"phase": "Pending"}}, "status", first))
+        assert server.asked("GET", "/podgroups/g") == []  # its version was told
+        with server.unheard():
+            server.put({**server.objects[path], "spec": {"minMember": 3}})
+        await cluster.execute(Patch(ref, {"status": {"phase": "Inqueue"}}, "status", first))
+        assert server.objects[path]["status"] == {"phase": "Inqueue"}
+        assert server.objects[path]["spec"] == {"minMember": 3}
+        with server.unheard():
+            server.remove(path)
+            server.put(made)
+        why = await refused(cluster, Patch(ref, {"status": {"phase": "Running"}}, "status", first))
+        assert (why.code, why.reason) == (409, "Conflict")
+        assert "status" not in server.objects[path]
+        second = server.objects[path]["metadata"]["uid"]
+        await cluster.execute(Patch(ref, {"status": {"phase": "Running"}}, "status", second))
+        assert server.objects[path]["status"] == {"phase": "Running"}
+        server.remove(path)
+        assert (await refused(cluster, Patch(ref, {"status": {}}, "status", second))).reason == "NotFound"
+
+    on_a_cluster(story)
+
+
 def test_a_status_without_a_subresource_is_patched_in_the_object() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
         server.groups["v1"] = [("pods", "Pod", True, False)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Coroutine
 from types import TracebackType
 from typing import Any
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.kube.credentials import Credentials, load
 from enbloc.cluster.kube.discovery import Discovery, Resource
@@ -35,7 +35,7 @@ class KubeCluster:
         self._bounds = bounds or Bounds()
         self._api = Api(credentials, in_flight, self._bounds)
         self._discovery = Discovery(self._api)
-        self._writer = Writer(self._api, self._discovery)
+        self._writer = Writer(self._api, self._discovery, self._told)
         self._kinds: frozenset[str] = frozenset()
         self._informers: dict[str, Informer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -107,6 +107,11 @@ class KubeCluster:
         await self._api.close()
 
     # -- inside
+
+    def _told(self, ref: Ref) -> Obj | None:
+        """An object as observers know it."""
+        informer = self._informers.get(ref.kind)
+        return informer.get(ref.namespace, ref.name) if informer is not None else None
 
     def _informer(self, kind: str, observe: Callable[[WatchEvent], None]) -> Informer:
         resource = self._discovery.known(kind)

@@ -44,7 +44,10 @@ class Bounds(msgspec.Struct, frozen=True):
     errors_most: int = 3
     """Attempts that may end in 500: mostly a webhook that is down, and callers have their own timers for that."""
     backoff_s: float = 0.05
-    backoff_most_s: float = 10.0
+    """Before the second attempt; then twice as much each time."""
+    backoff_most_s: float = 1.0
+    reconnect_most_s: float = 5.0
+    """The most between two attempts to watch."""
     connect_s: float = 5.0
     watch_s: float = 300.0
     """How long a watch is asked to last, give or take a third."""
@@ -148,7 +151,7 @@ class Api:
                     retry_after = response.headers.get("Retry-After") if status >= 400 else None
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
                 unsure = unsure or not isinstance(why, _UNTAKEN)
-                wait_s = backoff_s(self.bounds, attempt)
+                wait_s = backoff_s(self.bounds, attempt, self.bounds.backoff_most_s)
                 hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return _no_answer(method, path, why, unsure)
@@ -163,7 +166,7 @@ class Api:
                     return Answer(status, answer, unsure)
                 errors += status == 500
                 unsure = unsure or status != _TOO_MANY
-                wait_s = max(backoff_s(self.bounds, attempt), _seconds(retry_after))
+                wait_s = max(backoff_s(self.bounds, attempt, self.bounds.backoff_most_s), _seconds(retry_after))
                 hopeless = errors >= self.bounds.errors_most or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return Answer(status, answer, unsure)
@@ -259,10 +262,10 @@ def _no_answer(method: str, path: str, why: BaseException, unsure: bool) -> Answ
     return Answer(status, msgspec.json.encode(said), unsure)
 
 
-def backoff_s(bounds: Bounds, attempt: int) -> float:
+def backoff_s(bounds: Bounds, attempt: int, most_s: float) -> float:
     """Before the next attempt, in seconds: longer each time, and not the same for everybody."""
-    most = min(bounds.backoff_s * 2 ** min(attempt, 30), bounds.backoff_most_s)
-    return random.uniform(most / 2, most)
+    longest_s = min(bounds.backoff_s * 2 ** min(attempt, 30), most_s)
+    return random.uniform(longest_s / 2, longest_s)
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -68,6 +68,10 @@ class Informer:
         self._unserved_since_s: float | None = None
         self._cuts = 0
 
+    def get(self, namespace: str, name: str) -> Obj | None:
+        """The object as it was told last."""
+        return self._objects.get((namespace, name))
+
     def is_fresh(self, now_s: float) -> bool:
         """Whether the watch is connected or was a moment ago."""
         return self._connected or now_s - self._last_connected_s <= self._api.bounds.fresh_s
@@ -94,7 +98,8 @@ class Informer:
                     self.take(*await self.fetch())
                 await self._watch()
             except Refused as why:
-                log.log(logging.DEBUG if why.code == 410 else logging.WARNING, "%s: %s", self.resource.kind, why)
+                usual = why.code in (404, 410)
+                log.log(logging.DEBUG if usual else logging.WARNING, "watching %s: %s", self.resource.kind, why)
                 if why.code == 410:
                     self._version = ""
                 elif why.code == 404 and await self._is_gone():
@@ -111,7 +116,7 @@ class Informer:
                     self._connected = False
             failures = 0 if loop.time() - began_s > _SHORT_S else failures + 1
             if failures:
-                await asyncio.sleep(backoff_s(self._api.bounds, failures))
+                await asyncio.sleep(backoff_s(self._api.bounds, failures, self._api.bounds.reconnect_most_s))
 
     async def _is_gone(self) -> bool:
         """Whether the cluster has said for a while that it does not serve the kind: one that is just starting says so

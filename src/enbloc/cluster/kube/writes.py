@@ -40,9 +40,17 @@ _encode = msgspec.json.Encoder().encode
 class Writer:
     """Carries writes out on one cluster."""
 
-    def __init__(self, api: Api, discovery: Discovery, now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        api: Api,
+        discovery: Discovery,
+        told: Callable[[Ref], Obj | None],
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """`told` gives an object as a watch told it last, if one did."""
         self._api = api
         self._discovery = discovery
+        self._told = told
         self._now = now
         self._events = Events(api, now)
 
@@ -110,43 +118,54 @@ class Writer:
         raise refused
 
     async def _patch(self, write: Patch) -> Obj:
-        """A merge patch. UID and version stand in its body: the API server refuses to change either."""
-        patch = write.patch
-        pinned = {}
-        if write.uid:
-            pinned["uid"] = write.uid
-        if write.resource_version:
-            pinned["resourceVersion"] = write.resource_version
-        if pinned:
-            patch = {**patch, "metadata": {**(patch.get("metadata") or {}), **pinned}}
-        body = _encode(patch)
-        to_status = write.subresource == "status"
+        """A merge patch. UID and version stand in its body: the API server refuses to change either.
 
-        async def send(served: Resource) -> Answer:
-            path = served.object(write.ref.namespace, write.ref.name)
-            return await self._api.write(
-                "PATCH", f"{path}/status" if to_status and served.has_status else path, body, MERGE_PATCH
-            )
-
+        There is one place where it does not look at the UID: the status of a custom resource. Such a patch is for the
+        version that was told last, and if that is an old one, for the one that is read then."""
+        ref, to_status = write.ref, write.subresource == "status"
+        version = write.resource_version
+        follows = bool(write.uid) and to_status and not version and ref.kind != POD.kind
+        if follows:
+            told = self._told(ref)
+            if told is None or uid_of(told) != write.uid:
+                told = await self._same(ref, write.uid)
+            version = told["metadata"]["resourceVersion"]
         unsure = False
         for attempt in range(CONFLICTS_MOST):
-            resource, answer = await self._send(write.ref.kind, send)
+            body = _encode(_pinned(write.patch, write.uid, version))
+
+            async def send(served: Resource, body: bytes = body) -> Answer:
+                path = served.object(ref.namespace, ref.name)
+                if to_status and served.has_status:
+                    path += "/status"
+                return await self._api.write("PATCH", path, body, MERGE_PATCH)
+
+            _, answer = await self._send(ref.kind, send)
             if answer.is_good:
                 return read_object(answer.body)
             unsure = unsure or answer.unsure
             if answer.status not in (409, 422):
                 break
-            now = await read(self._api, resource, write.ref.namespace, write.ref.name)
-            if now is None:
-                break
-            if write.uid and uid_of(now) != write.uid:
-                raise _another(resource, write.ref, write.uid, now)
+            now = await self._same(ref, write.uid)
             if unsure and merge_patch(now, write.patch) == now:
                 return now
             if answer.status == 422 or write.resource_version:
                 break
-            await asyncio.sleep(backoff_s(self._api.bounds, attempt))
+            if follows:
+                version = now["metadata"]["resourceVersion"]
+            await asyncio.sleep(backoff_s(self._api.bounds, attempt, self._api.bounds.backoff_most_s))
         raise refusal(answer)
+
+    async def _same(self, ref: Ref, uid: str) -> Obj:
+        """The object as it is now. Raises `Refused` if it is gone, or a namesake of the one with that UID."""
+        resource = await self._served(ref.kind)
+        now = await read(self._api, resource, ref.namespace, ref.name)
+        if now is None:
+            raise Refused(404, "NotFound", f'{resource.plural} "{ref.name}" not found')
+        if uid and uid_of(now) != uid:
+            message = f'{resource.plural} "{ref.name}" is another one: its UID is {uid_of(now)}, not {uid}'
+            raise Refused(409, "Conflict", message)
+        return now
 
     async def _delete(self, write: Delete) -> Obj | None:
         """Dependants are collected in the background, as owner references promise."""
@@ -171,11 +190,7 @@ class Writer:
     async def _evict(self, write: EvictPod) -> Obj | None:
         """Marks and deletes; see `docs/decisions/0030-eviction-is-a-marked-deletion.md`."""
         ref = Ref("Pod", write.namespace, write.name)
-        pod = await read(self._api, POD, write.namespace, write.name)
-        if pod is None:
-            raise Refused(404, "NotFound", f'pods "{write.name}" not found')
-        if write.uid and uid_of(pod) != write.uid:
-            raise _another(POD, ref, write.uid, pod)
+        pod = await self._same(ref, write.uid)
         if not is_terminating(pod):
             target = {
                 "type": "DisruptionTarget",
@@ -243,6 +258,10 @@ def _holds(has: Any, wanted: Any) -> bool:
     return bool(has == wanted)
 
 
-def _another(resource: Resource, ref: Ref, uid: str, now: Obj) -> Refused:
-    message = f'{resource.plural} "{ref.name}" is another one: its UID is {uid_of(now)}, not {uid}'
-    return Refused(409, "Conflict", message)
+def _pinned(patch: dict[str, Any], uid: str, version: str) -> dict[str, Any]:
+    pins = {}
+    if uid:
+        pins["uid"] = uid
+    if version:
+        pins["resourceVersion"] = version
+    return {**patch, "metadata": {**(patch.get("metadata") or {}), **pins}} if pins else patch

@@ -183,6 +183,14 @@ class Scheduler:
                 if task is not None and (isinstance(write, Patch) or task.node == write.node):
                     self.engine.state.unplace(write.uid)
 
+    def subject(self, gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
+        """What a notice is about, as it is known now; `None` if it is gone, or a pod that no longer waits."""
+        if ref.kind == "Pod":
+            task = self.engine.state.tasks.get(uid)
+            return None if task is not None and task.stand is Stand.PLACED else self._waiting.get(uid)
+        found = self._book.object(gang) if gang is not None else None
+        return found if found is not None and uid_of(found) == uid else None
+
     def due(self) -> int | None:
         return self.engine.due()
 

@@ -182,6 +182,17 @@ def test_a_plug_in_that_fails_is_one_line(tmp_path: Path) -> None:
     play(story)
 
 
+def test_a_plug_in_that_never_answers_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        monkeypatch.setattr("enbloc.cluster.kube.credentials.PLUG_IN_S", 0.1)
+        exec_ = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["0.6"]}
+        with pytest.raises(NoCredentials, match="took longer"):
+            await load(kubeconfig(tmp_path / "config", {"exec": exec_}), None)
+        await asyncio.sleep(0.7)  # the library does not end it
+
+    play(story)
+
+
 def test_a_pod_has_its_own_and_reads_a_new_token(tmp_path: Path) -> None:
     async def story() -> None:
         token, authority = tmp_path / "token", tmp_path / "ca.crt"

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 
 import msgspec
 import pytest
 
-from cluster.kube.server import DROP, HANG, QUICK, ApiServer, Fail, a_cluster, play, pod
+from cluster.kube.server import DROP, HANG, LOST, QUICK, ApiServer, Fail, a_cluster, play, pod
 from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, Patch, Refused
 from enbloc.cluster.kube.cluster import KubeCluster
@@ -52,11 +53,13 @@ def test_a_server_that_never_answers_leaves_it_unsure_and_one_that_is_not_there_
                 await cluster.execute(BindPod("default", "a", uid, "n1"))
             assert (caught.value.code, caught.value.reason) == (504, "Timeout")
             assert time.monotonic() - began < 2
-        nobody = KubeCluster(Credentials(f"http://127.0.0.1:{server.port}"), bounds=SHORT)
-        async with nobody:
-            with pytest.raises(Refused) as caught:
-                await nobody.execute(BindPod("default", "a", uid, "n1"))
-            assert (caught.value.code, caught.value.reason) == (503, "ServiceUnavailable")
+        patient = msgspec.structs.replace(SHORT, attempt_s=5.0)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # and nobody listens
+            async with KubeCluster(Credentials(f"http://127.0.0.1:{taken.getsockname()[1]}"), bounds=patient) as nobody:
+                with pytest.raises(Refused) as caught:
+                    await nobody.execute(BindPod("default", "a", uid, "n1"))
+                assert (caught.value.code, caught.value.reason) == (503, "ServiceUnavailable")
 
     play(story)
 
@@ -68,8 +71,31 @@ def test_errors_of_the_server_are_tried_a_few_times_only() -> None:
             server.next("PATCH", "/pods/a", *[Fail(500, "InternalError", "failed calling webhook")] * 9)
             with pytest.raises(Refused) as caught:
                 await cluster.execute(Patch(Ref("Pod", "default", "a"), {"metadata": {"labels": {"x": "y"}}}))
-            assert (caught.value.code, caught.value.message) == (500, "failed calling webhook")
             assert len(server.asked("PATCH")) == QUICK.errors_most
+            # A server says 500 too when its store did not answer in time: nobody knows.
+            assert (caught.value.code, caught.value.message) == (504, "failed calling webhook")
+            server.script.clear()
+            server.next("GET", "/pods/a", *[Fail(500, "InternalError")] * QUICK.errors_most)
+            with pytest.raises(Refused) as caught:
+                await cluster.get("Pod", "default", "a")
+            assert (caught.value.code, caught.value.reason) == (500, "InternalError")
+
+    play(story)
+
+
+def test_an_answer_that_was_lost_is_not_made_up_for_by_a_later_refusal_to_listen() -> None:
+    async def story() -> None:
+        async with a_cluster(SHORT) as (server, cluster):
+            uid = server.put(pod("a"))["metadata"]["uid"]
+            server.next("POST", "/binding", LOST, *[Fail(429)] * 99)
+            with pytest.raises(Refused) as caught:
+                await cluster.execute(BindPod("default", "a", uid, "n1"))
+            assert caught.value.code == 504
+            server.script.clear()
+            server.next("POST", "/binding", *[Fail(429, "TooManyRequests")] * 99)
+            with pytest.raises(Refused) as caught:
+                await cluster.execute(BindPod("default", "a", uid, "n1"))
+            assert caught.value.code == 429
 
     play(story)
 
@@ -139,6 +165,23 @@ def test_tokens_are_asked_for_again_before_they_are_refused() -> None:
             await cluster.get("Pod", "default", "a")
             assert server.tokens == ["Bearer token-1", "Bearer token-2"][-len(server.tokens) :]
             assert len(set(server.tokens)) == len(server.tokens)
+
+    play(story)
+
+
+def test_credentials_that_cannot_be_renewed_are_used_until_they_are_refused() -> None:
+    async def story() -> None:
+        class Ending(Rotating):
+            refresh_s = 0.0
+
+        async with a_cluster(credentials=Ending) as (server, cluster):
+            server.put(pod("a"))
+            for _ in range(9):
+                assert await cluster.get("Pod", "default", "a") is not None
+            assert server.tokens[-1] == "Bearer token-3"
+            server.token = "another"
+            with pytest.raises(Refused, match="the plug-in is gone"):
+                await cluster.get("Pod", "default", "a")
 
     play(story)
 

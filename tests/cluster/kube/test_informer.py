@@ -254,7 +254,7 @@ def test_errors_are_waited_out_and_told_as_bad_health() -> None:
             await until(lambda: not cluster.healthy())
             server.put(pod("a"))
             await until(lambda: len(seen) == 1)
-            assert cluster.healthy()
+            await until(cluster.healthy)
 
     play(story)
 
@@ -372,7 +372,7 @@ def test_whatever_happens_to_the_wire_an_observer_ends_up_with_what_is(seed: int
 
             server.script.clear()
             await until(is_told)
-            assert cluster.healthy()
+            await until(cluster.healthy)
 
     play(story)
 

@@ -7,6 +7,7 @@ when to read it all again.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 REFRESH_S = 60.0
 """How long an answer of `Credentials.authorization` may be used."""
+PLUG_IN_S = 30.0
+"""How long a plug-in may take."""
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 CA_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
@@ -149,7 +152,10 @@ async def _load(files: str, context: str | None) -> tuple[KubeConfigLoader, Conf
 
 async def _set(loader: KubeConfigLoader, loaded: Configuration, files: str) -> None:
     try:
-        await loader.load_and_set(loaded)
+        async with asyncio.timeout(PLUG_IN_S):
+            await loader.load_and_set(loaded)
+    except TimeoutError:
+        raise NoCredentials(f"{files}: the credentials' plug-in took longer than {PLUG_IN_S:.0f} s") from None
     except Exception as why:
         raise NoCredentials(f"{files}: {_one_line(why)}") from None
 

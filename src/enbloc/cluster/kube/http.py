@@ -7,6 +7,7 @@ was lost may have been carried out (`Answer.unsure`), so that a refusal of the n
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,8 @@ from yarl import URL
 
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube.credentials import Credentials, NoCredentials
+
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -116,9 +119,14 @@ class Api:
     async def write(
         self, method: str, path: str, body: bytes, content_type: str = JSON, *, at_most_once: bool = False
     ) -> Answer:
-        """A write, tried until it is answered or patience ends; or, if it must not happen twice, until it is unsure."""
+        """A write, tried until it is answered or patience ends; or, if it must not happen twice, until it is unsure.
+        If it may have been carried out and nobody can say, the answer is 504, whatever the last attempt was told."""
         headers = {"Content-Type": content_type}
-        return await self._insist(method, path, body, headers, self._attempt, self.bounds.patience_s, at_most_once)
+        bounds = self.bounds
+        answer = await self._insist(method, path, body, headers, self._attempt, bounds.patience_s, at_most_once)
+        if answer.unsure and (answer.status == _TOO_MANY or answer.status >= 500):
+            return _untold(answer)
+        return answer
 
     async def _insist(
         self,
@@ -182,7 +190,11 @@ class Api:
             try:
                 key = await self._credentials.authorization(refused=refused is not None)
             except NoCredentials as why:
-                raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
+                if refused is not None or not self._generation:
+                    raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
+                log.warning("cannot renew who we are, going on as before: %s", why)
+                self._authorized_until = now + self._credentials.refresh_s / 4
+                return
             if key:
                 self._session.headers["Authorization"] = key
             else:
@@ -252,6 +264,11 @@ def _status(answer: Answer) -> _Status:
         return _status_decoder.decode(answer.body)
     except msgspec.DecodeError:
         return _Status(answer.body[:300].decode(errors="replace").strip())
+
+
+def _untold(answer: Answer) -> Answer:
+    said = {"reason": _REASONS[504], "message": refusal(answer).message}
+    return Answer(504, msgspec.json.encode(said), unsure=True)
 
 
 def _no_answer(method: str, path: str, why: BaseException, unsure: bool) -> Answer:

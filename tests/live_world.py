@@ -109,6 +109,9 @@ class LateCluster:
         await asyncio.sleep(self._random.uniform(0.0, self.lag_s))
         return self.store.get(kind, namespace, name)
 
+    def serves(self, kind: str) -> bool:
+        return True
+
     def healthy(self) -> bool:
         return not self.closed
 

@@ -26,8 +26,12 @@ class Crew:
     def _back(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (bug := task.exception()) is not None:
-            self._bug = self._bug or bug
-            self._found.set()
+            self.report(bug)
+
+    def report(self, bug: BaseException) -> None:
+        """Somebody ran into a bug; the first one is told."""
+        self._bug = self._bug or bug
+        self._found.set()
 
     async def bug(self) -> None:
         """Returns never; raises the first bug that somebody ran into."""

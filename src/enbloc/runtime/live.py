@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from typing import Final
 
+from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.port import LiveCluster
@@ -93,8 +94,20 @@ class LivePlane:
 
     async def start(self) -> None:
         """Reads all there is, and follows it from then on. Decides nothing until `lead`."""
-        await self._cluster.start(self.kinds, self.observe)
+        await self._cluster.start(self.kinds, self._observe)
+        if self.scheduler is not None and not self._cluster.serves(volcano.QUEUE):
+            for (
+                queue
+            ) in volcano.BUILT_IN_QUEUES:  # nobody can make one: all gangs are in the default queue
+                self.scheduler.observe(WatchEvent("ADDED", volcano.QUEUE, queue))
         self.is_ready = True
+
+    def _observe(self, event: WatchEvent) -> None:
+        try:
+            self.observe(event)
+        except Exception as bug:
+            self._crew.report(bug)
+            raise
 
     def observe(self, event: WatchEvent) -> None:
         self._seen.observe(event)

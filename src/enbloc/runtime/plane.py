@@ -26,6 +26,19 @@ ROUNDS = 1_000
 """How often controllers may answer each other's writes before that is a bug, told with its story."""
 
 
+def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
+    """All of them, in the order in which they are asked."""
+    return [
+        JobController(key_pair),
+        PodGroupController(),
+        koordinator.controller(),
+        coscheduling.controller(),
+        kubernetes.controller(),
+        QueueController(),
+        QueueJobController(),
+    ]
+
+
 class Restless(Exception):
     """Controllers that never come to rest."""
 
@@ -38,15 +51,7 @@ class ControlPlane:
     ) -> None:
         self._cluster = cluster
         self.scheduler = Scheduler(cluster, config, scheduler_names)
-        self._controllers: list[Controller] = [
-            JobController(key_pair),
-            PodGroupController(),
-            koordinator.controller(),
-            coscheduling.controller(),
-            kubernetes.controller(),
-            QueueController(),
-            QueueJobController(),
-        ]
+        self._controllers = controllers(key_pair)
         self._watch = self._open()
 
     def _open(self) -> Watch:

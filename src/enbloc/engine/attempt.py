@@ -67,7 +67,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     nobody_looks = not moving.carries
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and moving.applies(task)
-        if run and (alone or task.cls is not run[0].cls):
+        if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time != run[0].run_time)):
             yield run
             run = []
         run.append(task)

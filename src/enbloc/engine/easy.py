@@ -36,9 +36,10 @@ class Start(NamedTuple):
 class Easy:
     """The starts of those who are first, as of now."""
 
-    def __init__(self, state: State, placer: Placer) -> None:
+    def __init__(self, state: State, placer: Placer, take_own_places: Callable[[Transaction, GangState], None]) -> None:
         self._state = state
         self._placer = placer
+        self._take_own_places = take_own_places
         self._starts: dict[GangKey, tuple[object, Start]] = {}
         self.heads: dict[str, tuple[GangKey, int]] = {}
         """Queue → who is first in it, and when it could start."""
@@ -125,6 +126,7 @@ class Easy:
         transaction = Transaction(self._state)
         plan, gang.plan = gang.plan, split(gang, pending_tasks(gang))
         try:
+            self._take_own_places(transaction, gang)
             if attempt(self._placer, gang, transaction) is not None:
                 return None
             used = {nodes.rows[task.node] for task in transaction.placed}

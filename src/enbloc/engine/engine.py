@@ -94,7 +94,7 @@ class Engine:
         self._timed = False
         """Whether it matters who ends when: then gangs of different run times are told apart."""
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
-        self.easy = Easy(self.state, self.placer) if easy else None
+        self.easy = Easy(self.state, self.placer, self.take_own_places) if easy else None
         self.foresight = Foresight(self.state, self.reservations, lambda told: self._decisions.append(told))
         self.departures = Departures(self.state, lambda told: self._decisions.append(told))
         self.kept = Kept(self.state, "backfill" in self._runs)

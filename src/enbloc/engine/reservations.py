@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from enbloc.engine.decisions import Decision, SetAside
-from enbloc.engine.resources import Bools
+from enbloc.engine.resources import Bools, Ints
 from enbloc.engine.state import State
 from enbloc.engine.tasks import WAITS, GangState, Task
 from enbloc.gangs.claims import RESERVE, Record
@@ -70,12 +70,17 @@ class Reservations:
                     found[column] = found.get(column, 0) + amount
         return found
 
-    def totals(self) -> Amounts:
-        """All that is reserved."""
-        found: Amounts = {}
-        for node in self._gangs_on:
-            for column, amount in self.on(node).items():
-                found[column] = found.get(column, 0) + amount
+    def kept_from(self, gang: GangState, now: int) -> Ints:
+        """The free room on nodes that others have reserved, by column: it is not for a gang that would run longer than
+        until they are due."""
+        nodes, run_time = self._state.nodes, gang.run_time
+        rows = [
+            nodes.rows[node]
+            for node, keys in self._gangs_on.items()
+            if node in nodes.rows
+            and any(key != gang.key and (run_time is None or self.due.get(key, 0) < now + run_time) for key in keys)
+        ]
+        found: Ints = np.maximum(nodes.free[:, rows], 0).sum(axis=1)
         return found
 
     def _tasks(self, key: GangKey, node: str) -> list[Task]:

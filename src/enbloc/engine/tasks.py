@@ -202,6 +202,16 @@ class GangState:
         """The pods that were told so."""
 
     @property
+    def run_time(self) -> int | None:
+        """How long it runs at most, if all that is known of it says so; `None`: nobody knows (R8)."""
+        said = self.spec.terms.run_time
+        if said is None and self.tasks:
+            times = [task.run_time for task in self.tasks.values()]
+            known = [time for time in times if time is not None]
+            return max(known) if len(known) == len(times) else None
+        return said if said is not None else self.spec.longest_run
+
+    @property
     def total_occupied(self) -> int:
         return sum(self.occupied.values())
 

@@ -121,6 +121,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether, as a victim, it goes whole or not at all."""
     terms: Terms = NONE
     """What its object says about waiting, running and being evicted."""
+    longest_run: int | None = None
+    """How long its pods will run at most, if all their templates say so."""
     polite: bool = False
     """Whether its class says that nobody is evicted for it (P2)."""
     complaints: tuple[Complaint, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from enbloc.api.meta import Obj, annotations_of, labels_of
-from enbloc.units import parse_duration
+from enbloc.units import SECOND, parse_duration
 
 PATIENCE: Final = "volcano.sh/sla-waiting-time"
 RUN_TIME: Final = "enbloc.dev/expected-duration"
@@ -40,6 +40,8 @@ NONE: Final = Terms()
 
 
 def terms_of(obj: Obj) -> Terms:
+    if not obj.get("metadata"):
+        return NONE
     notes, labels = annotations_of(obj), labels_of(obj)
     if not notes and not labels:
         return NONE
@@ -50,6 +52,16 @@ def terms_of(obj: Obj) -> Terms:
         _duration(notes.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
     )
     return found if found != NONE else NONE
+
+
+def pod_terms(pod: Obj) -> Terms:
+    """The same of a pod, or of a template of pods: a deadline ends it, so it runs no longer than that."""
+    said = terms_of(pod)
+    deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    if not isinstance(deadline, int) or deadline <= 0:
+        return said
+    longest = min(deadline, 10**9) * SECOND
+    return said._replace(run_time=longest if said.run_time is None else min(longest, said.run_time))
 
 
 def complaints(obj: Obj) -> Iterator[str]:

@@ -26,7 +26,7 @@ from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
-from enbloc.gangs.terms import terms_of
+from enbloc.gangs.terms import pod_terms, terms_of
 from enbloc.units import parse_timestamp
 
 LET_IN = "LetIn"
@@ -160,6 +160,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         object_uid=uid_of(group),
         claim_home=uid_of(group),
         terms=terms_of(group),
+        longest_run=_longest_run(job),
         polite=priorities.polite(spec.priority_class_name),
     )
 
@@ -221,6 +222,13 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
     if not spec.min_resources:
         return None
     return {name: quantity.nanos for name, quantity in spec.min_resources.items() if quantity.nanos > 0}
+
+
+def _longest_run(job: Obj | None) -> int | None:
+    tasks = (job or {}).get("spec", {}).get("tasks") or ()
+    times = [pod_terms(task["template"]).run_time for task in tasks]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
 
 
 def _templates_priority(job: Obj, priorities: Priorities) -> int | None:

@@ -41,10 +41,10 @@ from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import Complaint, GangKey
-from enbloc.gangs.terms import EXPECTED_START, Terms, terms_of
+from enbloc.gangs.terms import EXPECTED_START, pod_terms
 from enbloc.gangs.volcano import LET_IN
 from enbloc.runtime.errands import Errand, Notice, Step, carry_out, drop, status_of
-from enbloc.units import SECOND, Quantity, format_timestamp, parse_timestamp
+from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -401,20 +401,10 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         ours=spec.get("schedulerName") in names,
         mark=annotations.get(COMMITTED, ""),
         decision=annotations.get(DECISION, ""),
-        terms=_terms(pod),
+        terms=pod_terms(pod),
         polite=spec.get("preemptionPolicy") == "Never",
         since=_since(pod),
     )
-
-
-def _terms(pod: Obj) -> Terms:
-    """What it says of itself; a deadline ends it, so it runs no longer than that (R8)."""
-    said = terms_of(pod)
-    deadline = pod["spec"].get("activeDeadlineSeconds")
-    if not isinstance(deadline, int) or deadline <= 0:
-        return said
-    longest = min(deadline, 10**9) * SECOND
-    return said._replace(run_time=longest if said.run_time is None else min(longest, said.run_time))
 
 
 def _since(pod: Obj) -> int | None:

@@ -122,9 +122,10 @@ def _no_room(
         totals_of = {column: int(totals[column]) for column in asked}
     queues = engine.state.queues
     let_in, kept = queues.let_in_total(), queues.kept_for_others(engine.state.queue_of(gang))
-    claimed = engine.reservations.totals()
+    reserved = engine.reservations.kept_from(gang, engine.now)
     for column, amount in asked.items():
-        taken = (int(used[column]) if column < len(used) else 0) + int(let_in[column]) + claimed.get(column, 0)
+        taken = (int(used[column]) if column < len(used) else 0) + int(let_in[column])
+        taken += int(reserved[column]) if column < len(reserved) else 0
         taken -= freed.get(column, 0)
         name = engine.state.resources.names[column]
         free = totals_of[column] * engine.config.enqueue.overcommit_milli // 1000 - taken

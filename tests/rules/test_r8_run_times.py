@@ -1,0 +1,361 @@
+"""R8: run times that are known let others use reserved room in time, and tell when the one that waits can start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gang_stories import kgang
+from stories import Answer, Obj, gang, job, node, pod, pods, priority_class, queue, restart, role, simulate, step
+
+RUN_TIME = "enbloc.dev/expected-duration"
+START = "enbloc.dev/expected-start"
+RESERVED = "node(s) resource was(were) reserved"
+
+
+def reserving(after: int = 10, percent: int = 100, mode: str = "best-effort") -> Obj:
+    arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
+    backfill = {"name": "backfill", "arguments": {"mode": mode}}
+    named = [{"name": "enqueue"}, {"name": "allocate"}, backfill, {"name": "reserve", "arguments": arguments}]
+    return {"actions": named}
+
+
+EASY: Obj = {
+    "actions": [{"name": "enqueue"}, {"name": "allocate"}, {"name": "backfill", "arguments": {"mode": "easy"}}]
+}
+
+
+def timed(name: str, cpu: int, expected: str | None, run: str | None = None, **more: Any) -> Obj:
+    """A pod that says how long it will run, and does so unless `run` says otherwise."""
+    notes = {RUN_TIME: expected} if expected else {}
+    return pod(name, cpu, run=run or expected, notes={**notes, **more.pop("notes", {})}, **more)
+
+
+def waiting(*more: Any, **kw: Any) -> Answer:
+    """4 cpu, of which 2 are used until 100s; `big` needs them all, and the node is reserved for it at 10s."""
+    config = kw.pop("config", reserving())
+    return simulate(node("n"), timed("ahead", 2, "100s"), pod("big", 4, run="50s"), *more, config=config, **kw)
+
+
+def starts(obj: Obj) -> str | None:
+    found: str | None = (obj["metadata"].get("annotations") or {}).get(START)
+    return found
+
+
+# ---- who may pass
+
+
+@pytest.mark.parametrize("mode", ["best-effort", "easy"])
+@pytest.mark.parametrize("expected, passes", [("79s", True), ("80s", True), ("81s", False), (None, False)])
+def test_r8_who_ends_in_time_may_use_the_node_meanwhile(mode: str, expected: str | None, passes: bool) -> None:
+    """At 20s there are exactly 80s left."""
+    answer = waiting(timed("s", 2, expected, "70s", at="20s"), config=reserving(mode=mode))
+    assert (answer.at("s") == 20.0) == passes
+    assert answer.at("big") == 100.0
+    if not passes:
+        assert answer.at("s") == 150.0
+
+
+@pytest.mark.parametrize("mode", ["best-effort", "easy"])
+@pytest.mark.parametrize("seconds, passes", [(80, True), (81, False)])
+def test_r8_an_active_deadline_is_a_known_run_time(mode: str, seconds: int, passes: bool) -> None:
+    answer = waiting(pod("s", 2, at="20s", activeDeadlineSeconds=seconds), config=reserving(mode=mode))
+    assert (answer.at("s") == 20.0) == passes
+    assert answer.at("big") == 100.0
+
+
+def test_r8_an_active_deadline_ends_the_pod() -> None:
+    answer = waiting(pod("s", 2, at="20s", activeDeadlineSeconds=60))
+    assert answer.at("s") == 20.0
+    assert answer.at("s", "failed") == 80.0
+    assert answer.at("big") == 100.0
+
+
+def test_r8_what_runs_with_a_deadline_is_expected_to_end_by_it() -> None:
+    answer = simulate(
+        node("n"), pod("ahead", 2, activeDeadlineSeconds=100), pod("big", 4), timed("s", 2, "80s", at="20s"),
+        timed("t", 2, "81s", at="20s"), config=reserving(),
+    )  # fmt: skip
+    assert answer.at("s") == 20.0
+    assert answer.at("big") == 100.0
+
+
+def test_r8_the_shorter_of_both_counts() -> None:
+    """A pod that is ended after 70s does not run for the 90s it expects."""
+    answer = waiting(timed("s", 2, "90s", "200s", at="20s", activeDeadlineSeconds=70))
+    assert answer.at("s") == 20.0
+    assert answer.at("big") == 100.0
+
+
+def test_r8_the_run_time_may_stand_on_the_group() -> None:
+    of_group = gang("s", 2, run="60s", at="20s")
+    of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
+    assert waiting(of_group).times("s-") == [20.0, 20.0]
+
+
+def test_r8_what_a_pod_says_of_itself_comes_before_its_groups_word() -> None:
+    of_group = gang("s", 2, run="60s", at="20s", notes={RUN_TIME: "90s"})
+    of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
+    assert waiting(of_group).times("s-") == [150.0, 150.0]
+
+
+def test_r8_nobody_passes_who_would_not_fit_anyway() -> None:
+    answer = waiting(timed("s", 3, "10s", at="20s"), until="90s")
+    assert answer.at("s") is None
+
+
+def test_r8_one_after_the_other_as_long_as_there_is_time() -> None:
+    answer = waiting([timed(f"s{i}", 2, "25s", at="20s") for i in range(5)])
+    assert sorted(answer.times("s"))[:3] == [20.0, 45.0, 70.0]
+    assert answer.at("big") == 100.0
+    assert sorted(answer.times("s"))[3] == 150.0
+
+
+def test_r8_a_bad_run_time_does_not_count_and_is_told() -> None:
+    for bad in ("soon", "-1s", "0s"):
+        answer = waiting(pod("s", 2, at="20s", run="10s", notes={RUN_TIME: bad}))
+        assert answer.at("s") == 150.0
+        assert any(RUN_TIME in line["message"] for line in answer.lines("warning", "s"))
+
+
+# ---- overruns
+
+
+def test_r8_one_that_overruns_delays_and_is_not_killed() -> None:
+    answer = waiting(timed("s", 2, "80s", "100s", at="20s"))
+    assert answer.at("s") == 20.0
+    assert answer.at("s", "succeeded") == 120.0
+    assert answer.at("big") == 120.0
+    assert not answer.lines("evicted") + answer.lines("deleted")
+
+
+def test_r8_while_somebody_overruns_nobody_passes() -> None:
+    """It may end any moment: the reservation is due."""
+    answer = waiting(
+        timed("s", 2, "50s", "150s", at="20s"), timed("t", 1, "1s", at="110s"), timed("u", 2, "1s", at="120s")
+    )
+    assert answer.at("big") == 170.0
+    assert answer.at("t") == answer.at("u") == 220.0
+
+
+def test_r8_one_that_ends_early_lets_it_start_early() -> None:
+    answer = simulate(node("n"), timed("ahead", 2, "100s", "60s"), pod("big", 4), config=reserving())
+    assert answer.at("big") == 60.0
+
+
+def test_r8_the_forecast_is_refreshed_by_every_change() -> None:
+    """ahead ends early: what was let pass meanwhile delays big, and nobody else is let pass after that."""
+    answer = simulate(
+        node("n"), timed("ahead", 2, "100s", "40s"), pod("big", 4), timed("s", 1, "80s", at="20s"),
+        timed("t", 1, "50s", at="50s"), timed("u", 1, "52s", at="49s"), config=reserving(),
+    )  # fmt: skip
+    assert answer.at("s") == 20.0
+    assert answer.at("t") == 50.0
+    assert answer.at("big") == 100.0
+    assert answer.at("u") is None or answer.at("u") >= 100.0  # type: ignore[operator]
+
+
+# ---- the expected start
+
+
+def test_r8_the_expected_start_is_published() -> None:
+    answer = waiting(until="50s")
+    found = answer.pending("default/big")
+    assert found is not None
+    assert starts(answer.obj("Pod", "big")) is not None
+    assert starts(answer.obj("Pod", "big")).endswith("T00:01:40Z")  # type: ignore[union-attr]
+    assert any("00:01:40" in str(value) or value == 100.0 for value in found.values()), found
+
+
+def test_r8_the_expected_start_stands_on_what_the_user_wrote() -> None:
+    one = job("g", role("w", 2, cpu=2))
+    answer = simulate(node("n"), timed("ahead", 2, "100s"), one, config=reserving(), until="50s")
+    on_job, on_group = starts(answer.obj("Job", "g")), starts(answer.group_of("g"))
+    assert (on_job or on_group or "").endswith("T00:01:40Z")
+    answer = simulate(node("n"), timed("ahead", 2, "100s"), kgang("g", 2, cpu=2), config=reserving(), until="50s")
+    assert any((starts(one) or "").endswith("T00:01:40Z") for one in answer.all("Pod", "g-"))
+
+
+def test_r8_the_expected_start_is_of_the_last_node_that_it_needs() -> None:
+    answer = simulate(
+        node("n"),
+        node("m"),
+        timed("a", 2, "60s", nodeName="n"),
+        timed("b", 2, "90s", nodeName="m"),
+        gang("g", 2, cpu=4),
+        config=reserving(),
+        until="50s",
+    )
+    assert (starts(answer.obj("PodGroup", "g")) or "").endswith("T00:01:30Z")
+
+
+def test_r8_the_expected_start_moves_with_the_forecast() -> None:
+    answer = simulate(
+        node("n"), timed("ahead", 2, "100s", "40s"), timed("second", 2, "70s"), pod("big", 4, at="1s"),
+        config=reserving(), until="50s",
+    )  # fmt: skip
+    assert (starts(answer.obj("Pod", "big")) or "").endswith("T00:01:10Z")
+
+
+def test_r8_nobody_knows_when_if_somebody_says_nothing() -> None:
+    answer = simulate(node("n"), pod("ahead", 2), pod("big", 4), config=reserving(), until="50s")
+    assert starts(answer.obj("Pod", "big")) is None
+    found = answer.pending("default/big")
+    assert found is not None
+    assert not found.get("expectedStart")
+
+
+def test_r8_the_expected_start_is_withdrawn_when_it_has_started_or_is_not_reserved_any_more() -> None:
+    answer = waiting(until="120s")
+    assert starts(answer.obj("Pod", "big")) is None
+    cordon = step("30s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
+    answer = waiting(cordon, until="60s")
+    assert starts(answer.obj("Pod", "big")) is None
+
+
+def test_r8_a_restart_does_not_change_the_forecast() -> None:
+    documents = ([timed(f"s{i}", 1, f"{20 + 5 * i}s", at=f"{20 + 3 * i}s") for i in range(10)],)
+    expected = waiting(*documents)
+    for instants in [(i,) for i in range(5, 100, 11)] + [tuple(range(1, 120, 7))]:
+        answer = waiting(*documents, [restart(f"{i}s") for i in instants])
+        assert answer.lines("bound") == expected.lines("bound"), instants
+    answer = waiting(restart("40s"), until="50s")
+    assert (starts(answer.obj("Pod", "big")) or "").endswith("T00:01:40Z")
+
+
+# ---- EASY
+
+
+def queued(*more: Any, room: int = 4, **kw: Any) -> Answer:
+    """`ahead` uses 2 cpu until 100s; `head` needs 4 and is the first that waits."""
+    head = kw.pop("head", 4)
+    return simulate(
+        node("n", room), timed("ahead", room - 2, "100s"), pod("head", head, at="1s", run="50s"), *more,
+        config=kw.pop("config", EASY), **kw,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("expected, passes", [("98s", True), ("99s", False), (None, False)])
+def test_r8_easy_later_ones_pass_if_they_do_not_delay_the_first(expected: str | None, passes: bool) -> None:
+    answer = queued(timed("s", 2, expected, "60s", at="2s"))
+    assert (answer.at("s") == 2.0) == passes
+    assert answer.at("head") == 100.0
+
+
+def test_r8_easy_needs_no_starving() -> None:
+    assert not queued(timed("s", 2, "50s", at="2s")).lines("reserved")
+
+
+def test_r8_without_easy_anybody_passes() -> None:
+    answer = queued(timed("s", 2, "500s", at="2s"), config={"actions": "enqueue, allocate, backfill"})
+    assert answer.at("s") == 2.0
+    assert answer.at("head") == 502.0
+
+
+def test_r8_easy_leaves_the_extra_room_to_anybody() -> None:
+    """8 cpu: at 100s head takes 6, so that 2 are extra: for one of the two that run longer."""
+    answer = simulate(
+        node("n", 8), timed("ahead", 4, "100s"), pod("head", 6, at="1s", run="50s"), timed("s", 2, "500s", at="2s"),
+        timed("t", 2, "500s", at="3s"), pod("u", 2, at="4s"), config=EASY,
+    )  # fmt: skip
+    assert answer.at("s") == 2.0
+    assert answer.at("head") == 100.0
+    assert answer.at("t") == 150.0
+
+
+def test_r8_easy_another_node_that_the_first_does_not_need_is_open() -> None:
+    answer = queued(node("m", 2), pod("s", 2, at="2s"))
+    assert answer.bound("s")["s"] == (2.0, "m")
+
+
+def test_r8_easy_an_end_that_nobody_knows_reserves_nothing() -> None:
+    """When the head could start nobody knows: it delays nobody, as without EASY."""
+    answer = simulate(
+        node("n"), pod("ahead", 2, run="100s"), pod("head", 4, at="1s"), pod("s", 2, at="2s", run="200s"), config=EASY
+    )
+    assert answer.at("s") == 2.0
+    assert answer.at("head") == 202.0
+
+
+def test_r8_easy_the_second_in_line_has_no_reservation() -> None:
+    """s delays second and not head: it passes."""
+    answer = simulate(
+        node("n"), node("m"), timed("a", 2, "50s", nodeName="n"), timed("b", 2, "60s", nodeName="m"),
+        pod("head", 4, at="1s", run="10s", nodeSelector={"kubernetes.io/hostname": "n"}),
+        pod("second", 4, at="2s", nodeSelector={"kubernetes.io/hostname": "m"}),
+        timed("s", 2, "100s", at="3s"), config=EASY,
+    )  # fmt: skip
+    assert answer.bound("s")["s"] == (3.0, "m")
+    assert answer.at("head") == 50.0
+    assert answer.at("second") == 103.0
+
+
+def test_r8_easy_the_head_of_each_queue() -> None:
+    """Queues are no concern of each other's heads; inside a queue they are."""
+    documents = [queue("q"), queue("r"), node("n")]
+    first, head = timed("ahead", 2, "100s"), gang("head", 1, cpu=4, queue="q", at="1s", run="10s")
+    own = gang("own", 1, cpu=2, queue="q", at="2s")
+    answer = simulate(documents, first, head, own, config=EASY)
+    assert answer.at("own-0") == 110.0
+    other = gang("other", 1, cpu=2, queue="r", at="2s", run="500s")
+    assert simulate(documents, first, head, other, config=EASY).at("other-0") == 2.0
+
+
+def test_r8_easy_a_higher_priority_that_comes_later_is_the_head() -> None:
+    high = priority_class("high", 1000)
+    answer = queued(high, timed("vip", 4, "30s", at="3s", priority="high"), timed("s", 2, "95s", at="5s"))
+    assert answer.at("vip") == 100.0
+    assert answer.at("s") == 5.0
+    assert answer.at("head") == 130.0
+
+
+def test_r8_easy_publishes_when_the_first_starts() -> None:
+    answer = queued(until="50s")
+    assert (starts(answer.obj("Pod", "head")) or "").endswith("T00:01:40Z")
+    assert "00:01:40" in str(answer.pending("default/head"))
+
+
+def test_r8_easy_gangs_of_several_nodes() -> None:
+    """head needs both nodes, at 100s and at 60s; s may use m until 100s, and n not at all beyond it."""
+    answer = simulate(
+        node("n"), node("m"), timed("a", 4, "100s", nodeName="n"), timed("b", 2, "60s", nodeName="m"),
+        gang("head", 2, cpu=4, at="1s", run="10s"), timed("s", 2, "98s", at="2s"), timed("t", 2, "39s", at="61s"),
+        timed("u", 2, "41s", at="61s"), config=EASY,
+    )  # fmt: skip
+    assert answer.at("s") == 2.0
+    assert answer.at("t") == 61.0
+    assert set(answer.times("head-")) == {100.0}
+    assert answer.at("u") == 110.0
+
+
+def test_r8_easy_one_that_overruns_delays() -> None:
+    answer = queued(timed("s", 2, "90s", "150s", at="2s"))
+    assert answer.at("head") == 152.0
+    assert not answer.lines("evicted")
+
+
+def test_r8_easy_with_a_stream_of_small_ones_the_first_is_not_starved() -> None:
+    stream = [timed(f"s{i}", 1, "20s", at=f"{2 + 3 * i}s") for i in range(60)]
+    answer = queued(stream)
+    assert answer.at("head") == 100.0
+    assert len(answer.lines("succeeded")) == 62
+
+
+def test_r8_easy_a_restart_changes_nothing() -> None:
+    stream = [timed(f"s{i}", 1, f"{10 + i % 7 * 6}s", at=f"{2 + 3 * i}s") for i in range(30)]
+    expected = queued(stream)
+    for instants in [(i,) for i in range(3, 110, 13)] + [tuple(range(2, 150, 5))]:
+        answer = queued(stream, [restart(f"{i}s") for i in instants])
+        assert answer.lines("bound") == expected.lines("bound"), instants
+
+
+def test_r8_easy_and_reserve_together() -> None:
+    answer = queued(
+        timed("s", 2, "50s", at="2s"),
+        timed("t", 2, "45s", at="55s"),
+        pods(2, "u", at="60s"),
+        config=reserving(mode="easy"),
+    )
+    assert (answer.at("s"), answer.at("t"), answer.at("head")) == (2.0, 55.0, 100.0)
+    assert answer.times("u") == [150.0, 150.0]

@@ -1,0 +1,462 @@
+"""R1–R4, R9: who starves and since when, and which nodes are reserved for whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from arbitrator_stories import CRD, crdjob, owned, queue_job, scheduling_spec
+from gang_stories import PLUGINS, PLUGINS_LABEL, kgang, kgroup, labelled, own_group, own_pods
+from stories import (
+    NO_EVICTIONS,
+    Answer,
+    Obj,
+    gang,
+    job,
+    node,
+    pod,
+    podgroup,
+    pods,
+    priority_class,
+    queue,
+    restart,
+    role,
+    simulate,
+    step,
+)
+
+SLA = "volcano.sh/sla-waiting-time"
+CLASSES = [priority_class("high", 1000), priority_class("mid", 500), priority_class("low", 10)]
+
+
+def reserving(after: int = 10, percent: int = 100, tiers: list[Obj] | None = None) -> Obj:
+    """A config in which nobody is evicted, and whoever waited so long gets nodes."""
+    arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
+    actions: list[Obj] = [{"name": name} for name in ("enqueue", "allocate", "backfill")]
+    found: Obj = {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
+    return found | ({"tiers": tiers} if tiers else {})
+
+
+def noted(obj: Obj, **notes: str) -> Obj:
+    """With annotations; `sla="20s"` is how long it can wait."""
+    kept = {SLA if key == "sla" else key: text for key, text in notes.items()}
+    metadata = obj["metadata"]
+    return obj | {"metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | kept}}
+
+
+def full(cpu: int | str = 4, run: str | None = "100s", on: str = "n", name: str = "full") -> Obj:
+    return pod(name, cpu, nodeName=on, run=run)
+
+
+def reserved(answer: Answer, prefix: str = "") -> dict[str, tuple[float, str]]:
+    """When a node was reserved for each pod first, and which."""
+    found: dict[str, tuple[float, str]] = {}
+    for line in answer.lines("reserved"):
+        if line["name"].startswith(prefix):
+            found.setdefault(line["name"], (line["t"], line["node"]))
+    return found
+
+
+def claims(answer: Answer) -> list[str]:
+    """Objects that carry a record at the end."""
+    return [
+        one["metadata"]["name"]
+        for one in answer.objects
+        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+    ]
+
+
+# ---- R1
+
+DIALECTS: dict[str, list[Obj]] = {
+    "pod": [pod("g-0", 4, at="1s")],
+    "volcano-job": [job("g", role("w", 2, cpu=2), at="1s")],
+    "volcano-podgroup": gang("g", 2, cpu=2, at="1s"),
+    "koordinator-annotations": kgang("g", 2, cpu=2, at="1s"),
+    "koordinator-podgroup": [kgroup("g", 2, at="1s"), *labelled("g", 2, cpu=2, at="1s")],
+    "scheduler-plugins": [kgroup("g", 2, api=PLUGINS, at="1s"), *labelled("g", 2, PLUGINS_LABEL, 2, at="1s")],
+    "kubernetes": [
+        noted(own_group("g", {"gang": {"minCount": 2}}), **{"sim.enbloc.dev/at": "1s"}),
+        *own_pods("g", 2, cpu=2, at="1s"),
+    ],
+    "scheduling-spec": [CRD, crdjob("c"), scheduling_spec("c", 2, at="1s"), *owned(*pods(2, "g-", 2, at="1s"))],
+    "queue-job": [queue_job("g", role("w", 2, cpu=2), minimum=2, at="1s")],
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_r1_a_gang_of_any_dialect_starves_at_the_very_instant(dialect: str) -> None:
+    answer = simulate(node("n"), full(), DIALECTS[dialect], config=reserving())
+    found = reserved(answer, "g-")
+    assert {at for at, _ in found.values()} == {11.0}
+    assert {at for at, _ in answer.bound("g-").values()} == {100.0}
+    assert len(found) == len(answer.bound("g-"))
+    assert not claims(answer)
+
+
+def test_r1_not_an_instant_before() -> None:
+    """What comes one second before the reservation still finds the node open."""
+    answer = simulate(
+        node("n"), full(3), pod("big", 4), pod("s", 1, at="9s"), pod("t", 1, at="10s"), config=reserving(), until="20s"
+    )
+    assert answer.at("s") == 9.0
+    assert answer.at("t") is None
+
+
+def test_r1_two_days_by_default() -> None:
+    answer = simulate(node("n"), full(run=None), pod("big", 4, at="7s"), until="200000s")
+    assert reserved(answer) == {"big": (172807.0, "n")}  # half of one node is one, rounded up
+
+
+def test_r1_its_own_waiting_time_counts_instead() -> None:
+    """Shorter or longer than the config's, wherever it is written."""
+    for sla, at in (("20s", 21.0), ("5s", 6.0)):
+        of_job = noted(job("g", role("w", 2, cpu=2), at="1s"), sla=sla)
+        of_pod = pod("g-0", 4, at="1s", notes={SLA: sla})
+        of_group = [noted(one, sla=sla) if one["kind"] == "PodGroup" else one for one in gang("g", 2, cpu=2, at="1s")]
+        of_members = kgang("g", 2, cpu=2, at="1s")
+        of_members = [noted(one, sla=sla) for one in of_members]
+        for documents in ([of_job], [of_pod], of_group, of_members):
+            answer = simulate(node("n"), full(), documents, config=reserving(10))
+            assert {when for when, _ in reserved(answer, "g-").values()} == {at}, documents
+
+
+def test_r1_the_configs_sla_counts() -> None:
+    tiers = [{"plugins": [{"name": "sla", "arguments": {"sla-waiting-time": "15s"}}, {"name": "priority"}]}]
+    actions = "enqueue, allocate, backfill, reserve"
+    answer = simulate(node("n"), full(), pod("big", 4, at="1s"), config={"actions": actions, "tiers": tiers})
+    assert reserved(answer) == {"big": (16.0, "n")}
+
+
+def test_r1_a_bad_waiting_time_does_not_count_and_is_told() -> None:
+    for bad in ("soon", "-5s", "0s", ""):
+        answer = simulate(node("n"), full(), pod("big", 4, at="1s", notes={SLA: bad}), config=reserving(10))
+        assert reserved(answer) == {"big": (11.0, "n")}
+        assert not bad or any(SLA in line["message"] for line in answer.lines("warning", "big"))
+
+
+def test_r1_an_annotation_gang_is_as_old_as_its_first_pod() -> None:
+    first, second = kgang("g", 2, cpu=2)
+    second = noted(second, **{"sim.enbloc.dev/at": "8s"})
+    answer = simulate(node("n"), full(), first, second, config=reserving(10))
+    assert {at for at, _ in reserved(answer).values()} == {10.0}
+
+
+def test_r1_who_is_not_complete_is_reserved_for_once_it_is() -> None:
+    first, second = kgang("g", 2, cpu=2)
+    second = noted(second, **{"sim.enbloc.dev/at": "30s"})
+    answer = simulate(node("n"), full(), first, second, config=reserving(10))
+    assert {at for at, _ in reserved(answer).values()} == {30.0}
+
+
+def test_r1_surplus_does_not_starve() -> None:
+    answer = simulate(node("n"), job("g", role("w", 6, 2, cpu=1)), config=reserving(10), until="1h")
+    assert len(answer.bound("g-")) == 4
+    assert not reserved(answer)
+
+
+def test_r1_a_member_lost_by_a_satisfied_gang_does_not_starve() -> None:
+    """Once satisfied, members are ordinary pods (G7): the gang is not 'not ready' for the first time."""
+    lost = step("20s", "delete", "Pod", "g-0")
+    answer = simulate(node("n", 2), gang("g", 2), lost, pod("s", 1, at="15s"), config=reserving(10), until="60s")
+    assert answer.at("s") == 20.0
+    assert not reserved(answer)
+
+
+# ---- R2
+
+
+def test_r2_each_role_must_be_enough() -> None:
+    """There is a place to wait for role a, and none for role b: nothing is reserved until there is."""
+    roles = [role("a", 1, cpu=2), role("b", 1, cpu=1, more={"nvidia.com/gpu": 1})]
+    oversized = {"enqueue": {"admitOversized": True}}
+    quiet = simulate(node("n"), full(), job("g", *roles), config=reserving(10) | oversized)
+    assert not reserved(quiet)
+    answer = simulate(
+        node("n"), full(), job("g", *roles), node("late", 1, more={"nvidia.com/gpu": 1}, at="30s"),
+        config=reserving(10) | oversized,
+    )  # fmt: skip
+    assert reserved(answer) == {"g-a-0": (30.0, "n"), "g-b-0": (30.0, "late")}
+    assert set(answer.times("g-")) == {100.0}
+
+
+def test_r2_what_is_occupied_counts() -> None:
+    documents = [podgroup("g", 2), pod("g-0", 1, group="g", nodeName="m"), pod("g-1", 4, group="g")]
+    answer = simulate(node("n"), node("m"), full(), documents, config=reserving(10))
+    assert set(reserved(answer)) == {"g-1"}
+    assert answer.at("g-1") is not None
+
+
+def test_r2_only_what_the_minimum_needs_is_reserved() -> None:
+    answer = simulate(node("n"), full(), job("g", role("w", 5, 2, cpu=1)), config=reserving(10), until="50s")
+    assert set(reserved(answer)) == {"g-w-0", "g-w-1"}
+
+
+def test_r2_the_total_is_made_up_by_whoever_can_be_placed() -> None:
+    """Total 3 over roles without minimum: those that no node could hold are skipped."""
+    relaxed = {"admission": {"minAvailable": "relaxed"}, "enqueue": {"admitOversized": True}}
+    one = job("g", role("a", 2, cpu=9), role("b", 3, cpu=1), minimum=3)
+    answer = simulate(node("n"), full(), one, config=reserving(10) | relaxed, until="50s")
+    assert set(reserved(answer)) == {"g-b-0", "g-b-1", "g-b-2"}
+
+
+# ---- R3
+
+
+def test_r3_what_cannot_succeed_leaves_no_trace() -> None:
+    """Half of two nodes is one; the gang needs both."""
+    answer = simulate(
+        node("n"), node("m"), full(), full(on="m", name="full2"), gang("g", 2, cpu=4), config=reserving(10, 50),
+    )  # fmt: skip
+    assert not answer.lines("reserved")
+    assert not answer.lines("released")
+    assert set(answer.times("g-")) == {100.0}
+
+
+def test_r3_no_trace_is_left_on_the_objects_either() -> None:
+    answer = simulate(
+        node("n"),
+        node("m"),
+        full(run=None),
+        full(None, on="m", name="other"),
+        gang("g", 2, cpu=4),
+        config=reserving(10, 50),
+        until="1h",
+    )
+    assert not claims(answer)
+    assert "reserved" not in answer.why("default/g")
+
+
+def test_r3_the_highest_order_is_served_first() -> None:
+    """The younger one has the higher priority; the node can be reserved for one of them only."""
+    answer = simulate(
+        CLASSES,
+        node("n"),
+        full(),
+        pod("old", 4, priority="low", run="10s"),
+        pod("new", 4, priority="high", at="5s", run="10s"),
+        config=reserving(20),
+    )
+    assert reserved(answer, "old")["old"][0] == 20.0, "new does not starve yet"
+    answer = simulate(
+        CLASSES, node("n"), full(), pod("old", 4, priority="low", run="10s", notes={SLA: "25s"}),
+        pod("new", 4, priority="high", at="5s", run="10s"), config=reserving(20),
+    )  # fmt: skip
+    assert reserved(answer, "new")["new"][0] == 25.0
+    assert (answer.at("new"), answer.at("old")) == (100.0, 110.0)
+
+
+def test_r3_the_older_of_equals_is_served_first() -> None:
+    answer = simulate(
+        node("n"),
+        full(),
+        pod("b", 4, run="10s", notes={SLA: "30s"}),
+        pod("a", 4, at="1s", run="10s", notes={SLA: "29s"}),
+        config=reserving(),
+    )
+    assert reserved(answer, "b") == {"b": (30.0, "n")}
+    assert (answer.at("b"), answer.at("a")) == (100.0, 110.0)
+
+
+def test_r3_not_in_a_cycle_in_which_somebody_of_higher_order_was_scheduled() -> None:
+    """The one of higher order is bound first; then the starving one has its turn, in the same instant."""
+    answer = simulate(
+        CLASSES, node("n"), node("m"), full(), pod("x", 3, nodeName="m"), pod("big", 4, priority="low"),
+        pod("vip", 1, at="10s", priority="high"), config=reserving(10), until="20s",
+    )  # fmt: skip
+    what = [(line["what"], line["name"]) for line in answer.timeline if line["what"] in ("bound", "reserved")]
+    assert what.index(("bound", "vip")) < what.index(("reserved", "big"))
+    assert reserved(answer, "big")["big"][0] == 10.0
+
+
+def test_r3_one_that_cannot_succeed_does_not_block_the_next() -> None:
+    answer = simulate(
+        CLASSES, node("n"), full(), pod("huge", 9, priority="high"), pod("big", 4, priority="low", at="1s"),
+        config=reserving(10), until="20s",
+    )  # fmt: skip
+    assert reserved(answer) == {"big": (11.0, "n")}
+
+
+def test_r3_it_succeeds_later_if_a_node_comes() -> None:
+    late = [node("m", 4, at="30s"), pod("x", 1, nodeName="m", at="30s", run="30s")]
+    answer = simulate(node("n", 2), pod("big", 4), late, config=reserving(10))
+    assert reserved(answer) == {"big": (30.0, "m")}
+    assert answer.at("big") == 60.0
+
+
+# ---- R4
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        node("a", 3),
+        node("a", 8, taints=[{"key": "k", "effect": "NoSchedule"}]),
+        node("a", 8, unschedulable=True),
+        node("a", 8, labels={"disk": "hdd"}),
+        node("a", 8, memory="1Gi"),
+        node("a", 8, pods=0),
+    ],
+    ids=["too-small", "tainted", "cordoned", "not-selected", "no-memory", "no-pods"],
+)
+def test_r4_only_nodes_that_pass_every_predicate_but_free_room(unfit: Obj) -> None:
+    good = node("n", labels={"disk": "ssd"})
+    if unfit["metadata"]["labels"].get("disk") is None:
+        unfit["metadata"]["labels"]["disk"] = "ssd"
+    big = pod("big", 4, memory="2Gi", nodeSelector={"disk": "ssd"})
+    answer = simulate(unfit, good, full(1), big, config=reserving(10))
+    assert reserved(answer) == {"big": (10.0, "n")}
+    assert answer.at("big") == 100.0
+
+
+def test_r4_no_node_at_all_is_large_enough() -> None:
+    answer = simulate(node("n", 3), node("m", 3), pod("big", 4), pod("s", 3, at="20s"), config=reserving(10))
+    assert not reserved(answer)
+    assert answer.at("s") == 20.0
+
+
+def test_r4_anti_affinity_among_its_own_members_spreads_them() -> None:
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "g"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    answer = simulate(
+        node("n"), node("m"), full(), full(on="m", name="full2"), gang("g", 2, labels={"app": "g"}, affinity=apart),
+        config=reserving(10),
+    )  # fmt: skip
+    assert {where for _, where in reserved(answer).values()} == {"n", "m"}
+    assert set(answer.times("g-")) == {100.0}
+
+
+def test_r4_what_has_room_and_what_has_not_both_are_reserved() -> None:
+    answer = simulate(
+        node("n"), node("m"), full(), gang("g", 2, cpu=4), pod("s", 1, at="20s"), config=reserving(10), until="50s"
+    )
+    assert sorted(reserved(answer).values()) == [(10.0, "m"), (10.0, "n")]
+    assert not answer.bound("g-")
+    assert answer.at("s") is None, "the free node is kept as well"
+
+
+def test_r4_the_reserved_sum_stays_within_allocatable() -> None:
+    """Of 4 cpu, 3 are reserved: a starving gang of 2 finds no place beside it, one of 1 does."""
+    documents = [
+        node("n"),
+        full(),
+        pod("a", 3, run="50s"),
+        pod("b", 2, at="1s", run="50s"),
+        pod("c", 1, at="2s", run="50s"),
+    ]
+    answer = simulate(documents, config=reserving(10))
+    assert reserved(answer, "a") == {"a": (10.0, "n")}
+    assert reserved(answer, "c") == {"c": (12.0, "n")}
+    assert reserved(answer, "b").get("b", (100.0,))[0] >= 100.0
+    assert (answer.at("a"), answer.at("c")) == (100.0, 100.0)
+    assert answer.at("b") == 150.0
+
+
+def test_r4_the_sum_counts_every_dimension() -> None:
+    for more, kind in (({"memory": "9Gi"}, "memory"), ({"more": {"nvidia.com/gpu": 1}}, "gpu")):
+        machine = node("n", 8, more={"nvidia.com/gpu": 1})
+        answer = simulate(
+            machine,
+            full(8),
+            pod("a", 1, run="5s", **more),
+            pod("b", 1, at="1s", **more),
+            config=reserving(10),
+            until="50s",
+        )
+        assert set(reserved(answer)) == {"a"}, kind
+    answer = simulate(
+        node("n", 8, pods=1), full(8), pod("a", 1), pod("b", 1, at="1s"), config=reserving(10), until="50s"
+    )
+    assert set(reserved(answer)) == {"a"}
+
+
+def test_r4_two_starving_gangs_share_a_node() -> None:
+    answer = simulate(node("n"), full(), gang("a", 2), gang("b", 2, at="1s"), config=reserving(10))
+    assert {where for _, where in reserved(answer).values()} == {"n"}
+    assert len(reserved(answer)) == 4
+    assert set(answer.times("a-")) == set(answer.times("b-")) == {100.0}
+
+
+def test_r4_a_gang_that_shares_does_not_take_the_others_room() -> None:
+    """Room comes in two steps: the first 2 cpu suffice for b alone, and are b's by b's own reservation."""
+    answer = simulate(
+        node("n"), full(2), full(2, run="200s", name="long"), pod("a", 2, run="300s"), pod("b", 2, at="1s"),
+        config=reserving(10),
+    )  # fmt: skip
+    assert (answer.at("a"), answer.at("b")) == (100.0, 200.0)
+
+
+# ---- R9
+
+
+def picture(config: Obj, **small: Any) -> Answer:
+    """The seed's picture: 3 CPU and 3 GB; pods 1 to 3 run, pod-4 needs all, pods 5 to 7 come after it."""
+    return simulate(
+        node("n", 3, memory="3Gi"),
+        [pod(f"pod-{i}", 1, memory="1Gi", run=f"{60 + 20 * i}s") for i in (1, 2, 3)],
+        pod("pod-4", 3, memory="3Gi", at="1s", run="30s"),
+        [pod(f"pod-{i}", 1, memory="1Gi", at=f"{20 + i}s", run="60s", **small) for i in (5, 6, 7)],
+        config=config,
+    )
+
+
+def test_r9_without_reserve_the_large_one_runs_last() -> None:
+    answer = picture(NO_EVICTIONS)
+    assert answer.order()[-1] == "pod-4"
+    assert answer.at("pod-5") == 80.0
+
+
+@pytest.mark.parametrize("percent", [50, 100])
+def test_r9_with_reserve_those_behind_it_stay_pending_until_it_has_run(percent: int) -> None:
+    answer = picture(reserving(10, percent))
+    assert reserved(answer, "pod-4") == {"pod-4": (11.0, "n")}
+    assert answer.at("pod-4") == 120.0
+    assert all(answer.at(f"pod-{i}") == 150.0 for i in (5, 6, 7))
+
+
+def test_r9_those_who_came_before_the_reservation_wait_too() -> None:
+    """They were pending when the node was reserved: it takes nobody new."""
+    answer = simulate(
+        node("n", 3), pods(3, "run-", run="60s"), pod("big", 3, at="1s", run="10s"), pods(3, "s-", at="5s", run="60s"),
+        config=reserving(10),
+    )  # fmt: skip
+    assert answer.at("big") == 60.0
+    assert answer.times("s-") == [70.0] * 3
+
+
+def test_r9_by_the_default_actions_too() -> None:
+    """With preempt and reclaim on, among equals: nobody is evicted."""
+    arguments = {"starvingJobTimeThreshold": 10}
+    actions: list[Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
+    answer = picture({"actions": [*actions, {"name": "reserve", "arguments": arguments}]})
+    assert answer.at("pod-4") == 120.0
+    assert not answer.lines("evicted")
+
+
+def test_r9_in_two_queues() -> None:
+    """The node is kept from those of other queues too."""
+    answer = simulate(
+        queue("a"),
+        queue("b"),
+        node("n", 3),
+        pods(3, "run-", run="60s"),
+        gang("big", 1, cpu=3, queue="a", run="10s", at="1s"),
+        gang("s", 3, queue="b", at="20s"),
+        config=reserving(10),
+    )
+    assert answer.at("big-0") == 60.0
+    assert set(answer.times("s-")) == {70.0}
+
+
+def test_r9_over_a_restart() -> None:
+    documents = (node("n", 3), pods(3, "run-", run="60s"), pod("big", 3, at="1s", run="10s"), pods(3, "s-", at="20s"))
+    answer = simulate(*documents, restart("15s"), restart("30s"), config=reserving(10))
+    assert answer.at("big") == 60.0
+    assert len(answer.lines("reserved", "big")) == 1
+    assert answer.times("s-") == [70.0] * 3

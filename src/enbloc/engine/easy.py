@@ -36,7 +36,9 @@ class Start(NamedTuple):
 class Easy:
     """The starts of those who are first, as of now."""
 
-    def __init__(self, state: State, placer: Placer, take_own_places: Callable[[Transaction, GangState], None]) -> None:
+    def __init__(
+        self, state: State, placer: Placer, take_own_places: Callable[[Transaction, GangState], object]
+    ) -> None:
         self._state = state
         self._placer = placer
         self._take_own_places = take_own_places

@@ -122,6 +122,8 @@ class Engine:
         self._wake()
         self._read_dirty()
         self._time_out()
+        if self.reservations:
+            self.foresight.foresee(now)
 
     def end(self) -> list[Decision]:
         for gang, told in self.kept.give_back():
@@ -436,11 +438,19 @@ class Engine:
 
         self.placer.closed = closed
 
-    def take_own_places(self, transaction: Transaction, gang: GangState) -> None:
+    def take_own_places(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
         """What is kept for a gang is there for it: room that was made is free for it, and reserved nodes take the tasks
-        that they are reserved for, as far as there is room (R7)."""
-        self.nominations.lift(transaction, gang)
+        that they are reserved for, as far as there is room (R7). Others who wait for room on the same nodes stand aside
+        meanwhile, and are returned: they come back with `give_back`."""
+        others = self.nominations.lift(transaction, gang)
         take_reserved(self.placer, transaction, gang, self.reservations.of(gang))
+        return others
+
+    def give_back(self, transaction: Transaction, others: Sequence[tuple[Task, int]]) -> None:
+        """Whoever stood aside is nominated again, unless the transaction was undone anyway."""
+        for task, row in others:
+            if task.stand is Stand.PENDING:
+                transaction.hold_again(task, row, Stand.NOMINATED)
 
     def was_served_before(self, gang: GangState) -> bool:
         """R3: whether somebody of higher order was served in this cycle."""
@@ -469,7 +479,8 @@ class Engine:
         """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer."""
         queue = self.state.queue_of(unit[0])
         moving = any(self.state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
-        by_use = self.state.nodes.clock if moving or any(place.limits for place in queue.ancestors) else 0
+        limited = self.state.queues.guarantees or any(place.limits for place in queue.ancestors)
+        by_use = self.state.nodes.clock if moving or limited else 0
         return (self.state.nodes.static_clock, self.reservations.version, by_use)
 
     def _tell_times_apart(self) -> None:
@@ -628,6 +639,8 @@ class Engine:
                 continue
             if not any(task.ours for task in gang.tasks.values()) and gang.tasks:
                 continue
+            if gang.spec.object is None and all(task.stand is Stand.LEAVING for task in gang.tasks.values()):
+                continue  # it waits for nothing
             bucket = gang.bucket
             told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
             told = told or story.problem(gang, "is next to be tried")

@@ -24,6 +24,9 @@ from enbloc.gangs.model import GangKey
 SHORTLIST = 24
 """So many rows are looked at task by task for each place that is made."""
 
+LEAVING_BOUND = 2_000
+"""So many that are leaving anyway are counted on."""
+
 TIERS = 16
 """So many priorities are tried one by one; beyond them, several at once."""
 
@@ -44,6 +47,10 @@ class Victims(NamedTuple):
     whole: bool
     skips: int = 0
     """How many surplus members of its gang would have had to go before it (O2 in reverse)."""
+
+    @property
+    def key(self) -> GangKey:
+        return self.tasks[0].gang.key
 
 
 class Plan(NamedTuple):
@@ -70,13 +77,23 @@ class Rules(Protocol):
 class Planner:
     """One plan for one gang, or for gangs that start together."""
 
-    def __init__(self, state: State, placer: Placer, departures: Departures, rules: Rules) -> None:
+    def __init__(
+        self,
+        state: State,
+        placer: Placer,
+        departures: Departures,
+        rules: Rules,
+        mates: Callable[[GangState], list[GangState]],
+    ) -> None:
         self._state = state
         self._placer = placer
         self._departures = departures
         self._ledger = departures.ledger
         self._disruptions = departures.disruptions()
         self._rules = rules
+        self._mates = mates
+        self._nodes_of: dict[str, str] = {}
+        """Where those who were looked at are, whether they were taken off meanwhile or not."""
         self._transaction = Transaction(state)
         self._chosen: list[tuple[Victims, list[int]]] = []
         self._bad: set[int] = set()
@@ -92,6 +109,7 @@ class Planner:
                 continue
             for tier in _tiers(cells):
                 self._cells = set(tier)
+                self._see_off()
                 prepare(self._transaction)
                 if self._could(needs, tier) and self._fill(needs, surplus_only):
                     self._spare()
@@ -102,6 +120,13 @@ class Planner:
                         return Plan(victims, places)
                 self._undo()
         return None
+
+    def _see_off(self) -> None:
+        """Those who are leaving anyway have left when the gang lands."""
+        nodes = self._state.nodes
+        for task in list(self._state.leaving.values())[:LEAVING_BOUND]:
+            if task.node in nodes.rows:
+                self._transaction.evict(task)
 
     def _undo(self) -> None:
         self._transaction.rollback()
@@ -182,9 +207,10 @@ class Planner:
     def _make_room(self, task: Task, surplus_only: bool) -> int | None:
         """Evicts whoever has to leave so that one more task fits on one row. Returns that row."""
         best: tuple[tuple[int, ...], int, list[Victims]] | None = None
+        look = self._victims_in_the_way if self._state.moving.applies(task) else self._victims_on
         for row in self._shortlist(task, surplus_only):
-            found = self._victims_on(row, task, surplus_only)
-            if found is not None:
+            found = look(row, task, surplus_only)
+            if found:
                 cost = (*_cost(found), row)
                 if best is None or cost < best[0]:
                     best = (cost, row, found)
@@ -218,21 +244,18 @@ class Planner:
         """The lowest and fewest on a row whose leaving makes room for the task."""
         nodes = self._state.nodes
         lacking = {column: amount - int(nodes.free[column, row]) for column, amount in task.cls.request}
-        units: dict[GangKey | str, Victims] = {}
-        for one in self._state.moving.residents(nodes.names[row]):
-            if isinstance(one, Task) and one.gang is not task.gang:
-                unit = self._unit(one, surplus_only)
-                if unit is not None:
-                    units[one.gang.key if unit.whole else one.uid] = unit
-        ordered = sorted(_last_first(units.values()), key=lambda unit: self._preference(unit, row, lacking))
         chosen: list[Victims] = []
-        for unit in ordered:
+        for unit in self._units_on(row, task, surplus_only, lacking):
             if _covered(lacking):
                 break
             if self._allowed(unit):
                 chosen.append(unit)
+                self._count(unit, 1)
                 self._free(lacking, unit, row, -1)
-        if not _covered(lacking):
+        enough = _covered(lacking)
+        for unit in chosen:
+            self._count(unit, -1)
+        if not enough:
             return None
         for unit in sorted(chosen, key=_harm, reverse=True):  # nobody in vain, the most harmful spared first
             self._free(lacking, unit, row, 1)
@@ -241,6 +264,55 @@ class Planner:
             else:
                 self._free(lacking, unit, row, -1)
         return chosen
+
+    def _victims_in_the_way(self, row: int, task: Task, surplus_only: bool) -> list[Victims] | None:
+        """The same for a task to which it matters who else is there: ports, affinity, spread, volumes. Everybody who
+        may leave does, and comes back one by one as long as the task still fits."""
+        transaction, mark = self._transaction, self._transaction.mark()
+        chosen: list[Victims] = []
+        for unit in self._units_on(row, task, surplus_only, {}):
+            unit = unit._replace(tasks=[one for one in unit.tasks if one.stand is Stand.BOUND])
+            if unit.tasks and self._allowed(unit):
+                chosen.append(unit)
+                self._rows_of(unit)
+                self._disruptions.count(unit.tasks, 1)
+                for one in unit.tasks:
+                    transaction.evict(one)
+        fits = self._fits(task, row)
+        needed = list(chosen)
+        for unit in sorted(chosen, key=_harm, reverse=True) if fits else ():
+            before = transaction.mark()
+            for one, place in zip(unit.tasks, self._rows_of(unit), strict=True):
+                transaction.spare(one, place)
+            if self._fits(task, row):
+                needed.remove(unit)
+            else:
+                transaction.rollback(before)
+        transaction.rollback(mark)
+        for unit in chosen:
+            self._disruptions.count(unit.tasks, -1)
+        return needed if fits else None
+
+    def _fits(self, task: Task, row: int) -> bool:
+        if self._state.candidates(task.cls).keys()[row] < 0:
+            return False
+        return all(passes[row] for _, passes in self._state.moving.masks(task))
+
+    def _units_on(self, row: int, task: Task, surplus_only: bool, lacking: dict[int, int]) -> list[Victims]:
+        """Who could leave a row for a task, the ones to go first first."""
+        units: dict[GangKey | str, Victims] = {}
+        for one in self._state.moving.residents(self._state.nodes.names[row]):
+            if isinstance(one, Task) and one.gang is not task.gang:
+                unit = self._unit(one, surplus_only)
+                if unit is not None:
+                    units[unit.key if unit.whole else one.uid] = unit
+        return sorted(_last_first(units.values()), key=lambda unit: self._preference(unit, row, lacking))
+
+    def _count(self, unit: Victims, by: int) -> None:
+        """As if they had left (1), while others are chosen with them; or not after all (-1)."""
+        self._disruptions.count(unit.tasks, by)
+        for task in unit.tasks:
+            self._state.queues.use(self._state.queue_of(task.gang), task.cls.request, -by)
 
     def _unit(self, task: Task, surplus_only: bool) -> Victims | None:
         """Who would leave with a task, if it may leave at all."""
@@ -252,7 +324,10 @@ class Planner:
             return Victims([task], whole=False, skips=surplus.index(task))
         if surplus_only:
             return None
-        members = [one for one in gang.tasks.values() if one.stand is Stand.BOUND]
+        mates = self._mates(gang)  # gangs that start together end together (K7)
+        if not all((mate.spec.queue, mate.priority) in self._cells for mate in mates):
+            return None
+        members = [one for mate in mates for one in mate.tasks.values() if one.stand is Stand.BOUND]
         return Victims(members, whole=True) if all(map(self._leaves, members)) else None
 
     def _surplus_of(self, gang: GangState) -> list[Task]:
@@ -307,7 +382,7 @@ class Planner:
                 for one in gang.tasks.values():
                     unit = self._unit(one, surplus_only) if one.stand is Stand.BOUND else None
                     if unit is not None:
-                        found[gang.key if unit.whole else one.uid] = unit
+                        found[unit.key if unit.whole else one.uid] = unit
         for unit in sorted(_last_first(found.values()), key=_harm):
             if self._allowed(unit):
                 self._evict([unit])
@@ -315,13 +390,16 @@ class Planner:
         return False
 
     def _evict(self, units: Sequence[Victims]) -> None:
-        rows = self._state.nodes.rows
         for unit in units:
             unit = unit._replace(tasks=[task for task in unit.tasks if task.stand is Stand.BOUND])
-            self._chosen.append((unit, [rows[task.node] for task in unit.tasks]))
+            self._chosen.append((unit, self._rows_of(unit)))
             self._disruptions.count(unit.tasks, 1)
             for task in unit.tasks:
                 self._transaction.evict(task)
+
+    def _rows_of(self, unit: Victims) -> list[int]:
+        rows = self._state.nodes.rows
+        return [rows[self._nodes_of.setdefault(task.uid, task.node)] for task in unit.tasks]
 
     def _spare(self) -> None:
         """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""

@@ -43,6 +43,11 @@ class Ledger:
         self._seen = -1
         self._moves = -1
 
+    def _build(self) -> None:
+        """From now on every task that could leave is known."""
+        self._cells, self._seen, self._moves = {}, -1, self._state.nodes.moves
+        self._state.watched = True
+
     def cells(self) -> Iterable[Cell]:
         self._refresh()
         return self._cells.keys()
@@ -61,7 +66,7 @@ class Ledger:
     def _refresh(self) -> None:
         nodes = self._state.nodes
         if self._moves != nodes.moves:
-            self._cells, self._seen, self._moves = {}, -1, nodes.moves
+            self._build()
         if self._seen == nodes.clock:
             return
         shape = nodes.free.shape

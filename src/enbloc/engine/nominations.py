@@ -51,11 +51,20 @@ class Nominations:
         self._write(gang, "Preempting", message)
 
     def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
-        """Takes a gang's room off, so that it can be placed anew with it. Returns who had which row."""
-        found = [(task, self._state.nodes.rows[task.node]) for task in self.of(gang)]
-        for task, _ in found:
+        """Takes a gang's room off, so that it can be placed anew with it. Where others wait for room on the same node
+        that is not all there yet, what is there is for whoever is tried first: they stand aside, and are returned."""
+        nodes = self._state.nodes
+        own = {task.node: nodes.rows[task.node] for task in self.of(gang)}
+        for task in self.of(gang):
             transaction.let_go(task)
-        return found
+        aside: list[tuple[Task, int]] = []
+        for name, row in own.items():
+            there = [one for one in self._state.moving.residents(name) if isinstance(one, Task)]
+            if any(one.stand is Stand.LEAVING for one in there):
+                aside += [(one, row) for one in there if one.stand is Stand.NOMINATED]
+        for task, _ in aside:
+            transaction.let_go(task)
+        return aside
 
     def end(self, gang: GangState, reason: str, message: str) -> None:
         """It landed, or nothing will come of it: nobody keeps anything for it."""

@@ -94,6 +94,7 @@ class QueueTree:
         queue.facts = facts
         queue.limits = self._resources.capacity(facts.capability)
         queue.exists = True
+        self.version += 1
         self._relink()
 
     def remove(self, name: str) -> None:
@@ -102,6 +103,7 @@ class QueueTree:
             queue.exists = False
             queue.facts = QueueFacts(name)
             queue.limits = {}
+            self.version += 1
             self._relink()
 
     def get(self, name: str) -> Queue:

@@ -16,6 +16,7 @@ class Starving:
         """`after` is how long a gang can wait that does not say so itself; `None`: nobody starves."""
         self._state = state
         self._after = after
+        self._now = 0
         self._to_come: list[tuple[int, GangKey, GangState]] = []
         self._watched: dict[GangKey, tuple[int, GangState]] = {}
         self.gangs: dict[GangKey, GangState] = {}
@@ -33,7 +34,10 @@ class Starving:
         if known is None or known[0] != instant or known[1] is not gang:
             self.gangs.pop(gang.key, None)
             self._watched[gang.key] = (instant, gang)
-            heapq.heappush(self._to_come, (instant, gang.key, gang))
+            if instant <= self._now:
+                self.gangs[gang.key] = gang
+            else:
+                heapq.heappush(self._to_come, (instant, gang.key, gang))
 
     def forget(self, gang: GangState) -> None:
         self._watched.pop(gang.key, None)
@@ -44,6 +48,7 @@ class Starving:
 
     def begin(self, now: int) -> None:
         """Whoever starves from now on is looked at anew."""
+        self._now = now
         while self._to_come and self._to_come[0][0] <= now:
             instant, key, gang = heapq.heappop(self._to_come)
             if self._is_so(instant, key, gang):

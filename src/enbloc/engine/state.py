@@ -77,6 +77,10 @@ class State:
         self._candidates: dict[int, Candidates] = {}
         self._boards: dict[Request, Board] = {}
         self._candidates_at = (0, 0, 0)
+        self.watched = False
+        """Whether somebody wants to know of rows on which a task could leave that could not before (see `ledger`)."""
+        self.leaving: dict[str, Task] = {}
+        """Tasks that are terminating and still have their room."""
         self._homeless: dict[str, dict[str, Task]] = {}
         """Tasks on nodes that we do not know (yet), by node."""
 
@@ -229,9 +233,13 @@ class State:
     def _touch_rows(self, gang: GangState) -> None:
         """What could be freed on its nodes, and for whom, is another matter now (see `ledger`)."""
         for task in gang.tasks.values():
-            row = self.nodes.rows.get(task.node)
-            if row is not None:
-                self.nodes.touch(row)
+            self._touch_row(task)
+
+    def _touch_row(self, task: Task) -> None:
+        row = self.nodes.rows.get(task.node)
+        if row is not None:
+            self.nodes.touch(row)
+            self.news.any = True
 
     # ---- pods
 
@@ -320,6 +328,8 @@ class State:
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
         self._set_since(task, facts.since)
+        if self.watched:
+            self._touch_row(task)
         if not task.gang.satisfied:
             self.touch(task.gang)
 
@@ -338,6 +348,8 @@ class State:
         task.spec = facts.spec
         marked = task.mark != facts.mark
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
+        if task.terms != facts.terms:
+            self._touch_row(task)
         task.terms, task.polite = facts.terms, facts.polite
         self._set_since(task, facts.since)
         moved = task.stand is not facts.stand or task.node != facts.node
@@ -445,6 +457,8 @@ class State:
                 self.nodes.take_one(row, task.cls.request, 1)
                 self.moving.add(task, row)
             self.news.any = True
+        if task.stand is Stand.LEAVING and task.node:
+            self.leaving[task.uid] = task
         self._count_queue(task, 1)
         self._count_gang(task, 1)
 
@@ -461,6 +475,7 @@ class State:
                 self.moving.remove(task, row)
                 self.news.rows.add(task.node)
             self.news.any = self.news.less_used = True
+        self.leaving.pop(task.uid, None)
         self._count_queue(task, -1)
         self._count_gang(task, -1)
 
@@ -557,7 +572,7 @@ class State:
             [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in self.queues.queues.values()],
             [(key, _counts(gang.pending), _counts(gang.occupied)) for key, gang in sorted(self.gangs.items())],
             [(uid, int(task.stand), task.node) for uid, task in sorted(self.tasks.items())],
-            self.moving.digest(),
+            _in_order(self.moving.digest()),
         )
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
@@ -611,6 +626,13 @@ class State:
                 has: Ints = getattr(queue, what)
                 true = counts.get((queue.name, what), np.zeros_like(has))
                 assert (has == true).all(), f"{what} of queue {queue.name} is miscounted: {has} and not {true}"
+
+
+def _in_order(value: object) -> object:
+    """Sets are equal whatever order they came in: so are they here."""
+    if isinstance(value, frozenset):
+        return sorted(map(repr, map(_in_order, value)))
+    return [_in_order(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def _counts(by_role: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -49,18 +49,22 @@ class Transaction:
         self._do(_Step([task], [row], 1, stand))
 
     def evict(self, task: Task) -> None:
-        """Takes a task that runs off its row, as if it had left."""
+        """Takes a task that runs, or is leaving, off its row, as if it had left."""
         self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, task.stand, Stand.LEAVING))
 
     def spare(self, task: Task, row: int) -> None:
         """Puts a task that was evicted here back."""
         self._do(_Step([task], [row], 1, Stand.BOUND, Stand.LEAVING))
 
-    def rollback(self) -> None:
-        """As if nothing had been."""
-        for step in reversed(self._log):
+    def rollback(self, to: int = 0) -> None:
+        """As if nothing had been, or nothing since `to`."""
+        for step in reversed(self._log[to:]):
             self._carry_out(step._replace(by=-step.by))
-        self._log = []
+        del self._log[to:]
+
+    def mark(self) -> int:
+        """Where it stands: what is done from here on can be undone by itself."""
+        return len(self._log)
 
     @property
     def placed(self) -> list[Task]:
@@ -96,8 +100,9 @@ class Transaction:
             for row in rows:
                 counts[row] = counts.get(row, 0) + by
             state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
-        state.queues.use(state.queue_of(gang), request, by * len(tasks))
-        counted = {Stand.HELD: gang.held, Stand.NOMINATED: gang.pending}
+        if tasks[0].ours or gang.spec.object:  # those of others are in no queue
+            state.queues.use(state.queue_of(gang), request, by * len(tasks))
+        counted = {Stand.HELD: gang.held, Stand.NOMINATED: gang.pending, Stand.LEAVING: {}}
         there = counted.get(step.there, gang.occupied)
         waits = gang.pending if step.off in WAITS else None
         roles = {tasks[0].role: len(tasks)} if len(gang.pending) == 1 else Counter(task.role for task in tasks)

@@ -10,7 +10,7 @@ from enbloc.engine.actions.together import resolve_deadlock, start
 from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, replacements, split
 from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.tasks import GangState, Task
 from enbloc.engine.transaction import Transaction
 from enbloc.engine.waiting import Order, Waiting
 
@@ -83,10 +83,11 @@ def _minima(engine: Engine, gang: GangState) -> Story | None:
     if gang.missing():
         return story.not_enough_members(gang)
     transaction, taken = engine.waves.take(engine.placer, gang)
-    engine.take_own_places(transaction, gang)
+    others = engine.take_own_places(transaction, gang)
     later = engine.waves.later_tasks(gang)
     keep = engine.kept.applies_to(gang)
     told = attempt(engine.placer, gang, transaction, later, keep=keep)
+    engine.give_back(transaction, others)
     if told is None:
         engine.kept.let_go(gang)
         if later:  # written down before anybody relies on it
@@ -107,11 +108,10 @@ def _singly(engine: Engine, gang: GangState) -> Story | None:
         needed, rest, short = split(gang, waiting)
         waiting = [*needed, *rest[:short]] or rest
     transaction = Transaction(engine.state)
-    kept = engine.nominations.lift(transaction, gang)
+    kept = [(task, engine.state.nodes.rows[task.node]) for task in engine.nominations.of(gang)]
+    others = engine.nominations.lift(transaction, gang)
     told = one_by_one(engine.placer, gang, transaction, waiting)
-    for task, row in kept:
-        if task.stand is Stand.PENDING:  # what is being made for it is still its own
-            transaction.hold_again(task, row, Stand.NOMINATED)
+    engine.give_back(transaction, [*kept, *others])  # what is being made for it is still its own
     placed = transaction.placed
     if placed:
         engine.bind(gang, placed, commits=False)

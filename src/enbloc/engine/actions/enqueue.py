@@ -69,7 +69,7 @@ def _reclaimable(engine: Engine, gang: GangState) -> dict[int, int]:
     asked = engine.state.resources.amounts(gang.spec.min_resources or {})
     rules = ByShare(engine, gang, asked)
     found: dict[int, int] = {}
-    for name in {queue for queue, _ in rules.cells()} if rules.may_reclaim() else ():
+    for name in {queue for queue, _ in rules.cells()}:
         queue = engine.state.queues.get(name)
         freed = engine.departures.ledger.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
         for column in asked:

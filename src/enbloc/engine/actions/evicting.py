@@ -108,7 +108,7 @@ def _plan(
         for gang in unit:
             engine.take_own_places(transaction, gang)
 
-    planner = Planner(engine.state, engine.placer, engine.departures, rules)
+    planner = Planner(engine.state, engine.placer, engine.departures, rules, engine.groups.mates)
     return planner.find(needs, prepare)
 
 

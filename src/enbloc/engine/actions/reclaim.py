@@ -24,7 +24,7 @@ def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> 
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
     rules = ByShare(engine, unit[0], asked)
-    return rules if rules.may_reclaim() and rules.cells() else None
+    return rules if rules.cells() else None
 
 
 class ByShare:
@@ -37,14 +37,22 @@ class ByShare:
         self._queues = engine.state.queues
         self._queues.share_out(engine.state.nodes.totals())
         self._own = engine.state.queue_of(gang)
-
-    def may_reclaim(self) -> bool:
-        """Whether with what it asks for its queue, and those above it, would be within their share."""
-        return all(self._queues.within_share(place, self._asked) for place in _below_root(self._own))
+        self._found: list[Cell] | None = None
 
     def cells(self) -> Sequence[Cell]:
-        above = {name for name, queue in self._queues.queues.items() if queue is not self._own and self._gives(queue)}
-        return [cell for cell in self._engine.departures.ledger.cells() if cell[0] in above]
+        if self._found is None:
+            queues = self._queues.queues.items()
+            above = {name for name, queue in queues if self._may_take_from(queue) and self._gives(queue)}
+            self._found = [cell for cell in self._engine.departures.ledger.cells() if cell[0] in above]
+        return self._found
+
+    def _may_take_from(self, queue: Queue) -> bool:
+        """Whether, with what is asked for, our queue and those above it would be within their share; not those that are
+        above the other one too, which have it already."""
+        if queue is self._own:
+            return False
+        places = [place for place in _below_root(self._own) if place not in queue.ancestors]
+        return all(self._queues.within_share(place, self._asked) for place in places)
 
     def _gives(self, queue: Queue) -> bool:
         """Whether a queue, and those above it that are not above us too, have more than their share."""

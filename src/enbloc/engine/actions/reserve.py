@@ -98,8 +98,14 @@ class _Plan:
         for task in [*needed, *rest[:short]]:
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
-        queues = self._state.queues
-        return queues.over_capability(self._state.queue_of(gang), asked, with_let_in=False) is not None
+        queues, queue = self._state.queues, self._state.queue_of(gang)
+        if queues.over_capability(queue, asked, with_let_in=False) is not None:
+            return True
+        totals, kept = self._state.nodes.totals(), queues.kept_for_others(queue)
+        return any(
+            kept[column] and asked[column] + int(queue.used[column]) > int(totals[column]) - int(kept[column])
+            for column in asked
+        )
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
         needed, rest, short = split(gang, pending_tasks(gang))

@@ -38,8 +38,9 @@ def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> S
     """Places what the gangs still need; if that fails nothing is left placed."""
     for gang in unit:
         gang.plan = split(gang, pending_tasks(gang))
-        engine.take_own_places(transaction, gang)
+        others = engine.take_own_places(transaction, gang)
         told = attempt(engine.placer, gang, transaction)
+        engine.give_back(transaction, others)
         if told is not None:
             return told
     return None

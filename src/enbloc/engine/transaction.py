@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from enbloc.engine.resources import Ints, Request
 from enbloc.engine.state import State
 from enbloc.engine.tasks import Stand, Task
 
@@ -42,15 +43,36 @@ class Transaction:
         """Takes a task that is held off its row: it waits again."""
         self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, Stand.HELD))
 
-    def rollback(self) -> None:
-        """As if nothing had been."""
-        for step in reversed(self._log):
+    @property
+    def mark(self) -> int:
+        """How far it has come: `rollback` goes back to it."""
+        return len(self._log)
+
+    def rollback(self, mark: int = 0) -> None:
+        """As if nothing had been, since the mark."""
+        for step in reversed(self._log[mark:]):
             self._carry_out(step._replace(by=-step.by))
-        self._log = []
+        del self._log[mark:]
 
     @property
     def placed(self) -> list[Task]:
-        return [task for step in self._log if step.by > 0 for task in step.tasks]
+        return self.placed_since(0)
+
+    def placed_since(self, mark: int) -> list[Task]:
+        return [task for step in self._log[mark:] if step.by > 0 for task in step.tasks]
+
+    def free_before(self, mark: int) -> Ints:
+        """What was free on every row when it had come that far."""
+        nodes = self._state.nodes
+        free = nodes.free[:, : nodes.count].copy()
+        rows_of: dict[tuple[Request, int], list[int]] = {}
+        for step in self._log[mark:]:
+            rows_of.setdefault((step.tasks[0].cls.request, step.by), []).extend(step.rows)
+        for (request, by), rows in rows_of.items():
+            counts = np.bincount(rows, minlength=nodes.count) * by
+            for column, amount in request:
+                free[column] += counts * amount
+        return free
 
     def _do(self, step: _Step) -> None:
         self._carry_out(step)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from enbloc.engine import story
-from enbloc.engine.attempt import attempt, pending_tasks, runs, split
+from enbloc.engine.attempt import attempt_together, pending_tasks, runs, split
 from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.groups import Group
 from enbloc.engine.resources import PODS
@@ -38,10 +38,7 @@ def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> S
     """Places what the gangs still need; if that fails nothing is left placed."""
     for gang in unit:
         gang.plan = split(gang, pending_tasks(gang))
-        told = attempt(engine.placer, gang, transaction)
-        if told is not None:
-            return told
-    return None
+    return attempt_together(engine.placer, unit, transaction)
 
 
 def _start_elsewhere(engine: Engine, unit: list[GangState], transaction: Transaction) -> bool:

@@ -21,7 +21,7 @@ import numpy as np
 from enbloc.engine.patterns import Choice, Counts, Wanted, search
 from enbloc.engine.resources import Bools, Ints
 
-STEPS: Final = 1000
+STEPS: Final = 700
 """How many steps a search may take: some ten milliseconds."""
 
 _NODE_CLASSES: Final = 400

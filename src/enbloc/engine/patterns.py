@@ -237,6 +237,7 @@ class _Search:
         path = [(start, self._ways(start))]
         choices: list[Choice] = []
         while path:
+            self._steps.take()
             step = next(path[-1][1], None)
             if step is None:
                 nowhere.add(path.pop()[0])
@@ -245,11 +246,9 @@ class _Search:
             spot, choice = step
             if self._met(spot.lacks):
                 return [one for one in [*choices, choice] if one.nodes]
-            if spot.bin < len(self._bins) and spot not in nowhere:
-                self._steps.take()
-                if not self._hopeless(spot):
-                    path.append((spot, self._ways(spot)))
-                    choices.append(choice)
+            if spot.bin < len(self._bins) and spot not in nowhere and not self._hopeless(spot):
+                path.append((spot, self._ways(spot)))
+                choices.append(choice)
         return []
 
     def _next_bin(self, number: int, lacks: Counts) -> _Spot:

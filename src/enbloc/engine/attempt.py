@@ -1,6 +1,7 @@
 """One try to place a gang's tasks: the minima all or nothing (G2), what is beyond them as far as it goes (G3).
 
 Tasks go in the order of O1 and O2. Neighbours of one class that nobody else's placement bears on are placed in bulk.
+Where that leads nowhere though there might be a way, it is searched for (see `fitting`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from operator import attrgetter
 import numpy as np
 
 from enbloc.engine import story
+from enbloc.engine.fitting import Fitting, Wanted
 from enbloc.engine.nodes import ROW_BITS
+from enbloc.engine.packing import Failure
 from enbloc.engine.placement import place_bulk, place_one, place_plain
 from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.resources import Bools
@@ -26,6 +29,10 @@ Closed = Callable[[Task], Sequence[tuple[str, Bools]]]
 
 Shadow = Callable[[Task], AbstractContextManager[None]]
 """While it lasts, the room that somebody else will need is not there."""
+
+
+def no_shadow(task: Task) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def pending_tasks(gang: GangState) -> list[Task]:
@@ -88,8 +95,9 @@ class Placer:
         """One by one by a fresh look at every row: the reference."""
         self.closed: Closed | None = None
         """Rows kept for somebody else."""
-        self.shadow: Shadow = lambda task: nullcontext()
+        self.shadow: Shadow = no_shadow
         """Room that somebody else will need in time (R8)."""
+        self._fitting = Fitting(state)
 
     def rows(self, run: Sequence[Task], count: int) -> list[int]:
         """Rows for the first `count` of a run, as many as there are."""
@@ -124,6 +132,21 @@ class Placer:
         for _, rows in self.closed(task) if self.closed is not None else ():
             found = rows if found is None else found | rows
         return found
+
+    def open_rows(self, task: Task) -> Bools:
+        """Where a task may go, whether there is room or not."""
+        standing, closed = self.state.candidates(task.cls).standing(), self.closed_rows(task)
+        return standing if closed is None else standing & ~closed[: len(standing)]
+
+    def pack(self, transaction: Transaction, mark: int, wanted: Sequence[Wanted], told: Story) -> Story | None:
+        """Greedy placement failed, and `told` why: places all of it as it fits, or adds to the story that it does
+        not fit whatever is done. Not while room that is there is somebody else's in time."""
+        if self.shadow is not no_shadow:
+            return told
+        failure = self._fitting.place(transaction, mark, wanted, self.open_rows)
+        if failure is None:
+            return None
+        return story.even_if_packed(told) if failure is Failure.NONE_EXISTS else told
 
     def place(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
         """Places the first tasks of a run, at most `count`; returns how many."""
@@ -202,24 +225,45 @@ def attempt(
 ) -> Story | None:
     """Places a gang's minima, all of them, and room for `later` waves. On failure nothing is left placed, unless what
     it got is to be kept (A2), and the story says why."""
-    told = _place_minima(placer, gang, transaction, later)
+    told = _place_all(placer, [_wanted(gang, later)], transaction)
     if told is not None and not keep:
         transaction.rollback()
     return told
 
 
-def _place_minima(placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task]) -> Story | None:
+def attempt_together(placer: Placer, gangs: Sequence[GangState], transaction: Transaction) -> Story | None:
+    """Places the minima of all the gangs; on failure nothing is left placed."""
+    told = _place_all(placer, [_wanted(gang) for gang in gangs], transaction)
+    if told is not None:
+        transaction.rollback()
+    return told
+
+
+def _wanted(gang: GangState, later: Sequence[Task] = ()) -> Wanted:
     needed, rest, short = gang.plan
-    needed = [task for task in needed if task.stand in WAITS]
     short -= sum(task.stand is Stand.PLACED for task in rest)
-    rest = [task for task in rest if task.stand in WAITS]
-    for run in (*runs(placer.state, needed), *runs(placer.state, later)):
+    waiting = [task for task in rest if task.stand in WAITS]
+    return Wanted(gang, [task for task in needed if task.stand in WAITS], later, waiting, short)
+
+
+def _place_all(placer: Placer, wanted: Sequence[Wanted], transaction: Transaction) -> Story | None:
+    """Each task where it is best; only if that leads nowhere, as all of them fit."""
+    mark = transaction.mark
+    for one in wanted:
+        told = _place_minima(placer, one, transaction)
+        if told is not None:
+            return placer.pack(transaction, mark, wanted, told)
+    return None
+
+
+def _place_minima(placer: Placer, one: Wanted, transaction: Transaction) -> Story | None:
+    for run in (*runs(placer.state, one.needed), *runs(placer.state, one.later)):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run):
-            return _failed(placer, gang, run[placed], [*needed, *later])
+            return _failed(placer, one, run[placed])
     failed: Task | None = None
-    wanted_of_rest = short
-    for run in runs(placer.state, rest):
+    short = one.short
+    for run in runs(placer.state, one.rest):
         if short == 0:
             break
         wanted = min(short, len(run))
@@ -228,20 +272,20 @@ def _place_minima(placer: Placer, gang: GangState, transaction: Transaction, lat
         if placed < wanted:
             failed = failed or run[placed]  # skipped: others may make up the total (G3)
     if short:
-        assert failed is not None, f"{gang} was attempted though too few of its members exist"
+        assert failed is not None, f"{one.gang} was attempted though too few of its members exist"
         missing = {failed.role: short}
-        return placer.why_not(gang, failed, missing, {failed.role: wanted_of_rest})
+        return placer.why_not(one.gang, failed, missing, {failed.role: one.short})
     return None
 
 
-def _failed(placer: Placer, gang: GangState, task: Task, needed: list[Task]) -> Story:
+def _failed(placer: Placer, of: Wanted, task: Task) -> Story:
     missing: dict[str, int] = {}
     wanted: dict[str, int] = {}
-    for one in needed:
+    for one in of.must:
         wanted[one.role] = wanted.get(one.role, 0) + 1
         if one.stand in WAITS and one.role == task.role:
             missing[one.role] = missing.get(one.role, 0) + 1
-    return placer.why_not(gang, task, missing, wanted)
+    return placer.why_not(of.gang, task, missing, wanted)
 
 
 def one_by_one(placer: Placer, gang: GangState, transaction: Transaction, tasks: Sequence[Task]) -> Story | None:

@@ -88,6 +88,12 @@ class Candidates:
             keys = np.where(keys >= 0, keys + self._bonus[self._passing_rows], -1)
         return keys
 
+    def standing(self) -> Bools:
+        """Rows that pass every standing check, as of now, whether there is room or not."""
+        self._see_standing()
+        found: Bools = self.passing[: self._nodes.count]
+        return found
+
     def fresh_keys(self) -> Ints:
         """The same with nothing remembered, neither scores nor checks: the plain path, to compare with."""
         nodes = self._nodes

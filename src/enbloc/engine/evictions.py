@@ -268,7 +268,7 @@ class Planner:
     def _victims_in_the_way(self, row: int, task: Task, surplus_only: bool) -> list[Victims] | None:
         """The same for a task to which it matters who else is there: ports, affinity, spread, volumes. Everybody who
         may leave does, and comes back one by one as long as the task still fits."""
-        transaction, mark = self._transaction, self._transaction.mark()
+        transaction, mark = self._transaction, self._transaction.mark
         chosen: list[Victims] = []
         for unit in self._units_on(row, task, surplus_only, {}):
             unit = unit._replace(tasks=[one for one in unit.tasks if one.stand is Stand.BOUND])
@@ -281,7 +281,7 @@ class Planner:
         fits = self._fits(task, row)
         needed = list(chosen)
         for unit in sorted(chosen, key=_harm, reverse=True) if fits else ():
-            before = transaction.mark()
+            before = transaction.mark
             for one, place in zip(unit.tasks, self._rows_of(unit), strict=True):
                 transaction.spare(one, place)
             if self._fits(task, row):

@@ -6,6 +6,7 @@ caps; a `guarantee` is kept free for its queue. All amounts are vectors over the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -158,6 +159,26 @@ class QueueTree:
                 if kept[column]:
                     most = min(most, (int(free[column]) - int(kept[column])) // amount)
         return max(most, 0)
+
+    def may_take(self, asked: Mapping[str, Mapping[int, int]], free: Ints | None) -> bool:
+        """Whether queues, by name, may take these amounts, all at once. `free` is asked for where there are guarantees:
+        then one must not need what another of them was guaranteed."""
+        of_place: dict[str, Counter[int]] = {}
+        total: Counter[int] = Counter()
+        for name, amounts in asked.items():
+            self._ensure(tuple(amounts.items()))
+            total.update(amounts)
+            for place in self.get(name).ancestors:
+                of_place.setdefault(place.name, Counter()).update(amounts)
+        for name, counted in of_place.items():
+            if self.over_capability(self.queues[name], counted, with_let_in=False) is not None:
+                return False
+        if free is not None:
+            for name in asked:
+                kept = self.kept_for_others(self.get(name))
+                if any(kept[column] and amount > free[column] - kept[column] for column, amount in total.items()):
+                    return False
+        return True
 
     def kept_for_others(self, queue: Queue) -> Ints:
         """What of the cluster's free room is guaranteed to others and not used by them yet."""

@@ -21,6 +21,7 @@ from enbloc.units import format_bytes, format_quantity
 
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
+PACKED = "In total the free room would do, but it does not fit even if packed perfectly."
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -112,6 +113,11 @@ def no_room(
         missing=dict(missing),
         reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
     )
+
+
+def even_if_packed(told: Story) -> Story:
+    """The free room would do, all nodes together, and no way to share it out does: somebody looked for one."""
+    return msgspec.structs.replace(told, message=f"{told.message} {PACKED}")
 
 
 def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Story:

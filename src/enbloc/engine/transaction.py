@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from enbloc.engine.resources import Ints, Request
 from enbloc.engine.state import State
 from enbloc.engine.tasks import WAITS, Stand, Task
 
@@ -56,19 +57,37 @@ class Transaction:
         """Puts a task that was evicted here back."""
         self._do(_Step([task], [row], 1, Stand.BOUND, Stand.LEAVING))
 
-    def rollback(self, to: int = 0) -> None:
-        """As if nothing had been, or nothing since `to`."""
-        for step in reversed(self._log[to:]):
-            self._carry_out(step._replace(by=-step.by))
-        del self._log[to:]
-
+    @property
     def mark(self) -> int:
-        """Where it stands: what is done from here on can be undone by itself."""
+        """How far it has come: `rollback` goes back to it."""
         return len(self._log)
+
+    def rollback(self, mark: int = 0) -> None:
+        """As if nothing had been, since the mark."""
+        for step in reversed(self._log[mark:]):
+            self._carry_out(step._replace(by=-step.by))
+        del self._log[mark:]
 
     @property
     def placed(self) -> list[Task]:
-        return [task for step in self._log if step.by > 0 and step.there is Stand.PLACED for task in step.tasks]
+        return self.placed_since(0)
+
+    def placed_since(self, mark: int) -> list[Task]:
+        steps = [step for step in self._log[mark:] if step.by > 0 and step.there is Stand.PLACED]
+        return [task for step in steps for task in step.tasks]
+
+    def free_before(self, mark: int) -> Ints:
+        """What was free on every row when it had come that far."""
+        nodes = self._state.nodes
+        free = nodes.free[:, : nodes.count].copy()
+        rows_of: dict[tuple[Request, int], list[int]] = {}
+        for step in self._log[mark:]:
+            rows_of.setdefault((step.tasks[0].cls.request, step.by), []).extend(step.rows)
+        for (request, by), rows in rows_of.items():
+            counts = np.bincount(rows, minlength=nodes.count) * by
+            for column, amount in request:
+                free[column] += counts * amount
+        return free
 
     def _do(self, step: _Step) -> None:
         self._carry_out(step)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-
 from enbloc.engine import story
 from enbloc.engine.actions.serving import serve_all
 from enbloc.engine.actions.together import resolve_deadlock, start
-from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, replacements, split
+from enbloc.engine.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
 from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.tasks import GangState
 from enbloc.engine.transaction import Transaction
 from enbloc.engine.waiting import Order, Waiting
 
@@ -29,7 +27,7 @@ def place_all(engine: Engine, lane: Waiting) -> None:
         return
     engine.easy.heads = {}
     serve_all(engine, lane, lambda gang: _serve_behind(engine, gang))
-    engine.placer.shadow = _no_shadow
+    engine.placer.shadow = no_shadow
     for queue in {bucket.queue for bucket in lane.buckets()}:
         head = first_waiting(engine, queue)
         if head is not None:
@@ -43,15 +41,11 @@ def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
     head = first_waiting(engine, gang.spec.queue)
     if head is not None and engine.order(head, MINIMA) >= engine.order(gang, MINIMA):
         head = None
-    engine.placer.shadow = _no_shadow
+    engine.placer.shadow = no_shadow
     if head is not None and engine.easy is not None:
         engine.close_to(head)
         engine.placer.shadow = engine.easy.shadow(head, engine.now, engine.served_count)
     return serve(engine, gang)
-
-
-def _no_shadow(task: Task) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def first_waiting(engine: Engine, queue: str) -> GangState | None:

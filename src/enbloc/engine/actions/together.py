@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from enbloc.engine import story
-from enbloc.engine.attempt import attempt, pending_tasks, runs, split
+from enbloc.engine.attempt import attempt_together, pending_tasks, runs, split
 from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.groups import Group
 from enbloc.engine.resources import PODS
@@ -36,14 +36,13 @@ def start(engine: Engine, group: Group) -> Story | None:
 
 def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> Story | None:
     """Places what the gangs still need; if that fails nothing is left placed."""
+    others: list[tuple[Task, int]] = []
     for gang in unit:
         gang.plan = split(gang, pending_tasks(gang))
-        others = engine.take_own_places(transaction, gang)
-        told = attempt(engine.placer, gang, transaction)
-        engine.give_back(transaction, others)
-        if told is not None:
-            return told
-    return None
+        others += engine.take_own_places(transaction, gang)
+    told = attempt_together(engine.placer, unit, transaction)
+    engine.give_back(transaction, others)
+    return told
 
 
 def _start_elsewhere(engine: Engine, unit: list[GangState], transaction: Transaction) -> bool:

@@ -1,0 +1,228 @@
+"""Packing: found if and only if it exists, never more on a row than fits, the same on every run."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from enbloc.engine import packing
+from enbloc.engine.packing import Failure, Failures, Kind, Packed, pack
+from enbloc.engine.resources import CEILING, Ints
+
+
+def room(*nodes: tuple[int, ...] | int) -> Ints:
+    """What is free, a node at a time."""
+    return np.array([node if isinstance(node, tuple) else (node,) for node in nodes], np.int64).T
+
+
+def kind(request: tuple[int, ...] | int, needed: int, optional: int = 0, where: str = "") -> Kind:
+    """`where`: one letter a row, `x` where it may not go."""
+    amounts = request if isinstance(request, tuple) else (request,)
+    allowed = np.array([letter != "x" for letter in where]) if where else np.ones(64, np.bool_)
+    return Kind(amounts, allowed, needed, optional)
+
+
+def ask(free: Ints, kinds: list[Kind], short: int = 0, **how: int) -> Packed | Failure:
+    return pack(free, [one._replace(allowed=one.allowed[: free.shape[1]]) for one in kinds], short, **how)
+
+
+def held(free: Ints, kinds: list[Kind], short: int, found: Packed) -> None:
+    """What a placement has to keep to."""
+    left = np.maximum(free, 0)
+    spare = 0
+    for one, rows in zip(kinds, found.rows, strict=True):
+        assert one.needed <= len(rows) <= one.needed + one.optional
+        assert rows == sorted(rows)
+        assert all(one.allowed[row] for row in rows)
+        spare += len(rows) - one.needed
+        for row in rows:
+            left[:, row] -= one.request
+    assert (left >= 0).all()
+    assert spare >= short
+
+
+# ---- by hand
+
+
+@pytest.mark.parametrize(
+    "free, kinds, rows",
+    [
+        (room(4, 4, 1), [kind(1, 1), kind(4, 2)], [[2], [0, 1]]),  # the launcher must not take a worker's core
+        (room(5, 4), [kind(1, 1), kind(4, 2)], [[0], [0, 1]]),
+        (room((4, 1), (1, 4)), [kind((3, 1), 1), kind((1, 3), 1)], [[0], [1]]),  # either would fit on no other node
+        (room((4, 4), (4, 4)), [kind((3, 1), 2), kind((1, 3), 2)], [[0, 1], [0, 1]]),  # each with one that crosses it
+        (room(2, 2), [kind(2, 1, where=" x"), kind(2, 1)], [[0], [1]]),  # who may go anywhere goes elsewhere
+        (room(3, 3, 3), [kind(1, 2, where="  x"), kind(2, 2), kind(3, 1)], [[0, 1], [0, 1], [2]]),
+        (room(9, 6), [kind(2, 3), kind(3, 3)], [[1, 1, 1], [0, 0, 0]]),
+        (room(-1, 1, 2), [kind(1, 1), kind(2, 1)], [[1], [2]]),  # what is overdrawn has nothing
+        (room((-1, 2), (4, 1)), [kind((0, 1), 2), kind((4, 1), 1)], [[0, 0], [1]]),  # but for those who ask for others
+    ],
+)
+def test_packs(free: Ints, kinds: list[Kind], rows: list[list[int]]) -> None:
+    assert ask(free, kinds) == Packed(rows)
+
+
+@pytest.mark.parametrize(
+    "free, kinds, failure",
+    [
+        (room(4, 4), [kind(1, 1), kind(4, 2)], Failure.TOO_LITTLE),
+        (room((9, 1), (9, 1)), [kind((1, 1), 1), kind((2, 1), 2)], Failure.TOO_LITTLE),  # of one resource
+        (room(9, 1), [kind(2, 1, where="x "), kind(1, 1)], Failure.TOO_LITTLE),  # where one of them may go
+        (room(9), [kind(1, 1), kind(2, 1, where="x")], Failure.TOO_LITTLE),
+        (room(4, 4), [kind(2, 1), kind(3, 2)], Failure.NONE_EXISTS),
+        (room(3, 3, 3), [kind(1, 1), kind(4, 1)], Failure.NONE_EXISTS),  # no node holds the larger one
+        (room(*[(4, 4)] * 3), [kind((3, 1), 2), kind((2, 3), 2)], Failure.NONE_EXISTS),  # no two of them go together
+        (room(5, 5, 5), [kind(3, 3), kind(4, 1)], Failure.NONE_EXISTS),
+        (room(*[7] * 30), [kind(4, 30), kind(2, 31)], Failure.NONE_EXISTS),
+        (room(CEILING, CEILING), [kind(CEILING + 1, 1), kind(1, 1)], Failure.NONE_EXISTS),
+        (room(*[CEILING] * 60), [kind(CEILING, 60), kind(1, 1)], Failure.TOO_LITTLE),
+    ],
+)
+def test_fails(free: Ints, kinds: list[Kind], failure: Failure) -> None:
+    assert ask(free, kinds) is failure
+
+
+def test_g3_optional_tasks_make_up_the_total_whatever_their_kind() -> None:
+    kinds = [kind(1, 1, 4), kind(4, 1, 4)]
+    assert ask(room(4, 4, 2), kinds, 2) == Packed([[1, 2, 2], [0]])
+    assert ask(room(4, 4, 2), kinds, 5) is Failure.NONE_EXISTS
+    assert ask(room(4, 4, 1), kinds, 5) is Failure.TOO_LITTLE
+
+
+def test_a_bound_that_is_reached_is_no_answer() -> None:
+    free, kinds = room(11, 6), [kind(3, 3), kind(4, 2)]
+    assert ask(free, kinds) == Packed([[0, 1, 1], [0, 0]])
+    assert ask(free, kinds, steps=0) is Failure.GAVE_UP
+
+
+def test_beyond_some_size_only_the_quick_way_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = [kind(1 + number, 1) for number in range(9)]
+    ways = [kind((1000 + number, 1000 - number), 60) for number in range(4)]
+    nodes = room(*[(60_499, 60_499)] * 4)
+    assert isinstance(ask(room(45), kinds), Packed)
+    assert isinstance(ask(nodes, ways), Packed)
+    monkeypatch.setattr(packing, "_scarcest_first", lambda *facts: None)
+    assert ask(room(45), kinds) is Failure.GAVE_UP
+    assert ask(nodes, ways) is Failure.GAVE_UP
+
+
+def test_g9_the_same_is_not_searched_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+    real = packing._exactly
+    monkeypatch.setattr(packing, "_exactly", lambda *facts: searches.append(facts) or real(*facts))
+    failures = Failures()
+    kinds = [kind(2, 1, where=" " * 3), kind(3, 2, where=" " * 3)]
+    for free in (room(4, 4, 0), room(1, 4, 4), room(4, 0, 4)):  # where nothing fits makes no difference
+        assert pack(free, kinds, 0, failures) is Failure.NONE_EXISTS
+    assert len(searches) == 1
+    assert pack(room(4, 4, 1), kinds, 0, failures) is Failure.NONE_EXISTS
+    assert isinstance(pack(room(4, 4, 2), kinds, 0, failures), Packed)
+    for count in range(3, 600):
+        failures.put(str(count).encode(), Failure.GAVE_UP)
+    assert len(failures._known) <= packing._REMEMBERED
+
+
+def test_rows_that_differ_in_what_nobody_could_use_are_alike() -> None:
+    free = np.array([[4300, 4999, 9000], [64, 100, 70]])
+    kinds = [kind((4000, 1), 2), kind((1000, 1), 1)]
+    most = np.array([[1, 1, 2], [1, 1, 1]])
+    reduced, requests = packing._reduced(free, kinds, most)
+    assert reduced.tolist() == [[4, 4, 9], [2, 2, 3]]
+    assert requests == [(4, 1), (1, 1)]
+    assert [found.tolist() for found in packing._alike(reduced)] == [[0, 2], [0, 0, 1], [2, 1]]
+
+
+def test_a_hash_that_collides_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_MIX", np.zeros(3, np.uint64))
+    found = packing._alike(np.array([[1, 2, 1, 3], [1, 1, 1, 1]]))
+    assert [one.tolist() for one in found] == [[0, 1, 3], [0, 1, 0, 2], [2, 1, 1]]
+
+
+# ---- by chance
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Ints, list[Kind], int]:
+    nodes, columns = draw(st.integers(1, 4)), draw(st.integers(1, 2))
+    free = [[draw(st.integers(-1, 8)) for _ in range(nodes)] for _ in range(columns)]
+    kinds = []
+    for _ in range(draw(st.integers(1, 3))):
+        request = tuple(draw(st.integers(0, 5)) for _ in range(columns - 1)) + (draw(st.integers(1, 5)),)
+        allowed = np.array([draw(st.sampled_from([True, True, True, False])) for _ in range(nodes)])
+        kinds.append(Kind(request, allowed, draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 1, 2]))))
+    return np.array(free, np.int64), kinds, draw(st.integers(0, sum(one.optional for one in kinds)))
+
+
+def exists(free: Ints, kinds: list[Kind], short: int) -> bool:
+    """By trying everything."""
+
+    @cache
+    def go(left: tuple[tuple[int, ...], ...], needed: tuple[int, ...], optional: tuple[int, ...], short: int) -> bool:
+        if not any(needed) and not short:
+            return True
+        for number, one in enumerate(kinds):
+            counts, still_short = (needed, short) if any(needed) else (optional, short - 1)
+            if not counts[number] or (any(needed) and any(needed[:number])):
+                continue
+            fewer = (*counts[:number], counts[number] - 1, *counts[number + 1 :])
+            for row, has in enumerate(left):
+                if one.allowed[row] and all(h >= amount for h, amount in zip(has, one.request, strict=True) if amount):
+                    rest = tuple(h - amount for h, amount in zip(has, one.request, strict=True))
+                    after = (*left[:row], rest, *left[row + 1 :])
+                    if go(after, fewer if any(needed) else needed, optional if any(needed) else fewer, still_short):
+                        return True
+        return False
+
+    return go(
+        tuple(map(tuple, free.T.tolist())),
+        tuple(one.needed for one in kinds),
+        tuple(one.optional for one in kinds),
+        short,
+    )
+
+
+@settings(max_examples=300)
+@given(questions(), st.booleans())
+def test_found_if_and_only_if_it_exists(question: tuple[Ints, list[Kind], int], quick: bool) -> None:
+    free, kinds, short = question
+    before = free.copy()
+    with pytest.MonkeyPatch.context() as patch:
+        if not quick and sum(one.needed for one in kinds) + short:
+            patch.setattr(packing, "_scarcest_first", lambda *facts: None)
+        found = pack(free, kinds, short)
+        assert pack(free, kinds, short) == found
+    assert (free == before).all()
+    assert found is not Failure.GAVE_UP
+    assert isinstance(found, Packed) == exists(free, kinds, short)
+    if isinstance(found, Packed):
+        held(free, kinds, short, found)
+
+
+@given(questions(), st.integers(0, 30))
+def test_within_any_bound_what_is_said_is_true(question: tuple[Ints, list[Kind], int], steps: int) -> None:
+    free, kinds, short = question
+    found = pack(free, kinds, short, steps=steps)
+    if isinstance(found, Packed):
+        held(free, kinds, short, found)
+    elif found is not Failure.GAVE_UP:
+        assert not exists(free, kinds, short)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_what_was_cut_to_measure_is_found(seed: int) -> None:
+    """Nodes exactly as large as what is to go on them, with not a unit to spare."""
+    random = np.random.default_rng(seed)
+    requests = random.integers(1, 9, (3, 2))
+    mixes = random.integers(0, 3, (12, 3))
+    free = (mixes @ requests).T
+    kinds = [
+        Kind(tuple(request), np.ones(12, np.bool_), int(count))
+        for request, count in zip(requests.tolist(), mixes.sum(axis=0), strict=True)
+    ]
+    found = pack(free, kinds, steps=10**6)
+    assert isinstance(found, Packed)
+    held(free, kinds, 0, found)

@@ -14,6 +14,13 @@ from enbloc.engine.tasks import GangState, PodFacts, Stand, Task
 from enbloc.gangs.claims import WAVE, Record
 from enbloc.gangs.model import GangKey, Template
 
+_GHOST = "claim/"
+
+
+def is_claim(task: Task) -> bool:
+    """Whether a task that has room is not bound there: it is held, nominated, or the ghost of one to come."""
+    return task.stand in (Stand.HELD, Stand.NOMINATED) or task.uid.startswith(_GHOST)
+
 
 class Claims:
     """The ghosts of all gangs."""
@@ -66,7 +73,7 @@ class Claims:
         found = []
         for index in range(taken, taken + count):
             facts = PodFacts(
-                uid=f"claim/{'/'.join(gang.key)}/{role}/{index}",
+                uid=f"{_GHOST}{'/'.join(gang.key)}/{role}/{index}",
                 namespace=gang.key.namespace,
                 name=f"{role}-{index}",
                 labels=template.labels,

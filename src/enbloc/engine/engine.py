@@ -301,7 +301,7 @@ class Engine:
         order = self.order(first, MINIMA)
         bucket = self.allocating.put(first, first.spec.queue, order, first.key, tuple(classes), volatile=True)
         for gang in unit:
-            gang.why = None
+            gang.why = bucket.story if bucket.asleep and gang is not first else None
         first.bucket = bucket
 
     def queue(self, gang: GangState) -> None:
@@ -431,9 +431,15 @@ class Engine:
             self.placer.closed = None
             return
 
+        nominated = [task for mate in self.groups.mates(gang) for task in self.nominations.of(mate)]
+        made = [self.state.nodes.rows[task.node] for task in nominated]
+
         def closed(task: Task) -> list[tuple[str, Bools]]:
             found = [(story.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
             reserved = self.reservations.closed_to(task.gang, task, self.now, but_for)
+            if reserved is not None and made:  # room that is made for it is its own, whoever waits for more there
+                reserved = reserved.copy()
+                reserved[made] = False
             return found if reserved is None else [*found, (story.RESERVED, reserved)]
 
         self.placer.closed = closed

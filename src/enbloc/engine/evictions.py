@@ -102,8 +102,6 @@ class Planner:
     def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
         cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
-        if not cells:
-            return None
         for surplus_only in (True, False):
             if surplus_only and not any(self._surplus_of(gang) for gang in self._elastic_in(cells)):
                 continue
@@ -404,7 +402,10 @@ class Planner:
     def _spare(self) -> None:
         """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""
         nodes = self._state.nodes
+        ending = {task.gang.key for unit, _ in self._chosen if unit.whole for task in unit.tasks}
         for unit, rows in sorted(self._chosen, key=lambda pair: _harm(pair[0]), reverse=True):
+            if not unit.whole and unit.key in ending:
+                continue  # what is left of it goes too
             wanted: dict[tuple[int, int], int] = {}
             for task, row in zip(unit.tasks, rows, strict=True):
                 for column, amount in task.cls.request:
@@ -423,13 +424,13 @@ class Planner:
 
 
 def _tiers(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
-    """The lowest priority alone, then with the next, and so on to all."""
+    """Nobody, then the lowest priority alone, then with the next, and so on to all."""
+    yield []
     priorities = sorted({priority for _, priority in cells})
-    step = -(-len(priorities) // TIERS)
-    for top in [*priorities[step - 1 :: step], priorities[-1]] if step else []:
+    step = max(1, -(-len(priorities) // TIERS))
+    tops = priorities[step - 1 :: step]
+    for top in [*tops, *priorities[-1:]] if tops[-1:] != priorities[-1:] else tops:
         yield [cell for cell in cells if cell[1] <= top]
-        if top == priorities[-1]:
-            return
 
 
 def _covered(lacking: dict[int, int]) -> bool:

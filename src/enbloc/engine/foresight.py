@@ -50,7 +50,8 @@ class Foresight:
             self._state.news.any = self._state.news.everything = True
         self._forget()
         for key, start in heads.values():
-            self._publish(key, start, now)
+            if key not in self._reservations.due:  # nodes of its own say more than a forecast in time
+                self._publish(key, start, now)
 
     def _forget(self) -> None:
         """Whoever has no reservation any more, in space or in time."""

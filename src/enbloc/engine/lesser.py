@@ -56,7 +56,7 @@ def _reservation(engine: Engine, gang: GangState) -> Lesser:
 
 def _nomination(engine: Engine, gang: GangState) -> Lesser:
     def lift(transaction: Transaction) -> None:
-        engine.nominations.lift(transaction, gang)
+        engine.nominations.lift_own(transaction, gang)
 
     def release(why: str) -> None:
         engine.nominations.end(gang, "ClaimReleased", why)

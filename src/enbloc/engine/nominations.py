@@ -55,8 +55,7 @@ class Nominations:
         that is not all there yet, what is there is for whoever is tried first: they stand aside, and are returned."""
         nodes = self._state.nodes
         own = {task.node: nodes.rows[task.node] for task in self.of(gang)}
-        for task in self.of(gang):
-            transaction.let_go(task)
+        self.lift_own(transaction, gang)
         aside: list[tuple[Task, int]] = []
         for name, row in own.items():
             there = [one for one in self._state.moving.residents(name) if isinstance(one, Task)]
@@ -65,6 +64,10 @@ class Nominations:
         for task, _ in aside:
             transaction.let_go(task)
         return aside
+
+    def lift_own(self, transaction: Transaction, gang: GangState) -> None:
+        for task in self.of(gang):
+            transaction.let_go(task)
 
     def end(self, gang: GangState, reason: str, message: str) -> None:
         """It landed, or nothing will come of it: nobody keeps anything for it."""

@@ -350,6 +350,7 @@ class State:
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
         if task.terms != facts.terms:
             self._touch_row(task)
+            self.touch(task.gang)
         task.terms, task.polite = facts.terms, facts.polite
         self._set_since(task, facts.since)
         moved = task.stand is not facts.stand or task.node != facts.node

@@ -6,7 +6,7 @@ from enbloc.engine import story
 from enbloc.engine.actions.serving import serve_all
 from enbloc.engine.actions.together import resolve_deadlock, start
 from enbloc.engine.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
-from enbloc.engine.engine import MINIMA, Engine
+from enbloc.engine.engine import MINIMA, SURPLUS, Engine
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState
 from enbloc.engine.transaction import Transaction
@@ -39,7 +39,8 @@ def place_all(engine: Engine, lane: Waiting) -> None:
 def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
     """EASY: whoever is not first in its queue must not delay the one that is."""
     head = first_waiting(engine, gang.spec.queue)
-    if head is not None and engine.order(head, MINIMA) >= engine.order(gang, MINIMA):
+    band = SURPLUS if gang.ready() else MINIMA
+    if head is not None and engine.order(head, MINIMA) >= engine.order(gang, band):
         head = None
     engine.placer.shadow = no_shadow
     if head is not None and engine.easy is not None:

@@ -69,7 +69,7 @@ def _makes_room(engine: Engine, unit: Sequence[GangState], action: str, rules_of
     if lesser and _release_claims(engine, unit, lesser):
         return True
     rules = rules_of(engine, unit, needs)
-    if rules is None:
+    if rules is None or not (rules.cells() or lesser):
         return False
     keys = frozenset(key for one in lesser for key in one.keys)
     engine.close_to(unit[0], keys)
@@ -78,10 +78,16 @@ def _makes_room(engine: Engine, unit: Sequence[GangState], action: str, rules_of
         only = needs[0]._replace(needed=needs[0].needed[:1], rest=(), short=0)
         plan = _plan(engine, unit, rules, [only], lesser)
     engine.close_to(unit[0])
-    if plan is None or not plan.victims:
-        return False
+    if plan is None or not (plan.victims or _of_use(lesser, plan)):
+        return False  # or it fits as soon as those who are leaving have left
     _carry_out(engine, unit, action, plan, lesser)
     return True
+
+
+def _of_use(lesser: Sequence[Lesser], plan: Plan) -> list[Lesser]:
+    """Claims of lower priority on the nodes of a plan."""
+    nodes = {node for _, node in plan.places}
+    return [one for one in lesser if one.nodes & nodes]
 
 
 def _needs(unit: Sequence[GangState]) -> list[Need]:
@@ -147,14 +153,14 @@ def _release_claims(engine: Engine, unit: Sequence[GangState], lesser: Sequence[
 
 def _carry_out(engine: Engine, unit: Sequence[GangState], action: str, plan: Plan, lesser: Sequence[Lesser]) -> None:
     """The room is the gang's before anyone leaves it (P3)."""
-    nodes = {node for _, node in plan.places}
-    for one in lesser:
-        if one.nodes & nodes:
-            one.release(f"released for {unit[0].spec.title}, of higher priority")
+    for one in _of_use(lesser, plan):
+        one.release(f"released for {unit[0].spec.title}, of higher priority")
     titles = sorted({task.gang.spec.title for task in plan.victims})
     whom = f"{', '.join(titles[:5])}{f' and {len(titles) - 5} more' if len(titles) > 5 else ''}"
     count = len(plan.victims)
     message = f"{count} pod{'' if count == 1 else 's'} of {whom} {'is' if count == 1 else 'are'} evicted for it"
+    if not count:
+        message = "room that others are leaving is for it"
     for gang in unit:
         engine.reservations.end(gang, "ReservationEnded", "room is being made for it")
         places = [(task, node) for task, node in plan.places if task.gang is gang]

@@ -16,8 +16,7 @@ def run(engine: Engine) -> None:
 
 
 def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> _ByPriority | None:
-    rules = _ByPriority(engine, unit[0])
-    return rules if rules.cells() else None
+    return _ByPriority(engine, unit[0])
 
 
 class _ByPriority:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from enbloc.engine.attempt import pending_tasks, runs, split
+from enbloc.engine.claims import is_claim
 from enbloc.engine.engine import Engine
 from enbloc.engine.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tasks import GangState, Task
@@ -167,11 +168,20 @@ class _Plan:
 
     def _may_claim(self, row: int, request: Request) -> bool:
         """R4, R6: what is reserved on a node stays within what it has, and not too many nodes hold reservations."""
-        reserved = self._reserved.get(row)
-        if reserved is None:
-            return len(self._reserved) < self._limit
+        if row not in self._reserved and len(self._reserved) >= self._limit:
+            return False
+        claimed = self._claimed_on(row)
         allocatable = self._state.nodes.allocatable
-        return all(reserved.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
+        return all(claimed.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
+
+    def _claimed_on(self, row: int) -> Mapping[int, int]:
+        """What is reserved on a row, and what others hold there, or have made for them."""
+        claimed = dict(self._reserved.get(row, {}))
+        for task in self._state.moving.residents(self._state.nodes.names[row]):
+            if isinstance(task, Task) and is_claim(task):
+                for column, amount in task.cls.request:
+                    claimed[column] = claimed.get(column, 0) + amount
+        return claimed
 
     def _take(self, row: int, request: Request) -> None:
         reserved = self._reserved.setdefault(row, {})

@@ -423,9 +423,9 @@ class Engine:
 
     # ---- room that is kept for others, and for itself
 
-    def close_to(self, gang: GangState, but_for: frozenset[GangKey] = frozenset()) -> None:
-        """Whoever is placed next is this gang: rows that are kept for others, `but_for` some, are not for it (G11,
-        R5)."""
+    def close_to(self, gang: GangState, but_for: frozenset[GangKey] = frozenset(), *, in_time: bool = True) -> None:
+        """Whoever is placed next is this gang: rows that are kept for others, `but_for` some, are not for it (G11, R5).
+        If it is not there `in_time`, because others have to leave first, when it ends does not matter (R8)."""
         kept = self.cut_off.closed_to(gang) if self.cut_off else None
         if kept is None and not self.reservations:
             self.placer.closed = None
@@ -436,7 +436,7 @@ class Engine:
 
         def closed(task: Task) -> list[tuple[str, Bools]]:
             found = [(story.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
-            reserved = self.reservations.closed_to(task.gang, task, self.now, but_for)
+            reserved = self.reservations.closed_to(task.gang, task, self.now if in_time else None, but_for)
             if reserved is not None and made:  # room that is made for it is its own, whoever waits for more there
                 reserved = reserved.copy()
                 reserved[made] = False

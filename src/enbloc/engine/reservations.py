@@ -101,14 +101,14 @@ class Reservations:
     # ---- who may not go there
 
     def closed_to(
-        self, gang: GangState, task: Task, now: int, but_for: frozenset[GangKey] = frozenset()
+        self, gang: GangState, task: Task, now: int | None, but_for: frozenset[GangKey] = frozenset()
     ) -> Bools | None:
         """R5: the rows that others have reserved. BestEffort tasks may go anywhere, and so may one that ends before the
         reservation is due (R8)."""
         if not self._places or task.cls.best_effort:
             return None
-        run_time = task.run_time
-        if run_time is None and gang.key not in self._places and not but_for:
+        ends = None if now is None or task.run_time is None else now + task.run_time
+        if ends is None and gang.key not in self._places and not but_for:
             return self._all_rows()
         found = np.zeros(self._state.nodes.count, np.bool_)
         for node, keys in self._gangs_on.items():
@@ -116,7 +116,7 @@ class Reservations:
             others = [key for key in keys if key != gang.key and key not in but_for]
             if row is None or not others:
                 continue
-            found[row] = run_time is None or any(self.due.get(key, 0) < now + run_time for key in others)
+            found[row] = ends is None or any(self.due.get(key, 0) < ends for key in others)
         return found
 
     def _all_rows(self) -> Bools:

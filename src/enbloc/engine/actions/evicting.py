@@ -72,7 +72,7 @@ def _makes_room(engine: Engine, unit: Sequence[GangState], action: str, rules_of
     if rules is None or not (rules.cells() or lesser):
         return False
     keys = frozenset(key for one in lesser for key in one.keys)
-    engine.close_to(unit[0], keys)
+    engine.close_to(unit[0], keys, in_time=False)
     plan = _plan(engine, unit, rules, needs, lesser)
     if plan is None and unit[0].satisfied and len(needs[0].needed) > 1:  # what was lost is replaced one by one (G7)
         only = needs[0]._replace(needed=needs[0].needed[:1], rest=(), short=0)

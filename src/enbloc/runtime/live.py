@@ -96,9 +96,7 @@ class LivePlane:
         """Reads all there is, and follows it from then on. Decides nothing until `lead`."""
         await self._cluster.start(self.kinds, self._observe)
         if self.scheduler is not None and not self._cluster.serves(volcano.QUEUE):
-            for (
-                queue
-            ) in volcano.BUILT_IN_QUEUES:  # nobody can make one: all gangs are in the default queue
+            for queue in volcano.BUILT_IN_QUEUES:  # nobody can make one: all gangs are in the default queue
                 self.scheduler.observe(WatchEvent("ADDED", volcano.QUEUE, queue))
         self.is_ready = True
 

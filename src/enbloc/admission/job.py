@@ -24,6 +24,8 @@ SCHEDULER_NAME: Final = "enbloc"
 MAX_RETRY: Final = 3
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
+MAX_ROLES: Final = 256
+"""Roles of one job. A bound, so that API servers agree to check that no two have the same name."""
 MAX_REPLICAS: Final = 100_000
 """Pods of one job, all roles together: a slip of the finger should not fill a cluster's store."""
 

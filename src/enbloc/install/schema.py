@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import inspect
 
 from enbloc.api.meta import TypedObject
@@ -69,15 +68,9 @@ def _struct(kind: inspect.StructType, additions: Additions) -> Schema:
     properties: dict[str, Schema] = {}
     for field in kind.fields:
         added = additions.get((kind.cls, field.encode_name), {})
-        properties[field.encode_name] = _described(_schema(field.type, additions), added)
+        properties[field.encode_name] = _schema(field.type, additions) | dict(added)
     schema: Schema = {"type": "object", "properties": properties} | KEEPS_UNKNOWN
     required = [field.encode_name for field in kind.fields if field.required]
     if required:
         schema["required"] = required
-    if kind.cls.__doc__ and kind.cls.__doc__ != msgspec.Struct.__doc__:
-        schema["description"] = " ".join(kind.cls.__doc__.split())
-    return _described(schema, additions.get(kind.cls, {}))
-
-
-def _described(schema: Schema, added: Mapping[str, Any]) -> Schema:
-    return schema | dict(added)
+    return schema | dict(additions.get(kind.cls, {}))

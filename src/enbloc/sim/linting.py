@@ -18,9 +18,9 @@ from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.admission import check_shape
+from enbloc.controllers.built_in_queues import BUILT_IN_QUEUES
 from enbloc.sim.documents import Document, Finding
 from enbloc.sim.scenario import Arrival, Scopes, is_step, read_scenario
-from enbloc.sim.world import BUILT_IN_QUEUES
 
 
 class Linted(msgspec.Struct, frozen=True):

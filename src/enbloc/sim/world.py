@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import Any, Final
 
 from enbloc.admission.review import admit
 from enbloc.api import volcano
-from enbloc.api.kinds import KINDS, kind_id
+from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.admission import Operation, bootstrap, invalid
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config
-
-
-def _queue(name: str, **spec: Any) -> Obj:
-    api_version = KINDS[volcano.QUEUE].api_version
-    return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
-
-
-BUILT_IN_QUEUES: Final = (_queue("root"), _queue("default", parent="root"))
+from enbloc.controllers.built_in_queues import BUILT_IN_QUEUES
 
 
 class StoreLookup:

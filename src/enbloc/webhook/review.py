@@ -137,13 +137,14 @@ def refusal(request: Request, judgement: Judgement) -> dict[str, Any]:
     more = len(judgement.faults) - len(told)
     name = _name_of(judgement.kept) or request.name
     what = f'{request.kind.kind or "object"} "{name}"'
-    text = "; ".join(map(str, told)) + (f"; … and {more} more" if more else "")
     deletes = request.operation == "DELETE"
+    lines = [fault.message if deletes else str(fault) for fault in told]
+    text = "; ".join(lines) + (f"; … and {more} more" if more else "")
     return {
         "status": "Failure",
         "code": 403 if deletes else 422,
         "reason": "Forbidden" if deletes else "Invalid",
-        "message": f"{what} may not be deleted: {text}" if deletes else f"{what} is invalid: {text}",
+        "message": f"{what} is protected: {text}" if deletes else f"{what} is invalid: {text}",
         "details": {
             "name": name,
             "group": request.kind.group,

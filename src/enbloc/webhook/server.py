@@ -86,6 +86,8 @@ class Webhook:
                     body = await http.read()
             except TimeoutError:
                 return web.Response(status=408, text="the request took too long to come\n")
+            except ConnectionError:
+                return web.Response(status=400)  # nobody is left to read it
             try:
                 request = read_request(body)
                 judgement = await self.review(request)

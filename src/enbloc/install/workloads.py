@@ -147,7 +147,7 @@ def _container(component: str, image: str) -> dict[str, Any]:
         "image": image,
         "args": arguments,
         "env": [
-            {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
             for name, path in (("ENBLOC_NAMESPACE", "metadata.namespace"), ("ENBLOC_POD", "metadata.name"))
         ],
         "ports": ports,

@@ -147,7 +147,23 @@ def test_ports_by_name_exist() -> None:
         (container,) = found("Deployment")[name]["spec"]["template"]["spec"]["containers"]
         ports = {port["name"] for port in container["ports"]}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
-        assert container["livenessProbe"]["httpGet"]["port"] in ports
+        for probe in ("livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"]["port"] in ports
+
+
+def test_replicas_agree_by_a_lease_that_they_may_write() -> None:
+    roles = found("Role")
+    for component in LEADS:
+        name = f"enbloc-{component}"
+        (container,) = found("Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        (lease,) = (one.partition("=")[2] for one in container["args"] if one.startswith("--lease-name="))
+        allowed = {
+            (lease_name, verb)
+            for rule in roles[name]["rules"]
+            for lease_name in rule.get("resourceNames", ["*"])
+            for verb in rule["verbs"]
+        }
+        assert allowed == {("*", "create"), (lease, "get"), (lease, "patch")}
 
 
 def test_another_config_makes_other_pods() -> None:

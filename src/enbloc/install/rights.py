@@ -125,7 +125,7 @@ def rights_at_home(component: str) -> list[Right]:
         return [Right("secrets", ("get", "patch"), "", (SECRET,))]
     return [
         Right("leases", ("create",), "coordination.k8s.io"),  # whose name is not known to RBAC yet when it is created
-        Right("leases", ("get", "update"), "coordination.k8s.io", (lease_of(component),)),
+        Right("leases", ("get", "patch"), "coordination.k8s.io", (lease_of(component),)),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from enbloc.api.meta import Obj
 from enbloc.install.hooks import SERVICE_PORT
-from enbloc.install.rights import COMPONENTS, LEADS, WEBHOOK
+from enbloc.install.rights import COMPONENTS, LEADS, WEBHOOK, lease_of
 from enbloc.webhook.server import PORT, SECRET, SERVICE
 
 HTTP_PORT: Final = 8080
@@ -136,9 +136,24 @@ def _deployment(
 
 
 def _container(component: str, image: str) -> dict[str, Any]:
-    arguments = ["run", f"--components={component}", f"--config={CONFIG_FOLDER}/{CONFIG_FILE}"]
+    arguments = [
+        "run",
+        f"--components={component}",
+        f"--config={CONFIG_FOLDER}/{CONFIG_FILE}",
+        "--bind-address=0.0.0.0",
+        f"--port={HTTP_PORT}",
+    ]
     if component in LEADS:
-        arguments.append("--leader-elect")
+        arguments += [
+            "--leader-elect",
+            "--lease-namespace=$(ENBLOC_NAMESPACE)",
+            f"--lease-name={lease_of(component)}",
+        ]
+    ready = _probe("/readyz")
+    more: dict[str, Any] = {}
+    if component == WEBHOOK:
+        ready["httpGet"] |= {"port": "webhook", "scheme": "HTTPS"}  # it can answer when that port can
+        more["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}  # until nobody is sent here any more
     ports = [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}]
     if component == WEBHOOK:
         ports.append({"name": "webhook", "containerPort": PORT, "protocol": "TCP"})
@@ -152,7 +167,8 @@ def _container(component: str, image: str) -> dict[str, Any]:
         ],
         "ports": ports,
         "livenessProbe": _probe("/healthz") | {"initialDelaySeconds": 10, "failureThreshold": 6},
-        "readinessProbe": _probe("/readyz") | {"periodSeconds": 5},
+        "readinessProbe": ready | {"periodSeconds": 5},
+        **more,
         "resources": {kind: dict(amounts) for kind, amounts in _RESOURCES[component].items()},
         "securityContext": {
             "allowPrivilegeEscalation": False,

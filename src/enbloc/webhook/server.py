@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-import msgspec
 from aiohttp import web
 
 from enbloc.api.meta import Obj
@@ -70,7 +69,6 @@ class Webhook:
         app = web.Application(client_max_size=BODY_BYTES)
         app.router.add_post(MUTATE, self._mutate)
         app.router.add_post(VALIDATE, self._validate)
-        app.router.add_get("/healthz", _healthy)
         return app
 
     async def _mutate(self, http: web.Request) -> web.Response:
@@ -121,17 +119,15 @@ class Webhook:
         return judge(request, asked, relaxed=self._relaxed)
 
 
-async def _healthy(http: web.Request) -> web.Response:
-    return web.Response(text="ok\n")
-
-
 class Server:
-    """A webhook on a port, with certificates that are looked after."""
+    """A webhook on a port, with certificates that are looked after. Without anything `known` the API is asked about
+    other objects each time. `/healthz` and `/readyz` are on that port too, so that a pod gets no questions before it
+    can answer them."""
 
     def __init__(
         self,
         api: Api,
-        known: Known,
+        known: Known | None,
         config: Config,
         *,
         namespace: str,
@@ -143,7 +139,7 @@ class Server:
         port: int = PORT,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._webhook = Webhook(api, known, config)
+        self._webhook = Webhook(api, known or Known(), config)
         self._known = known
         self._keeper = Keeper(api, namespace, secret, names or service_names(service, namespace), configuration)
         self._host, self._port, self._now = host, port, now
@@ -157,12 +153,16 @@ class Server:
     @property
     def ready(self) -> bool:
         """Whether it listens, with a certificate that is valid, and knows the objects that rules ask about."""
-        return self.address is not None and self._known.is_complete and self._now() < self._until
+        knows = self._known is None or self._known.is_complete
+        return self.address is not None and knows and self._now() < self._until
 
     async def serve(self) -> None:
         """Serves until it is cancelled; requests that are being answered then are finished first."""
         await self._look_until_done()
-        runner = web.AppRunner(self._webhook.app(), access_log=None, shutdown_timeout=READ_S)
+        app = self._webhook.app()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=READ_S)
         await runner.setup()
         try:
             site = web.TCPSite(runner, self._host, self._port, ssl_context=self._context)
@@ -176,6 +176,12 @@ class Server:
             self.address = None
             await runner.cleanup()
 
+    async def _healthz(self, http: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, http: web.Request) -> web.Response:
+        return web.Response(text="ok\n") if self.ready else web.Response(status=503, text="not ready\n")
+
     async def look(self) -> None:
         """Looks after the certificates once. Raises `Refused` if the API does not let it."""
         self._load(await self._keeper.look(self._now()))
@@ -185,8 +191,10 @@ class Server:
         while True:
             try:
                 return await self.look()
-            except (Refused, OSError, TimeoutError, msgspec.MsgspecError) as why:
+            except Refused as why:
                 log.warning("webhook: certificates could not be looked after, again in %s s: %s", wait_s, why)
+            except Exception:  # what is served is good for weeks: no reason to stop serving it
+                log.exception("webhook: a bug, in looking after certificates; again in %s s", wait_s)
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * 2, longest_s)
 
@@ -213,10 +221,3 @@ def _load_chain(context: ssl.SSLContext, pem: bytes) -> None:
         file.write(pem)
         file.flush()
         context.load_cert_chain(file.name)
-
-
-async def serve(
-    api: Api, known: Known, config: Config, *, namespace: str, service: str = SERVICE, port: int = PORT
-) -> None:
-    """The webhook, until it is cancelled. For whoever wants no more of it than that."""
-    await Server(api, known, config, namespace=namespace, service=service, port=port).serve()

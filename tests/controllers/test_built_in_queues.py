@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enbloc.api.meta import Obj, name_of
+from enbloc.api.volcano import BUILT_IN_QUEUES
 from enbloc.api.writes import Create, Refused, WatchEvent
-from enbloc.controllers.built_in_queues import BUILT_IN_QUEUES, BuiltInQueues
+from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.units import SECOND
 
 QUEUE = "Queue.scheduling.volcano.sh"

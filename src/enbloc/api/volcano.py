@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from enbloc.api.core import PodTemplate
-from enbloc.api.meta import Quantities, TypedObject, View
+from enbloc.api.meta import Obj, Quantities, TypedObject, View
 
 JOB = "Job.batch.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -155,3 +155,12 @@ class CommandObject(TypedObject):
     target: dict[str, Any] | None = None
     reason: str = ""
     message: str = ""
+
+
+def _queue(name: str, **spec: Any) -> Obj:
+    api_version = "scheduling.volcano.sh/v1beta1"
+    return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
+
+
+BUILT_IN_QUEUES: Final = (_queue("root"), _queue("default", parent="root"))
+"""Those that are always there (V4)."""

@@ -6,21 +6,11 @@ starts with them, and lets a story take them away.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from enbloc.api import volcano
-from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj, name_of
+from enbloc.api.volcano import BUILT_IN_QUEUES
 from enbloc.api.writes import Create, Refused, WatchEvent, Write
 from enbloc.controllers.retry import Retries
-
-
-def _queue(name: str, **spec: Any) -> Obj:
-    api_version = KINDS[volcano.QUEUE].api_version
-    return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
-
-
-BUILT_IN_QUEUES: Final = (_queue("root"), _queue("default", parent="root"))
 
 
 class BuiltInQueues:

@@ -18,7 +18,6 @@ from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.admission import check_shape
-from enbloc.controllers.built_in_queues import BUILT_IN_QUEUES
 from enbloc.sim.documents import Document, Finding
 from enbloc.sim.scenario import Arrival, Scopes, is_step, read_scenario
 
@@ -35,7 +34,7 @@ class _FileLookup:
 
     def __init__(self, objects: Sequence[Obj]) -> None:
         self._objects: dict[str, dict[tuple[str, str], Obj]] = {}
-        for queue in BUILT_IN_QUEUES:
+        for queue in volcano.BUILT_IN_QUEUES:
             self.put(queue)
         for obj in objects:
             self.put(obj)

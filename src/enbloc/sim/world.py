@@ -9,11 +9,11 @@ from enbloc.admission.review import admit
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
+from enbloc.api.volcano import BUILT_IN_QUEUES
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.admission import Operation, bootstrap, invalid
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config
-from enbloc.controllers.built_in_queues import BUILT_IN_QUEUES
 
 
 class StoreLookup:

@@ -337,6 +337,10 @@ def documents(*values: Obj | Iterable[Obj]) -> list[Obj]:
 Spy = Callable[[Any, Config], Any]
 
 
+NO_EVICTIONS = {"actions": "enqueue, allocate, backfill"}
+"""For stories in which nobody has to make room, and nobody starves."""
+
+
 def simulate(
     *values: Obj | Iterable[Obj],
     config: Mapping[str, Any] | None = None,

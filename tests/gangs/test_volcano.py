@@ -85,6 +85,7 @@ def test_m3_a_group_as_it_is_written() -> None:
         min_resources={"cpu": 25 * NANO // 10, "memory": 1024 * NANO},
         object=Ref(volcano.POD_GROUP, "ns", "g"),
         object_uid="uid-g",
+        claim_home="uid-g",
     )
 
 

@@ -68,7 +68,8 @@ def check_rollback(told: Told, data: st.DataObject) -> None:
                 story = attempt(placer, gang, transaction)
                 assert (story is None) or not transaction.placed
             case "one by one":
-                transaction, story = one_by_one(placer, gang, pending_tasks(gang))
+                transaction = Transaction(state)
+                one_by_one(placer, gang, transaction, pending_tasks(gang))
             case _:
                 transaction = Transaction(state)
                 for run in runs(state, pending_tasks(gang)):

@@ -70,7 +70,7 @@ POD_LABEL = {"metadata": {"annotations": {"seen": "yes"}}}
 )  # fmt: skip
 def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[Obj]) -> None:
     docs = [node("n", 4), node("small", 1, labels={"small": "yes"}), pod("runs", 1, nodeName="n"), *gang("a", 2, cpu=2)]
-    answer = simulate(docs, event, plane=watched.plane)
+    answer = simulate(docs, event, plane=watched.plane, until="1h")
     assert not answer.bound("a")
     assert watched.attempts["default/a"] == 1
     assert watched.decided_when_forced() == []
@@ -122,7 +122,7 @@ def test_g9_after_quiet_forcing_everybody_decides_nothing(watched: Watched) -> N
         node("n", 4), queue("f", dequeueStrategy="fifo"), queue("q", capability={"cpu": "1"}),
         job("a", role("w", 9)), job("b", role("w", 6, 2)), gang("c", 3), gang("d", 3, minimum=4),
         gang("e", 8, queue="f"), gang("g", 1, queue="f", at="1s"), gang("h", 2, queue="q"),
-        pods(2, "free", None), pod("lonely", 1, nodeSelector={"no": "such"}), plane=watched.plane,
+        pods(2, "free", None), pod("lonely", 1, nodeSelector={"no": "such"}), plane=watched.plane, until="1h",
     )  # fmt: skip
     assert len(answer.data["pending"]) >= 5
     assert watched.decided_when_forced() == []

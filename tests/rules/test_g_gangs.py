@@ -6,6 +6,7 @@ import pytest
 
 from stories import (
     ALLOCATE_ONLY,
+    NO_EVICTIONS,
     Answer,
     Obj,
     condition,
@@ -475,7 +476,7 @@ def test_g8_a_groups_own_class_counts_before_its_pods() -> None:
         HIGH_LOW, node("n", 2), pod("z", 2, nodeName="n", run="10s"),
         gang("a", 2, run="1s", group_priority="low", priority="high"),
         gang("b", 2, run="1s", group_priority="high", priority="low", at="1s"),
-        gang("c", 2, run="1s"),
+        gang("c", 2, run="1s"), config=NO_EVICTIONS,
     )  # fmt: skip
     assert starts(answer)[1:] == ["b", "a", "c"]
 
@@ -483,7 +484,8 @@ def test_g8_a_groups_own_class_counts_before_its_pods() -> None:
 def test_g8_else_the_highest_of_its_pods() -> None:
     mixed = [podgroup("b", 2), pod("b-0", group="b", run="1s"), pod("b-1", group="b", run="1s", priority="high")]
     answer = simulate(
-        HIGH_LOW, node("n", 2), pod("z", 2, nodeName="n", run="10s"), gang("a", 2, run="1s", priority="low"), mixed
+        HIGH_LOW, node("n", 2), pod("z", 2, nodeName="n", run="10s"), gang("a", 2, run="1s", priority="low"), mixed,
+        config=NO_EVICTIONS
     )  # fmt: skip
     assert starts(answer)[1:] == ["b", "a"]
 
@@ -493,6 +495,7 @@ def test_g8_a_job_that_waits_for_enqueue_has_its_templates_priority() -> None:
         HIGH_LOW, node("n", 2), pod("z", 2, nodeName="n", run="10s"), job("a", role("w", 2, run="1s")),
         job("b", role("v", 1, run="1s"), role("w", 1, run="1s", priority="high")),
         job("c", role("w", 2, run="1s", priority="low")), job("d", role("w", 2, run="1s"), priority="high", at="1s"),
+        config=NO_EVICTIONS,
     )  # fmt: skip
     assert starts(answer)[1:] == ["b", "d", "c", "a"]
 
@@ -587,6 +590,7 @@ def test_g8_the_queue_of_the_highest_priority_is_served_first() -> None:
     answer = simulate(
         HIGH_LOW, node("n", 2), pod("z", 2, nodeName="n", run="10s"), queue("minor"), queue("major", priority=5),
         gang("a", 2, queue="minor", run="1s", priority="high"), gang("b", 2, queue="major", run="1s", at="2s"),
+        config=NO_EVICTIONS,
     )  # fmt: skip
     assert starts(answer)[1:] == ["b", "a"]
 
@@ -595,7 +599,7 @@ def test_g8_then_that_of_the_lowest_share_chosen_anew_after_each_gang() -> None:
     one = [doc for i in range(4) for doc in gang(f"a{i}", 1, queue="one")]
     two = [doc for i in range(4) for doc in gang(f"b{i}", 1, queue="two", at="1s")]
     hold = pod("z", 6, nodeName="n", gone="5s")
-    answer = simulate(node("n", 6), queue("one"), queue("two"), hold, one, two)
+    answer = simulate(node("n", 6), queue("one"), queue("two"), hold, one, two, config=NO_EVICTIONS)
     assert [name[0] for name in answer.order()[1:]] == ["a", "b", "a", "b", "a", "b"]
 
 
@@ -603,7 +607,7 @@ def test_g8_what_was_let_in_counts_towards_a_queues_share() -> None:
     one = [job(f"a{i}", role("w", 1, cpu=2), queue="one") for i in range(3)]
     two = [job(f"b{i}", role("w", 1, cpu=2), queue="two", at="1s") for i in range(3)]
     hold = pod("z", 4, nodeName="n", gone="5s")
-    answer = simulate(node("n", 4), queue("one"), queue("two"), hold, one, two)
+    answer = simulate(node("n", 4), queue("one"), queue("two"), hold, one, two, config=NO_EVICTIONS)
     assert starts(answer)[1:] == ["a", "b"]
     assert len(answer.bound("a")) == len(answer.bound("b")) == 1
 

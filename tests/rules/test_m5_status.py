@@ -38,7 +38,7 @@ def test_m5_a_job_that_runs() -> None:
 
 
 def test_m5_pending_before_its_pods_exist_and_while_they_wait() -> None:
-    told = play(node("n", 2), small("takes", 2), job("j", role("w", 2), at="1s"))
+    told = play(node("n", 2), small("takes", 2), job("j", role("w", 2), at="1s"), until="1h")
     assert told.phase("j") == "Pending"
     assert counts(told) == {}
     told = play(node("n", 5), small("takes", 3), job("j", role("w", 3), at="1s"))  # let in by overcommit, and no room

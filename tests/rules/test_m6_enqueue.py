@@ -6,7 +6,9 @@ import pytest
 
 from stories import (
     ALLOCATE_ONLY,
+    NO_EVICTIONS,
     Answer,
+    Obj,
     condition,
     gang,
     job,
@@ -76,7 +78,7 @@ def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, let_in: bool) -> Non
 def test_m6_what_others_let_in_will_take_counts_until_they_were_tried() -> None:
     gated = {"schedulingGates": [{"name": "example.com/wait"}]}
     first = job("a", role("w", 4))
-    answer = simulate(node("n", 4), first, job("b", role("w", 4)))
+    answer = simulate(node("n", 4), first, job("b", role("w", 4)), until="1h")
     assert not answer.all("Pod", "b-")  # `a` took its room for good
     answer = simulate(node("n", 4), job("a", role("w", 4, **gated)), job("b", role("w", 4)))
     assert answer.times("b-") == [0.0] * 4  # gated pods hold no place
@@ -209,11 +211,12 @@ def test_m6_higher_priority_is_let_in_first_and_a_refused_one_does_not_block() -
     classes = [priority_class("high", 1000)]
     answer = simulate(
         classes, node("n", 4), full(2), job("a", role("w", 4)), job("b", role("w", 2)),
-        job("c", role("w", 4), priority="high"), until="20s",
+        job("c", role("w", 4), priority="high"), until="20s", config=NO_EVICTIONS,
     )  # fmt: skip
     assert answer.times("b-") == [0.0, 0.0]
     answer = simulate(
-        classes, node("n", 4), full(4), job("a", role("w", 4)), job("c", role("w", 4), priority="high", at="1s")
+        classes, node("n", 4), full(4), job("a", role("w", 4)), job("c", role("w", 4), priority="high", at="1s"),
+        config=NO_EVICTIONS,
     )  # fmt: skip
     assert answer.times("c-") == [50.0] * 4
     assert not answer.all("Pod", "a-")
@@ -252,3 +255,13 @@ def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
     found = answer.obj("PodGroup", "a")
     assert waits_because(found)
     assert condition(found, "LetIn")
+
+
+@pytest.mark.parametrize("restarts", [[], [restart("10s")]], ids=["plain", "restarted"])
+def test_m6_who_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[Obj]) -> None:
+    """`a` has run in part and waits for members that nobody makes: it takes nothing from those behind it."""
+    roles = [role("r", 2, 1, cpu=2, run="60s"), role("s", 1, run="1s", code="1")]
+    more = [role("r", 3, 3, cpu=2, run="60s"), role("s", 1, 1, run="1s", code="1")]
+    raised = step("500ms", "patch", "Job", "a", patch={"spec": {"minAvailable": 4, "tasks": more}})
+    answer = simulate(node("n", 4), job("a", *roles), raised, restarts, job("b", role("w", 1), at="13s"), until="1h")
+    assert answer.at("b-w-0") == 13.0

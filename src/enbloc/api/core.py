@@ -202,6 +202,16 @@ class Namespace(TypedObject):
     pass
 
 
+class PodDisruptionBudgetSpec(View):
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class PodDisruptionBudget(TypedObject):
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
+
+
 class ResourceQuotaSpec(View):
     hard: Quantities | None = None
     scopes: list[str] | None = None

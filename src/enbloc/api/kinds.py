@@ -90,6 +90,15 @@ KINDS: dict[str, Kind] = {
             short_names=("pc",),
         ),
         Kind(
+            "policy",
+            _V1,
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            True,
+            core.PodDisruptionBudget,
+            short_names=("pdb",),
+        ),
+        Kind(
             "apiextensions.k8s.io",
             _V1,
             "CustomResourceDefinition",

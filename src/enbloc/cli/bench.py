@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from enbloc.cli.problems import Refusal
+
 
 @click.group("bench")
 def command() -> None:
@@ -28,6 +30,39 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
     from enbloc.bench import engine as measured
 
     _print(measured.run(nodes, pods, gang_size, seed), output)
+
+
+@command.command()
+@click.option(
+    "--kubeconfig", metavar="FILE", help="The cluster to measure."
+)
+@click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
+@click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes that are made.")
+@click.option("--pods", default=5000, show_default=True, type=click.IntRange(2, 100_000), help="Pods that wait.")
+@click.option("--gang-size", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Pods in one gang.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def live(kubeconfig: str | None, context: str | None, nodes: int, pods: int, gang_size: int, output: str) -> None:
+    """Schedule a backlog on a real API server; compare with a loop that only binds.
+
+    Nodes without kubelets and a namespace are made on the cluster, and deleted again.
+    """
+    import asyncio
+
+    from enbloc.api.writes import Refused
+    from enbloc.bench import live as measured
+    from enbloc.cluster.kube.credentials import NoCredentials
+
+    if pods > nodes * measured.PODS_A_NODE:
+        raise Refusal([f"--pods: {pods} do not fit on {nodes} nodes, {measured.PODS_A_NODE} on each"])
+
+    def note(what: str) -> None:
+        click.echo(f"enbloc: {what}", err=True)
+
+    try:
+        figures = asyncio.run(measured.run(kubeconfig, context, nodes, pods, gang_size, note))
+    except (NoCredentials, Refused) as why:
+        raise Refusal([str(why)]) from None
+    _print(figures, output)
 
 
 def _print(figures: dict[str, Any], output: str) -> None:

@@ -1,12 +1,12 @@
 """The port through which everything else sees a cluster.
 
-Two adapters: `embedded`, in this process, and (later) a real Kubernetes over HTTP. What is asked of a cluster is what
+Two adapters: `embedded`, in this process, and `kube`, a real Kubernetes over HTTP. What is asked of a cluster is what
 the Kubernetes API promises and nothing more: lists with a version, watches from a version, writes that may be refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from enbloc.api.meta import Obj
@@ -37,3 +37,25 @@ class Cluster(Protocol):
     def execute(self, write: Write) -> Obj | None:
         """Carries one write out and returns the object as it is now. Raises `Refused`."""
         ...
+
+
+class LiveCluster(Protocol):
+    """A cluster that answers late: the same promises, in an event loop. `kube` is one."""
+
+    async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
+        """Lists (Pods last), then goes on watching; returns when all that exists was observed."""
+        ...
+
+    async def execute(self, write: Write) -> Obj | None:
+        """Raises `Refused`; code 504 means that nobody knows whether it was carried out."""
+        ...
+
+    async def get(self, kind: str, namespace: str, name: str) -> Obj | None: ...
+
+    def serves(self, kind: str) -> bool:
+        """Whether there can be objects of a kind."""
+        ...
+
+    def healthy(self) -> bool: ...
+
+    async def close(self) -> None: ...

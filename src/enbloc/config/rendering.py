@@ -16,7 +16,7 @@ from enbloc.units import format_duration
 _ARGUMENT_NOTES = {
     "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
     "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
-    "mode": "best-effort: pods that ask for nothing; easy (not in this version): what does not delay the first",
+    "mode": "best-effort: pods that ask for nothing; easy: others too, if they do not delay the first in the queue",
     "overcommit-factor": "allocatable room times this, less what is used, is let in",
     "sla-waiting-time": "how long a gang waits before it counts as starving",
     "binpack.weight": "of the score as a whole",

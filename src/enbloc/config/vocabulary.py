@@ -20,9 +20,9 @@ ACTIONS: Final = {
     "enqueue": "let gangs in whose minimum could be met",
     "allocate": "place gangs on free room, whole or not at all",
     "backfill": "use what is left for what fits in",
-    "preempt": "make room inside a queue, by priority (read, and not carried out in this version)",
-    "reclaim": "take back from queues above their share (read, and not carried out in this version)",
-    "reserve": "set nodes aside for a gang that starves (read, and not carried out in this version)",
+    "preempt": "make room inside a queue, by priority",
+    "reclaim": "take back from queues above their share",
+    "reserve": "set nodes aside for a gang that starves",
 }
 """Every action, in the order in which they run by default."""
 

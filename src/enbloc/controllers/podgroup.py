@@ -99,8 +99,9 @@ class PodGroupController:
                 continue
             patch = difference(group.get("status") or {}, self._wanted(group, key))
             if patch:
+                version = group["metadata"].get("resourceVersion") or ""  # the scheduler sets phases too
                 ref = Ref(volcano.POD_GROUP, *key)
-                writes.append(Patch(ref, {"status": patch}, subresource="status", uid=uid_of(group)))
+                writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))
         self._dirty.clear()
         return writes
 

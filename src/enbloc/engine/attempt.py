@@ -5,7 +5,8 @@ Tasks go in the order of O1 and O2. Neighbours of one class that nobody else's p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
 
 import numpy as np
@@ -17,13 +18,19 @@ from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.resources import Bools
 from enbloc.engine.state import State
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.tasks import WAITS, GangState, Stand, Task
 from enbloc.engine.transaction import Transaction
+
+Closed = Callable[[Task], Sequence[tuple[str, Bools]]]
+"""Rows that are kept from a task for somebody else, and what is said of them."""
+
+Shadow = Callable[[Task], AbstractContextManager[None]]
+"""While it lasts, the room that somebody else will need is not there."""
 
 
 def pending_tasks(gang: GangState) -> list[Task]:
     """Those that wait, in the order of O2."""
-    waiting = [task for task in gang.tasks.values() if task.stand is Stand.PENDING and task.ours]
+    waiting = [task for task in gang.tasks.values() if task.stand in WAITS and task.ours]
     waiting.sort(key=attrgetter("order"))
     return waiting
 
@@ -60,7 +67,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     nobody_looks = not moving.carries
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and moving.applies(task)
-        if run and (alone or task.cls is not run[0].cls):
+        if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time != run[0].run_time)):
             yield run
             run = []
         run.append(task)
@@ -79,30 +86,44 @@ class Placer:
         self._weights = {"affinity": affinity_weight, "spread": spread_weight}
         self._plain = plain
         """One by one by a fresh look at every row: the reference."""
-        self.closed: Bools | None = None
+        self.closed: Closed | None = None
         """Rows kept for somebody else."""
+        self.shadow: Shadow = lambda task: nullcontext()
+        """Room that somebody else will need in time (R8)."""
 
     def rows(self, run: Sequence[Task], count: int) -> list[int]:
         """Rows for the first `count` of a run, as many as there are."""
         task = run[0]
-        state = self.state
-        count = min(count, self._queue_room(task))
+        count = min(count, self.queue_room(task))
         if count == 0:
             return []
+        with self.shadow(task):
+            return self._best(run, count)
+
+    def _best(self, run: Sequence[Task], count: int) -> list[int]:
+        task, state = run[0], self.state
         candidates = state.candidates(task.cls)
+        closed = self.closed_rows(task)
         if len(run) > 1 or not state.moving.applies(task):
-            return place_bulk(candidates, count, self.closed)
+            return place_bulk(candidates, count, closed)
         keys = candidates.keys()
         allowed = keys >= 0
         for _, passes in state.moving.masks(task):
             allowed = allowed & passes
-        if self.closed is not None:
-            allowed = allowed & ~self.closed[: len(allowed)]
+        if closed is not None:
+            allowed = allowed & ~closed[: len(allowed)]
         bonus = None
         for kind, score in state.moving.scores(task, allowed):
             weighted = (score * (self._weights[kind] * TIE)).astype(np.int64) << ROW_BITS
             bonus = weighted if bonus is None else bonus + weighted
         return place_one(candidates, allowed, bonus)
+
+    def closed_rows(self, task: Task) -> Bools | None:
+        """All rows that are kept from a task."""
+        found: Bools | None = None
+        for _, rows in self.closed(task) if self.closed is not None else ():
+            found = rows if found is None else found | rows
+        return found
 
     def place(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
         """Places the first tasks of a run, at most `count`; returns how many."""
@@ -116,13 +137,13 @@ class Placer:
     def _place_plainly(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
         candidates = self.state.candidates(run[0].cls)
         for placed, task in enumerate(run[:count]):
-            row = place_plain(candidates) if self._queue_room(task) else []
+            row = place_plain(candidates) if self.queue_room(task) else []
             if not row:
                 return placed
             transaction.place([task], row)
         return min(count, len(run))
 
-    def _queue_room(self, task: Task) -> int:
+    def queue_room(self, task: Task) -> int:
         queues = self.state.queues
         free = self.state.free_total() if queues.guarantees else np.zeros(0, np.int64)
         return queues.room(self.state.queue_of(task.gang), task.cls.request, free)
@@ -130,9 +151,11 @@ class Placer:
     def why_not(self, gang: GangState, task: Task, missing: dict[str, int], needed: dict[str, int]) -> Story:
         """Why the task could not be placed, told of the state in which that was so."""
         state = self.state
-        if self._queue_room(task) == 0:
+        if self.queue_room(task) == 0:
             return story.queue_full(state, gang, task, missing)
-        return story.no_room(state, task, missing, needed, self.closed)
+        closed = self.closed(task) if self.closed is not None else ()
+        with self.shadow(task):
+            return story.no_room(state, task, missing, needed, closed)
 
 
 def take_places(
@@ -160,6 +183,20 @@ def take_places(
     return taken
 
 
+def take_reserved(placer: Placer, transaction: Transaction, gang: GangState, places: Mapping[str, str]) -> None:
+    """Tasks for which nodes are reserved go there, as far as there is room by now (R7)."""
+    state = placer.state
+    for task in sorted((gang.tasks[uid] for uid in places if uid in gang.tasks), key=attrgetter("order")):
+        row = state.nodes.rows.get(places[task.uid])
+        if row is None or task.stand not in WAITS or not placer.queue_room(task):
+            continue
+        fits = state.candidates(task.cls).keys()[row] >= 0
+        if fits and state.moving.applies(task):
+            fits = all(passes[row] for _, passes in state.moving.masks(task))
+        if fits:
+            transaction.place([task], [row])
+
+
 def attempt(
     placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task] = (), *, keep: bool = False
 ) -> Story | None:
@@ -173,7 +210,9 @@ def attempt(
 
 def _place_minima(placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task]) -> Story | None:
     needed, rest, short = gang.plan
-    needed = [task for task in needed if task.stand is Stand.PENDING]
+    needed = [task for task in needed if task.stand in WAITS]
+    short -= sum(task.stand is Stand.PLACED for task in rest)
+    rest = [task for task in rest if task.stand in WAITS]
     for run in (*runs(placer.state, needed), *runs(placer.state, later)):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run):
@@ -200,18 +239,17 @@ def _failed(placer: Placer, gang: GangState, task: Task, needed: list[Task]) -> 
     wanted: dict[str, int] = {}
     for one in needed:
         wanted[one.role] = wanted.get(one.role, 0) + 1
-        if one.stand is Stand.PENDING and one.role == task.role:
+        if one.stand in WAITS and one.role == task.role:
             missing[one.role] = missing.get(one.role, 0) + 1
     return placer.why_not(gang, task, missing, wanted)
 
 
-def one_by_one(placer: Placer, gang: GangState, tasks: Sequence[Task]) -> tuple[Transaction, Story | None]:
+def one_by_one(placer: Placer, gang: GangState, transaction: Transaction, tasks: Sequence[Task]) -> Story | None:
     """Places as many as there is room for; the story is of the first that found none."""
-    transaction = Transaction(placer.state)
     told: Story | None = None
     for run in runs(placer.state, tasks):
         placed = placer.place(transaction, run, len(run))
         if placed < len(run) and told is None:
             left = {run[placed].role: len(run) - placed}
             told = placer.why_not(gang, run[placed], left, {run[placed].role: len(run)})
-    return transaction, told
+    return told

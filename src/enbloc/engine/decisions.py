@@ -46,12 +46,15 @@ class Evict(msgspec.Struct, frozen=True):
     uid: str
     reason: str
     message: str
+    preemptor: GangKey | None = None
+    """For whom room is made (P)."""
 
 
 class LetIn(msgspec.Struct, frozen=True):
-    """Enqueue lets a gang in (M6)."""
+    """Enqueue lets a gang in (M6), and on what ground."""
 
     gang: GangKey
+    reason: str = "Enqueued"
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -101,7 +104,14 @@ class Complain(msgspec.Struct, frozen=True):
     message: str
 
 
-Decision = Bind | Evict | LetIn | Waits | Marked | SetAside | TimeOut | Complain
+class Expect(msgspec.Struct, frozen=True):
+    """When a gang that waits is expected to start; `None`: nobody knows any more (R8)."""
+
+    gang: GangKey
+    at: int | None
+
+
+Decision = Bind | Evict | LetIn | Waits | Marked | SetAside | TimeOut | Complain | Expect
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -120,3 +130,5 @@ class Pending(msgspec.Struct, frozen=True):
     missing: Mapping[str, int]
     message: str
     reasons: tuple[Reason, ...]
+    expected_start: int | None = None
+    """In nanoseconds since the epoch, where it can be told (R8)."""

@@ -13,22 +13,33 @@ import msgspec
 
 from enbloc.config import Config
 from enbloc.engine import story
-from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split
+from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split, take_reserved
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
-from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, Waits
+from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, SetAside, Waits
+from enbloc.engine.departures import Departures
+from enbloc.engine.easy import Easy
+from enbloc.engine.foresight import Foresight
 from enbloc.engine.groups import Group, Groups
 from enbloc.engine.holds import Holds
 from enbloc.engine.kept import Kept
 from enbloc.engine.marks import mark_of
+from enbloc.engine.nominations import Nominations
 from enbloc.engine.plugins.plugin import load
+from enbloc.engine.reservations import Reservations
+from enbloc.engine.resources import Bools
+from enbloc.engine.starving import Starving
 from enbloc.engine.state import State
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.transaction import Transaction
 from enbloc.engine.waiting import Bucket, Order, Waiting
 from enbloc.engine.waves import Waves
+from enbloc.gangs import claims
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
+
+_BEEN_PLACED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED, Stand.LEAVING})
 
 TOLD_OF_A_BUCKET = 16
 """How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
@@ -37,6 +48,10 @@ PODS_EXPECTED_WITHIN = 5 * SECOND
 """How long surplus waits for the pods of a gang that was let in: a controller needs far less."""
 
 MINIMA, SURPLUS = 0, 1
+
+STARVING, PREEMPTING, RECLAIMING = "Starving", "Preempting", "Reclaiming"
+BEYOND_FREE_ROOM = frozenset({STARVING, PREEMPTING, RECLAIMING})
+"""On these grounds a gang is let in though there is no room for it yet: it counts against nobody (M6)."""
 
 
 class Engine:
@@ -54,6 +69,8 @@ class Engine:
         self.groups = Groups(self.state)
         self.holds = Holds(self.state, self.groups, lambda told: self._decisions.append(told))
         self._groups_to_read: dict[int, Group] = {}
+        self.reservations = Reservations(self.state, lambda told: self._decisions.append(told))
+        self.nominations = Nominations(self.state, lambda told: self._decisions.append(told))
         self.cut_off = CutOff(self.state, self.groups, config.partial_gang_timeout_nanos)
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
@@ -63,6 +80,23 @@ class Engine:
         self._decisions: list[Decision] = []
         self._surplus_until: int | None = None
         self._runs = {action.name for action in config.actions}
+        after = config.sla_waiting_nanos
+        if after is None:
+            after = config.reserve.starving_after_nanos
+        self.starving = Starving(self.state, after if "reserve" in self._runs else None)
+        self.unreservable: dict[GangKey, object] = {}
+        """Starving gangs for which there are no nodes to reserve, and the facts of which that is so (G9)."""
+        listed = config.plugin("nodeorder")
+        self.ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
+        """R6, unless a flag says no."""
+        self._served: list[tuple[str, Order]] = []
+        """Who was served in this cycle."""
+        self._timed = False
+        """Whether it matters who ends when: then gangs of different run times are told apart."""
+        easy = "backfill" in self._runs and config.backfill.mode == "easy"
+        self.easy = Easy(self.state, self.placer, self.take_own_places) if easy else None
+        self.foresight = Foresight(self.state, self.reservations, lambda told: self._decisions.append(told))
+        self.departures = Departures(self.state, lambda told: self._decisions.append(told))
         self.kept = Kept(self.state, "backfill" in self._runs)
 
     # ---- the frame of a cycle (see `cycle`)
@@ -72,11 +106,19 @@ class Engine:
         self.now = now
         self._decisions = []
         self._surplus_until = None
+        self._served = []
         self.state.settle()
+        self.starving.begin(now)
         self.cut_off.see_again(now)
         self.waves.end(now)
         self.holds.see_again()
+        self.reservations.see_again()
+        self.nominations.see_again()
         self.kept.see_again()
+        self._tell_times_apart()
+        self.departures.begin(now)
+        if self.easy is not None:
+            self.easy.begin()
         self._wake()
         self._read_dirty()
         self._time_out()
@@ -89,7 +131,14 @@ class Engine:
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
-        timers = (self.cut_off.due(), self.waves.due(), self.holds.due(), self._surplus_until)
+        timers = (
+            self.cut_off.due(),
+            self.waves.due(),
+            self.holds.due(),
+            self.starving.due(),
+            self._surplus_until,
+            self.departures.due(),
+        )
         return min((timer for timer in timers if timer is not None), default=None)
 
     def busy(self) -> bool:
@@ -124,12 +173,16 @@ class Engine:
                 return True
             return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
 
-        everything, less_used = news.everything, news.less_used
+        everything, less_used = news.everything, news.less_used or self._knocks_on_others()
         self.allocating.wake(could_help)
         self.backfilling.wake(could_help)
         if everything or less_used:
             self.knocking.wake(lambda bucket: True)
         news.clear()
+
+    def _knocks_on_others(self) -> bool:
+        """Whether somebody was placed who might have to leave again for one that was not let in (M6)."""
+        return bool(self._runs & {"preempt", "reclaim"})
 
     def _class(self, ident: int) -> TaskClass:
         return self.state.classes.by_id[ident]
@@ -167,6 +220,11 @@ class Engine:
         self.cut_off.see(gang, self.now)
         self.waves.follow(gang)
         self.holds.follow(gang, self.now)
+        self.reservations.follow(gang)
+        self.nominations.follow(gang)
+        self.starving.see(gang)
+        self.unreservable.pop(gang.key, None)
+        self.departures.see(gang)
         self._count(gang)
         self._expect(gang)
         if gang.spec.finished and not gang.total_pending:
@@ -265,7 +323,14 @@ class Engine:
             self._dequeue(gang)
             return
         shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
-        volatile = bool(gang.spec.later or gang.spec.waves or self.waves.claims.of(gang) or self.kept.applies_to(gang))
+        volatile = bool(
+            gang.spec.later
+            or gang.spec.waves
+            or self.waves.claims.of(gang)
+            or self.kept.applies_to(gang)
+            or self.reservations.of(gang)
+            or self.nominations.of(gang)
+        )
         classes: dict[int, None] = {}
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
@@ -280,7 +345,7 @@ class Engine:
             gang,
             gang.spec.queue,
             self.order(gang, band),
-            (gang.key if volatile else tuple(shape), len(needed), short, gang.satisfied),
+            (gang.key if volatile else tuple(shape), len(needed), short, gang.satisfied, self._times(wanted)),
             tuple(classes),
             volatile or several,
         )
@@ -296,7 +361,8 @@ class Engine:
         if "enqueue" not in self._runs or spec.min_resources is None or started:
             self.let_in(gang)
             return
-        shape = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())))
+        starves = gang.key if self.starving.is_starving(gang) else None
+        shape = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())), starves)
         bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
@@ -321,7 +387,11 @@ class Engine:
         amounts = self.state.resources.amounts(asked)
         self.state.nodes.widen()
         gated = any(task.stand is Stand.GATED for task in gang.tasks.values())
-        pending = gang.spec.let_in and not gang.attempted and not gang.satisfied and not gated
+        beyond = gang.spec.let_in_by in BEYOND_FREE_ROOM
+        if not gang.tasks:
+            gang.attempted = False  # all of it is still to come, or to come again
+        tried = gang.attempted or gang.spec.tried or any(task.stand in _BEEN_PLACED for task in gang.tasks.values())
+        pending = gang.spec.let_in and not tried and not gang.satisfied and not gated and not beyond
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
     def _expect(self, gang: GangState) -> None:
@@ -349,16 +419,96 @@ class Engine:
                 return True
         return False
 
+    # ---- room that is kept for others, and for itself
+
+    def close_to(self, gang: GangState, but_for: frozenset[GangKey] = frozenset()) -> None:
+        """Whoever is placed next is this gang: rows that are kept for others, `but_for` some, are not for it (G11,
+        R5)."""
+        kept = self.cut_off.closed_to(gang) if self.cut_off else None
+        if kept is None and not self.reservations:
+            self.placer.closed = None
+            return
+
+        def closed(task: Task) -> list[tuple[str, Bools]]:
+            found = [(story.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
+            reserved = self.reservations.closed_to(task.gang, task, self.now, but_for)
+            return found if reserved is None else [*found, (story.RESERVED, reserved)]
+
+        self.placer.closed = closed
+
+    def take_own_places(self, transaction: Transaction, gang: GangState) -> None:
+        """What is kept for a gang is there for it: room that was made is free for it, and reserved nodes take the tasks
+        that they are reserved for, as far as there is room (R7)."""
+        self.nominations.lift(transaction, gang)
+        take_reserved(self.placer, transaction, gang, self.reservations.of(gang))
+
+    def was_served_before(self, gang: GangState) -> bool:
+        """R3: whether somebody of higher order was served in this cycle."""
+        queues, totals = self.state.queues, self.state.nodes.totals()
+        own, order = gang.spec.queue, self.order(gang, MINIMA)
+        turn = queues.order(queues.get(own), totals)
+        return any(
+            other_order < order if queue == own else queues.order(queues.get(queue), totals) < turn
+            for queue, other_order in self._served
+        )
+
+    @property
+    def served_count(self) -> int:
+        return len(self._served)
+
+    def turn(self, gang: GangState) -> tuple[object, ...]:
+        """Who comes first of gangs in different queues (G8)."""
+        queues = self.state.queues
+        return (queues.order(queues.get(gang.spec.queue), self.state.nodes.totals()), self.order(gang, MINIMA))
+
+    def look_again(self) -> None:
+        """The next cycle follows at once."""
+        self.state.news.any = True
+
+    def reserve_facts(self, unit: Sequence[GangState]) -> object:
+        """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer."""
+        queue = self.state.queue_of(unit[0])
+        moving = any(self.state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
+        by_use = self.state.nodes.clock if moving or any(place.limits for place in queue.ancestors) else 0
+        return (self.state.nodes.static_clock, self.reservations.version, by_use)
+
+    def _tell_times_apart(self) -> None:
+        """While nodes are reserved, gangs of one shape and different run times may fare differently."""
+        timed = bool(self.reservations) or self.easy is not None
+        self.state.timed = timed
+        if timed != self._timed:
+            self._timed = timed
+            for gang in self.state.gangs.values():
+                if gang.bucket is not None and any(task.run_time is not None for task in pending_tasks(gang)):
+                    self.state.touch(gang)
+
+    def _times(self, tasks: Sequence[Task]) -> tuple[int | None, ...]:
+        if not self._timed:
+            return ()
+        return tuple(dict.fromkeys(task.run_time for task in tasks))
+
     # ---- what actions do
 
-    def let_in(self, gang: GangState) -> None:
+    def refused(self, decision: SetAside) -> None:
+        """A record could not be written: nobody relies on it."""
+        match decision.kind:
+            case claims.HOLD:
+                self.holds.refused(decision.gang)
+            case claims.RESERVE:
+                self.reservations.refused(decision.gang)
+            case claims.PREEMPT:
+                self.nominations.refused(decision.gang)
+            case _:
+                self.waves.claims.refused(decision.gang)
+
+    def let_in(self, gang: GangState, reason: str = "Enqueued") -> None:
         """M6: from now on its pods are created and tried."""
         self._dequeue(gang)
         self.withdraw(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now)
+        gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now, let_in_by=reason)
         gang.attempted = False
         self._count(gang)
-        self._decisions.append(LetIn(gang.key))
+        self._decisions.append(LetIn(gang.key, reason))
         if gang.missing():
             self._expect(gang)
             self.state.touch(gang)  # its pods are made now that it is let in: read once they are there
@@ -375,6 +525,8 @@ class Engine:
         for one in gangs:
             one.attempted = True
             self._count(one)
+            self._served.append((one.spec.queue, self.order(one, MINIMA)))
+            self.departures.see(one)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
         with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
         volumes = tuple(
@@ -402,6 +554,9 @@ class Engine:
             )
         )
         for one in gangs:
+            self.reservations.end(one, "ReservationUsed", "its pods are bound")
+            if one.ready() or not self.nominations.of(one):
+                self.nominations.end(one, "Landed", "its pods are bound")
             if commits or one.ready():
                 self.withdraw(one)
 
@@ -413,7 +568,8 @@ class Engine:
 
     def tell(self, gang: GangState, told: Story, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
-        said = f"{told.reason}: {told.message}"
+        message = self._with_claims(gang, told.message)
+        said = f"{told.reason}: {message}"
         if gang.told != said:
             gang.told = said
             gang.told_pods = set()
@@ -426,7 +582,16 @@ class Engine:
         gang.told_pods.update(task.uid for task in waiting)
         gang.told_pods.add("")  # the gang itself was told
         pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
-        self._decisions.append(Waits(gang.key, told.reason, told.message, pods, of_gang))
+        self._decisions.append(Waits(gang.key, told.reason, message, pods, of_gang))
+
+    def _with_claims(self, gang: GangState, message: str) -> str:
+        """What is said of a gang that waits, and what is kept for it meanwhile."""
+        nodes = sorted({*self.reservations.of(gang).values(), *(task.node for task in self.nominations.of(gang))})
+        if not nodes:
+            return message
+        where = f"{', '.join(nodes[:5])}{f' and {len(nodes) - 5} more nodes' if len(nodes) > 5 else ''}"
+        verb = "is reserved" if self.reservations.of(gang) else "is being made"
+        return f"{message.removesuffix('.')}; room {verb} for it on {where}"
 
     def withdraw(self, gang: GangState) -> None:
         """What was said of the gang no longer holds (G10)."""
@@ -471,8 +636,9 @@ class Engine:
                     gang.spec.title,
                     gang.spec.dialect or gang.key.dialect,
                     dict(told.missing),
-                    told.message,
+                    self._with_claims(gang, told.message),
                     tuple(told.reasons),
+                    self.foresight.start_of(gang),
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))

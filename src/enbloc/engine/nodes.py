@@ -179,6 +179,11 @@ class NodeTable:
         self.clock += 1
         self.stamp[row] = self.clock
 
+    def touch(self, row: int) -> None:
+        """Something is to be looked at anew there, though its room is the same."""
+        self.clock += 1
+        self.stamp[row] = self.clock
+
     def widen(self) -> None:
         """Makes room for columns that were heard of since. Called before any amount of a new column is used."""
         missing = len(self.resources) - self.allocatable.shape[0]

@@ -82,6 +82,8 @@ class QueueTree:
         self._guaranteed: dict[str, Ints] = {}
         self._keepers: set[str] = set()
         """Queues that have a guarantee, or a descendant that has one."""
+        self.version = 0
+        """Goes up when what queues ask for changes, and with it what they deserve."""
 
     # ---- events
 
@@ -129,6 +131,7 @@ class QueueTree:
             for column, amount in pairs:
                 place.demand[column] += amount * count
         self._stale = True
+        self.version += 1
 
     def expect(self, queue: Queue, amounts: Mapping[int, int], count: int) -> None:
         """A gang was let in (or tried, or left): what it will take (M6)."""
@@ -202,8 +205,7 @@ class QueueTree:
 
     def order(self, queue: Queue, totals: Ints, with_let_in: bool = False) -> tuple[tuple[int, float, str], ...]:
         """The key by which queues are served: from the top of the tree down, priority, share, name."""
-        if self._stale or not np.array_equal(totals, self._shared_out):
-            self._share_out(totals)
+        self.share_out(totals)
         return tuple(
             (-place.facts.priority, self.share(place, with_let_in), place.name)
             for place in reversed(queue.ancestors)
@@ -220,6 +222,37 @@ class QueueTree:
                 continue  # nobody deserves a number of pods
             share = max(share, used[column] / deserved[column] if deserved[column] > 0 else 1.0)
         return float(share)
+
+    # ---- reclaim
+
+    def share_out(self, totals: Ints) -> None:
+        """Brings what each queue deserves up to date."""
+        if self._stale or not np.array_equal(totals, self._shared_out):
+            self._share_out(totals)
+
+    def above_share(self, queue: Queue) -> bool:
+        """Whether a queue has more than it deserves, in a dimension that it uses and its `deserved` names (P2)."""
+        for column in np.flatnonzero(queue.used > queue.deserved).tolist():
+            if column != PODS and (queue.shares_in is None or column in queue.shares_in):
+                return True
+        return False
+
+    def within_share(self, queue: Queue, asked: Mapping[int, int]) -> bool:
+        """Whether a queue that got so much more would be within what it deserves, in one dimension that it asks for."""
+        self._ensure(tuple(asked.items()))
+        return any(
+            column != PODS and amount > 0 and queue.used[column] + amount <= queue.deserved[column]
+            for column, amount in asked.items()
+        )
+
+    def below_guarantee(self, queue: Queue, less: Mapping[int, int]) -> bool:
+        """Whether a queue that had so much less would have less than it was guaranteed."""
+        guarantee = self._guaranteed.get(queue.name)
+        if guarantee is None:
+            return False
+        return any(
+            guarantee[column] and queue.used[column] - amount < guarantee[column] for column, amount in less.items()
+        )
 
     # ---- inside
 

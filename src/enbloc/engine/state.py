@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.engine.budgets import Budgets
 from enbloc.engine.candidates import Board, Bonus, Candidates
 from enbloc.engine.classes import ClassTable, TaskClass
 from enbloc.engine.nodes import NodeFacts, NodeTable
@@ -24,10 +25,11 @@ from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.predicates.volumes import VolumeBook
 from enbloc.engine.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.resources import CEILING, Bools, Ints, Request, Resources
-from enbloc.engine.tasks import OCCUPIED, GangState, PodFacts, Stand, Task
+from enbloc.engine.tasks import OCCUPIED, WAITS, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
-_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING, Stand.HELD})
+_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING, Stand.HELD, Stand.NOMINATED})
+_KEEPS_ITS_PLACE = frozenset({Stand.HELD, Stand.NOMINATED})
 
 
 class News:
@@ -58,6 +60,7 @@ class State:
         self.classes = ClassTable(self.resources)
         self.queues = QueueTree(self.resources)
         self.volumes = VolumeBook()
+        self.budgets = Budgets()
         self.moving = Moving(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
@@ -67,6 +70,8 @@ class State:
         self.unmarked: dict[GangKey, GangState] = {}
         """Gangs that lost the pod with their commit mark (G11)."""
         self.news = News()
+        self.timed = False
+        """Whether it matters to those who wait when others end (R8)."""
         self._plugins = plugins
         self._weights = (node_affinity_weight, taint_weight)
         self._candidates: dict[int, Candidates] = {}
@@ -120,6 +125,14 @@ class State:
             self.volumes.put(obj)
         self.news.any = self.news.everything = True
 
+    def put_budget(self, obj: Obj, gone: bool) -> None:
+        """A PodDisruptionBudget came, changed or went."""
+        if gone:
+            self.budgets.remove(obj)
+        else:
+            self.budgets.put(obj)
+        self.news.any = True
+
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         self.moving.set_namespace(name, labels)
         self.news.any = True
@@ -151,6 +164,8 @@ class State:
             return
         if gang.spec == spec:
             return
+        if (gang.spec.queue, gang.spec.terms) != (spec.queue, spec.terms):
+            self._touch_rows(gang)
         if gang.spec.queue != spec.queue:
             for task in gang.tasks.values():
                 self._count_queue(task, -1)
@@ -206,8 +221,17 @@ class State:
         self.dirty[gang.key] = gang
 
     def _set_priority(self, gang: GangState) -> None:
-        own = gang.spec.priority
+        own, was = gang.spec.priority, gang.priority
         gang.priority = own if own is not None else max((task.priority for task in gang.tasks.values()), default=0)
+        if gang.priority != was:
+            self._touch_rows(gang)
+
+    def _touch_rows(self, gang: GangState) -> None:
+        """What could be freed on its nodes, and for whom, is another matter now (see `ledger`)."""
+        for task in gang.tasks.values():
+            row = self.nodes.rows.get(task.node)
+            if row is not None:
+                self.nodes.touch(row)
 
     # ---- pods
 
@@ -223,7 +247,11 @@ class State:
                 return
             if not facts.node and facts.stand is Stand.PENDING:
                 return  # an update that was under way before our Binding
-        if task.stand is Stand.HELD and facts.stand is Stand.PENDING and self._is_the_same(task, facts, membership):
+        if (
+            task.stand in _KEEPS_ITS_PLACE
+            and facts.stand is Stand.PENDING
+            and self._is_the_same(task, facts, membership)
+        ):
             task.spec = facts.spec
             return
         if task.gang.key != membership.gang or task.role != membership.role:
@@ -291,14 +319,27 @@ class State:
         task.stand = Stand.BOUND
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
+        self._set_since(task, facts.since)
         if not task.gang.satisfied:
             self.touch(task.gang)
+
+    def _set_since(self, task: Task, since: int | None) -> None:
+        """Since when it runs: where its end is known, that is another forecast for its node (R8)."""
+        if task.since != since:
+            task.since = since
+            row = self.nodes.rows.get(task.node)
+            if row is not None and task.run_time is not None:
+                self.nodes.touch(row)
+                self.news.any = True
+                self.news.everything = self.news.everything or self.timed
 
     def _change(self, task: Task, facts: PodFacts) -> None:
         same_spec = task.spec is facts.spec or task.cls is self.class_of(task.gang, facts)
         task.spec = facts.spec
         marked = task.mark != facts.mark
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
+        task.terms, task.polite = facts.terms, facts.polite
+        self._set_since(task, facts.since)
         moved = task.stand is not facts.stand or task.node != facts.node
         if same_spec and not moved and task.labels == facts.labels and task.priority == facts.priority:
             if marked:
@@ -348,6 +389,30 @@ class State:
         task.stand = Stand.TIMED_OUT
         self._enter(task)
         self.touch(task.gang)
+
+    # ---- members for whom room is made (see `nominations`), and those who make it
+
+    def nominate(self, task: Task, node: str) -> None:
+        """A task that waits has its room on a node from now on, though others have not left it yet."""
+        self._leave(task)
+        task.stand, task.node = Stand.NOMINATED, node
+        self._enter(task)
+
+    def evict(self, task: Task) -> None:
+        """A task that is bound is to leave: it keeps its room until it is gone, and counts towards nothing."""
+        self._leave(task)
+        task.stand = Stand.LEAVING
+        self._enter(task)
+        self.touch(task.gang)
+
+    def stay(self, uid: str) -> None:
+        """An eviction was refused."""
+        task = self.tasks.get(uid)
+        if task is not None and task.stand is Stand.LEAVING:
+            self._leave(task)
+            task.stand = Stand.BOUND
+            self._enter(task)
+            self.touch(task.gang)
 
     # ---- ghosts: tasks that hold room for pods to come (see `claims`)
 
@@ -412,7 +477,7 @@ class State:
 
     def _count_gang(self, task: Task, by: int) -> None:
         gang = task.gang
-        if task.stand is Stand.PENDING:
+        if task.stand in WAITS:
             gang.pending[task.role] = gang.pending.get(task.role, 0) + by
         elif task.stand in OCCUPIED:
             gang.occupied[task.role] = gang.occupied.get(task.role, 0) + by
@@ -509,7 +574,7 @@ class State:
             assert (free == self.nodes.free[:, row]).all(), f"free room of {self.nodes.names[row]} is miscounted"
         for gang in self.gangs.values():
             for counts, stands in (
-                (gang.pending, {Stand.PENDING}),
+                (gang.pending, WAITS),
                 (gang.occupied, OCCUPIED),
                 (gang.held, {Stand.HELD}),
             ):

@@ -90,7 +90,11 @@ def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> St
 
 
 def no_room(
-    state: State, task: Task, missing: Mapping[str, int], needed: Mapping[str, int], closed: Bools | None
+    state: State,
+    task: Task,
+    missing: Mapping[str, int],
+    needed: Mapping[str, int],
+    closed: Sequence[tuple[str, Bools]],
 ) -> Story:
     """A task of the gang fits on no node."""
     counts = reasons_by_node(state, task, closed)
@@ -139,7 +143,7 @@ def behind(gang: GangState, ahead: GangState) -> Story:
     )
 
 
-def reasons_by_node(state: State, task: Task, closed: Bools | None = None) -> dict[str, int]:
+def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = ()) -> dict[str, int]:
     """How many nodes turn the task away for which reason; each node counts once for each resource that it lacks, else
     for the first reason that it has."""
     nodes = state.nodes
@@ -157,8 +161,8 @@ def reasons_by_node(state: State, task: Task, closed: Bools | None = None) -> di
     candidates: Candidates = state.candidates(task.cls)
     for check in candidates.checks:
         turn_away(check.reason, check.mask(rows))
-    if closed is not None:
-        turn_away(KEPT_FOR_PARTIAL, ~closed[: nodes.count])
+    for reason, kept in closed:
+        turn_away(reason, ~kept[: nodes.count])
     room = Room(nodes, rows, task.cls.request)
     lacking = left.copy()
     for column, _ in task.cls.request:

@@ -10,6 +10,7 @@ import msgspec
 
 from enbloc.engine.classes import TaskClass
 from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec
+from enbloc.gangs.terms import NONE, Terms
 
 Order = tuple[int, int, int, str, str]
 
@@ -32,10 +33,12 @@ class Stand(IntEnum):
     """Keeps the room that was found for it until its gang is complete; not bound (K6)."""
     TIMED_OUT = 8
     """Its gang waited too long: no member until the mark is taken off (K8)."""
+    NOMINATED = 9
+    """Waits like any other, and has its room already: others are leaving the node for it (P3)."""
 
 
 OCCUPIED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED})
-MEMBER = OCCUPIED | {Stand.PENDING}
+WAITS = frozenset({Stand.PENDING, Stand.NOMINATED})
 
 
 class PodFacts(msgspec.Struct, frozen=True):
@@ -56,6 +59,12 @@ class PodFacts(msgspec.Struct, frozen=True):
     """The commit mark it carries (G11)."""
     decision: str = ""
     """The decision that bound it (G11)."""
+    terms: Terms = NONE
+    """What it says of itself about running and being evicted."""
+    polite: bool = False
+    """Whether nobody is evicted for it (P2)."""
+    since: int | None = None
+    """Since when it has been running."""
 
 
 class Task:
@@ -73,10 +82,13 @@ class Task:
         "node",
         "order",
         "ours",
+        "polite",
         "priority",
         "role",
+        "since",
         "spec",
         "stand",
+        "terms",
         "uid",
     )
 
@@ -97,6 +109,9 @@ class Task:
         self.ours = facts.ours
         self.mark = facts.mark
         self.decision = facts.decision
+        self.terms = facts.terms
+        self.polite = facts.polite
+        self.since = facts.since
         # O2 as one key: priority, index, age, name. A name without a number comes last.
         self.order: Order = (
             -facts.priority,
@@ -105,6 +120,18 @@ class Task:
             facts.name,
             facts.uid,
         )
+
+    @property
+    def run_time(self) -> int | None:
+        """How long it is expected to run, by its own word or its gang's; `None`: nobody knows (R8)."""
+        own = self.terms.run_time
+        return own if own is not None else self.gang.spec.terms.run_time
+
+    @property
+    def ends(self) -> int | None:
+        """When it is expected to end, if it runs and anybody knows."""
+        run_time = self.run_time
+        return None if run_time is None or self.since is None else self.since + run_time
 
     def __repr__(self) -> str:
         return f"Task({self.namespace}/{self.name} {self.stand.name} {self.node})"
@@ -173,6 +200,16 @@ class GangState:
         """What was last said of it."""
         self.told_pods: set[str] = set()
         """The pods that were told so."""
+
+    @property
+    def run_time(self) -> int | None:
+        """How long it runs at most, if all that is known of it says so; `None`: nobody knows (R8)."""
+        said = self.spec.terms.run_time
+        if said is None and self.tasks:
+            times = [task.run_time for task in self.tasks.values()]
+            known = [time for time in times if time is not None]
+            return max(known) if len(known) == len(times) else None
+        return said if said is not None else self.spec.longest_run
 
     @property
     def total_occupied(self) -> int:

@@ -1,7 +1,7 @@
-"""All changes of a decision, undone or committed as one (architecture, 11).
+"""All changes of one decision, undone or kept as one (architecture: decisions 4 and 11).
 
-Placing goes straight into the state's arrays and counts; the log remembers what was placed, so that going back is
-giving it all back in reverse. Nothing is copied.
+Placing takes room, counts towards queue and gang, and is told to the predicates that look at who is where; rolling back
+does the exact reverse. Nothing is copied.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from enbloc.engine.state import State
-from enbloc.engine.tasks import Stand, Task
+from enbloc.engine.tasks import WAITS, Stand, Task
 
 
 class _Step(NamedTuple):
@@ -21,8 +21,10 @@ class _Step(NamedTuple):
     rows: Sequence[int]
     by: int
     """1: they were put there, -1: they were taken off."""
-    stand: Stand
+    there: Stand
     """As what they stand there."""
+    off: Stand = Stand.PENDING
+    """As what they stand when they are not."""
 
 
 class Transaction:
@@ -39,8 +41,20 @@ class Transaction:
         self._do(_Step([task], [row], -1, Stand.PLACED))
 
     def let_go(self, task: Task) -> None:
-        """Takes a task that is held off its row: it waits again."""
-        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, Stand.HELD))
+        """Takes a task that is held, or nominated, off its row: it waits like any other."""
+        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, task.stand))
+
+    def hold_again(self, task: Task, row: int, stand: Stand) -> None:
+        """Puts a task back as what it was before it was let go."""
+        self._do(_Step([task], [row], 1, stand))
+
+    def evict(self, task: Task) -> None:
+        """Takes a task that runs off its row, as if it had left."""
+        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, task.stand, Stand.LEAVING))
+
+    def spare(self, task: Task, row: int) -> None:
+        """Puts a task that was evicted here back."""
+        self._do(_Step([task], [row], 1, Stand.BOUND, Stand.LEAVING))
 
     def rollback(self) -> None:
         """As if nothing had been."""
@@ -50,7 +64,7 @@ class Transaction:
 
     @property
     def placed(self) -> list[Task]:
-        return [task for step in self._log if step.by > 0 for task in step.tasks]
+        return [task for step in self._log if step.by > 0 and step.there is Stand.PLACED for task in step.tasks]
 
     def _do(self, step: _Step) -> None:
         self._carry_out(step)
@@ -62,13 +76,13 @@ class Transaction:
         if step.by > 0:
             names = state.nodes.names
             for task, row in zip(tasks, rows, strict=True):
-                task.stand = step.stand
+                task.stand = step.there
                 task.node = names[row]
             state.moving.add_all(tasks, rows)
         else:
             for task, row in zip(reversed(tasks), reversed(rows), strict=True):
                 state.moving.remove(task, row)
-                task.stand = Stand.PENDING
+                task.stand = step.off
                 task.node = ""
 
     def _take(self, step: _Step) -> None:
@@ -83,8 +97,11 @@ class Transaction:
                 counts[row] = counts.get(row, 0) + by
             state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
         state.queues.use(state.queue_of(gang), request, by * len(tasks))
-        pending, there = gang.pending, gang.occupied if step.stand is Stand.PLACED else gang.held
-        roles = {tasks[0].role: len(tasks)} if len(pending) == 1 else Counter(task.role for task in tasks)
+        counted = {Stand.HELD: gang.held, Stand.NOMINATED: gang.pending}
+        there = counted.get(step.there, gang.occupied)
+        waits = gang.pending if step.off in WAITS else None
+        roles = {tasks[0].role: len(tasks)} if len(gang.pending) == 1 else Counter(task.role for task in tasks)
         for role, count in roles.items():
-            pending[role] = pending.get(role, 0) - count * by
+            if waits is not None:
+                waits[role] = waits.get(role, 0) - count * by
             there[role] = there.get(role, 0) + count * by

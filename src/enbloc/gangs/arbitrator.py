@@ -26,9 +26,11 @@ from enbloc.api.meta import (
 from enbloc.api.volcano import TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
+from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 
@@ -146,6 +148,10 @@ class Arbitrator:
             finished=phase == "Completed",
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
             object_uid=uid_of(obj),
+            claim=claims.read(annotations_of(obj).get(claims.ANNOTATION, "")),
+            claim_home=uid_of(obj),
+            terms=terms_of(obj),
+            polite=self._priorities.polite(asked.priority_class_name or ""),
             problem="" if owner else "it has no controlling owner: pods that have the same one would be its gang",
         )
 

@@ -13,6 +13,7 @@ from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as ArbitratorSettings
 from enbloc.config import Koordinator as KoordinatorSettings
+from enbloc.gangs import terms
 from enbloc.gangs.alone import Alone
 from enbloc.gangs.arbitrator import Arbitrator
 from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
@@ -67,13 +68,15 @@ class GangBook:
         """What is wrong in a pod or a gang's object, and was read as something else."""
         if obj["kind"] == "Pod":
             found = [told for dialect in self._dialects for told in dialect.complaints(obj)]
+            found += terms.complaints(obj)
             spoken = [dialect.name for dialect in self._dialects[:-1] if dialect.member(obj) is not None]
             if len(spoken) > 1:
                 found.append(f"speaks of several gangs ({', '.join(spoken)}): its gang is that of {spoken[0]}")
             return found
         kind = kind_id(obj)
-        asked = (dialect for dialect in self._dialects if kind in dialect.kinds and kind != PRIORITY_CLASS)
-        return [told for dialect in asked for told in dialect.complaints(obj)]
+        asked = [dialect for dialect in self._dialects if kind in dialect.kinds and kind != PRIORITY_CLASS]
+        found = [told for dialect in asked for told in dialect.complaints(obj)]
+        return [*found, *terms.complaints(obj)] if asked else found
 
     def spec(self, key: GangKey) -> GangSpec | None:
         """The gang as it stands now; `None` if nobody wrote it down (its pods may exist all the same)."""

@@ -19,16 +19,24 @@ HOLD = "hold"
 """Members of a NonStrict gang that are held, each under its own name instead of a role (K6). Without any, it is the
 clock alone that runs (K8)."""
 
+RESERVE = "reserve"
+"""Members of a starving gang and the nodes that are kept for them, each under its own name (R)."""
+
+PREEMPT = "preempt"
+"""Members of a gang for which others were evicted, and where, each under its own name (P3)."""
+
+NAMES_PODS = frozenset({HOLD, RESERVE, PREEMPT})
+
 _BOUND = 256 * 1024
 """No record is longer, and what is longer was not written by us."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Role → node → number of tasks."""
+    """Role, or pod → node → number of tasks."""
 
     kind: str
     until: int
-    """When it ends by itself, in nanoseconds since the epoch."""
+    """When it ends by itself, in nanoseconds since the epoch; 0: when its gang is bound, or it no longer helps."""
     slots: Mapping[str, Mapping[str, int]]
 
 

@@ -23,6 +23,8 @@ from enbloc.gangs import coscheduling as plugins
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
 from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership
+from enbloc.gangs.terms import NONE as NO_TERMS
+from enbloc.gangs.terms import terms_of
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -180,6 +182,7 @@ class Koordinator:
             needs_free={name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0},
             claim=claims.read(annotations_of(home).get(claims.ANNOTATION, "")),
             claim_home=uid_of(home),
+            terms=terms_of(group) if group else NO_TERMS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
             problem=problem,

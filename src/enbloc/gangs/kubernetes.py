@@ -11,12 +11,14 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 
@@ -64,6 +66,10 @@ class Kubernetes:
             goes_whole=_goes_whole(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
+            claim=claims.read(annotations_of(group).get(claims.ANNOTATION, "")),
+            claim_home=uid_of(group),
+            terms=terms_of(group),
+            polite=self._priorities.polite(spec.priority_class_name),
             problem=next(_faults(spec), ""),
         )
 

@@ -12,6 +12,7 @@ import msgspec
 
 from enbloc.api.meta import Ref
 from enbloc.gangs.claims import Record
+from enbloc.gangs.terms import NONE, Terms
 
 DEFAULT_QUEUE = "default"
 
@@ -73,6 +74,10 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
     let_in_at: int | None = None
     """When that was, if its object says so."""
+    tried: bool = False
+    """Whether its object says that it was tried in vain."""
+    let_in_by: str = ""
+    """How, if its object says so: what was let in beyond the free room counts against nobody (M6)."""
     started: bool = False
     """Whether its object says that its minima have run since its pods were last all gone."""
     node_selector: Mapping[str, str] = {}
@@ -114,6 +119,12 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Nano-units by resource: not attempted while less than this is free in total (K7)."""
     goes_whole: bool = False
     """Whether, as a victim, it goes whole or not at all."""
+    terms: Terms = NONE
+    """What its object says about waiting, running and being evicted."""
+    longest_run: int | None = None
+    """How long its pods will run at most, if all their templates say so."""
+    polite: bool = False
+    """Whether its class says that nobody is evicted for it (P2)."""
     complaints: tuple[Complaint, ...] = ()
     problem: str = ""
     """Why it cannot be scheduled as it stands (its object does not exist yet, its values are bad); empty: it can."""

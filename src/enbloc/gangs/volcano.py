@@ -26,10 +26,14 @@ from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.terms import pod_terms, terms_of
 from enbloc.units import parse_timestamp
 
 LET_IN = "LetIn"
 """The condition that says when enqueue let a group in (M6)."""
+
+TRIED = frozenset({"Unschedulable", "QueueFull"})
+"""Why a group waits that was tried: what it will take counts against nobody any more (M6)."""
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
@@ -148,10 +152,16 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         min_resources=_nanos(spec),
         let_in=status.phase not in ("", "Pending"),
         let_in_at=_let_in_at(group),
+        tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
+        let_in_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
+        claim_home=uid_of(group),
+        terms=terms_of(group),
+        longest_run=_longest_run(job),
+        polite=priorities.polite(spec.priority_class_name),
     )
 
 
@@ -212,6 +222,13 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
     if not spec.min_resources:
         return None
     return {name: quantity.nanos for name, quantity in spec.min_resources.items() if quantity.nanos > 0}
+
+
+def _longest_run(job: Obj | None) -> int | None:
+    tasks = (job or {}).get("spec", {}).get("tasks") or ()
+    times = [pod_terms(task["template"]).run_time for task in tasks]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
 
 
 def _templates_priority(job: Obj, priorities: Priorities) -> int | None:

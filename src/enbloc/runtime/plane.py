@@ -20,9 +20,23 @@ from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
+from enbloc.units import format_timestamp
 
 ROUNDS = 1_000
 """How often controllers may answer each other's writes before that is a bug, told with its story."""
+
+
+def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
+    """All of them, in the order in which they are asked."""
+    return [
+        JobController(key_pair),
+        PodGroupController(),
+        koordinator.controller(),
+        coscheduling.controller(),
+        kubernetes.controller(),
+        QueueController(),
+        QueueJobController(),
+    ]
 
 
 class Restless(Exception):
@@ -37,15 +51,7 @@ class ControlPlane:
     ) -> None:
         self._cluster = cluster
         self.scheduler = Scheduler(cluster, config, scheduler_names)
-        self._controllers: list[Controller] = [
-            JobController(key_pair),
-            PodGroupController(),
-            koordinator.controller(),
-            coscheduling.controller(),
-            kubernetes.controller(),
-            QueueController(),
-            QueueJobController(),
-        ]
+        self._controllers = controllers(key_pair)
         self._watch = self._open()
 
     def _open(self) -> Watch:
@@ -105,6 +111,10 @@ class ControlPlane:
         """The gangs that wait, and why, as they are shown to people."""
         self._catch_up()
         found: list[dict[str, Any]] = msgspec.to_builtins(self.scheduler.pending())
+        for entry in found:
+            at = entry.pop("expected_start")
+            if at is not None:
+                entry["expectedStart"] = format_timestamp(at)
         return found
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ It keeps nothing that the API does not know: thrown away and made anew it decide
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -16,8 +17,21 @@ from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, name_of, namesp
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
+from enbloc.engine import budgets
 from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Bind, Complain, Decision, Evict, LetIn, Marked, Pending, SetAside, TimeOut, Waits
+from enbloc.engine.decisions import (
+    Bind,
+    Complain,
+    Decision,
+    Evict,
+    Expect,
+    LetIn,
+    Marked,
+    Pending,
+    SetAside,
+    TimeOut,
+    Waits,
+)
 from enbloc.engine.engine import Engine
 from enbloc.engine.marks import COMMITTED, DECISION
 from enbloc.engine.nodes import node_facts
@@ -27,13 +41,15 @@ from enbloc.gangs import claims
 from enbloc.gangs.book import GangBook, queue_hint
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.model import Complaint, GangKey
+from enbloc.gangs.terms import EXPECTED_START, pod_terms
 from enbloc.gangs.volcano import LET_IN
+from enbloc.runtime.errands import Errand, Notice, Step, carry_out, drop, status_of
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
-_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE}
+_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
 
 
 class Scheduler:
@@ -41,7 +57,8 @@ class Scheduler:
 
     kinds = _KINDS
 
-    def __init__(self, cluster: Cluster, config: Config, names: frozenset[str]) -> None:
+    def __init__(self, cluster: Cluster | None, config: Config, names: frozenset[str]) -> None:
+        """`cluster` is for `schedule`; whoever carries the `errands` out by other means has no need of it."""
         self._cluster = cluster
         self._names = names
         self._book = GangBook(config.arbitrator, config.koordinator)
@@ -68,6 +85,8 @@ class Scheduler:
                     state.remove_node(name_of(obj))
                 else:
                     state.put_node(node_facts(view(obj, core.Node)))
+            case budgets.KIND:
+                state.put_budget(obj, gone)
             case "Namespace":
                 state.set_namespace(name_of(obj), {} if gone else labels_of(obj))
             case volcano.QUEUE:
@@ -145,20 +164,50 @@ class Scheduler:
     # ---- out
 
     def schedule(self, now: int) -> bool:
-        """One cycle. Says whether anything was written. What a cycle changes may help others: if no write of it comes
-        back as an event to wake them, the next cycle follows at once."""
+        """One cycle, carried out at once. Says whether anything was written. What a cycle changes may help others: if
+        no write of it comes back as an event to wake them, the next cycle follows at once."""
         self._wrote = False
-        complaints, self._to_complain = self._to_complain, []
-        for one in complaints:
-            self._write(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
         for _ in range(CYCLES_AT_ONCE):
             half_done: set[GangKey] = set()
             self._written = {}
-            for decision in cycle(self.engine, now):
-                self._carry_out(decision, now, half_done)
+            for errand in self.errands(now):
+                if isinstance(errand, Notice):
+                    self._say(errand)
+                elif errand.builds and half_done.intersection(errand.gangs):
+                    drop(errand, self.refused)
+                elif not carry_out(errand, self._write, self.refused) and errand.is_base:
+                    half_done.update(errand.gangs)
             if self._wrote or not self.engine.busy():
                 break
         return self._wrote
+
+    def errands(self, now: int) -> Iterator[Errand | Notice]:
+        """One cycle: what is to be written, in order, and told. Made as it is asked for."""
+        complaints, self._to_complain = self._to_complain, []
+        for one in complaints:
+            yield _only_event(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
+        for decision in cycle(self.engine, now):
+            yield from self._carry_out(decision, now)
+
+    def refused(self, errand: Errand, write: Write) -> None:
+        """A write of an errand was refused, or held back because another one was: what was assumed is not so."""
+        match errand.decision:
+            case SetAside():
+                self._claim_refused(errand.decision)
+            case Evict() if isinstance(write, EvictPod):
+                self.engine.departures.stays(write.uid)
+            case Bind() | TimeOut() if isinstance(write, BindPod | Patch):
+                task = self.engine.state.tasks.get(write.uid)
+                if task is not None and (isinstance(write, Patch) or task.node == write.node):
+                    self.engine.state.unplace(write.uid)
+
+    def subject(self, gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
+        """What a notice is about, as it is known now; `None` if it is gone, or a pod that no longer waits."""
+        if ref.kind == "Pod":
+            task = self.engine.state.tasks.get(uid)
+            return None if task is not None and task.stand is Stand.PLACED else self._waiting.get(uid)
+        found = self._book.object(gang) if gang is not None else None
+        return found if found is not None and uid_of(found) == uid else None
 
     def due(self) -> int | None:
         return self.engine.due()
@@ -166,136 +215,154 @@ class Scheduler:
     def pending(self) -> list[Pending]:
         return self.engine.pending()
 
-    def _carry_out(self, decision: Decision, now: int, half_done: set[GangKey]) -> None:
+    def _carry_out(self, decision: Decision, now: int) -> Iterator[Errand | Notice]:
         match decision:
             case Bind():
-                self._bind(decision, half_done)
+                yield self._bind(decision)
             case LetIn():
-                self._let_in(decision, now)
+                yield from self._let_in(decision, now)
             case Waits():
-                self._say(decision, now)
+                yield from self._waits(decision, now)
             case SetAside():
-                self._set_aside(decision, half_done)
+                yield from self._set_aside(decision, now)
+            case Expect():
+                yield from self._expect(decision)
             case TimeOut():
-                for namespace, name, uid in decision.pods:
-                    patch = {"metadata": {"annotations": {TIMEOUT: "true"}}}
-                    if not self._write(Patch(Ref("Pod", namespace, name), patch, uid=uid)):
-                        self.engine.state.unplace(uid)
+                mark = {"metadata": {"annotations": {TIMEOUT: "true"}}}
+                patches = (Patch(Ref("Pod", namespace, name), mark, uid=uid) for namespace, name, uid in decision.pods)
+                yield Errand(decision, (decision.gang,), (Step(tuple(patches)),))
             case Complain():
                 home = self._book.home(decision.gang)
                 if home is not None:
-                    self._write(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
+                    yield _only_event(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
             case Evict():
-                self._write(
-                    EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
-                )
+                yield self._evict(decision)
             case Marked():
                 ref = Ref("Pod", decision.namespace, decision.name)
-                self._write(Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid))
+                patch = Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid)
+                yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),))
 
-    def _let_in(self, decision: LetIn, now: int) -> None:
+    def _let_in(self, decision: LetIn, now: int) -> Iterator[Notice]:
         """The group's phase says so, and a condition since when; what kept it out no longer holds."""
         group = self._book.object(decision.gang)
         if group is None:
             return
-        conditions = {one["type"]: one for one in self._conditions(group)}
-        if "Unschedulable" in conditions:
-            conditions["Unschedulable"] = _condition("Unschedulable", "False", "LetIn", "", now)
-        conditions[LET_IN] = _condition(LET_IN, "True", "Enqueued", "its pods may be created", now)
-        self._put_status(group, {"phase": "Inqueue", "conditions": list(conditions.values())})
+        conditions = (
+            _condition("Unschedulable", "False", "LetIn", "", now),
+            _condition(LET_IN, "True", decision.reason, "its pods may be created", now),
+        )
+        yield Notice(decision.gang, group, conditions, "Inqueue")
 
-    def _bind(self, decision: Bind, half_done: set[GangKey]) -> None:
-        """Carries a gang's Bindings out; the one that commits goes last, and only if all others were taken (G11)."""
-        gangs = {decision.gang, *decision.others}
-        if gangs & half_done:
-            for placement in decision.placements:
-                self.engine.state.unplace(placement.uid)
-            return
+    def _bind(self, decision: Bind) -> Errand:
+        """A gang's Bindings; the one that commits goes last, and only if all others were taken (G11)."""
+        volumes: list[Write] = []
         for namespace, claim, node in decision.claims:
             ref = Ref("PersistentVolumeClaim", namespace, claim)
-            self._write(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
+            volumes.append(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
         for volume, namespace, claim in decision.volumes:
             claim_ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim}
-            self._write(Patch(Ref("PersistentVolume", "", volume), {"spec": {"claimRef": claim_ref}}))
+            volumes.append(Patch(Ref("PersistentVolume", "", volume), {"spec": {"claimRef": claim_ref}}))
+        plain = {DECISION: decision.decision}
+        marked = {DECISION: decision.decision, COMMITTED: decision.mark}
         last = len(decision.placements) - 1
-        failed = False
-        for position, placement in enumerate(decision.placements):
-            marks = {DECISION: decision.decision}
-            if position == last or not decision.commits:
-                marks[COMMITTED] = decision.mark
-            held_back = failed and decision.commits and position == last
-            write = BindPod(placement.namespace, placement.name, placement.uid, placement.node, marks)
-            if held_back or not self._write(write):
-                failed = True
-                self.engine.state.unplace(placement.uid)
-        if failed and decision.commits:
-            half_done |= gangs
-        elif decision.commits:
-            self._tell_bound(decision)
+        bindings = [
+            BindPod(one.namespace, one.name, one.uid, one.node, plain if decision.commits and at < last else marked)
+            for at, one in enumerate(decision.placements)
+        ]
+        steps = [Step(tuple(volumes), may_fail=True)] if volumes else []
+        if decision.commits:
+            steps += [Step(tuple(bindings[:-1])), Step(tuple(bindings[-1:]), if_whole=True)]
+            steps.append(Step(self._tell_bound(decision), if_whole=True, may_fail=True))
+        else:
+            steps.append(Step(tuple(bindings)))
+        gangs = (decision.gang, *decision.others)
+        return Errand(decision, gangs, tuple(steps), is_base=decision.commits, builds=True)
 
-    def _set_aside(self, decision: SetAside, half_done: set[GangKey]) -> None:
+    def _expect(self, decision: Expect) -> Iterator[Errand]:
+        """Publishes when a gang is expected to start (R8)."""
+        home = self._book.home(decision.gang)
+        text = format_timestamp(decision.at) if decision.at is not None else None
+        if home is not None and annotations_of(home).get(EXPECTED_START) != text:
+            patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
+            yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),))
+
+    def _evict(self, decision: Evict) -> Errand:
+        """Nobody is evicted for a gang whose claim to the room could not be written down (P3)."""
+        evict = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
+        if decision.preemptor is None:
+            return Errand(decision, (decision.gang,), (Step((evict,), may_fail=True),))
+        return Errand(decision, (decision.preemptor,), (Step((evict,)),), builds=True)
+
+    def _set_aside(self, decision: SetAside, now: int) -> Iterator[Errand | Notice]:
         """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
         group = self._book.home(decision.gang)
-        text = claims.write(decision.record) if decision.record else None
-        if group is None or not self._write(
-            Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
-        ):
-            if decision.kind == claims.HOLD:
-                self.engine.holds.refused(decision.gang)
-            else:
-                self.engine.waves.claims.refused(decision.gang)
-            half_done.add(decision.gang)
-            self._read_gang(decision.gang)
+        if group is None:
+            self._claim_refused(decision)
+            yield Errand(decision, (decision.gang,), (), is_base=True, doomed=True)
             return
-        self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message))
+        text = claims.write(decision.record) if decision.record else None
+        patch = Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
+        event = EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message)
+        steps = (Step((patch,)), Step((event,), if_whole=True, may_fail=True))
+        yield Errand(decision, (decision.gang,), steps, is_base=True)
+        if decision.kind == claims.RESERVE and group["kind"] != "Pod":
+            status = "True" if decision.record else "False"
+            condition = _condition("Reserved", status, decision.reason, decision.message, now)
+            yield Notice(decision.gang, group, (condition,))
 
-    def _tell_bound(self, decision: Bind) -> None:
+    def _claim_refused(self, decision: SetAside) -> None:
+        self.engine.refused(decision)
+        self._read_gang(decision.gang)
+
+    def _tell_bound(self, decision: Bind) -> tuple[EmitEvent, ...]:
+        found = []
         for group in filter(None, map(self._book.object, (decision.gang, *decision.others))):
             nodes = Counter(placement.node for placement in decision.placements)
             where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:8])
             more = f" and {len(nodes) - 8} more" if len(nodes) > 8 else ""
             message = f"{len(decision.placements)} pods bound together: {where}{more}"
-            self._write(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message))
+            found.append(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message))
+        return tuple(found)
 
-    def _say(self, decision: Waits, now: int) -> None:
-        """Writes why a gang waits on its object and its pods, where it does not stand there yet (G10)."""
+    def _waits(self, decision: Waits, now: int) -> Iterator[Notice]:
+        """Why a gang waits, on its object and its pods (G10)."""
         group = self._book.object(decision.gang) if decision.of_gang else None
         status = "True" if decision.message else "False"
         if group is not None:
             reason = decision.reason or "Scheduled"
             condition = _condition("Unschedulable", status, reason, decision.message, now)
-            if self._put_condition(group, condition) and decision.message:
-                self._write(EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message))
+            event = EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message)
+            yield Notice(decision.gang, group, (condition,), event=event if decision.message else None)
         for _, _, uid in decision.pods:
             pod = self._waiting.get(uid)
             if pod is None:
                 continue
             condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now)
-            if self._put_condition(pod, condition) and decision.of_gang and group is None:
-                self._write(EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message))
+            event = EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message)
+            tells = decision.of_gang and group is None
+            yield Notice(decision.gang, pod, (condition,), event=event if tells else None)
 
-    def _put_condition(self, obj: Obj, condition: dict[str, Any]) -> bool:
-        conditions = {one["type"]: one for one in self._conditions(obj)}
-        known = conditions.get(condition["type"])
-        same = known is not None and all(known.get(key) == condition[key] for key in ("status", "reason", "message"))
-        if same or (known is None and condition["status"] == "False" and condition["type"] == "Unschedulable"):
-            return False
-        if known is not None and known.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = known.get("lastTransitionTime", condition["lastTransitionTime"])
-        conditions[condition["type"]] = condition
-        return self._put_status(obj, {"conditions": list(conditions.values())})
+    def _say(self, notice: Notice) -> None:
+        """Writes a notice where it does not stand there yet."""
+        obj = notice.obj
+        if notice.conditions:
+            status = status_of(notice, self._conditions(obj))
+            if status is None:
+                return
+            self._written[uid_of(obj)] = status["conditions"]
+            if not self._write(Patch(ref_of(obj), {"status": status}, "status", uid_of(obj))):
+                return
+        if notice.event is not None:
+            self._write(notice.event)
 
     def _conditions(self, obj: Obj) -> list[dict[str, Any]]:
         """An object's conditions as they are by now: what this cycle wrote has not come back yet."""
         written = self._written.get(uid_of(obj))
-        return written if written is not None else (obj.get("status") or {}).get("conditions") or []
-
-    def _put_status(self, obj: Obj, status: dict[str, Any]) -> bool:
-        self._written[uid_of(obj)] = status["conditions"]
-        return self._write(Patch(ref_of(obj), {"status": status}, "status", uid_of(obj)))
+        return written if written is not None else conditions_of(obj)
 
     def _write(self, write: Write) -> bool:
         """One write; a refusal is a result. What it was about comes back as an event anyway."""
+        assert self._cluster is not None, "nobody carries writes out here"
         try:
             self._cluster.execute(write)
         except Refused:
@@ -334,7 +401,15 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         ours=spec.get("schedulerName") in names,
         mark=annotations.get(COMMITTED, ""),
         decision=annotations.get(DECISION, ""),
+        terms=pod_terms(pod),
+        polite=spec.get("preemptionPolicy") == "Never",
+        since=_since(pod),
     )
+
+
+def _since(pod: Obj) -> int | None:
+    started = (pod.get("status") or {}).get("startTime")
+    return _instant(started) if isinstance(started, str) and started else None
 
 
 def queue_facts(obj: Obj) -> QueueFacts:
@@ -362,6 +437,16 @@ def _nanos(quantities: dict[str, Quantity] | None) -> dict[str, int]:
 @lru_cache(maxsize=4096)
 def _instant(text: str) -> int:
     return parse_timestamp(text)
+
+
+def conditions_of(obj: Obj) -> list[dict[str, Any]]:
+    return (obj.get("status") or {}).get("conditions") or []
+
+
+def _only_event(event: EmitEvent) -> Notice:
+    """Something that is told as an Event alone."""
+    named = {"metadata": {"namespace": event.ref.namespace, "name": event.ref.name, "uid": event.uid}}
+    return Notice(None, named, event=event)
 
 
 def _condition(kind: str, status: str, reason: str, message: str, now: int) -> dict[str, Any]:

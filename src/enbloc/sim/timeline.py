@@ -3,8 +3,8 @@
 The recorder keeps a few facts of each object's last state and compares. It decides nothing and asks nobody; what the
 API never saw (an object that admission refused) is told to it by the simulation with `note`.
 
-What is held (`held`, `released`) is read by comparing the records that gangs carry: a pod that was in one and is not
-any more was let go, unless it is bound by now. Reservations will be read the same way as soon as there are any.
+What is held or reserved (`held`, `reserved`, `released`) is read by comparing the records that gangs carry: a pod that
+was in one and is not any more was let go, unless it is bound by now.
 """
 
 from __future__ import annotations
@@ -159,8 +159,8 @@ class Recorder:
 
 
 class _Held:
-    """The pods for which room is set aside, as the records of their gangs say: `held` ones wait there (K6), `reserved`
-    ones are still to be made (D5)."""
+    """The pods for which room is set aside, as the records of their gangs say: `held` ones have it (K6), for `reserved`
+    ones it comes together (R), is being made (P3), or waits until they are made (D5)."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str], str] = {}
@@ -184,7 +184,7 @@ class _Held:
         record = claims.read(annotations_of(obj).get(claims.ANNOTATION, ""))
         if gone:
             known = self._of_record.pop(uid_of(obj), set())
-            if record is not None and record.kind == claims.WAVE:
+            if record is not None and (record.kind == claims.WAVE or event.kind != "Pod"):
                 yield from self._released(namespace, known)
             return  # of what is held another object of the gang carries the record from now on
         text = annotations_of(obj).get(claims.ANNOTATION, "")
@@ -192,7 +192,7 @@ class _Held:
             return
         now = _pods_of(record, obj) if record is not None else {}
         yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
-        what = "reserved" if record is not None and record.kind == claims.WAVE else "held"
+        what = "held" if record is None or record.kind == claims.HOLD else "reserved"
         for name, node in now.items():
             was = self._nodes.get((namespace, name))
             if was != node and (namespace, name) not in self._bound:
@@ -211,7 +211,7 @@ class _Held:
 
 def _pods_of(record: claims.Record, obj: Obj) -> dict[str, str]:
     """Pod → node. A hold names its pods; those of a later wave are named after the job, the role and their number."""
-    if record.kind == claims.HOLD:
+    if record.kind in claims.NAMES_PODS:
         return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
     job = (controller_of(obj) or {}).get("name") or name_of(obj)
     found = {}

@@ -7,30 +7,11 @@ all; the ones said longest ago go first. Storing them is the store's.
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
 
-from enbloc.api.kinds import KINDS
-from enbloc.api.meta import Obj
-from enbloc.api.writes import EmitEvent
+from enbloc.cluster.events import Saying
 
-EVENT = "Event"
 EVENTS_PER_OBJECT = 64
 EVENTS_IN_ALL = 50_000
-
-
-class Saying(NamedTuple):
-    """What makes two Events the same one."""
-
-    about: str
-    type: str
-    reason: str
-    message: str
-    component: str
-
-
-def saying_of(said: EmitEvent) -> Saying:
-    about = said.uid or f"{said.ref.kind}/{said.ref.namespace}/{said.ref.name}"
-    return Saying(about, said.type, said.reason, said.message, said.component)
 
 
 class EventBook:
@@ -69,31 +50,3 @@ class EventBook:
         """The Event object was deleted by somebody else."""
         if self._names.pop(saying, None) is not None:
             self._about[saying.about].remove(saying)
-
-
-def event_object(said: EmitEvent, namespace: str, name: str, at: str) -> Obj:
-    kind = KINDS.get(said.ref.kind)
-    short, _, group = said.ref.kind.partition(".")
-    involved = {"kind": short, "name": said.ref.name}
-    if kind is not None:
-        involved["apiVersion"] = kind.api_version
-    elif group:
-        involved["apiVersion"] = group
-    if said.ref.namespace:
-        involved["namespace"] = said.ref.namespace
-    if said.uid:
-        involved["uid"] = said.uid
-    return {
-        "apiVersion": "v1",
-        "kind": EVENT,
-        "metadata": {"name": name, "namespace": namespace},
-        "involvedObject": involved,
-        "type": said.type,
-        "reason": said.reason,
-        "message": said.message,
-        "source": {"component": said.component},
-        "reportingComponent": said.component,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
-        "count": 1,
-    }

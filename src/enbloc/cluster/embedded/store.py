@@ -37,7 +37,7 @@ from enbloc.api.writes import (
 from enbloc.cluster.embedded import pods
 from enbloc.cluster.embedded.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
 from enbloc.cluster.embedded.discovery import CRD, Discovery
-from enbloc.cluster.embedded.events import EVENT, EventBook, event_object, saying_of
+from enbloc.cluster.embedded.events import EventBook
 from enbloc.cluster.embedded.garbage import FOREGROUND, NAMESPACE, Garbage
 from enbloc.cluster.embedded.identity import (
     check_incarnation,
@@ -51,6 +51,7 @@ from enbloc.cluster.embedded.log import EventLog, LogWatch
 from enbloc.cluster.embedded.names import generated_name, made_uid
 from enbloc.cluster.embedded.quota import Quotas
 from enbloc.cluster.embedded.statuses import is_good_status
+from enbloc.cluster.events import EVENT, event_object, saying_of
 from enbloc.units import SECOND, format_timestamp
 
 Propagation = Literal["Background", "Foreground", "Orphan"]

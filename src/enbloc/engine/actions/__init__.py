@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from enbloc.engine.actions import allocate, backfill, enqueue
+from enbloc.engine.actions import allocate, backfill, enqueue, preempt, reclaim, reserve
 from enbloc.engine.engine import Engine
 
 ACTIONS: dict[str, Callable[[Engine], None]] = {
     "enqueue": enqueue.run,
     "allocate": allocate.run,
     "backfill": backfill.run,
+    "preempt": preempt.run,
+    "reclaim": reclaim.run,
+    "reserve": reserve.run,
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from enbloc.engine import story
 from enbloc.engine.actions.serving import serve_all
 from enbloc.engine.actions.together import resolve_deadlock, start
 from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, replacements, split
-from enbloc.engine.engine import Engine
+from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState
-from enbloc.engine.waiting import Waiting
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.transaction import Transaction
+from enbloc.engine.waiting import Order, Waiting
 
 
 def run(engine: Engine) -> None:
@@ -20,26 +23,67 @@ def run(engine: Engine) -> None:
 def place_all(engine: Engine, lane: Waiting) -> None:
     """Serves the gangs of a lane."""
 
-    def serve(gang: GangState) -> Story | None:
-        engine.placer.closed = engine.cut_off.closed_to(gang) if engine.cut_off else None
-        if gang.satisfied or gang.ready():
-            return _singly(engine, gang)
-        group = engine.groups.of(gang)
-        return _minima(engine, gang) if group is None else start(engine, group)
-
     engine.kept.rouse(lane)
-    serve_all(engine, lane, serve)
+    if engine.easy is None or lane is not engine.allocating:
+        serve_all(engine, lane, lambda gang: serve(engine, gang))
+        return
+    engine.easy.heads = {}
+    serve_all(engine, lane, lambda gang: _serve_behind(engine, gang))
+    engine.placer.shadow = _no_shadow
+    for queue in {bucket.queue for bucket in lane.buckets()}:
+        head = first_waiting(engine, queue)
+        if head is not None:
+            engine.close_to(head)
+            engine.easy.shadow(head, engine.now, engine.served_count)
+    engine.foresight.settle_heads(engine.easy.heads, engine.now)
+
+
+def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
+    """EASY: whoever is not first in its queue must not delay the one that is."""
+    head = first_waiting(engine, gang.spec.queue)
+    if head is not None and engine.order(head, MINIMA) >= engine.order(gang, MINIMA):
+        head = None
+    engine.placer.shadow = _no_shadow
+    if head is not None and engine.easy is not None:
+        engine.close_to(head)
+        engine.placer.shadow = engine.easy.shadow(head, engine.now, engine.served_count)
+    return serve(engine, gang)
+
+
+def _no_shadow(task: Task) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def first_waiting(engine: Engine, queue: str) -> GangState | None:
+    """The first in a queue that found no room."""
+    found: tuple[Order, GangState] | None = None
+    for bucket in engine.allocating.all_in(queue):
+        head = bucket.head() if bucket.asleep and bucket.story is not None and not bucket.story.of_queue else None
+        if head is not None and head[0][-5] == MINIMA and (found is None or head[0] < found[0]):
+            found = head
+    return found[1] if found else None
+
+
+def serve(engine: Engine, gang: GangState) -> Story | None:
+    """One try for a gang; a story says why it failed."""
+    engine.close_to(gang)
+    if gang.satisfied or gang.ready():
+        return _singly(engine, gang)
+    group = engine.groups.of(gang)
+    return _minima(engine, gang) if group is None else start(engine, group)
 
 
 def _minima(engine: Engine, gang: GangState) -> Story | None:
     lost = replacements(gang)
     if lost:
-        placed = one_by_one(engine.placer, gang, lost)[0].placed
-        if placed:
-            engine.bind(gang, placed, commits=False)
+        transaction = Transaction(engine.state)
+        one_by_one(engine.placer, gang, transaction, lost)
+        if transaction.placed:
+            engine.bind(gang, transaction.placed, commits=False)
     if gang.missing():
         return story.not_enough_members(gang)
     transaction, taken = engine.waves.take(engine.placer, gang)
+    engine.take_own_places(transaction, gang)
     later = engine.waves.later_tasks(gang)
     keep = engine.kept.applies_to(gang)
     told = attempt(engine.placer, gang, transaction, later, keep=keep)
@@ -62,7 +106,12 @@ def _singly(engine: Engine, gang: GangState) -> Story | None:
     if not gang.ready():
         needed, rest, short = split(gang, waiting)
         waiting = [*needed, *rest[:short]] or rest
-    transaction, told = one_by_one(engine.placer, gang, waiting)
+    transaction = Transaction(engine.state)
+    kept = engine.nominations.lift(transaction, gang)
+    told = one_by_one(engine.placer, gang, transaction, waiting)
+    for task, row in kept:
+        if task.stand is Stand.PENDING:  # what is being made for it is still its own
+            transaction.hold_again(task, row, Stand.NOMINATED)
     placed = transaction.placed
     if placed:
         engine.bind(gang, placed, commits=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
+from enbloc.engine.actions.reclaim import ByShare
 from enbloc.engine.actions.serving import serve_all
 from enbloc.engine.decisions import Reason
-from enbloc.engine.engine import Engine
+from enbloc.engine.engine import PREEMPTING, RECLAIMING, STARVING, Engine
 from enbloc.engine.resources import PODS, Ints
 from enbloc.engine.story import Story, shown
 from enbloc.engine.tasks import GangState
@@ -22,13 +24,63 @@ def run(engine: Engine) -> None:
         told = _refusal(engine, gang, totals, used)
         if told is None:
             engine.let_in(gang)
+            return None
+        for ground, freed in _beyond_free_room(engine, gang):
+            if _refusal(engine, gang, totals, used, freed) is None:
+                engine.let_in(gang, ground)
+                return None
         return told
 
     serve_all(engine, engine.knocking, serve, with_let_in=True)
 
 
-def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story | None:
-    """Why it is not let in; `None`: it is."""
+class Freed(NamedTuple):
+    """What could be freed for a gang."""
+
+    in_all: Mapping[int, int] | None
+    """By column; `None`: all that the cluster has, in time."""
+    of_queue: Mapping[int, int] = {}
+    """Of that, what its own queue uses."""
+
+
+NOTHING_FREED = Freed({})
+
+
+def _beyond_free_room(engine: Engine, gang: GangState) -> Iterator[tuple[str, Freed]]:
+    """On what grounds a gang may be let in though there is no room for it yet (M6)."""
+    if engine.starving.is_starving(gang):
+        yield STARVING, Freed(None)
+    if gang.spec.polite:
+        return
+    if engine.config.runs("preempt"):
+        queue = gang.spec.queue
+        lower = [cell for cell in engine.departures.ledger.cells() if cell[0] == queue and cell[1] < gang.priority]
+        if lower:
+            freed = dict(enumerate(engine.departures.ledger.freed(lower).sum(axis=1).tolist()))
+            yield PREEMPTING, Freed(freed, freed)
+    if engine.config.runs("reclaim"):
+        found = _reclaimable(engine, gang)
+        if found:
+            yield RECLAIMING, Freed(found)
+
+
+def _reclaimable(engine: Engine, gang: GangState) -> dict[int, int]:
+    """What other queues use beyond their share and would have to give back, by column."""
+    asked = engine.state.resources.amounts(gang.spec.min_resources or {})
+    rules = ByShare(engine, gang, asked)
+    found: dict[int, int] = {}
+    for name in {queue for queue, _ in rules.cells()} if rules.may_reclaim() else ():
+        queue = engine.state.queues.get(name)
+        freed = engine.departures.ledger.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
+        for column in asked:
+            if column < len(freed):
+                excess = max(0, int(queue.used[column] - queue.deserved[column]))
+                found[column] = found.get(column, 0) + min(excess, int(freed[column]))
+    return found
+
+
+def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints, freed: Freed = NOTHING_FREED) -> Story | None:
+    """Why it is not let in, were so much freed for it; `None`: it is."""
     state = engine.state
     amounts = state.resources.amounts(gang.spec.min_resources or {})
     state.nodes.widen()
@@ -45,7 +97,8 @@ def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story
                     gang, f"it needs {shown(name(column), amount)} {name(column)}, "
                     f"the whole cluster has {shown(name(column), has)}", _short(engine, name(column))
                 )  # fmt: skip
-    over = state.queues.over_capability(state.queue_of(gang), asked, with_let_in=True)
+    more = {column: amount - freed.of_queue.get(column, 0) for column, amount in asked.items()}
+    over = state.queues.over_capability(state.queue_of(gang), more, with_let_in=True)
     if over is not None:
         queue, column = over
         reason = Reason("", f"queue {queue.name} may not use more {name(column)}", 0)
@@ -54,10 +107,14 @@ def _refusal(engine: Engine, gang: GangState, totals: Ints, used: Ints) -> Story
             f"{shown(name(column), queue.limits[column])} in all, of which "
             f"{shown(name(column), int(queue.used[column] + queue.let_in[column]))} are taken", reason, of_queue=True
         )  # fmt: skip
-    return _no_room(engine, gang, asked, totals, used)
+    if freed.in_all is None:
+        return None  # room will be kept for it as it comes
+    return _no_room(engine, gang, asked, totals, used, freed.in_all)
 
 
-def _no_room(engine: Engine, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints) -> Story | None:
+def _no_room(
+    engine: Engine, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints, freed: Mapping[int, int]
+) -> Story | None:
     """Free room, a little overcommitted, less what others that were let in will take."""
     if engine.config.enqueue.admit_oversized:
         totals_of = {c: max(int(totals[c]) if c < len(totals) else 0, asked[c]) for c in asked}
@@ -65,8 +122,11 @@ def _no_room(engine: Engine, gang: GangState, asked: Mapping[int, int], totals: 
         totals_of = {column: int(totals[column]) for column in asked}
     queues = engine.state.queues
     let_in, kept = queues.let_in_total(), queues.kept_for_others(engine.state.queue_of(gang))
+    reserved = engine.reservations.kept_from(gang, engine.now)
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(let_in[column])
+        taken += int(reserved[column]) if column < len(reserved) else 0
+        taken -= freed.get(column, 0)
         name = engine.state.resources.names[column]
         free = totals_of[column] * engine.config.enqueue.overcommit_milli // 1000 - taken
         if amount > free:

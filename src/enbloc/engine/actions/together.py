@@ -38,6 +38,7 @@ def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> S
     """Places what the gangs still need; if that fails nothing is left placed."""
     for gang in unit:
         gang.plan = split(gang, pending_tasks(gang))
+        engine.take_own_places(transaction, gang)
         told = attempt(engine.placer, gang, transaction)
         if told is not None:
             return told
@@ -172,7 +173,8 @@ def _fits(engine: Engine, group: Group) -> bool:
         return False
     transaction = Transaction(engine.state)
     unit = engine.unit(group)
-    engine.placer.closed = engine.cut_off.closed_to(unit[0]) if engine.cut_off and unit else None
+    if unit:
+        engine.close_to(unit[0])
     fits = bool(unit) and _place(engine, unit, transaction) is None
     transaction.rollback()
     return fits

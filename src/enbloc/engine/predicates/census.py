@@ -11,7 +11,7 @@ caller's business.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -44,6 +44,8 @@ class Census:
         self.renumbered = 0
         """Goes up whenever a remembered row's number may be another node's, or another number the same node's."""
         self._placed: dict[str, tuple[Placeable, str]] = {}
+        self._residents: dict[str, dict[str, Placeable]] = {}
+        """The same by node."""
         self._counts: dict[Hashable, Count] = {}
         self._by_namespace: dict[str | None, list[Count]] = {}
         self._moves = nodes.moves
@@ -52,7 +54,9 @@ class Census:
 
     def add(self, task: Placeable, row: int) -> None:
         self._settle()
-        self._placed[task.uid] = (task, self.nodes.names[row])
+        name = self.nodes.names[row]
+        self._placed[task.uid] = (task, name)
+        self._residents.setdefault(name, {})[task.uid] = task
         if self._counts:
             self._change(task, row, 1)
 
@@ -60,7 +64,10 @@ class Census:
         """The same for many at once."""
         self._settle()
         names = self.nodes.names
-        self._placed.update([(task.uid, (task, names[row])) for task, row in zip(tasks, rows, strict=True)])
+        for task, row in zip(tasks, rows, strict=True):
+            name = names[row]
+            self._placed[task.uid] = (task, name)
+            self._residents.setdefault(name, {})[task.uid] = task
         if self._counts:
             for task, row in zip(tasks, rows, strict=True):
                 self._change(task, row, 1)
@@ -69,6 +76,10 @@ class Census:
         """`row` is where it was added, or any number if its node has gone since."""
         self._settle()
         placed, name = self._placed.pop(task.uid)
+        residents = self._residents[name]
+        del residents[task.uid]
+        if not residents:
+            del self._residents[name]
         if self._counts:
             now = self.nodes.rows.get(name)
             if now is not None:
@@ -96,6 +107,10 @@ class Census:
         """Every task with the row of its node, `None` if that has gone."""
         row_of = self.nodes.rows.get
         return ((task, row_of(name)) for task, name in self._placed.values())
+
+    def residents(self, name: str) -> Collection[Placeable]:
+        """The tasks on a node."""
+        return self._residents.get(name, {}).values()
 
     def task(self, uid: str) -> Placeable:
         """A placed task, as it was added."""

@@ -6,7 +6,7 @@ task all the same, since others may look for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from enbloc.engine.classes import TaskClass
@@ -102,6 +102,10 @@ class Moving:
         for predicate in self._told(placed.cls):
             predicate.remove(placed, row)
         self._census.remove(placed, row)
+
+    def residents(self, name: str) -> Collection[Placeable]:
+        """All that is placed on a node, the terminating included."""
+        return self._census.residents(name)
 
     def digest(self) -> object:
         return (self._census.digest(), *[predicate.digest() for predicate in self._order])

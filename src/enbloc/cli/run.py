@@ -1,0 +1,104 @@
+"""`enbloc run`: scheduler, controllers and their companions on a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from enbloc.cli.problems import Refusal, read_config
+
+if TYPE_CHECKING:
+    from enbloc.runtime.service import Companion
+
+SCHEDULER: Final = "scheduler"
+CONTROLLERS: Final = "controllers"
+WEBHOOK: Final = "webhook"
+DASHBOARD: Final = "dashboard"
+_COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK, DASHBOARD)
+_COMPANIONS: Final[dict[str, Companion]] = {}
+"""Components that are served beside the control plane. The webhook is connected here: `{WEBHOOK: serve_webhook}`."""
+
+
+@click.command("run")
+@click.option("--kubeconfig", metavar="FILE", help="Else $KUBECONFIG, ~/.kube/config, or the pod's own account.")
+@click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
+@click.option("--config", "config_file", metavar="FILE", help="See `enbloc config`.")
+@click.option(
+    "--components",
+    default=f"{SCHEDULER},{CONTROLLERS}",
+    show_default=True,
+    metavar="LIST",
+    help=f"Which parts run here, of {', '.join(_COMPONENTS)}.",
+)
+@click.option("--leader-elect", is_flag=True, help="Write only while holding the Lease; other replicas stand by.")
+@click.option("--lease-namespace", default="enbloc-system", show_default=True, help="Where the Lease is.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where /healthz and the like are served.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--verbose", "-v", is_flag=True, help="Log more.")
+def command(
+    kubeconfig: str | None,
+    context: str | None,
+    config_file: str | None,
+    components: str,
+    leader_elect: bool,
+    lease_namespace: str,
+    bind_address: str,
+    port: int,
+    verbose: bool,
+) -> None:
+    """Run on a real Kubernetes, until SIGTERM or Ctrl-C.
+
+    A cluster that does not answer is tried again for as long as it takes. Whoever loses the Lease ends with exit code
+    1, to be started again.
+
+    \b
+    Example: enbloc run --kubeconfig ~/.kube/config --components scheduler,controllers
+    """
+    chosen = _chosen(components)
+    config = read_config(config_file)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+
+    from enbloc.api.writes import Refused
+    from enbloc.cluster.kube.credentials import NoCredentials
+    from enbloc.runtime.service import Options, serve
+
+    options = Options(
+        config=config,
+        kubeconfig=kubeconfig,
+        context=context,
+        parts=frozenset(chosen) & {SCHEDULER, CONTROLLERS},
+        leader_elect=leader_elect,
+        lease_namespace=lease_namespace,
+        host=bind_address,
+        port=port,
+    )
+    companions = {name: _COMPANIONS[name] for name in chosen if name in _COMPANIONS}
+    try:
+        code = asyncio.run(serve(options, companions))
+    except NoCredentials as why:
+        raise Refusal([str(why)]) from None
+    except Refused as why:
+        raise Refusal([f"the cluster does not let us in: {why}"]) from None
+    except OSError as why:
+        raise Refusal([f"cannot serve on {bind_address}:{port}: {why.strerror or why}"]) from None
+    raise click.exceptions.Exit(code)
+
+
+def _chosen(components: str) -> list[str]:
+    chosen = [name.strip() for name in components.split(",") if name.strip()]
+    unknown = [name for name in chosen if name not in _COMPONENTS]
+    if unknown or not chosen:
+        what = f"unknown component {unknown[0]!r}" if unknown else "no component"
+        raise Refusal([f"--components: {what} (there are: {', '.join(_COMPONENTS)})"])
+    for name in chosen:
+        if name not in (SCHEDULER, CONTROLLERS) and name not in _COMPANIONS:
+            raise Refusal([f"--components: the {name} is not part of this version yet"])
+    return chosen

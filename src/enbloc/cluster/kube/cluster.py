@@ -1,0 +1,179 @@
+"""A real cluster, as the runtime sees it.
+
+Everything in here runs in one event loop. What a write means to the API is `writes`, how a kind is followed is
+`informer`, what the wire does to a request is `http`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from builtins import list as List  # noqa: N812 - `list` is what the port calls its listing
+from collections.abc import Callable, Collection, Coroutine
+from types import TracebackType
+from typing import Any
+
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Refused, WatchEvent, Write
+from enbloc.cluster.kube.credentials import Credentials, load
+from enbloc.cluster.kube.discovery import Discovery, Resource
+from enbloc.cluster.kube.http import Api, Bounds
+from enbloc.cluster.kube.informer import Informer, list_all
+from enbloc.cluster.kube.writes import Writer, read
+
+log = logging.getLogger(__name__)
+
+IN_FLIGHT = 64
+"""How many requests may be under way at once; watches are not counted."""
+_POD = "Pod"
+
+
+class KubeCluster:
+    """A cluster behind an API server. An async context manager: leaving it closes it."""
+
+    def __init__(self, credentials: Credentials, in_flight: int = IN_FLIGHT, bounds: Bounds | None = None) -> None:
+        self._bounds = bounds or Bounds()
+        self._api = Api(credentials, in_flight, self._bounds)
+        self._discovery = Discovery(self._api)
+        self._writer = Writer(self._api, self._discovery, self._told)
+        self._kinds: frozenset[str] = frozenset()
+        self._informers: dict[str, Informer] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+
+    async def reach(self) -> None:
+        """Asks the API server something small. Raises `Refused` if it cannot be reached or does not know us."""
+        await self._discovery.look_up([_POD])
+
+    async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
+        """Lists every served kind of `kinds` (Pods last) and calls `observe` with ADDED for each object; returns when
+        all of that is in. From then on `observe` is called, in this event loop, for whatever happens.
+
+        Kinds that the cluster does not serve are left out; they are followed from when they appear. The events of one
+        object are always ADDED, any number of MODIFIED, DELETED: a namesake with another UID is DELETED and ADDED.
+        Raises `Refused` if the cluster cannot be listed.
+        """
+        self._kinds = frozenset(kinds)
+        await self._discovery.look_up(self._kinds)
+        informers = [self._informer(kind, observe) for kind in sorted(self._kinds) if self.serves(kind)]
+        pods = [one for one in informers if one.resource.kind == _POD]  # last: what they belong to is known by then
+        others = [one for one in informers if one.resource.kind != _POD]
+        for one, listed in zip(others, await asyncio.gather(*(one.fetch() for one in others)), strict=True):
+            one.take(*listed)
+        for one in pods:
+            one.take(*await one.fetch())
+        for one in informers:
+            self._begin(self._follow(one))
+        self._begin(self._look_for_kinds(observe))
+
+    async def execute(self, write: Write) -> Obj | None:
+        """Carries one write out; returns the object as it is now, where the API tells (a BindPod gives `None`).
+
+        Raises `Refused`. Retries by itself, within a bound of seconds, what may be tried again (429, 5xx, a lost
+        connection). A refusal with code 504 means that nobody knows whether it was carried out: the watch will tell.
+        """
+        return await self._writer.execute(write)
+
+    async def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        """One object as it is now; `None` if there is none, or its kind is not served. Raises `Refused`."""
+        resource = await self._discovery.find(kind)
+        return None if resource is None else await read(self._api, resource, namespace, name)
+
+    async def list(self, kind: str, namespace: str | None = None) -> List[Obj]:
+        """All objects of a kind as they are now, by namespace and name; empty if it is not served. Raises `Refused`."""
+        resource = await self._discovery.find(kind)
+        if resource is None:
+            return []
+        objects, _ = await list_all(self._api, resource, namespace)
+        return objects
+
+    def serves(self, kind: str) -> bool:
+        """Whether the kind is known to be served: one of those that `start` was given, or one that was used since."""
+        return self._discovery.known(kind) is not None
+
+    def healthy(self) -> bool:
+        """Whether every watch is connected, or was a moment ago, and nobody who observes has failed."""
+        if self._failure is not None:
+            return False
+        now_s = asyncio.get_running_loop().time()
+        return all(informer.is_fresh(now_s) for informer in self._informers.values())
+
+    async def close(self) -> None:
+        """Ends the watches and closes every connection. Writes under way are cut off."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._api.close()
+
+    # -- inside
+
+    def _told(self, ref: Ref) -> Obj | None:
+        """An object as observers know it."""
+        informer = self._informers.get(ref.kind)
+        return informer.get(ref.namespace, ref.name) if informer is not None else None
+
+    def _informer(self, kind: str, observe: Callable[[WatchEvent], None]) -> Informer:
+        resource = self._discovery.known(kind)
+        assert resource is not None
+
+        async def find() -> Resource | None:
+            await self._discovery.look_up([kind])
+            return self._discovery.known(kind)
+
+        self._informers[kind] = Informer(self._api, resource, observe, find)
+        return self._informers[kind]
+
+    async def _follow(self, informer: Informer) -> None:
+        await informer.follow()
+        log.info("%s is not served any more", informer.resource.kind)
+        del self._informers[informer.resource.kind]
+
+    async def _look_for_kinds(self, observe: Callable[[WatchEvent], None]) -> None:
+        """Begins to follow kinds that come to be served."""
+        while True:
+            await asyncio.sleep(self._bounds.rediscover_s)
+            missing = self._kinds - self._informers.keys()
+            if not missing:
+                continue
+            try:
+                await self._discovery.look_up(missing)
+            except Refused as why:
+                log.warning("cannot ask for kinds: %s", why)
+                continue
+            for kind in sorted(kind for kind in missing if self.serves(kind)):
+                log.info("%s is served now", kind)
+                self._begin(self._follow(self._informer(kind, observe)))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Nothing that runs here may end in an error; if it does, that is a bug, and it must not go unseen."""
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+            log.critical("a watch has failed", exc_info=self._failure)
+
+    async def __aenter__(self) -> KubeCluster:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def connect(kubeconfig: str | None, context: str | None, *, in_flight: int = IN_FLIGHT) -> KubeCluster:
+    """A cluster by kubeconfig and context: the file given, else `$KUBECONFIG`, else `~/.kube/config`, else what a pod
+    is given inside its cluster. Raises `NoCredentials` (see `credentials`) with one line for the user, or `Refused`.
+    """
+    cluster = KubeCluster(await load(kubeconfig, context), in_flight)
+    try:
+        await cluster.reach()
+    except BaseException:
+        await cluster.close()
+        raise
+    return cluster

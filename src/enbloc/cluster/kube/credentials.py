@@ -1,0 +1,203 @@
+"""Where the API server is and who we are to it.
+
+Kubeconfigs, contexts, exec plug-ins, client certificates and a pod's own token are read by `kubernetes_asyncio`, which
+is imported here and nowhere else. What is added: which file is meant, one line for a user whose file leads nowhere, and
+when to read it all again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import Configuration
+    from kubernetes_asyncio.config.kube_config import KubeConfigLoader
+
+REFRESH_S = 60.0
+"""How long an answer of `Credentials.authorization` may be used."""
+PLUG_IN_S = 30.0
+"""How long a plug-in may take."""
+TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+CA_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+
+
+class NoCredentials(Exception):
+    """What a user gave us does not lead to a cluster; the message is one line for them."""
+
+
+class Credentials:
+    """The way to one API server, with a token that never changes or with none. Others below renew theirs."""
+
+    refresh_s = REFRESH_S
+
+    def __init__(
+        self,
+        base_url: str,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+        proxy: str | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.tls = tls
+        self.server_name = server_name
+        self.proxy = proxy or _proxy_for(self.base_url)
+        self._authorization = f"Bearer {token}" if token else None
+
+    async def authorization(self, *, refused: bool = False) -> str | None:
+        """The `Authorization` header of now. `refused`: the last one was not taken, so nothing old may be used."""
+        return self._authorization
+
+
+class KubeconfigCredentials(Credentials):
+    """Those of a context in a kubeconfig. Tokens from files and plug-ins are renewed, and so are certificates."""
+
+    def __init__(self, files: str, context: str | None, loader: KubeConfigLoader, loaded: Configuration) -> None:
+        self._files = files
+        self._context = context
+        self._loader = loader
+        self._loaded = loaded
+        host = loaded.host or ""
+        tls = _tls(loaded) if host.startswith("https:") else None
+        super().__init__(host, tls, loaded.tls_server_name, loaded.proxy)
+
+    async def authorization(self, *, refused: bool = False) -> str | None:
+        if refused:
+            self._loader, self._loaded = await _load(self._files, self._context)
+        elif not self._runs_plugin_each_time():
+            await _set(self._loader, self._loaded, self._files)
+        if self.tls is not None and self._loaded.cert_file:
+            _load_certificate(self.tls, self._loaded)
+        key: str | None = self._loaded.api_key.get("BearerToken")
+        return key
+
+    def _runs_plugin_each_time(self) -> bool:
+        """A plug-in that did not say until when its answer holds is asked again only when the answer was refused."""
+        user = self._loader._user
+        return user is not None and "exec" in user and not hasattr(self._loader, "exec_plugin_expiry")
+
+
+class PodCredentials(Credentials):
+    """Those that a pod is given. The kubelet puts a new token into the file now and then."""
+
+    def __init__(self, environ: Mapping[str, str] = os.environ, token: str = TOKEN_FILE, ca: str = CA_FILE) -> None:
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config import ConfigException
+        from kubernetes_asyncio.config.incluster_config import InClusterConfigLoader
+
+        self._loaded = Configuration()
+        loader = InClusterConfigLoader(token, ca, environ=dict(environ))
+        try:
+            loader.load_and_set(self._loaded)
+        except (ConfigException, OSError) as why:
+            raise NoCredentials(f"in this pod: {why}") from None
+        self._loader = loader
+        super().__init__(self._loaded.host or "", _tls(self._loaded))
+
+    async def authorization(self, *, refused: bool = False) -> str | None:
+        if refused:
+            try:
+                self._loader.load_and_set(self._loaded)
+            except Exception as why:
+                raise NoCredentials(f"in this pod: {why}") from None
+        key: str | None = await self._loaded.get_api_key_with_prefix("BearerToken")
+        return key.strip() if key else None
+
+
+async def load(kubeconfig: str | None, context: str | None) -> Credentials:
+    """The credentials that are meant: the file given, else `$KUBECONFIG`, else `~/.kube/config`, else the pod's own."""
+    files = kubeconfig or os.environ.get("KUBECONFIG") or ""
+    if not files:
+        usual = Path("~/.kube/config").expanduser()
+        if usual.is_file():
+            files = str(usual)
+        elif context:
+            raise NoCredentials(f"there is no kubeconfig to find context {context!r} in: {usual} does not exist")
+        elif "KUBERNETES_SERVICE_HOST" in os.environ:
+            return PodCredentials()
+        else:
+            raise NoCredentials(
+                f"no cluster: no --kubeconfig, no $KUBECONFIG, no {usual}, and this is not a pod in a cluster"
+            )
+    if not any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
+        raise NoCredentials(f"{files}: there is no such kubeconfig")
+    loader, loaded = await _load(files, context)
+    server = str(getattr(loader, "host", ""))
+    if not server.startswith(("https://", "http://")):
+        raise NoCredentials(f"{files}: the cluster's server is no http(s) address: {server[:80]!r}")
+    return KubeconfigCredentials(files, context, loader, loaded)
+
+
+async def _load(files: str, context: str | None) -> tuple[KubeConfigLoader, Configuration]:
+    from kubernetes_asyncio.client import Configuration
+    from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+    loaded = Configuration()
+    try:
+        merged = KubeConfigMerger(files).config
+        loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
+    except Exception as why:  # whatever the loader stumbles over, a user wrote it
+        raise NoCredentials(f"{files}: {_one_line(why)}") from None
+    await _set(loader, loaded, files)
+    return loader, loaded
+
+
+async def _set(loader: KubeConfigLoader, loaded: Configuration, files: str) -> None:
+    try:
+        async with asyncio.timeout(PLUG_IN_S):
+            await loader.load_and_set(loaded)
+    except TimeoutError:
+        raise NoCredentials(f"{files}: the credentials' plug-in took longer than {PLUG_IN_S:.0f} s") from None
+    except Exception as why:
+        raise NoCredentials(f"{files}: {_one_line(why)}") from None
+
+
+def _tls(loaded: Configuration) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+    except (OSError, ssl.SSLError) as why:
+        raise NoCredentials(f"the cluster's certificate authority cannot be read: {_one_line(why)}") from None
+    # Newer Pythons refuse certificates that kubectl takes, such as those of many clusters' own authorities.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not loaded.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if loaded.cert_file:
+        _load_certificate(context, loaded)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, loaded: Configuration) -> None:
+    """Reads the client's certificate, for connections that are made from now on."""
+    try:
+        context.load_cert_chain(str(loaded.cert_file), keyfile=loaded.key_file)
+    except (OSError, ssl.SSLError) as why:
+        raise NoCredentials(f"the client certificate cannot be read: {_one_line(why)}") from None
+
+
+def _proxy_for(base_url: str) -> str | None:
+    """What the environment says, asked once: per request it would cost more than the request. None for loopback."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or "localhost"
+    if host == "localhost" or _is_loopback(host) or proxy_bypass(host):
+        return None
+    return getproxies().get(parts.scheme)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _one_line(why: BaseException) -> str:
+    return " ".join(str(why).split())[:300] or type(why).__name__

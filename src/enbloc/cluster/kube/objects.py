@@ -1,0 +1,57 @@
+"""Objects off the wire: decoded, named by kind, without what nobody here reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from enbloc.api.meta import Obj
+from enbloc.api.writes import Refused
+from enbloc.cluster.kube.discovery import Resource
+
+_object_decoder: msgspec.json.Decoder[dict[str, Any]] = msgspec.json.Decoder(dict[str, Any])
+
+
+class PageMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(name="continue", default="")
+
+
+class Page(msgspec.Struct):
+    """A part of a list."""
+
+    metadata: PageMeta
+    items: list[dict[str, Any]] | None = None
+
+
+_page_decoder = msgspec.json.Decoder(Page)
+
+
+def read_object(body: bytes) -> Obj:
+    return pruned(_decode(_object_decoder, body))
+
+
+def read_page(body: bytes, resource: Resource) -> Page:
+    """A page whose objects say what they are: inside a list the API server leaves that out."""
+    page: Page = _decode(_page_decoder, body)
+    for item in page.items or ():
+        item.setdefault("apiVersion", resource.api_version)
+        item.setdefault("kind", resource.name)
+        pruned(item)
+    return page
+
+
+def pruned(obj: Obj) -> Obj:
+    """The object, still nobody else's, without `managedFields`: often half of it."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+    return obj
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.DecodeError as why:
+        raise Refused(502, "BadGateway", f"the server does not answer as a Kubernetes API does: {why}") from None

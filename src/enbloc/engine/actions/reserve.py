@@ -1,0 +1,215 @@
+"""reserve: a gang that starves gets nodes of its own, on which room comes together until it can start (R)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from enbloc.engine.attempt import pending_tasks, runs, split
+from enbloc.engine.engine import Engine
+from enbloc.engine.resources import CPU, MEMORY, PODS, Bools, Request
+from enbloc.engine.tasks import GangState, Task
+
+Place = tuple[Task, int]
+Floats = NDArray[np.float64]
+_N = TypeVar("_N", float, Floats)
+
+
+def run(engine: Engine) -> None:
+    for unit in _starving(engine):
+        if engine.was_served_before(unit[0]):
+            engine.look_again()  # R3: in the next cycle, if nobody of higher order is served then
+            continue
+        places = _Plan(engine).places(unit)
+        if places is None:
+            engine.unreservable[unit[0].key] = engine.reserve_facts(unit)
+            continue
+        for gang in unit:
+            of_gang = [(task, engine.state.nodes.names[row]) for task, row in places if task.gang is gang]
+            if of_gang and not engine.reservations.make(gang, of_gang):
+                engine.unreservable[unit[0].key] = engine.reserve_facts(unit)
+    engine.foresight.foresee(engine.now)
+
+
+def _starving(engine: Engine) -> list[list[GangState]]:
+    """Whoever starves and has been tried in vain, the highest in order first; gangs that start together are one."""
+    found: dict[int, list[GangState]] = {}
+    for gang in engine.starving.gangs.values():
+        group = engine.groups.of(gang)
+        unit = engine.unit(group) if group is not None else [gang]
+        if (
+            not unit
+            or unit[0].bucket is None
+            or not unit[0].bucket.asleep
+            or not engine.allocating.holds(unit[0].bucket)
+        ):
+            continue
+        if unit[0].spec.later or (group is not None and group.holds):
+            continue  # what it gets it holds (K6), or room for later waves would have to be found with it (D5)
+        if engine.unreservable.get(unit[0].key) == engine.reserve_facts(unit):
+            continue
+        if all(engine.reservations.condition_ready(one) for one in unit):
+            continue
+        if any(engine.nominations.of(one) for one in unit):
+            continue  # room is being made for it already
+        found[id(unit[0])] = unit
+    return sorted(found.values(), key=lambda unit: engine.turn(unit[0]))
+
+
+class _Plan:
+    """Which nodes a gang's tasks could claim, whether there is room now or not (R4)."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._state = engine.state
+        reservations = engine.reservations
+        alive = int(self._state.nodes.alive[: self._state.nodes.count].sum())
+        self._reserved = {row: reservations.on(name) for name in reservations.nodes()
+                          if (row := self._state.nodes.rows.get(name)) is not None}  # fmt: skip
+        self._limit = -(-alive * engine.config.reserve.node_percent // 100)
+        self._idle: dict[int, dict[int, int]] = {}
+        """What is left of a row's free room when claims have taken theirs: only a claim with room takes any."""
+
+    def places(self, unit: Sequence[GangState]) -> list[Place] | None:
+        """A place for everyone who is needed, or nothing (R3)."""
+        moved: list[Place] = []
+        found: list[Place] = []
+        try:
+            for gang in unit:
+                if self._queue_is_full(gang):
+                    return None
+                chosen = self._of_gang(gang, moved)
+                if chosen is None or not self._engine.reservations.would_be_ready(gang, [task for task, _ in chosen]):
+                    return None
+                found += chosen
+        finally:
+            for task, row in reversed(moved):
+                self._state.moving.remove(task, row)
+        return found
+
+    def _queue_is_full(self, gang: GangState) -> bool:
+        """Whether room would not help it: its queue may not use more."""
+        asked: dict[int, int] = {}
+        needed, rest, short = split(gang, pending_tasks(gang))
+        for task in [*needed, *rest[:short]]:
+            for column, amount in task.cls.request:
+                asked[column] = asked.get(column, 0) + amount
+        queues = self._state.queues
+        return queues.over_capability(self._state.queue_of(gang), asked, with_let_in=False) is not None
+
+    def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
+        needed, rest, short = split(gang, pending_tasks(gang))
+        found: list[Place] = []
+        for run in runs(self._state, needed):
+            placed = self._claim(run, len(run), moved)
+            if len(placed) < len(run):
+                return None
+            found += placed
+        for run in runs(self._state, rest):
+            placed = self._claim(run, min(short, len(run)), moved) if short else []
+            short -= len(placed)
+            found += placed
+        return found if not short else None
+
+    def _claim(self, run: Sequence[Task], count: int, moved: list[Place]) -> list[Place]:
+        """The nearest rows for the first tasks of a run. A row is only less near the more is claimed of it, so of
+        `count` tasks none goes beyond the `count` nearest rows, and those that hold reservations already."""
+        task, request = run[0], run[0].cls.request
+        open_rows = self._open(task)
+        near = self._nearness(request)
+        allowed = np.flatnonzero(open_rows)
+        if len(allowed) > count:
+            order = np.lexsort((allowed, -near[allowed]))[:count]
+            kept = [row for row in self._reserved if open_rows[row]]
+            allowed = np.union1d(allowed[order], np.array(kept, np.intp))
+        heap = [(-self._near_now(int(row), request), int(row)) for row in allowed]
+        heapq.heapify(heap)
+        found: list[Place] = []
+        while heap and len(found) < count:
+            _, row = heapq.heappop(heap)
+            if not self._may_claim(row, request):
+                continue
+            one = run[len(found)]
+            self._take(row, request)
+            found.append((one, row))
+            if self._state.moving.applies(one):
+                self._state.moving.add(one, row)
+                moved.append((one, row))
+            heapq.heappush(heap, (-self._near_now(row, request), row))
+        return found
+
+    def _open(self, task: Task) -> Bools:
+        """Nodes that pass every predicate but free room, and are large enough."""
+        nodes = self._state.nodes
+        candidates = self._state.candidates(task.cls)
+        candidates.keys()
+        found: Bools = candidates.passing[: nodes.count].copy()
+        for column, amount in task.cls.request:
+            found &= nodes.allocatable[column, : nodes.count] >= amount
+        if self._state.moving.applies(task):
+            for _, passes in self._state.moving.masks(task):
+                found &= passes[: nodes.count]
+        if self._engine.cut_off:
+            kept = self._engine.cut_off.closed_to(task.gang)
+            if kept is not None:
+                found &= ~kept[: nodes.count]
+        return found
+
+    def _may_claim(self, row: int, request: Request) -> bool:
+        """R4, R6: what is reserved on a node stays within what it has, and not too many nodes hold reservations."""
+        reserved = self._reserved.get(row)
+        if reserved is None:
+            return len(self._reserved) < self._limit
+        allocatable = self._state.nodes.allocatable
+        return all(reserved.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
+
+    def _take(self, row: int, request: Request) -> None:
+        reserved = self._reserved.setdefault(row, {})
+        idle = self._idle_of(row)
+        has_room = all(idle[column] >= amount for column, amount in request)
+        for column, amount in request:
+            reserved[column] = reserved.get(column, 0) + amount
+            if has_room:
+                idle[column] -= amount
+
+    def _idle_of(self, row: int) -> dict[int, int]:
+        found = self._idle.get(row)
+        if found is None:
+            column_of = self._state.nodes.free[:, row].tolist()
+            found = self._idle[row] = dict(enumerate(column_of))
+        return found
+
+    # ---- R6
+
+    def _nearness(self, request: Request) -> Floats:
+        """How near every row is."""
+        nodes = self._state.nodes
+        if not self._engine.ranks_by_nearness:
+            return np.zeros(nodes.count)
+        free = nodes.free[:, : nodes.count].astype(np.float64)
+        parts = {column: np.clip(free[column], 0, float(amount)) / float(amount) for column, amount in request}
+        return _near(parts, np.ones(nodes.count))
+
+    def _near_now(self, row: int, request: Request) -> float:
+        """The same for one row, less what was claimed of it."""
+        if not self._engine.ranks_by_nearness:
+            return 0.0
+        idle = self._idle_of(row)
+        parts = {c: min(max(float(idle[c]), 0.0), float(amount)) / float(amount) for c, amount in request}
+        return _near(parts, 1.0)
+
+
+def _near(parts: Mapping[int, _N], whole: _N) -> _N:
+    """`((cpu+mem)/2 + 2·scalar)/3` of what is there of each resource, ten for all of it."""
+    plain = (10 * parts.get(CPU, whole) + 10 * parts.get(MEMORY, whole)) / 2
+    scalars = [10 * part for column, part in parts.items() if column not in (CPU, MEMORY, PODS)]
+    if not scalars:
+        return plain
+    total = scalars[0]
+    for scalar in scalars[1:]:
+        total = total + scalar
+    return (plain + 2 * (total / len(scalars))) / 3

@@ -1,0 +1,392 @@
+"""Plans of evictions: who would have to leave so that a gang's minima fit for certain (P1, P2).
+
+A plan is made whole on the arrays, in a transaction that is undone again; nobody is evicted for a plan that fails. It
+looks for the lowest victims first, then for few: surplus members before anybody's minimum, and a gang below its minimum
+only as a whole. Rows are chosen by arrays; single tasks are looked at only on the few rows that promise most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from enbloc.engine.attempt import Placer, runs
+from enbloc.engine.departures import Departures
+from enbloc.engine.ledger import Cell, may_leave
+from enbloc.engine.resources import Bools, Ints
+from enbloc.engine.state import State
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.transaction import Transaction
+from enbloc.gangs.model import GangKey
+
+SHORTLIST = 24
+"""So many rows are looked at task by task for each place that is made."""
+
+TIERS = 16
+"""So many priorities are tried one by one; beyond them, several at once."""
+
+
+class Need(NamedTuple):
+    """What a gang still needs: tasks that all must be placed, and so many of the rest."""
+
+    gang: GangState
+    needed: Sequence[Task]
+    rest: Sequence[Task]
+    short: int
+
+
+class Victims(NamedTuple):
+    """Tasks that leave together: one that is surplus, or a whole gang."""
+
+    tasks: list[Task]
+    whole: bool
+    skips: int = 0
+    """How many surplus members of its gang would have had to go before it (O2 in reverse)."""
+
+
+class Plan(NamedTuple):
+    victims: list[Task]
+    places: list[tuple[Task, str]]
+
+
+class Rules(Protocol):
+    """Who may be evicted for whom."""
+
+    def cells(self) -> Sequence[Cell]:
+        """The queues and priorities whose tasks may leave."""
+        ...
+
+    def allows(self, tasks: Sequence[Task]) -> bool:
+        """Whether these may leave, as things stand within the plan."""
+        ...
+
+    def accepts(self, victims: Sequence[Task]) -> bool:
+        """Whether the whole plan is in order, with its victims gone and its tasks placed."""
+        ...
+
+
+class Planner:
+    """One plan for one gang, or for gangs that start together."""
+
+    def __init__(self, state: State, placer: Placer, departures: Departures, rules: Rules) -> None:
+        self._state = state
+        self._placer = placer
+        self._departures = departures
+        self._ledger = departures.ledger
+        self._disruptions = departures.disruptions()
+        self._rules = rules
+        self._transaction = Transaction(state)
+        self._chosen: list[tuple[Victims, list[int]]] = []
+        self._bad: set[int] = set()
+        self._cells: set[Cell] = set()
+
+    def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
+        """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
+        cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
+        if not cells:
+            return None
+        for surplus_only in (True, False):
+            if surplus_only and not any(self._surplus_of(gang) for gang in self._elastic_in(cells)):
+                continue
+            for tier in _tiers(cells):
+                self._cells = set(tier)
+                prepare(self._transaction)
+                if self._could(needs, tier) and self._fill(needs, surplus_only):
+                    self._spare()
+                    victims = [task for unit, _ in self._chosen for task in unit.tasks]
+                    if self._rules.accepts(victims):
+                        places = [(task, task.node) for task in self._transaction.placed]
+                        self._undo()
+                        return Plan(victims, places)
+                self._undo()
+        return None
+
+    def _undo(self) -> None:
+        self._transaction.rollback()
+        for unit, _ in self._chosen:
+            self._disruptions.count(unit.tasks, -1)
+        self._chosen = []
+        self._bad = set()
+
+    def _elastic_in(self, cells: Sequence[Cell]) -> list[GangState]:
+        known = set(cells)
+        return [gang for gang in self._departures.elastic() if (gang.spec.queue, gang.priority) in known]
+
+    # ---- whether it could be
+
+    def _could(self, needs: Sequence[Need], tier: Sequence[Cell]) -> bool:
+        """Whether there would be room for each class if all of the tier left: cheap, and mostly says no."""
+        freed = self._ledger.freed(tier)
+        counts: dict[int, tuple[Task, int]] = {}
+        for need in needs:
+            for task in need.needed:
+                known = counts.get(task.cls.id)
+                counts[task.cls.id] = (task, known[1] + 1 if known else 1)
+        return all(int(self._capacity(task, freed).sum()) >= count for task, count in counts.values())
+
+    def _capacity(self, task: Task, freed: Ints) -> Ints:
+        """How many tasks of its class each row could hold."""
+        nodes = self._state.nodes
+        most: Ints | None = None
+        for column, amount in task.cls.request:
+            room = nodes.free[column, : nodes.count] + freed[column]
+            fits = np.maximum(room, 0) // amount
+            most = fits if most is None else np.minimum(most, fits)
+        assert most is not None, "a request always asks for a pod"
+        found: Ints = np.where(self._open(task), most, 0)
+        return found
+
+    def _open(self, task: Task) -> Bools:
+        count = self._state.nodes.count
+        candidates = self._state.candidates(task.cls)
+        candidates.keys()
+        passing: Bools = candidates.passing[:count]
+        closed = self._placer.closed_rows(task)
+        return passing if closed is None else passing & ~closed[:count]
+
+    # ---- how
+
+    def _fill(self, needs: Sequence[Need], surplus_only: bool) -> bool:
+        """Places everyone who is needed, evicting where there is no room."""
+        for need in needs:
+            for run in runs(self._state, [task for task in need.needed if task.stand is Stand.PENDING]):
+                if self._place(run, len(run), surplus_only) < len(run):
+                    return False
+            short = need.short - sum(task.stand is Stand.PLACED for task in need.rest)
+            for run in runs(self._state, [task for task in need.rest if task.stand is Stand.PENDING]):
+                short -= self._place(run, min(short, len(run)), surplus_only) if short > 0 else 0
+            if short > 0:
+                return False
+        return True
+
+    def _place(self, run: Sequence[Task], count: int, surplus_only: bool) -> int:
+        placed = 0
+        made: int | None = None
+        while True:
+            now = self._placer.place(self._transaction, run[placed:count], count - placed)
+            placed += now
+            if placed == count:
+                return placed
+            if not now and made is not None:
+                self._bad.add(made)  # something else than room is lacking there
+            if not self._placer.queue_room(run[placed]):
+                if not self._make_queue_room(run[placed], surplus_only):
+                    return placed
+                continue
+            made = self._make_room(run[placed], surplus_only)
+            if made is None:
+                return placed
+
+    def _make_room(self, task: Task, surplus_only: bool) -> int | None:
+        """Evicts whoever has to leave so that one more task fits on one row. Returns that row."""
+        best: tuple[tuple[int, ...], int, list[Victims]] | None = None
+        for row in self._shortlist(task, surplus_only):
+            found = self._victims_on(row, task, surplus_only)
+            if found is not None:
+                cost = (*_cost(found), row)
+                if best is None or cost < best[0]:
+                    best = (cost, row, found)
+        if best is None:
+            return None
+        self._evict(best[2])
+        return best[1]
+
+    def _shortlist(self, task: Task, surplus_only: bool) -> list[int]:
+        """The rows on which the least has to be freed, of what could be."""
+        nodes, count = self._state.nodes, self._state.nodes.count
+        freed = self._ledger.freed(self._cells)
+        open_rows = self._open(task).copy()
+        open_rows[[row for row in self._bad if row < count]] = False
+        if surplus_only:
+            having = np.zeros(count, np.bool_)
+            for gang in self._elastic_in(list(self._cells)):
+                having[[nodes.rows[one.node] for one in self._surplus_of(gang) if one.node in nodes.rows]] = True
+            open_rows &= having
+        burden = np.zeros(count)
+        for column, amount in task.cls.request:
+            lacking = amount - nodes.free[column, :count]
+            open_rows &= lacking <= freed[column]
+            burden += np.maximum(lacking, 0) / np.maximum(freed[column], 1)
+        rows = np.flatnonzero(open_rows)
+        if len(rows) > SHORTLIST:
+            rows = rows[np.lexsort((rows, burden[rows]))[:SHORTLIST]]
+        return [int(row) for row in rows]
+
+    def _victims_on(self, row: int, task: Task, surplus_only: bool) -> list[Victims] | None:
+        """The lowest and fewest on a row whose leaving makes room for the task."""
+        nodes = self._state.nodes
+        lacking = {column: amount - int(nodes.free[column, row]) for column, amount in task.cls.request}
+        units: dict[GangKey | str, Victims] = {}
+        for one in self._state.moving.residents(nodes.names[row]):
+            if isinstance(one, Task) and one.gang is not task.gang:
+                unit = self._unit(one, surplus_only)
+                if unit is not None:
+                    units[one.gang.key if unit.whole else one.uid] = unit
+        ordered = sorted(_last_first(units.values()), key=lambda unit: self._preference(unit, row, lacking))
+        chosen: list[Victims] = []
+        for unit in ordered:
+            if _covered(lacking):
+                break
+            if self._allowed(unit):
+                chosen.append(unit)
+                self._free(lacking, unit, row, -1)
+        if not _covered(lacking):
+            return None
+        for unit in sorted(chosen, key=_harm, reverse=True):  # nobody in vain, the most harmful spared first
+            self._free(lacking, unit, row, 1)
+            if _covered(lacking):
+                chosen.remove(unit)
+            else:
+                self._free(lacking, unit, row, -1)
+        return chosen
+
+    def _unit(self, task: Task, surplus_only: bool) -> Victims | None:
+        """Who would leave with a task, if it may leave at all."""
+        gang = task.gang
+        if (gang.spec.queue, gang.priority) not in self._cells or not self._leaves(task):
+            return None
+        surplus = self._surplus_of(gang)
+        if task in surplus:
+            return Victims([task], whole=False, skips=surplus.index(task))
+        if surplus_only:
+            return None
+        members = [one for one in gang.tasks.values() if one.stand is Stand.BOUND]
+        return Victims(members, whole=True) if all(map(self._leaves, members)) else None
+
+    def _surplus_of(self, gang: GangState) -> list[Task]:
+        """Members that can leave without harm to a minimum, the last in order first (P1)."""
+        if gang.spec.goes_whole:
+            return []
+        spare = gang.total_occupied - gang.spec.minimum
+        if spare <= 0:
+            return []
+        by_role = {role: gang.occupied.get(role, 0) - minimum for role, minimum in gang.spec.minima.items()}
+        found: list[Task] = []
+        for task in sorted(gang.tasks.values(), key=lambda task: task.order, reverse=True):
+            if len(found) == spare:
+                break
+            if task.stand is Stand.BOUND and self._leaves(task) and by_role.get(task.role, 1) > 0:
+                found.append(task)
+                if task.role in by_role:
+                    by_role[task.role] -= 1
+        return found
+
+    def _leaves(self, task: Task) -> bool:
+        return may_leave(task) and self._departures.may_go(task)
+
+    def _allowed(self, unit: Victims) -> bool:
+        return self._disruptions.allow(unit.tasks) and self._rules.allows(unit.tasks)
+
+    def _preference(self, unit: Victims, row: int, lacking: dict[int, int]) -> tuple[object, ...]:
+        """Surplus first, the lowest first, then whoever frees most of what is lacking."""
+        name = self._state.nodes.names[row]
+        freed = 0.0
+        for task in unit.tasks:
+            if task.node == name:
+                for column, amount in task.cls.request:
+                    if lacking.get(column, 0) > 0:
+                        freed = max(freed, min(1.0, amount / lacking[column]))
+        return (unit.whole, unit.tasks[0].gang.priority, unit.skips, -freed, len(unit.tasks))
+
+    def _free(self, lacking: dict[int, int], unit: Victims, row: int, by: int) -> None:
+        name = self._state.nodes.names[row]
+        for task in unit.tasks:
+            if task.node == name:
+                for column, amount in task.cls.request:
+                    if column in lacking:
+                        lacking[column] += by * amount
+
+    def _make_queue_room(self, task: Task, surplus_only: bool) -> bool:
+        """The queue may not use more: the lowest of its own leave first, wherever they are."""
+        queue = task.gang.spec.queue
+        found: dict[GangKey | str, Victims] = {}
+        for gang in self._state.gangs.values():
+            if gang.spec.queue == queue and gang is not task.gang and (queue, gang.priority) in self._cells:
+                for one in gang.tasks.values():
+                    unit = self._unit(one, surplus_only) if one.stand is Stand.BOUND else None
+                    if unit is not None:
+                        found[gang.key if unit.whole else one.uid] = unit
+        for unit in sorted(_last_first(found.values()), key=_harm):
+            if self._allowed(unit):
+                self._evict([unit])
+                return True
+        return False
+
+    def _evict(self, units: Sequence[Victims]) -> None:
+        rows = self._state.nodes.rows
+        for unit in units:
+            unit = unit._replace(tasks=[task for task in unit.tasks if task.stand is Stand.BOUND])
+            self._chosen.append((unit, [rows[task.node] for task in unit.tasks]))
+            self._disruptions.count(unit.tasks, 1)
+            for task in unit.tasks:
+                self._transaction.evict(task)
+
+    def _spare(self) -> None:
+        """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""
+        nodes = self._state.nodes
+        for unit, rows in sorted(self._chosen, key=lambda pair: _harm(pair[0]), reverse=True):
+            wanted: dict[tuple[int, int], int] = {}
+            for task, row in zip(unit.tasks, rows, strict=True):
+                for column, amount in task.cls.request:
+                    wanted[column, row] = wanted.get((column, row), 0) + amount
+            fits = all(nodes.free[column, row] >= amount for (column, row), amount in wanted.items())
+            if not fits or any(self._state.moving.applies(task) for task in unit.tasks):
+                continue
+            if self._state.queues.over_capability(
+                self._state.queue_of(unit.tasks[0].gang), _sum(unit.tasks), with_let_in=False
+            ):
+                continue
+            for task, row in zip(unit.tasks, rows, strict=True):
+                self._transaction.spare(task, row)
+            self._disruptions.count(unit.tasks, -1)
+            self._chosen.remove((unit, rows))
+
+
+def _tiers(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
+    """The lowest priority alone, then with the next, and so on to all."""
+    priorities = sorted({priority for _, priority in cells})
+    step = -(-len(priorities) // TIERS)
+    for top in [*priorities[step - 1 :: step], priorities[-1]] if step else []:
+        yield [cell for cell in cells if cell[1] <= top]
+        if top == priorities[-1]:
+            return
+
+
+def _covered(lacking: dict[int, int]) -> bool:
+    return all(amount <= 0 for amount in lacking.values())
+
+
+def _last_first(units: Iterable[Victims]) -> list[Victims]:
+    """The last in order (G8, O2) first: among equals they leave."""
+    return sorted(units, key=lambda unit: (_age(unit), max(task.order for task in unit.tasks)), reverse=True)
+
+
+def _age(unit: Victims) -> tuple[int, str, str]:
+    spec = unit.tasks[0].gang.spec
+    return (spec.created, spec.key.namespace, spec.title)
+
+
+def _harm(unit: Victims) -> tuple[int, ...]:
+    first = unit.tasks[0]
+    return (unit.whole, first.gang.priority, unit.skips, len(unit.tasks), -first.gang.spec.created)
+
+
+def _cost(units: Sequence[Victims]) -> tuple[int, ...]:
+    """Lower is better: gangs that end, the highest of them, how many pods, and whether it were the last ones."""
+    return (
+        sum(unit.whole for unit in units),
+        max((unit.tasks[0].gang.priority for unit in units), default=0),
+        sum(len(unit.tasks) for unit in units),
+        sum(unit.skips for unit in units),
+        -min((unit.tasks[0].gang.spec.created for unit in units), default=0),
+    )
+
+
+def _sum(tasks: Sequence[Task]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for task in tasks:
+        for column, amount in task.cls.request:
+            found[column] = found.get(column, 0) + amount
+    return found

@@ -1,0 +1,150 @@
+"""Room that is made for a gang by evicting others: its members keep it until they land or give up (P3).
+
+A member for which room is made is nominated: it waits like any other, and has its room and its queue's use already,
+though those who leave are still there. When they are gone the gang is placed, there or anywhere else it fits by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.state import State
+from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.transaction import Transaction
+from enbloc.gangs.claims import PREEMPT, Record
+from enbloc.gangs.model import GangKey
+
+
+class Nominations:
+    """Who waits for room that is being made."""
+
+    def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
+        self._state = state
+        self._decide = decide
+        self._gangs: dict[GangKey, GangState] = {}
+        self._homes: dict[GangKey, str] = {}
+        self._seen: set[GangKey] = set()
+        """Gangs whose record was read: from then on we know better than it does."""
+
+    def __bool__(self) -> bool:
+        return bool(self._gangs)
+
+    def of(self, gang: GangState) -> list[Task]:
+        if gang.key not in self._gangs:
+            return []
+        return [task for task in gang.tasks.values() if task.stand is Stand.NOMINATED]
+
+    def gangs(self) -> list[GangState]:
+        return list(self._gangs.values())
+
+    # ---- made, used, given up
+
+    def make(self, gang: GangState, places: Sequence[tuple[Task, str]], message: str) -> None:
+        """Room on these nodes is the gang's from now on."""
+        for task, node in places:
+            self._state.nominate(task, node)
+        self._gangs[gang.key] = gang
+        self._state.touch(gang)
+        self._write(gang, "Preempting", message)
+
+    def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
+        """Takes a gang's room off, so that it can be placed anew with it. Returns who had which row."""
+        found = [(task, self._state.nodes.rows[task.node]) for task in self.of(gang)]
+        for task, _ in found:
+            transaction.let_go(task)
+        return found
+
+    def end(self, gang: GangState, reason: str, message: str) -> None:
+        """It landed, or nothing will come of it: nobody keeps anything for it."""
+        if gang.key not in self._gangs:
+            return
+        for task in self.of(gang):
+            self._state.let_go(task)
+        del self._gangs[gang.key]
+        self._state.touch(gang)
+        self._write(gang, reason, message)
+
+    # ---- nodes and gangs that change
+
+    def see_again(self) -> None:
+        """Gangs go, nodes go, and those who were to leave may stay."""
+        if not self._state.news.any:
+            return
+        for key, gang in list(self._gangs.items()):
+            if self._state.gangs.get(key) is not gang:
+                del self._gangs[key]
+                self._seen.discard(key)
+            elif not all(map(self._will_have_room, self.of(gang))):
+                self.end(gang, "GaveUp", "the room that was to be made for it will not be there")
+
+    def _will_have_room(self, task: Task) -> bool:
+        """Whether its node has its room, or will have when those who are leaving have left."""
+        nodes = self._state.nodes
+        row = nodes.rows.get(task.node)
+        if row is None:
+            return False
+        candidates = self._state.candidates(task.cls)
+        candidates.keys()
+        if not candidates.passing[row]:
+            return False
+        lacking = {column: -int(nodes.free[column, row]) for column, _ in task.cls.request}
+        if max(lacking.values()) <= 0:
+            return True
+        for other in self._state.moving.residents(task.node):
+            if isinstance(other, Task) and other.stand is Stand.LEAVING:
+                for column, amount in other.cls.request:
+                    if column in lacking:
+                        lacking[column] -= amount
+        return max(lacking.values()) <= 0
+
+    def follow(self, gang: GangState) -> None:
+        """A gang is read: what its record says is taken over if nothing is known of it; else it is kept up to date."""
+        if gang.key not in self._seen:
+            claim = gang.spec.claim
+            if claim is None or claim.kind != PREEMPT:
+                return
+            self._adopt(gang, claim)
+        if gang.key not in self._gangs:
+            return
+        if gang.ready() or gang.spec.finished or not self.of(gang):
+            self.end(gang, "Landed" if gang.ready() else "GaveUp", "nothing is kept for it any more")
+        elif self._homes.get(gang.key) != gang.spec.claim_home:
+            self._write(gang, "Preempting", "what is kept for it is written on another pod of it")
+
+    def _adopt(self, gang: GangState, record: Record) -> None:
+        """After a restart: room that was being made is kept again, where it still is to be had."""
+        self._seen.add(gang.key)
+        self._homes[gang.key] = gang.spec.claim_home
+        self._gangs[gang.key] = gang
+        for task in sorted(gang.tasks.values(), key=lambda task: task.order):
+            node = next(iter(record.slots.get(task.name, ())), "")
+            if task.stand is Stand.PENDING and task.ours and node in self._state.nodes.rows:
+                self._state.nominate(task, node)
+        if not self.of(gang) or not all(map(self._will_have_room, self.of(gang))):
+            self.end(gang, "GaveUp", "the room that was to be made for it will not be there")
+
+    # ---- what is written
+
+    def record(self, gang: GangState) -> Record | None:
+        if gang.key not in self._gangs:
+            return None
+        tasks = sorted(self.of(gang), key=lambda task: task.order)
+        return Record(PREEMPT, 0, {task.name: {task.node: 1} for task in tasks})
+
+    def refused(self, key: GangKey) -> None:
+        """A record could not be written: nobody relies on it."""
+        gang = self._gangs.pop(key, None)
+        if gang is not None:
+            for task in [task for task in gang.tasks.values() if task.stand is Stand.NOMINATED]:
+                self._state.let_go(task)
+            self._state.touch(gang)
+
+    def _write(self, gang: GangState, reason: str, message: str) -> None:
+        self._seen.add(gang.key)
+        self._homes[gang.key] = gang.spec.claim_home
+        record = self.record(gang)
+        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
+        self._decide(SetAside(gang.key, PREEMPT, record, reason, message))

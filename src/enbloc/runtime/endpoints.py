@@ -1,0 +1,52 @@
+"""`/healthz`, `/readyz` and `/metrics`, for kubelets and Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from enbloc.runtime.metrics import Metrics
+
+
+class Endpoints:
+    """The HTTP server of a process that runs on a cluster."""
+
+    def __init__(self, metrics: Metrics, is_ready: Callable[[], bool], measure: Callable[[], None]) -> None:
+        """`measure` brings gauges up to date before they are shown."""
+        self._metrics = metrics
+        self._is_ready = is_ready
+        self._measure = measure
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Raises `OSError` if it cannot listen there. Port 0 is any that is free."""
+        app = web.Application()
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._show_metrics)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        """Whoever can answer is alive: a bug ends the process."""
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        """Whether all that exists was seen, and is still being followed. A replica that stands by is ready too."""
+        if self._is_ready():
+            return web.Response(text="ok\n")
+        return web.Response(status=503, text="the cluster is not being followed\n")
+
+    async def _show_metrics(self, request: web.Request) -> web.Response:
+        self._measure()
+        return web.Response(body=generate_latest(self._metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

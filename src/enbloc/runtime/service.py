@@ -1,0 +1,188 @@
+"""A process on a real cluster, from its first connection to its end.
+
+It ends with 0 when it was told to end, with 1 when it lost the lead: then whatever started it starts it again, with
+nothing left of what it believed. A cluster that cannot be reached is tried for ever, with a note now and then; what a
+user got wrong is told at once (`NoCredentials`, a refusal of who we are).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from enbloc.api.writes import Refused
+from enbloc.cluster.kube import KubeCluster, connect
+from enbloc.config import Config, scheduler_names
+from enbloc.runtime.clock import SteadyClock
+from enbloc.runtime.election import Elector, own_name
+from enbloc.runtime.endpoints import Endpoints
+from enbloc.runtime.live import LivePlane
+from enbloc.runtime.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 1.0
+LONGEST_PAUSE_S: Final = 30.0
+OTHER_WRITES_WITHIN_S: Final = 0.5
+"""Who takes over waits for so long, for the last events of the one before it."""
+_NOT_US: Final = frozenset({401, 403})
+
+Result = TypeVar("Result")
+Companion = Callable[[KubeCluster, Config], Awaitable[Callable[[], Awaitable[None]]]]
+"""A component that is served beside the control plane, on every replica, such as the webhook. It is given the cluster
+and the config when they are there, returns when it serves, and gives back what ends it."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a user chose."""
+
+    config: Config
+    kubeconfig: str | None = None
+    context: str | None = None
+    parts: frozenset[str] = frozenset()
+    """Of the control plane: see `live`. Without any only companions are served."""
+    leader_elect: bool = False
+    lease_namespace: str = "enbloc-system"
+    lease_name: str = "enbloc"
+    host: str = "127.0.0.1"
+    port: int = 8080
+
+
+async def serve(options: Options, companions: Mapping[str, Companion] | None = None) -> int:
+    """Runs until it is told to end. Returns the process's exit code; raises `NoCredentials`, `Refused` (of who we are)
+    and `OSError` (of the port) before it begins."""
+    stop = _on_signals()
+    async with AsyncExitStack() as stack:
+        cluster = await _until(stop, _connected(options))
+        if cluster is None:
+            return 0
+        stack.push_async_callback(cluster.close)
+        metrics = Metrics()
+        plane = _plane(options, cluster, metrics)
+        endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), plane.measure if plane else lambda: None)
+        await endpoints.start(options.host, options.port)
+        stack.push_async_callback(endpoints.close)
+        log.info("serves /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)
+        for name, companion in (companions or {}).items():
+            stack.push_async_callback(await companion(cluster, options.config))
+            log.info("serves the %s", name)
+        if plane is None:
+            await stop.wait()
+            return 0
+        return await _lead(options, cluster, plane, stop)
+
+
+async def _lead(options: Options, cluster: KubeCluster, plane: LivePlane, stop: asyncio.Event) -> int:
+    """Follows the cluster, leads when it may, and ends well."""
+    if not await _until(stop, _started(plane)):
+        return 0
+    elector = Elector(cluster, options.lease_namespace, options.lease_name, own_name())
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(plane.run())
+    ending = loop.create_task(stop.wait())
+    leading = loop.create_task(_hold(elector, plane) if options.leader_elect else _alone(plane))
+    try:
+        await asyncio.wait({running, ending, leading}, return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()  # a bug
+        if leading.done():
+            plane.stop_writing()
+            await leading
+            return 1
+        log.info("ends")
+        await plane.end()
+        if options.leader_elect:
+            leading.cancel()
+            await asyncio.gather(leading, return_exceptions=True)
+            await elector.release()
+        return 0
+    finally:
+        plane.stop_writing()
+        for task in (running, ending, leading):
+            task.cancel()
+        await asyncio.gather(running, ending, leading, return_exceptions=True)
+
+
+async def _hold(elector: Elector, plane: LivePlane) -> None:
+    """Returns when the lead was lost."""
+    await elector.acquire()
+    await asyncio.sleep(OTHER_WRITES_WITHIN_S)
+    plane.lead()
+    await elector.hold()
+
+
+async def _alone(plane: LivePlane) -> None:
+    plane.lead()
+    await asyncio.Event().wait()
+
+
+def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LivePlane | None:
+    if not options.parts:
+        return None
+    clock = SteadyClock()
+    metrics.clock_skew_s.set_function(clock.skew_s)
+    names = scheduler_names(options.config, alone=False)
+    return LivePlane(cluster, options.config, names, clock, options.parts, metrics)
+
+
+def _is_ready(plane: LivePlane | None, cluster: KubeCluster) -> bool:
+    return cluster.healthy() and (plane is None or plane.is_ready)
+
+
+async def _connected(options: Options) -> KubeCluster:
+    return await _insist(lambda: connect(options.kubeconfig, options.context), "cannot reach the cluster")
+
+
+async def _started(plane: LivePlane) -> bool:
+    await _insist(plane.start, "cannot list the cluster")
+    settle_memory()
+    log.info("follows %d kinds", len(plane.kinds))
+    return True
+
+
+def settle_memory() -> None:
+    """What was listed stays: the collector would walk it again and again, and find nothing."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+async def _insist(attempt: Callable[[], Awaitable[Result]], what: str) -> Result:
+    """Tries for ever, with a note each time, unless the cluster does not want us."""
+    pause_s = FIRST_PAUSE_S
+    while True:
+        try:
+            return await attempt()
+        except Refused as why:
+            if why.code in _NOT_US:
+                raise
+            log.warning("%s, tried again in %.0f s: %s", what, pause_s, why)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """What comes of some work, or `None` if the end came first."""
+    loop = asyncio.get_running_loop()
+    ending, working = loop.create_task(stop.wait()), loop.create_task(work)
+    try:
+        await asyncio.wait({ending, working}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        ending.cancel()
+        working.cancel()
+        await asyncio.gather(ending, working, return_exceptions=True)
+
+
+def _on_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    for one in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(one, stop.set)
+    return stop

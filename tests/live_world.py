@@ -1,0 +1,225 @@
+"""An embedded cluster that answers late and refuses at random, for the live runtime; time is virtual, and jumps."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, TypeVar
+
+from enbloc import config as configs
+from enbloc.api.meta import Obj, annotations_of, name_of
+from enbloc.api.writes import BindPod, EmitEvent, Refused, WatchEvent, Write
+from enbloc.cluster.embedded.nodes import NodePlayer
+from enbloc.cluster.embedded.pods import node_of
+from enbloc.cluster.embedded.store import Store
+from enbloc.config import Config, scheduler_names
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.engine.marks import COMMITTED
+from enbloc.runtime.live import LivePlane
+from enbloc.sim.clock import EPOCH
+from enbloc.sim.world import make_store, provide_queues
+from enbloc.units import SECOND
+
+Result = TypeVar("Result")
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer as soon as nobody has anything to do."""
+
+    def __init__(self) -> None:
+        self._virtual_s = 0.0
+        super().__init__()
+
+    def time(self) -> float:
+        return self._virtual_s
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self._virtual_s = max(self._virtual_s, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        if not self._ready and not self._scheduled:  # type: ignore[attr-defined]
+            raise RuntimeError(f"everybody waits for ever: {asyncio.all_tasks(self)}")
+        super()._run_once()  # type: ignore[misc]
+
+
+def in_virtual_time(main: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+class LateCluster:
+    """The embedded store behind a network: answers and events come late, some writes are refused, some answers lost."""
+
+    def __init__(
+        self, store: Store, seed: int, lag_s: float = 0.01, refusals: float = 0.0, losses: float = 0.0
+    ) -> None:
+        self.store = store
+        self.lag_s = lag_s
+        self.refusals = refusals
+        self.losses = losses
+        self.writes: list[Write] = []
+        """All that were carried out."""
+        self.under_way: Counter[str] = Counter()
+        self.most_under_way = 0
+        self.refuse: Callable[[Write], Refused | None] = lambda write: None
+        self.closed = False
+        self._random = random.Random(seed)
+        self._watch: Any = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
+        for kind in sorted(kinds, key=lambda kind: (kind == "Pod", kind)):
+            for obj in self.store.list(kind)[0]:
+                observe(WatchEvent("ADDED", kind, obj))
+        self._watch = self.store.watch(kinds, self.store.version)
+        self._task = asyncio.get_running_loop().create_task(self._follow(observe))
+
+    async def _follow(self, observe: Callable[[WatchEvent], None]) -> None:
+        while True:
+            await asyncio.sleep(self._random.uniform(0.0, self.lag_s) + 0.001)
+            for event in self._watch.drain():
+                observe(event)
+
+    async def execute(self, write: Write) -> Obj | None:
+        if self.closed:
+            raise Refused(503, "ServiceUnavailable", "closed")
+        self.under_way["all"] += 1
+        self.most_under_way = max(self.most_under_way, self.under_way["all"])
+        try:
+            await asyncio.sleep(self._random.uniform(0.0, self.lag_s))
+            lucky = not isinstance(write, EmitEvent) and self._random.random()
+            refused = self.refuse(write)
+            if refused is not None:
+                raise refused
+            if lucky and lucky < self.refusals:
+                raise Refused(503, "ServiceUnavailable", "no luck")
+            if lucky and lucky > 1 - self.losses / 2:
+                raise Refused(504, "Timeout", "lost on the way there")
+            made = self.store.execute(write)
+            self.writes.append(write)
+            await asyncio.sleep(self._random.uniform(0.0, self.lag_s))
+            if lucky and lucky > 1 - self.losses:
+                raise Refused(504, "Timeout", "lost on the way back")
+            return None if isinstance(write, BindPod) else made
+        finally:
+            self.under_way["all"] -= 1
+
+    async def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        await asyncio.sleep(self._random.uniform(0.0, self.lag_s))
+        return self.store.get(kind, namespace, name)
+
+    def serves(self, kind: str) -> bool:
+        return True
+
+    def healthy(self) -> bool:
+        return not self.closed
+
+    async def close(self) -> None:
+        self.closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+
+class LiveWorld:
+    """A cluster with nodes that play pods, and a live control plane on it."""
+
+    def __init__(self, *objects: Obj, seed: int = 0, config: Config | None = None, **lag: Any) -> None:
+        self.config = config or configs.parse(None)
+        self.loop = asyncio.get_running_loop()
+        self.store = make_store(self.now, self.config)
+        provide_queues(self.store, objects)
+        for obj in objects:
+            self.store.create(obj)
+        self.cluster = LateCluster(self.store, seed, **lag)
+        self.plane = self.new_plane()
+        self.faults: list[str] = []
+        self._nodes = NodePlayer(self.store)
+        self._audit = self.store.watch({"Pod"}, self.store.version)
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    def now(self) -> int:
+        return EPOCH + int(asyncio.get_running_loop().time() * SECOND)
+
+    def new_plane(self) -> LivePlane:
+        names = scheduler_names(self.config, alone=True)
+        return LivePlane(self.cluster, self.config, names, self.now, key_pair=simulated_key_pair)
+
+    async def begin(self) -> None:
+        self._tasks.append(self.loop.create_task(self._play()))
+        await self.lead()
+
+    async def lead(self) -> None:
+        await self.plane.start()
+        self._running = self.loop.create_task(self.plane.run())
+        self.plane.lead()
+
+    async def restart(self) -> None:
+        """As after SIGKILL: what was under way is lost, and a new one begins."""
+        self.plane.stop_writing()
+        await self._stop_running()
+        old = self.cluster
+        await old.close()
+        self.cluster = LateCluster(self.store, old._random.randrange(2**31), old.lag_s, old.refusals, old.losses)
+        self.cluster.refuse = old.refuse
+        self.plane = self.new_plane()
+        await self.lead()
+
+    async def settle(self, within_s: float = 120.0) -> None:
+        """Until nothing is under way for a while."""
+        until = self.loop.time() + within_s
+        quiet = 0
+        while self.loop.time() < until and quiet < 30:
+            await asyncio.sleep(0.1)
+            self.check()
+            quiet = quiet + 1 if self.plane.is_quiet and self._nodes.due() is None else 0
+        assert quiet, f"it does not come to rest: {self.plane.is_quiet}"
+
+    def check(self) -> None:
+        if self._running is not None and self._running.done():
+            self._running.result()
+        assert not self.faults, self.faults
+
+    async def _stop_running(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+
+    async def end(self) -> None:
+        self.check()
+        await self.plane.end()
+        await self._stop_running()
+        await self.cluster.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _play(self) -> None:
+        """What kubelets, garbage collection and quotas do; and nobody may be where there is no room (I2)."""
+        while True:
+            await asyncio.sleep(0.002)
+            for event in self._audit.drain():
+                self._look_at(event)
+            self.store.collect_garbage()
+            self.store.settle()
+            self._nodes.observe()
+            self._nodes.run(self.now())
+
+    def _look_at(self, event: WatchEvent) -> None:
+        if (event.obj.get("status") or {}).get("reason", "").startswith("OutOf"):
+            self.faults.append(f"{name_of(event.obj)} found no room on {node_of(event.obj)} (I2)")
+
+    # ---- what has become of it
+
+    def pods(self) -> list[Obj]:
+        return self.store.list("Pod")[0]
+
+    def bound(self) -> dict[str, str]:
+        return {name_of(pod): node_of(pod) for pod in self.pods() if node_of(pod)}
+
+    def marks(self) -> list[str]:
+        return [annotations_of(pod)[COMMITTED] for pod in self.pods() if COMMITTED in annotations_of(pod)]
+
+    def binds(self) -> list[BindPod]:
+        return [write for write in self.cluster.writes if isinstance(write, BindPod)]

@@ -1,0 +1,226 @@
+"""The live control plane on a cluster that answers late: the same rules as in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from enbloc.api.meta import Ref, annotations_of, name_of
+from enbloc.api.writes import BindPod, Create, EmitEvent, Patch, Refused, Write
+from enbloc.cluster.embedded.pods import node_of
+from live_world import LiveWorld, in_virtual_time
+from stories import Obj, gang, job, node, role
+
+
+def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
+    in_virtual_time(main)
+
+
+def gangs_of(world: LiveWorld) -> dict[str, Counter[bool]]:
+    """By gang: how many members are bound, and how many are not."""
+    found: dict[str, Counter[bool]] = {}
+    for pod in world.pods():
+        gang = annotations_of(pod).get("scheduling.k8s.io/group-name", "")
+        found.setdefault(gang, Counter())[bool(node_of(pod))] += 1
+    return found
+
+
+def test_a_job_runs_through_its_whole_life() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 8), job("train", role("w", 3, run="5s")))
+        await world.begin()
+        await world.settle()
+        [ran] = world.store.list("Job.batch.volcano.sh")[0]
+        assert ran["status"]["state"]["phase"] == "Completed"
+        assert Counter(type(write).__name__ for write in world.cluster.writes)["BindPod"] == 3
+        await world.end()
+
+    run(main)
+
+
+def test_g11_the_binding_that_commits_goes_after_the_others_were_answered() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 30), job("train", role("w", 20)), lag_s=0.1)
+        await world.begin()
+        await world.settle()
+        binds = world.binds()
+        assert len(binds) == 20
+        assert ["enbloc.dev/committed" in write.annotations for write in binds] == [False] * 19 + [True]
+        await world.end()
+
+    run(main)
+
+
+def test_nothing_is_created_twice_while_echoes_are_late() -> None:
+    """A controller that is asked again before its pods came back would make them again."""
+
+    async def main() -> None:
+        jobs = [job(f"j{i}", role("w", 5)) for i in range(6)]
+        world = LiveWorld(node("n1", 40), *jobs, lag_s=0.3)
+        refused: list[Write] = []
+        execute = world.store.execute
+
+        def watched(write: Write) -> Obj | None:
+            try:
+                return execute(write)
+            except Refused:
+                refused.append(write)
+                raise
+
+        world.store.execute = watched  # type: ignore[method-assign]
+        await world.begin()
+        await world.settle()
+        assert len(world.bound()) == 30
+        assert not [write for write in refused if isinstance(write, Create | BindPod)]
+        await world.end()
+
+    run(main)
+
+
+def test_cycles_run_while_writes_are_under_way() -> None:
+    """Room that was given in one cycle is not given again in the next, though nothing has come back (G5)."""
+
+    async def main() -> None:
+        world = LiveWorld(node("n1", 4), lag_s=2.0)
+        await world.begin()
+        for i in range(8):
+            for obj in gang(f"g{i}", 2):
+                world.store.create(obj)
+            await asyncio.sleep(0.2)
+        await world.settle()
+        assert len(world.bound()) == 4
+        assert all(counts in (Counter({True: 2}), Counter({False: 2})) for counts in gangs_of(world).values())
+        assert len(world.binds()) == 4
+        await world.end()
+
+    run(main)
+
+
+def test_k10_a_refused_binding_is_tried_again_and_not_in_a_loop() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 8), *gang("g", 3))
+        tried: list[str] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if isinstance(write, BindPod) and write.name == "g-1":
+                tried.append(write.name)
+                return Refused(500, "InternalError", "no") if world.loop.time() < 20 else None
+            return None
+
+        world.cluster.refuse = refuse
+        await world.begin()
+        await asyncio.sleep(10)
+        assert 3 < len(tried) < 20
+        assert "g-2" not in world.bound(), "it commits, and was held back"
+        await world.settle()
+        assert sorted(world.bound()) == ["g-0", "g-1", "g-2"]
+        await world.end()
+
+    run(main)
+
+
+def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 2), *gang("g", 3))
+        await world.begin()
+        await world.settle()
+        [waits] = world.store.list("PodGroup.scheduling.volcano.sh")[0]
+        conditions = {one["type"]: one for one in waits["status"]["conditions"]}
+        assert conditions["Unschedulable"]["status"] == "True"
+        assert all(pod["status"]["conditions"][0]["reason"] == "Unschedulable" for pod in world.pods())
+        world.store.create(node("n2", 2))
+        await world.settle()
+        [started] = world.store.list("PodGroup.scheduling.volcano.sh")[0]
+        conditions = {one["type"]: one for one in started["status"]["conditions"]}
+        assert conditions["Unschedulable"]["status"] == "False"
+        said = [write for write in world.cluster.writes if isinstance(write, Patch) and write.ref.kind == "Pod"]
+        assert len(said) == 3
+        await world.end()
+
+    run(main)
+
+
+def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 40))
+        await world.begin()
+        for obj in gang("g", 20):  # as they come, there are too few of them
+            world.store.create(obj)
+            await asyncio.sleep(0.01)
+        await world.settle()
+        assert len(world.bound()) == 20
+        patches = [write for write in world.cluster.writes if isinstance(write, Patch)]
+        assert [write.ref.kind for write in patches if write.ref.kind == "Pod"] == []
+        warnings = [write for write in world.cluster.writes if isinstance(write, EmitEvent) and write.type == "Warning"]
+        assert not warnings
+        await world.end()
+
+    run(main)
+
+
+def test_a_graceful_end_finishes_what_is_under_way() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 40), *gang("g", 20), lag_s=0.5)
+        await world.begin()
+        while not world.binds():
+            await asyncio.sleep(0.01)
+        await world.end()
+        assert len(world.bound()) == 20
+
+    run(main)
+
+
+def test_who_lost_the_lead_writes_nothing_more() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 400, pods=500), *gang("g", 200), lag_s=0.5)
+        await world.begin()
+        while not world.binds():
+            await asyncio.sleep(0.01)
+        world.plane.stop_writing()
+        await asyncio.sleep(1.0)
+        done = len(world.cluster.writes)
+        await asyncio.sleep(10.0)
+        assert len(world.cluster.writes) == done < 200
+        await world.cluster.close()
+
+    run(main)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -> None:
+    """Random gangs on too little room; in the end whoever could start did, whole, and once."""
+
+    async def main() -> None:
+        dice = random.Random(seed)
+        world = LiveWorld(
+            *(node(f"n{i}", dice.randint(2, 6)) for i in range(5)),
+            seed=seed,
+            lag_s=dice.choice((0.01, 0.1, 1.0)),
+            refusals=dice.choice((0.0, 0.05, 0.3)),
+            losses=dice.choice((0.0, 0.1, 0.3)),
+        )
+        await world.begin()
+        for i in range(12):
+            size = dice.randint(1, 8)
+            run_time = f"{dice.randint(1, 9)}s"
+            world.store.create(job(f"j{i}", role("w", size, cpu=dice.randint(1, 2), run=run_time)))
+            await asyncio.sleep(dice.uniform(0, 2))
+            if dice.random() < 0.15:
+                await world.restart()
+            if dice.random() < 0.1:
+                world.store.delete(Ref("Job.batch.volcano.sh", "default", f"j{i}"))
+        await world.settle(600)
+        state = {name_of(one): one["status"]["state"]["phase"] for one in world.store.list("Job.batch.volcano.sh")[0]}
+        for name, counts in gangs_of(world).items():
+            assert not (counts[True] and counts[False]), f"{name} is partly started: {counts}"
+        assert set(state.values()) <= {"Completed", "Pending", "Inqueue"}, state
+        uids = Counter(write.uid for write in world.binds())
+        assert not [uid for uid, times in uids.items() if times > 1]
+        world.plane.scheduler.engine.state.validate()  # type: ignore[union-attr]
+        await world.end()
+
+    run(main)

@@ -36,6 +36,9 @@ class Terms(msgspec.Struct, frozen=True):
     give_up_s: float = 10.0
     """Who could not renew it for so long leads no more. The difference is for writes that are still under way."""
     retry_s: float = 2.0
+    """How often it is renewed."""
+    look_s: float = 0.5
+    """How often those who stand by look: they take over when it is over, and not much later."""
 
 
 def own_name() -> str:
@@ -78,7 +81,7 @@ class Elector:
             if holder != told:
                 told = holder
                 log.info("%s leads; this one stands by", holder or "nobody")
-            await asyncio.sleep(self._terms.retry_s * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self._terms.look_s * random.uniform(0.8, 1.2))
 
     async def hold(self) -> None:
         """Renews the Lease for as long as it can; returns when the lead is lost."""

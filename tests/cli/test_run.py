@@ -1,0 +1,34 @@
+"""`enbloc run` says what is wrong in one line, and ends with 2."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from enbloc.cli.main import cli
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--components", "sched"], "unknown component 'sched'"),
+        (["--components", ","], "no component"),
+        (["--components", "dashboard"], "the dashboard is not part of this version yet"),
+        (["--kubeconfig", "/nowhere/config"], "there is no such kubeconfig"),
+        (["--config", "/nowhere/enbloc.yaml"], "/nowhere/enbloc.yaml"),
+    ],
+)
+def test_bad_usage_is_told_in_one_line(arguments: list[str], told: str) -> None:
+    done = CliRunner().invoke(cli, ["run", *arguments])
+    assert done.exit_code == 2
+    assert told in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+def test_a_context_that_does_not_exist(tmp_path: object) -> None:
+    path = f"{tmp_path}/config"
+    with open(path, "w") as file:
+        file.write('{"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}')
+    done = CliRunner().invoke(cli, ["run", "--kubeconfig", path, "--context", "moon"])
+    assert done.exit_code == 2
+    assert "moon" in done.output

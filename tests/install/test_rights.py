@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,9 @@ def recorded_run(file: Path) -> set[Did]:
             finally:
                 self._recorded.component = CONTROLLERS
 
-    Simulation(read_scenario(read_documents([str(file)])), parse(None), Plane).run()
+    header = re.search(r"^# config: (.+)$", file.read_text(), re.MULTILINE)
+    config = parse(yaml.safe_load(header[1]) if header else None)
+    Simulation(read_scenario(read_documents([str(file)])), config, Plane).run()
     return did
 
 

@@ -33,9 +33,7 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
 
 
 @command.command()
-@click.option(
-    "--kubeconfig", metavar="FILE", help="The cluster to measure."
-)
+@click.option("--kubeconfig", metavar="FILE", help="The cluster to measure.")
 @click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
 @click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes that are made.")
 @click.option("--pods", default=5000, show_default=True, type=click.IntRange(2, 100_000), help="Pods that wait.")

@@ -67,15 +67,17 @@ READS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 _GROUPS: Final = (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP, kubernetes.POD_GROUP)
+_HOMES: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
+"""The objects of gangs."""
 _EVENTS: Final = _on("Event", "create", "get", "patch")
 
 WRITES: Final[Mapping[str, Sequence[Right]]] = {
     SCHEDULER: (
         _on("Pod", "create", sub="binding"),
-        _on("Pod", "patch", "delete"),  # marks and holds; members of a gang that was cut off are evicted
+        _on("Pod", "patch", "delete"),  # marks and holds; victims, and members of a gang that was cut off, are evicted
         _on("Pod", "patch", sub="status"),  # why it waits
-        *(_on(kind, "patch", sub="status") for kind in (*_GROUPS, arbitrator.SCHEDULING_SPEC)),
-        *(_on(kind, "patch") for kind in (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP)),  # claims
+        *(_on(kind, "patch", sub="status") for kind in _HOMES),  # why it waits
+        *(_on(kind, "patch") for kind in _HOMES),  # its claims, and when it is expected to start
         _on("PersistentVolumeClaim", "patch"),  # the node that was chosen for it
         _on("PersistentVolume", "patch"),  # the claim that it is kept for
         _EVENTS,

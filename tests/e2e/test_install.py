@@ -220,7 +220,7 @@ def test_accounts_may_do_what_they_must_and_no_more(plane: ControlPlane, install
 
 
 def test_without_the_webhook_nothing_of_ours_is_taken_and_pods_are(plane: ControlPlane, installed: str) -> None:
-    answer = plane.api.request("POST", JOBS, job("unseen"))
+    answer = plane.impatient_api(30).request("POST", JOBS, job("unseen"))  # it may wait for ten seconds itself
     assert answer.status == 500
     assert "mutate.enbloc.dev" in answer.body["message"]
     pod = {
@@ -292,7 +292,7 @@ def test_schemas_hold_where_the_webhook_was_taken_away(plane: ControlPlane, inst
 
     try:
         for _ in range(100):
-            if plane.api.request("POST", f"{JOBS}?dryRun=All", job("probe")).status < 300:
+            if plane.impatient_api(30).request("POST", f"{JOBS}?dryRun=All", job("probe")).status < 300:
                 break
             threading.Event().wait(0.1)
         role = job("x")["spec"]["tasks"][0]

@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LOCK   := requirements/lock.txt
+IMAGE  := requirements/image.txt
 # The Python to build the environment with: the first of these that is new enough, or `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
@@ -59,6 +60,8 @@ e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -o $(LOCK)
+	echo hatchling | uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet --upgrade -c $(LOCK) -o $(IMAGE)
 
 clean: ## remove the environment and what the tools left behind
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

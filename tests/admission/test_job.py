@@ -460,3 +460,17 @@ def test_v4_root_default_and_parents_may_not_be_deleted() -> None:
 def test_other_kinds_pass_unchanged() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {}}
     assert create(pod) == (pod, [])
+
+
+def test_m2_the_number_of_roles_is_bounded() -> None:
+    template = {"spec": {"containers": [{"name": "main"}]}}
+    for count, told in ((256, []), (257, ["spec.tasks"])):
+        roles = [{"name": f"r{index}", "replicas": 1, "template": template} for index in range(count)]
+        obj = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "wide", "namespace": "default"},
+            "spec": {"tasks": roles},
+        }
+        _, faults = admit("CREATE", obj, None, Objects(queue("default")))
+        assert [fault.field for fault in faults] == told

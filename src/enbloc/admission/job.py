@@ -24,6 +24,8 @@ SCHEDULER_NAME: Final = "enbloc"
 MAX_RETRY: Final = 3
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
+MAX_ROLES: Final = 256
+"""Roles of one job. A bound, so that API servers agree to check that no two have the same name."""
 MAX_REPLICAS: Final = 100_000
 """Pods of one job, all roles together: a slip of the finger should not fill a cluster's store."""
 
@@ -115,6 +117,8 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
         )
     if not spec.tasks:
         faults.append(Fault("spec.tasks", "a job needs at least one role"))
+    elif len(spec.tasks) > MAX_ROLES:
+        faults.append(Fault("spec.tasks", f"{len(spec.tasks)} roles are above {MAX_ROLES}"))
     total = sum(max(role.replicas, 0) for role in roles)
     if total > MAX_REPLICAS and all(role.replicas <= MAX_REPLICAS for role in roles):
         faults.append(Fault("spec.tasks", f"{total} replicas in all are above {MAX_REPLICAS}"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from enbloc.admission.job import MAX_ROLES
 from enbloc.admission.lookup import Lookup
 from enbloc.admission.schedulingspec import template_faults, with_priority
 from enbloc.api import arbitrator
@@ -80,6 +81,8 @@ def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) 
         faults.append(Fault("metadata.name", f"{name!r} is no name for a job: at most {MAX_LABEL} of a-z, 0-9, -"))
     if not roles:
         faults.append(Fault("spec.taskSpecs", "a job needs at least one role"))
+    elif len(roles) > MAX_ROLES:
+        faults.append(Fault("spec.taskSpecs", f"{len(roles)} roles are above {MAX_ROLES}"))
     total = sum(max(role.replicas, 0) for role in roles)
     minimum = template.get("minAvailable")
     if minimum is not None and minimum > total:

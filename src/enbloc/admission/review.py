@@ -6,7 +6,7 @@ API, the webhook, lint) refuses the object if there is any fault.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -19,6 +19,10 @@ from enbloc.api.meta import Fault, Obj
 __all__ = ["Lookup", "admit", "admit_delete"]
 
 Operation = Literal["CREATE", "UPDATE"]
+
+REVIEWED: Final = (volcano.JOB, volcano.POD_GROUP, volcano.QUEUE, arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC)
+"""The kinds that any rule is about when one is written; pods are not among them."""
+DELETION_REVIEWED: Final = (volcano.QUEUE,)
 
 
 def admit(

@@ -107,6 +107,11 @@ KINDS: dict[str, Kind] = {
             core.CustomResourceDefinition,
             short_names=("crd",),
         ),
+        Kind("networking.k8s.io", _V1, "NetworkPolicy", "networkpolicies", True, has_status=False),
+        *(
+            Kind("admissionregistration.k8s.io", _V1, name, f"{name.lower()}s", False, has_status=False)
+            for name in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+        ),
         Kind("batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")),
         Kind(
             "scheduling.volcano.sh",

@@ -19,6 +19,7 @@ _COMMANDS: Final = {  # name -> its one line of help; the module of that name ho
     "sim": "Run a cluster in virtual time and tell what happened, and why.",
     "lint": "Say what admission would say about manifests, offline.",
     "config": "Print the effective config, with a comment on every key.",
+    "install": "Print everything that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",
     "bench": "Measure the engine against a plain reference.",
 }

@@ -19,8 +19,8 @@ CONTROLLERS: Final = "controllers"
 WEBHOOK: Final = "webhook"
 DASHBOARD: Final = "dashboard"
 _COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK, DASHBOARD)
-_COMPANIONS: Final[dict[str, Companion]] = {}
-"""Components that are served beside the control plane. The webhook is connected here: `{WEBHOOK: serve_webhook}`."""
+_COMPANIONS: Final = (WEBHOOK,)
+"""Components that are served beside the control plane, on every replica."""
 
 
 @click.command("run")
@@ -36,6 +36,10 @@ _COMPANIONS: Final[dict[str, Companion]] = {}
 )
 @click.option("--leader-elect", is_flag=True, help="Write only while holding the Lease; other replicas stand by.")
 @click.option("--lease-namespace", default="enbloc-system", show_default=True, help="Where the Lease is.")
+@click.option("--lease-name", default="enbloc", show_default=True, help="Replicas of the same parts share one.")
+@click.option(
+    "--webhook-port", default=8443, show_default=True, type=click.IntRange(0, 65535), help="Where it listens."
+)
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where /healthz and the like are served.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
@@ -46,6 +50,8 @@ def command(
     components: str,
     leader_elect: bool,
     lease_namespace: str,
+    lease_name: str,
+    webhook_port: int,
     bind_address: str,
     port: int,
     verbose: bool,
@@ -77,10 +83,13 @@ def command(
         parts=frozenset(chosen) & {SCHEDULER, CONTROLLERS},
         leader_elect=leader_elect,
         lease_namespace=lease_namespace,
+        lease_name=lease_name,
         host=bind_address,
         port=port,
     )
-    companions = {name: _COMPANIONS[name] for name in chosen if name in _COMPANIONS}
+    companions: dict[str, Companion] = {}
+    if WEBHOOK in chosen:
+        companions[WEBHOOK] = _webhook(webhook_port, alone=not options.parts)
     try:
         code = asyncio.run(serve(options, companions))
     except NoCredentials as why:
@@ -90,6 +99,13 @@ def command(
     except OSError as why:
         raise Refusal([f"cannot serve on {bind_address}:{port}: {why.strerror or why}"]) from None
     raise click.exceptions.Exit(code)
+
+
+def _webhook(port: int, *, alone: bool) -> Companion:
+    """Beside a control plane, which follows the cluster for itself, it asks the API about other objects."""
+    from enbloc.webhook.companion import serve_webhook
+
+    return lambda cluster, config: serve_webhook(cluster, config, follow=alone, port=port)
 
 
 def _chosen(components: str) -> list[str]:

@@ -17,6 +17,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.port import LiveCluster
 from enbloc.config import Config
+from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
 from enbloc.runtime.board import Board
@@ -76,7 +77,7 @@ class LivePlane:
             )
         self._rounds = [
             Rounds(controller, self._crew, self._outbox, self._seen, self._board.tell, self.wake)
-            for controller in (controllers(key_pair) if CONTROLLERS in parts else ())
+            for controller in ([BuiltInQueues(), *controllers(key_pair)] if CONTROLLERS in parts else ())
         ]
         self._rounds_by_kind: dict[str, list[Rounds]] = {}
         for rounds in self._rounds:

@@ -1,0 +1,236 @@
+"""The CustomResourceDefinitions: names, schemas, and the columns that `kubectl get` shows.
+
+Schemas come from the types in `api`. What is added here are the rules that a schema can say by itself. They hold even
+if somebody takes the webhook away; with it, the webhook is asked first and tells every fault at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from enbloc.admission.depends_on import ITERATIONS
+from enbloc.admission.job import MAX_LABEL, MAX_ROLES
+from enbloc.admission.job_policies import ACTIONS, EVENTS
+from enbloc.admission.queue import STATES
+from enbloc.api import arbitrator, coscheduling, koordinator, volcano
+from enbloc.api.kinds import KINDS, Kind
+from enbloc.api.meta import Obj
+from enbloc.install.schema import Additions, object_schema
+
+DEFINED: Final = (
+    volcano.JOB,
+    volcano.COMMAND,
+    volcano.POD_GROUP,
+    volcano.QUEUE,
+    arbitrator.QUEUE_JOB,
+    arbitrator.SCHEDULING_SPEC,
+    koordinator.POD_GROUP,
+    coscheduling.POD_GROUP,
+)
+"""The kinds that a cluster does not have by itself."""
+
+_UNAPPROVED: Final = "unapproved, the kind belongs to another project; enbloc serves it so that its manifests work"
+_PROTECTED: Final = (".k8s.io", ".kubernetes.io")
+
+
+def _column(name: str, path: str, kind: str = "string", *, wide: bool = False, help: str = "") -> dict[str, Any]:
+    column: dict[str, Any] = {"name": name, "type": kind, "jsonPath": path}
+    if help:
+        column["description"] = help
+    if wide:
+        column["priority"] = 1
+    return column
+
+
+_AGE: Final = _column("Age", ".metadata.creationTimestamp", "date")
+_WHY: Final = '.status.conditions[?(@.type=="Unschedulable")].message'
+_COUNTS: Final = ("Pending", "Succeeded", "Failed")
+_COLUMNS: Final[dict[str, list[dict[str, Any]]]] = {
+    volcano.JOB: [
+        _column("Status", ".status.state.phase"),
+        _column("minAvailable", ".status.minAvailable", "integer"),
+        _column("Runnings", ".status.running", "integer", help="pods that run"),
+        _AGE,
+        _column("Queue", ".spec.queue", wide=True),
+        *(_column(name, f".status.{name.lower()}", "integer", wide=True) for name in _COUNTS),
+        _column("Message", ".status.state.message", wide=True),
+    ],
+    volcano.COMMAND: [
+        _column("Action", ".action"),
+        _column("Kind", ".target.kind"),
+        _column("Target", ".target.name"),
+        _AGE,
+    ],
+    volcano.POD_GROUP: [
+        _column("Status", ".status.phase"),
+        _column("minMember", ".spec.minMember", "integer"),
+        _column("Runnings", ".status.running", "integer", help="members that run"),
+        _AGE,
+        _column("Queue", ".spec.queue", wide=True),
+        _column("Why", _WHY, wide=True, help="why it waits"),
+    ],
+    volcano.QUEUE: [
+        _column("Parent", ".spec.parent"),
+        _column("State", ".status.state"),
+        _column("Weight", ".spec.weight", "integer"),
+        _column("Inqueue", ".status.inqueue", "integer", help="PodGroups that were let in and do not run yet"),
+        _column("Pending", ".status.pending", "integer"),
+        _column("Running", ".status.running", "integer"),
+        _AGE,
+        _column("Reclaimable", ".spec.reclaimable", "boolean", wide=True),
+        _column("Completed", ".status.completed", "integer", wide=True),
+        _column("Unknown", ".status.unknown", "integer", wide=True),
+    ],
+    arbitrator.QUEUE_JOB: [
+        _column("Status", ".status.state.phase"),
+        _column("minAvailable", ".status.minAvailable", "integer"),
+        _column("Runnings", ".status.running", "integer", help="pods that run"),
+        _AGE,
+        *(_column(name, f".status.{name.lower()}", "integer", wide=True) for name in _COUNTS),
+        _column("Message", ".status.state.message", wide=True),
+    ],
+    arbitrator.SCHEDULING_SPEC: [
+        _column("minAvailable", ".spec.minAvailable", "integer"),
+        _column("Priority", ".spec.priority", "integer"),
+        _AGE,
+        _column("Why", _WHY, wide=True, help="why it waits"),
+    ],
+    **{
+        kind: [
+            _column("Status", ".status.phase"),
+            _column("minMember", ".spec.minMember", "integer"),
+            _column("Scheduled", ".status.scheduled", "integer"),
+            _column("Running", ".status.running", "integer"),
+            _AGE,
+            _column("Succeeded", ".status.succeeded", "integer", wide=True),
+            _column("Failed", ".status.failed", "integer", wide=True),
+            _column("Why", _WHY, wide=True, help="why it waits"),
+        ]
+        for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)
+    },
+}
+
+_NOT_NEGATIVE: Final = {"minimum": 0}
+
+
+def _rule(rule: str, message: str, **more: Any) -> dict[str, Any]:
+    return {"rule": rule, "message": message, **more}
+
+
+def _roles(name: str) -> dict[str, Any]:
+    """A list of roles: none of a name that another one has. Bounded, so that the rule's cost is."""
+    unique = (
+        "self.all(one, !has(one.name) || one.name == '' || "
+        "self.exists_one(other, has(other.name) && other.name == one.name))"
+    )
+    return {
+        "maxItems": MAX_ROLES,
+        "description": f"The {name}. No two have the same name.",
+        "x-kubernetes-validations": [_rule(unique, "no two roles may have the same name")],
+    }
+
+
+def _may_not_change(field: str) -> dict[str, Any]:
+    return _rule(
+        f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        f"{field} may not change",
+        fieldPath=f".{field}",
+    )
+
+
+_ABOVE: Final = (
+    "!has(self.minAvailable) || type(self.minAvailable) != int || !has(self.replicas) || "
+    "self.minAvailable <= self.replicas"
+)
+_ADDITIONS: Final[Additions] = {
+    volcano.Job: {"description": "A job: roles of pods that start together or not at all."},
+    volcano.JobSpec: {"x-kubernetes-validations": [_may_not_change("queue"), _may_not_change("schedulerName")]},
+    (volcano.JobSpec, "tasks"): _roles("roles of the job"),
+    (volcano.JobSpec, "minAvailable"): _NOT_NEGATIVE
+    | {"description": "How many pods must be able to run together; by default the sum of the roles' minima."},
+    (volcano.JobSpec, "queue"): {"description": "The queue that it waits in; `default` if none is named."},
+    (volcano.JobSpec, "maxRetry"): _NOT_NEGATIVE | {"description": "How many runs it gets before it has failed."},
+    (volcano.JobSpec, "minSuccess"): {"minimum": 1, "description": "Succeeded pods that end it as completed."},
+    (volcano.JobSpec, "ttlSecondsAfterFinished"): _NOT_NEGATIVE,
+    (volcano.JobSpec, "plugins"): {"description": "Plugins by name, with their arguments."},
+    volcano.TaskSpec: {
+        "description": "A role: like pods under one name.",
+        "x-kubernetes-validations": [_rule(_ABOVE, "minAvailable is above replicas", fieldPath=".minAvailable")],
+    },
+    (volcano.TaskSpec, "name"): {"maxLength": MAX_LABEL},
+    (volcano.TaskSpec, "replicas"): _NOT_NEGATIVE,
+    (volcano.TaskSpec, "minAvailable"): _NOT_NEGATIVE
+    | {"description": "How many of them must be able to run together; by default all."},
+    (volcano.TaskSpec, "maxRetry"): _NOT_NEGATIVE,
+    (volcano.LifecyclePolicy, "action"): {"enum": ["", *ACTIONS]},
+    (volcano.LifecyclePolicy, "event"): {"enum": ["", *EVENTS]},
+    (volcano.DependsOn, "iteration"): {"enum": list(ITERATIONS)},
+    volcano.PodGroup: {"description": "Pods that start together or not at all."},
+    (volcano.PodGroupSpec, "minMember"): _NOT_NEGATIVE,
+    volcano.Queue: {
+        "description": "A queue: what waits in it shares what the queue deserves.",
+        "x-kubernetes-validations": [
+            _rule(
+                "self.metadata.name != 'root' || !has(self.spec) || !has(self.spec.parent) || self.spec.parent == ''",
+                "'root' has no parent",
+                fieldPath=".spec.parent",
+            )
+        ],
+    },
+    (volcano.QueueSpec, "weight"): {"minimum": 1},
+    (volcano.QueueStatus, "state"): {"enum": list(STATES)},
+    volcano.CommandObject: {"description": "Something asked of a job or a queue, once; it goes when it was done."},
+    arbitrator.QueueJob: {"description": "A job of kube-arbitrator: roles of pods that start together or not at all."},
+    (arbitrator.QueueJobSpec, "taskSpecs"): _roles("roles of the job"),
+    arbitrator.TaskSpec: {"description": "A role: like pods under one name."},
+    (arbitrator.TaskSpec, "name"): {"maxLength": MAX_LABEL},
+    (arbitrator.TaskSpec, "replicas"): _NOT_NEGATIVE,
+    arbitrator.SchedulingSpec: {"description": "What the pods of one owner ask of the scheduler as a whole."},
+    (arbitrator.SchedulingTemplate, "minAvailable"): _NOT_NEGATIVE,
+    koordinator.PodGroup: {"description": "Pods that start together or not at all."},
+}
+
+
+def definitions(labels: dict[str, str]) -> list[Obj]:
+    """Every CustomResourceDefinition."""
+    return [_definition(KINDS[kind], labels) for kind in DEFINED]
+
+
+def _definition(kind: Kind, labels: dict[str, str]) -> Obj:
+    assert kind.view is not None
+    metadata: dict[str, Any] = {"name": f"{kind.plural}.{kind.group}", "labels": labels}
+    if kind.group.endswith(_PROTECTED):
+        metadata["annotations"] = {"api-approved.kubernetes.io": _UNAPPROVED}
+    names: dict[str, Any] = {
+        "kind": kind.name,
+        "listKind": f"{kind.name}List",
+        "plural": kind.plural,
+        "singular": kind.name.lower(),
+        "categories": ["enbloc"],
+    }
+    if kind.short_names:
+        names["shortNames"] = list(kind.short_names)
+    schema = object_schema(kind.view, _ADDITIONS)
+    versions: list[dict[str, Any]] = []
+    for version in kind.versions:
+        served: dict[str, Any] = {
+            "name": version,
+            "served": True,
+            "storage": version == kind.versions[0],
+            "schema": {"openAPIV3Schema": schema},
+            "additionalPrinterColumns": _COLUMNS[kind.id],
+        }
+        if kind.has_status:
+            served["subresources"] = {"status": {}}
+        versions.append(served)
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {
+            "group": kind.group,
+            "names": names,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "versions": versions,
+        },
+    }

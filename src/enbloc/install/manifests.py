@@ -1,0 +1,47 @@
+"""All that `enbloc install` prints, in the order in which it can be applied."""
+
+from __future__ import annotations
+
+import msgspec
+
+from enbloc import __version__
+from enbloc.api.meta import Obj
+from enbloc.install import workloads
+from enbloc.install.definitions import definitions
+from enbloc.install.hooks import configurations
+from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, users_roles
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What whoever installs may choose. `config` is the text of the config file."""
+
+    config: str
+    namespace: str = "enbloc-system"
+    image: str = f"enbloc:{__version__}"
+    replicas: int = 2
+
+
+def manifests(settings: Settings) -> list[Obj]:
+    """Custom objects are not among them: kubectl does not know their kinds before it has applied the definitions. The
+    queues `root` and `default` are made by the controllers."""
+    namespace = settings.namespace
+    common = {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/part-of": "enbloc"}
+    labels = {component: common | {"app.kubernetes.io/component": component} for component in COMPONENTS}
+    return [
+        _namespace(namespace, common),
+        *definitions(common),
+        workloads.priority_class(common),
+        *roles(namespace, labels),
+        *users_roles(common),
+        workloads.config_map(namespace, common, settings.config),
+        workloads.certificates(namespace, labels[WEBHOOK]),
+        *workloads.services(namespace, labels),
+        *workloads.deployments(namespace, labels, settings.image, settings.replicas, settings.config),
+        *workloads.budgets(namespace, labels),
+        *configurations(namespace, labels[WEBHOOK]),
+    ]
+
+
+def _namespace(name: str, labels: dict[str, str]) -> Obj:
+    security = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels | security}}

@@ -1,0 +1,211 @@
+"""Who may do what: one role a component, made of what the component reads and what it writes.
+
+What is read follows from the kinds that the code watches. What is written stands in the tables below, and a test holds
+them to what a control plane really writes: nothing is missing, nothing is there that nobody uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api.kinds import KINDS
+from enbloc.api.meta import Obj
+from enbloc.controllers import coscheduling as coscheduling_controller
+from enbloc.controllers import koordinator as koordinator_controller
+from enbloc.controllers import kubernetes as kubernetes_controller
+from enbloc.controllers.job import JobController
+from enbloc.controllers.podgroup import PodGroupController
+from enbloc.controllers.queue import QueueController
+from enbloc.controllers.queuejob import QueueJobController
+from enbloc.runtime.scheduler import Scheduler
+from enbloc.webhook.keeper import MUTATING, VALIDATING
+from enbloc.webhook.known import KINDS_ASKED
+from enbloc.webhook.server import CONFIGURATION, SECRET
+
+READ: Final = ("get", "list", "watch")
+SCHEDULER, CONTROLLERS, WEBHOOK = "scheduler", "controllers", "webhook"
+COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK)
+LEADS: Final = (SCHEDULER, CONTROLLERS)
+"""Components of which one replica works and the others stand by."""
+
+
+class Right(msgspec.Struct, frozen=True):
+    """Verbs on one resource, perhaps on objects of some names only."""
+
+    resource: str
+    """As RBAC writes it: `pods`, `pods/status`."""
+    verbs: tuple[str, ...]
+    group: str = ""
+    names: tuple[str, ...] = ()
+
+
+def _on(kind: str, *verbs: str, sub: str = "") -> Right:
+    known = KINDS[kind]
+    return Right(f"{known.plural}/{sub}" if sub else known.plural, verbs, known.group)
+
+
+def controllers_read() -> frozenset[str]:
+    """The kinds that any controller watches."""
+    others = (coscheduling_controller, koordinator_controller, kubernetes_controller)
+    return frozenset().union(
+        JobController.kinds,
+        PodGroupController.kinds,
+        QueueController.kinds,
+        QueueJobController.kinds,
+        *(module.controller().kinds for module in others),
+    )
+
+
+READS: Final[Mapping[str, frozenset[str]]] = {
+    SCHEDULER: Scheduler.kinds,
+    CONTROLLERS: controllers_read(),
+    WEBHOOK: KINDS_ASKED,
+}
+
+_GROUPS: Final = (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP, kubernetes.POD_GROUP)
+_HOMES: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
+"""The objects of gangs."""
+_EVENTS: Final = _on("Event", "create", "get", "patch")
+
+WRITES: Final[Mapping[str, Sequence[Right]]] = {
+    SCHEDULER: (
+        _on("Pod", "create", sub="binding"),
+        _on("Pod", "patch", "delete"),  # marks and holds; victims, and members of a gang that was cut off, are evicted
+        _on("Pod", "patch", sub="status"),  # why it waits
+        *(_on(kind, "patch", sub="status") for kind in _HOMES),  # why it waits
+        *(_on(kind, "patch") for kind in _HOMES),  # its claims, and when it is expected to start
+        _on("PersistentVolumeClaim", "patch"),  # the node that was chosen for it
+        _on("PersistentVolume", "patch"),  # the claim that it is kept for
+        _EVENTS,
+    ),
+    CONTROLLERS: (
+        _on("Pod", "create", "delete"),
+        _on(volcano.JOB, "delete"),  # after its time to live
+        _on(volcano.JOB, "patch", sub="status"),
+        _on(volcano.JOB, "update", sub="finalizers"),  # to own what blocks its deletion
+        _on(volcano.COMMAND, "delete"),
+        _on(volcano.POD_GROUP, "create", "patch", "delete"),
+        *(_on(kind, "patch", sub="status") for kind in _GROUPS),
+        _on(volcano.QUEUE, "create"),  # `root` and `default`
+        _on(volcano.QUEUE, "patch", sub="status"),
+        _on(arbitrator.QUEUE_JOB, "patch", sub="status"),
+        _on(arbitrator.QUEUE_JOB, "update", sub="finalizers"),
+        _on(arbitrator.SCHEDULING_SPEC, "create", "patch"),
+        # What plugins and volumes of jobs are made of. Secrets are made and never read.
+        _on("ConfigMap", "create", "get", "patch"),
+        _on("Service", "create", "get"),
+        _on("NetworkPolicy.networking.k8s.io", "create", "get"),
+        _on("PersistentVolumeClaim", "create", "get"),
+        _on("Secret", "create"),
+        _EVENTS,
+    ),
+    WEBHOOK: tuple(
+        Right(KINDS[kind].plural, ("get", "patch"), KINDS[kind].group, (CONFIGURATION,))
+        for kind in (MUTATING, VALIDATING)
+    ),
+}
+
+
+def lease_of(component: str) -> str:
+    """The Lease by which the replicas of a component agree on one."""
+    return f"enbloc-{component}"
+
+
+def rights(component: str) -> list[Right]:
+    """What a component may do in the whole cluster."""
+    reads = [_on(kind, *READ) for kind in READS[component]]
+    return _merged([*reads, *WRITES[component]])
+
+
+def rights_at_home(component: str) -> list[Right]:
+    """What a component may do in its own namespace."""
+    if component == WEBHOOK:
+        return [Right("secrets", ("get", "patch"), "", (SECRET,))]
+    return [
+        Right("leases", ("create",), "coordination.k8s.io"),  # whose name is not known to RBAC yet when it is created
+        Right("leases", ("get", "patch"), "coordination.k8s.io", (lease_of(component),)),
+    ]
+
+
+def _merged(found: Iterable[Right]) -> list[Right]:
+    """One right a resource, sorted."""
+    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
+    for right in found:
+        verbs.setdefault((right.group, right.resource, right.names), set()).update(right.verbs)
+    return [
+        Right(resource, tuple(sorted(having)), group, names)
+        for (group, resource, names), having in sorted(verbs.items())
+    ]
+
+
+def rules(found: Iterable[Right]) -> list[dict[str, Any]]:
+    """Rights as rules of a role: resources of one group with the same verbs in one rule."""
+    together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for right in found:
+        together.setdefault((right.group, right.verbs, right.names), []).append(right.resource)
+    return [
+        {"apiGroups": [group], "resources": resources}
+        | ({"resourceNames": list(names)} if names else {})
+        | {"verbs": list(verbs)}
+        for (group, verbs, names), resources in together.items()
+    ]
+
+
+_API: Final = "rbac.authorization.k8s.io"
+
+
+def roles(namespace: str, labels: Mapping[str, Mapping[str, str]]) -> list[Obj]:
+    """Accounts, roles and bindings of every component; `labels` by component."""
+    found: list[Obj] = []
+    for component in COMPONENTS:
+        name = f"enbloc-{component}"
+        inside = {"name": name, "namespace": namespace, "labels": dict(labels[component])}
+        outside = {"name": name, "labels": dict(labels[component])}
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        found += [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside, "automountServiceAccountToken": False},
+            _role("ClusterRole", outside, rules(rights(component))),
+            _binding("ClusterRole", outside, subject),
+            _role("Role", inside, rules(rights_at_home(component))),
+            _binding("Role", inside, subject),
+        ]
+    return found
+
+
+def _role(kind: str, metadata: Mapping[str, Any], having: list[dict[str, Any]]) -> Obj:
+    return {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": dict(metadata), "rules": having}
+
+
+def _binding(kind: str, metadata: Mapping[str, Any], subject: Mapping[str, str]) -> Obj:
+    return {
+        "apiVersion": f"{_API}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": dict(metadata),
+        "roleRef": {"apiGroup": _API, "kind": kind, "name": metadata["name"]},
+        "subjects": [dict(subject)],
+    }
+
+
+_USERS_WRITE: Final = (volcano.JOB, volcano.POD_GROUP, arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC)
+_OF_OTHERS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP)
+_USERS_READ: Final = (*_USERS_WRITE, *_OF_OTHERS, volcano.COMMAND, volcano.QUEUE)
+
+
+def users_roles(labels: Mapping[str, str]) -> list[Obj]:
+    """What the cluster's own `view`, `edit` and `admin` come to mean for our kinds. Queues, and Commands, which can
+    close a queue for everybody, are left to administrators of the cluster."""
+    aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+    seen = _merged(_on(kind, *READ) for kind in _USERS_READ)
+    written = _merged(
+        _on(kind, "create", "delete", "deletecollection", "patch", "update") for kind in (*_USERS_WRITE, *_OF_OTHERS)
+    )
+    to_view = {**labels, f"{aggregate}view": "true"}
+    to_edit = {**labels, f"{aggregate}edit": "true"}
+    return [
+        _role("ClusterRole", {"name": "enbloc-view", "labels": to_view}, rules(seen)),
+        _role("ClusterRole", {"name": "enbloc-edit", "labels": to_edit}, rules(written)),
+    ]

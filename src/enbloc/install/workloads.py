@@ -1,0 +1,183 @@
+"""What runs: a Deployment a component, with the Services and disruption budgets that belong to it.
+
+Pods keep to the restricted pod security standard: no root, no privileges, no writable disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from enbloc.api.meta import Obj
+from enbloc.install.hooks import SERVICE_PORT
+from enbloc.install.rights import COMPONENTS, LEADS, WEBHOOK, lease_of
+from enbloc.webhook.server import PORT, SECRET, SERVICE
+
+HTTP_PORT: Final = 8080
+USER_ID: Final = 65532
+CONFIG: Final = "enbloc-config"
+CONFIG_FILE: Final = "enbloc.yaml"
+CONFIG_FOLDER: Final = "/etc/enbloc"
+PRIORITY: Final = "enbloc-system"
+HIGHEST_PRIORITY: Final = 1_000_000_000
+"""Above all that a user may define but other such classes; below what the cluster itself needs."""
+
+_RESOURCES: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
+    "scheduler": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
+    "controllers": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    "webhook": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
+}
+
+Labels = Mapping[str, str]
+
+
+def selector(component: str) -> dict[str, str]:
+    """What tells the pods of one component from all others. May never change: Deployments refuse it."""
+    return {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/component": component}
+
+
+def priority_class(labels: Labels) -> Obj:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": PRIORITY, "labels": dict(labels)},
+        "value": HIGHEST_PRIORITY,
+        "description": "enbloc itself: a scheduler that its own jobs push out helps nobody.",
+    }
+
+
+def config_map(namespace: str, labels: Labels, config: str) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": CONFIG, "namespace": namespace, "labels": dict(labels)},
+        "data": {CONFIG_FILE: config},
+    }
+
+
+def certificates(namespace: str, labels: Labels) -> Obj:
+    """The Secret of the webhook's certificates, empty: the webhook fills it, and needs no right to make Secrets."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET, "namespace": namespace, "labels": dict(labels)},
+        "type": "Opaque",
+    }
+
+
+def services(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
+    """The webhook's, which API servers call, and one a component for who collects metrics."""
+    hook = {"name": "https", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook"}
+    http = {"name": "http", "port": HTTP_PORT, "protocol": "TCP", "targetPort": "http"}
+    ports = {f"enbloc-{component}": [http] for component in COMPONENTS}
+    ports[SERVICE] = [hook, http]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": f"enbloc-{component}", "namespace": namespace, "labels": dict(labels[component])},
+            "spec": {"selector": selector(component), "ports": ports[f"enbloc-{component}"]},
+        }
+        for component in COMPONENTS
+    ]
+
+
+def budgets(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
+    return [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": f"enbloc-{component}", "namespace": namespace, "labels": dict(labels[component])},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(component)}},
+        }
+        for component in COMPONENTS
+    ]
+
+
+def deployments(namespace: str, labels: Mapping[str, Labels], image: str, replicas: int, config: str) -> list[Obj]:
+    return [_deployment(one, namespace, labels[one], image, replicas, config) for one in COMPONENTS]
+
+
+def _deployment(
+    component: str, namespace: str, labels: Labels, image: str, replicas: int, config: str
+) -> dict[str, Any]:
+    name, own = f"enbloc-{component}", {"matchLabels": selector(component)}
+    notes = {"enbloc.dev/config-hash": hashlib.sha256(config.encode()).hexdigest()[:16]}  # another config, other pods
+    pod = {
+        "serviceAccountName": name,
+        "automountServiceAccountToken": True,
+        "priorityClassName": PRIORITY,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": own}
+            for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+        ],
+        "containers": [_container(component, image)],
+        "volumes": [{"name": "config", "configMap": {"name": CONFIG}}],
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "spec": {
+            "replicas": replicas,
+            "selector": own,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": dict(labels), "annotations": notes}, "spec": pod},
+        },
+    }
+
+
+def _container(component: str, image: str) -> dict[str, Any]:
+    arguments = [
+        "run",
+        f"--components={component}",
+        f"--config={CONFIG_FOLDER}/{CONFIG_FILE}",
+        "--bind-address=0.0.0.0",
+        f"--port={HTTP_PORT}",
+    ]
+    if component in LEADS:
+        arguments += [
+            "--leader-elect",
+            "--lease-namespace=$(ENBLOC_NAMESPACE)",
+            f"--lease-name={lease_of(component)}",
+        ]
+    ready = _probe("/readyz")
+    more: dict[str, Any] = {}
+    if component == WEBHOOK:
+        ready["httpGet"] |= {"port": "webhook", "scheme": "HTTPS"}  # it can answer when that port can
+        more["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}  # until nobody is sent here any more
+    ports = [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}]
+    if component == WEBHOOK:
+        ports.append({"name": "webhook", "containerPort": PORT, "protocol": "TCP"})
+    return {
+        "name": component,
+        "image": image,
+        "args": arguments,
+        "env": [
+            {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+            for name, path in (("ENBLOC_NAMESPACE", "metadata.namespace"), ("ENBLOC_POD", "metadata.name"))
+        ],
+        "ports": ports,
+        "livenessProbe": _probe("/healthz") | {"initialDelaySeconds": 10, "failureThreshold": 6},
+        "readinessProbe": ready | {"periodSeconds": 5},
+        **more,
+        "resources": {kind: dict(amounts) for kind, amounts in _RESOURCES[component].items()},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}],
+    }
+
+
+def _probe(path: str) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": "http"}, "timeoutSeconds": 3}

@@ -1,0 +1,277 @@
+"""The webhook's certificates: what the Secret holds, what is to be done about it at an instant, and the making of it.
+
+An authority of our own signs the serving certificate, and API servers trust the authorities in the bundle. Nothing that
+is in use is ever pulled away from under anybody:
+
+- A new authority joins the bundle long before the present one ends. It signs nothing until the bundle has had time to
+  get around (`OVERLAP`).
+- Then the serving certificate is made anew. The old authority stays in the bundle as long as it is valid.
+
+What cannot be used is not waited for: a certificate that is expired, not valid yet (a clock was wrong), for other
+names, or not signed by anybody in the bundle is replaced at once. `now` is an argument; nothing here reads or writes a
+cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from enbloc.units import SECOND
+
+AUTHORITY_DAYS: Final = 730
+SERVING_DAYS: Final = 90
+RENEW_AT_PART: Final = 3
+"""A certificate is renewed when less than a third of its life is left."""
+BACKDATED: Final = timedelta(hours=1)
+"""Certificates begin that much in the past, for clocks that are behind."""
+OVERLAP: Final = timedelta(hours=1)
+"""How long a new authority is trusted before it signs what is served."""
+MOST_AUTHORITIES: Final = 4
+
+BUNDLE, AUTHORITY_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
+"""The keys of the Secret. The first certificate of the bundle is the one whose key is in `ca.key`."""
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What a Secret holds, as far as it can be read."""
+
+    authority: Pair | None = None
+    trusted: tuple[x509.Certificate, ...] = ()
+    """The bundle, the present authority first."""
+    serving: Pair | None = None
+
+
+class Todo(msgspec.Struct, frozen=True):
+    """What is to be made, and which authorities stay in the bundle."""
+
+    new_authority: bool
+    new_serving: bool
+    kept: tuple[x509.Certificate, ...]
+
+    def is_nothing(self, content: Content) -> bool:
+        return not self.new_authority and not self.new_serving and self.kept == content.trusted
+
+
+def read(data: Mapping[str, str]) -> Content:
+    """A Secret's `data`. What is missing or cannot be read counts as not there."""
+    trusted = _certificates(data.get(BUNDLE))
+    authority_key = _key(data.get(AUTHORITY_KEY))
+    authority = None
+    if authority_key is not None and trusted and _belong_together(trusted[0], authority_key):
+        authority = Pair(trusted[0], authority_key)
+    chain = _certificates(data.get(SERVING))
+    serving_key = _key(data.get(SERVING_KEY))
+    serving = None
+    if serving_key is not None and chain and _belong_together(chain[0], serving_key):
+        serving = Pair(chain[0], serving_key)
+    return Content(authority, trusted, serving)
+
+
+def todo(content: Content, names: Sequence[str], now: int) -> Todo:
+    """What to do about it at this instant."""
+    at = _moment(now)
+    valid = tuple(one for one in content.trusted if _is_valid(one, at))[:MOST_AUTHORITIES]
+    authority, serving = content.authority, content.serving
+    has_authority = authority is not None and _is_valid(authority.certificate, at)
+    usable = (
+        serving is not None
+        and _is_valid(serving.certificate, at)
+        and _names_of(serving.certificate) == set(names)
+        and any(_signed(serving.certificate, one) for one in valid)
+    )
+    if not has_authority or authority is None:
+        return Todo(True, not usable, valid[: MOST_AUTHORITIES - 1])
+    if not usable or serving is None:
+        return Todo(False, True, valid)  # an authority that is due is still the one that everybody trusts
+    if _is_due(authority.certificate, at):
+        return Todo(True, False, valid[: MOST_AUTHORITIES - 1])  # it signs nothing yet
+    has_got_around = at - authority.certificate.not_valid_before_utc >= BACKDATED + OVERLAP
+    of_the_past = not _signed(serving.certificate, authority.certificate)
+    return Todo(False, (_is_due(serving.certificate, at) or of_the_past) and has_got_around, valid)
+
+
+def made(content: Content, work: Todo, names: Sequence[str], now: int) -> Content:
+    """The content after the work. Makes keys, so no two calls give the same."""
+    at = _moment(now)
+    authority = new_authority(at) if work.new_authority or content.authority is None else content.authority
+    others = tuple(one for one in work.kept if one != authority.certificate)
+    serving = content.serving
+    if work.new_serving or serving is None:
+        serving = new_serving(authority, names, at)
+    return Content(authority, (authority.certificate, *others)[:MOST_AUTHORITIES], serving)
+
+
+def written(content: Content) -> dict[str, str]:
+    """The content as a Secret's `data`."""
+    assert content.authority is not None
+    assert content.serving is not None
+    texts = {
+        BUNDLE: bundle_pem(content),
+        AUTHORITY_KEY: _key_pem(content.authority.key),
+        SERVING: _pem(content.serving.certificate),
+        SERVING_KEY: _key_pem(content.serving.key),
+    }
+    return {name: base64.b64encode(text).decode() for name, text in texts.items()}
+
+
+def bundle_pem(content: Content) -> bytes:
+    """What API servers are told to trust."""
+    return b"".join(map(_pem, content.trusted))
+
+
+def serving_pem(content: Content) -> bytes:
+    """Certificate and key in one piece, as a TLS server loads it."""
+    assert content.serving is not None
+    return _pem(content.serving.certificate) + _key_pem(content.serving.key)
+
+
+def served_until(content: Content) -> int:
+    """When what is served ends, in nanoseconds since the epoch."""
+    assert content.serving is not None
+    return int(content.serving.certificate.not_valid_after_utc.timestamp()) * SECOND
+
+
+def new_authority(at: datetime) -> Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"enbloc webhook authority {at:%Y-%m-%d %H:%M:%S}")])
+    builder = _builder(subject, subject, key.public_key(), at, AUTHORITY_DAYS)
+    usage = _usage(signs_certificates=True)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(usage, critical=True)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    builder = builder.add_extension(identifier, critical=False)
+    builder = builder.add_extension(_issued_by(identifier), critical=False)
+    return Pair(builder.sign(key, hashes.SHA256()), key)
+
+
+def new_serving(authority: Pair, names: Sequence[str], at: datetime) -> Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
+    issuer = authority.certificate
+    builder = _builder(subject, issuer.subject, key.public_key(), at, SERVING_DAYS)
+    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    builder = builder.add_extension(_issued_by(identifier), critical=False)
+    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+
+
+def _issued_by(identifier: x509.SubjectKeyIdentifier) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, at: datetime, days: int
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(at - BACKDATED)
+        .not_valid_after(at + timedelta(days=days))
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _moment(now: int) -> datetime:
+    return datetime.fromtimestamp(now // SECOND, UTC)
+
+
+def _is_valid(certificate: x509.Certificate, at: datetime) -> bool:
+    return certificate.not_valid_before_utc <= at < certificate.not_valid_after_utc
+
+
+def _is_due(certificate: x509.Certificate, at: datetime) -> bool:
+    life = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return certificate.not_valid_after_utc - at < life / RENEW_AT_PART
+
+
+def _names_of(certificate: x509.Certificate) -> set[str]:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, ValueError):
+        return set()
+    return set(names.get_values_for_type(x509.DNSName))
+
+
+def _signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(by)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _belong_together(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    return certificate.public_key() == key.public_key()
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _decoded(text: str | None) -> bytes:
+    try:
+        return base64.b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _certificates(text: str | None) -> tuple[x509.Certificate, ...]:
+    try:
+        found = x509.load_pem_x509_certificates(_decoded(text))
+        for one in found:
+            one.public_key()  # of a kind that nobody here can use: not ours
+    except Exception:  # whatever is in a Secret, it must not bring us down
+        return ()
+    return tuple(found)
+
+
+def _key(text: str | None) -> ec.EllipticCurvePrivateKey | None:
+    try:
+        key = serialization.load_pem_private_key(_decoded(text), password=None)
+    except Exception:  # as above
+        return None
+    return key if isinstance(key, ec.EllipticCurvePrivateKey) else None

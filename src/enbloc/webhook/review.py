@@ -1,0 +1,162 @@
+"""AdmissionReviews (`admission.k8s.io/v1`): what is asked is read, what is answered is made. No I/O.
+
+The mutating webhook refuses too, with every fault. If it let a bad object through, the API server would check it
+against its schema next and stop there, and the user would hear a part of what is wrong.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.admission.review import admit, admit_delete
+from enbloc.api.kinds import decode_faults
+from enbloc.api.meta import Fault, Obj
+from enbloc.webhook.jsonpatch import json_patch
+from enbloc.webhook.known import Asked
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+FAULTS_TOLD: Final = 100
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_LONGEST_GENERATED: Final = 58
+
+
+class BadReview(Exception):
+    """What came is no AdmissionReview that could be answered."""
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True):
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, rename="camel"):
+    """One question of the API server."""
+
+    uid: str
+    operation: str
+    kind: GroupVersionKind = GroupVersionKind()
+    name: str = ""
+    namespace: str = ""
+    object: dict[str, Any] | None = None
+    old_object: dict[str, Any] | None = None
+
+
+class _Review(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    request: Request
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """The object as it came (`None` for a deletion), as it will be kept, and everything that is wrong."""
+
+    given: Obj | None
+    kept: Obj | None
+    faults: list[Fault]
+
+
+def read_request(body: bytes) -> Request:
+    """Raises `BadReview`, which says what is wrong, for anything but a review that can be answered."""
+    try:
+        review = msgspec.json.decode(body, type=_Review)
+    except (msgspec.DecodeError, UnicodeDecodeError) as why:
+        raise BadReview(f"not an {KIND}: {why}") from None
+    except RecursionError:
+        raise BadReview(f"not an {KIND} that can be read: it is nested too deeply") from None
+    if review.api_version != API_VERSION or review.kind != KIND:
+        raise BadReview(f"expected {KIND} {API_VERSION}, got {review.kind[:80]!r} {review.api_version[:80]!r}")
+    request = review.request
+    if not request.uid:
+        raise BadReview("request.uid is empty")
+    if request.operation in ("CREATE", "UPDATE") and request.object is None:
+        raise BadReview(f"request.object is missing in {request.operation}")
+    if request.operation in ("UPDATE", "DELETE") and request.old_object is None:
+        raise BadReview(f"request.oldObject is missing in {request.operation}")
+    return request
+
+
+def judge(request: Request, lookup: Asked, *, relaxed: bool) -> Judgement:
+    """What the rules say; what is neither written nor deleted is none of their business."""
+    if request.operation == "DELETE":
+        gone = request.old_object or {}
+        return Judgement(None, None, [] if decode_faults(gone) else admit_delete(gone, lookup))
+    if request.operation not in ("CREATE", "UPDATE") or request.object is None:
+        return Judgement(None, None, [])
+    given, old = request.object, request.old_object
+    obj = _named(given, request.uid)
+    faults = decode_faults(obj)
+    if old is not None and decode_faults(old):
+        # It came before we did, or past us. Its metadata may change, finalizers above all, or it could never be
+        # deleted; with another spec it is judged as if it were new.
+        if obj.get("spec") == old.get("spec"):
+            return Judgement(given, given, [])
+        old = None
+    if faults:
+        return Judgement(given, obj, faults)
+    kept, faults = admit("CREATE" if old is None else "UPDATE", obj, old, lookup, relaxed=relaxed)
+    return Judgement(given, kept, faults)
+
+
+def _named(obj: Obj, uid: str) -> Obj:
+    """An object that leaves its name to the API server has none yet when it comes here, but rules and defaults need it.
+    So it gets the name here, and in the way in which the API server would make it."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("name") or not isinstance(metadata.get("generateName"), str):
+        return obj
+    number = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big")
+    letters = []
+    for _ in range(5):
+        number, digit = divmod(number, len(_SUFFIX_LETTERS))
+        letters.append(_SUFFIX_LETTERS[digit])
+    name = metadata["generateName"][:_LONGEST_GENERATED] + "".join(letters)
+    return obj | {"metadata": metadata | {"name": name}}
+
+
+def answer(request: Request, judgement: Judgement, *, mutates: bool) -> bytes:
+    """The review that goes back."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": not judgement.faults}
+    if judgement.faults:
+        response["status"] = refusal(request, judgement)
+    elif mutates:
+        operations = json_patch(judgement.given, judgement.kept)
+        if operations:
+            response["patchType"] = "JSONPatch"
+            response["patch"] = base64.b64encode(msgspec.json.encode(operations)).decode()
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def refusal(request: Request, judgement: Judgement) -> dict[str, Any]:
+    """A Kubernetes Status that names every fault, for people in the message and for programs in the causes."""
+    told = judgement.faults[:FAULTS_TOLD]
+    more = len(judgement.faults) - len(told)
+    name = _name_of(judgement.kept) or request.name
+    what = f'{request.kind.kind or "object"} "{name}"'
+    deletes = request.operation == "DELETE"
+    lines = [fault.message if deletes else str(fault) for fault in told]
+    text = "; ".join(lines) + (f"; … and {more} more" if more else "")
+    return {
+        "status": "Failure",
+        "code": 403 if deletes else 422,
+        "reason": "Forbidden" if deletes else "Invalid",
+        "message": f"{what} is protected: {text}" if deletes else f"{what} is invalid: {text}",
+        "details": {
+            "name": name,
+            "group": request.kind.group,
+            "kind": request.kind.kind,
+            "causes": [
+                {"reason": "FieldValueInvalid", "message": fault.message, "field": fault.field} for fault in told
+            ],
+        },
+    }
+
+
+def _name_of(obj: Obj | None) -> str:
+    metadata = (obj or {}).get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""

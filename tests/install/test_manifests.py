@@ -1,0 +1,198 @@
+"""All that is printed, as a whole: what goes with what, and that it stays the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from enbloc import __version__
+from enbloc.api.meta import Obj
+from enbloc.install import Settings, manifests
+from enbloc.install.rights import COMPONENTS, LEADS
+from enbloc.sim.documents import read_documents
+
+ENBLOC = [sys.executable, "-c", "from enbloc.cli.main import main; main()"]
+
+
+def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*ENBLOC, "install", *arguments], capture_output=True, text=True, timeout=120)
+
+
+def found(kind: str, **settings: Any) -> dict[str, Obj]:
+    objects = manifests(Settings("actions: allocate\n", **settings))
+    return {obj["metadata"]["name"]: obj for obj in objects if obj["kind"] == kind}
+
+
+def test_the_command_prints_the_manifests_and_the_same_each_time(tmp_path: Path) -> None:
+    first, second = printed(), printed()
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    file = tmp_path / "install.yaml"
+    file.write_text(first.stdout)
+    documents = [document.value for document in read_documents([str(file)])]
+    assert documents == list(yaml.safe_load_all(first.stdout)), "one reader of YAML sees what the other sees"
+    (config,) = (one["data"]["enbloc.yaml"] for one in documents if one["kind"] == "ConfigMap")
+    assert documents == json.loads(json.dumps(manifests(Settings(config))))
+    assert "&id" not in first.stdout
+
+
+def test_options_are_obeyed() -> None:
+    text = printed("--namespace", "batch", "--image", "example.com/enbloc:9", "--replicas", "3").stdout
+    objects = list(yaml.safe_load_all(text))
+    assert {one["metadata"].get("namespace", "batch") for one in objects} == {"batch"}
+    for one in objects:
+        if one["kind"] == "Deployment":
+            assert one["spec"]["replicas"] == 3
+            assert one["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/enbloc:9"
+    assert "enbloc-system.svc" not in text
+
+
+def test_a_config_file_is_installed(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("admission: {minAvailable: relaxed}\n")
+    (config,) = (one for one in yaml.safe_load_all(printed("--config", str(file)).stdout) if one["kind"] == "ConfigMap")
+    assert yaml.safe_load(config["data"]["enbloc.yaml"])["admission"] == {"minAvailable": "relaxed"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--namespace", "Not A Name"], "--namespace"),
+        (["--replicas", "0"], "--replicas"),
+        (["--replicas", "many"], "replicas"),
+        (["--image", ""], "--image"),
+        (["--image", "two words"], "--image"),
+        (["--config", "/nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_bad_options_are_told_in_a_line(arguments: list[str], word: str) -> None:
+    done = printed(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_host_of_a_registry_is_named() -> None:
+    for deployment in found("Deployment").values():
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == f"enbloc:{__version__}"
+
+
+def test_no_custom_object_is_printed() -> None:
+    """kubectl does not know their kinds yet when it reads them."""
+    for obj in manifests(Settings("")):
+        assert "volcano.sh" not in obj["apiVersion"]
+        assert "arbitrator" not in obj["apiVersion"]
+
+
+def test_names_are_taken_once() -> None:
+    names = [
+        (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]) for obj in manifests(Settings(""))
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_the_namespace_asks_for_restricted_pods_and_gets_them() -> None:
+    (namespace,) = found("Namespace").values()
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    for deployment in found("Deployment").values():
+        pod = deployment["spec"]["template"]["spec"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] > 0
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert {next(iter(set(volume) - {"name"})) for volume in pod["volumes"]} == {"configMap"}
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            assert context["readOnlyRootFilesystem"] is True
+            assert container["resources"]["requests"].keys() >= {"cpu", "memory"}
+            assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+            assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+
+def test_everything_that_selects_pods_finds_those_of_its_component() -> None:
+    deployments, accounts = found("Deployment"), found("ServiceAccount")
+    assert deployments.keys() == accounts.keys() == {f"enbloc-{component}" for component in COMPONENTS}
+    for name, deployment in deployments.items():
+        labels = deployment["spec"]["template"]["metadata"]["labels"].items()
+        selectors = [
+            deployment["spec"]["selector"]["matchLabels"],
+            found("Service")[name]["spec"]["selector"],
+            found("PodDisruptionBudget")[name]["spec"]["selector"]["matchLabels"],
+            *(
+                spread["labelSelector"]["matchLabels"]
+                for spread in deployment["spec"]["template"]["spec"]["topologySpreadConstraints"]
+            ),
+        ]
+        for selector in selectors:
+            assert selector.items() <= labels
+            others = [one for other, one in deployments.items() if other != name]
+            for other in others:
+                assert not selector.items() <= other["spec"]["template"]["metadata"]["labels"].items()
+        assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == name
+        arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+        assert ("--leader-elect" in arguments) == (name.removeprefix("enbloc-") in LEADS)
+
+
+def test_ports_by_name_exist() -> None:
+    for name, service in found("Service").items():
+        (container,) = found("Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        ports = {port["name"] for port in container["ports"]}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
+        for probe in ("livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"]["port"] in ports
+
+
+def test_replicas_agree_by_a_lease_that_they_may_write() -> None:
+    roles = found("Role")
+    for component in LEADS:
+        name = f"enbloc-{component}"
+        (container,) = found("Deployment")[name]["spec"]["template"]["spec"]["containers"]
+        (lease,) = (one.partition("=")[2] for one in container["args"] if one.startswith("--lease-name="))
+        allowed = {
+            (lease_name, verb)
+            for rule in roles[name]["rules"]
+            for lease_name in rule.get("resourceNames", ["*"])
+            for verb in rule["verbs"]
+        }
+        assert allowed == {("*", "create"), (lease, "get"), (lease, "patch")}
+
+
+def test_another_config_makes_other_pods() -> None:
+    def note(config: str) -> str:
+        (scheduler,) = (
+            one for one in manifests(Settings(config)) if one["metadata"]["name"] == "enbloc-scheduler"
+            and one["kind"] == "Deployment"
+        )  # fmt: skip
+        return str(scheduler["spec"]["template"]["metadata"]["annotations"])
+
+    assert note("a: 1") != note("a: 2")
+
+
+def test_webhooks_fail_closed_for_our_kinds_and_never_see_a_pod() -> None:
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (hook,) = found(kind)["enbloc"]["webhooks"]
+        assert hook["failurePolicy"] == "Fail"
+        assert "caBundle" not in hook["clientConfig"], "the webhook's own; applying again must leave it"
+        service = hook["clientConfig"]["service"]
+        assert service["name"] in found("Service")
+        groups = {group for rule in hook["rules"] for group in rule["apiGroups"]}
+        assert groups == {"batch.volcano.sh", "scheduling.volcano.sh", "arbitrator.incubator.k8s.io"}
+        assert all("/" not in resource for rule in hook["rules"] for resource in rule["resources"])
+        assert "*" not in json.dumps(hook["rules"])
+    (mutating,) = found("MutatingWebhookConfiguration")["enbloc"]["webhooks"]
+    assert all("DELETE" not in rule["operations"] for rule in mutating["rules"])
+
+
+def test_the_certificates_secret_is_empty() -> None:
+    (secret,) = found("Secret").values()
+    assert "data" not in secret
+    assert "stringData" not in secret

@@ -1,0 +1,294 @@
+"""The webhook over real TLS on loopback: answers, bad input, and certificates that change under it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from enbloc.api.writes import Refused, WatchEvent
+from enbloc.config import parse
+from enbloc.units import SECOND
+from enbloc.webhook import server as module
+from enbloc.webhook.keeper import VALIDATING
+from enbloc.webhook.known import Known
+from enbloc.webhook.server import Server
+from webhook_world import NAMESPACE, START, FakeApi, job, queue, review
+
+DAY = 24 * 3600 * SECOND
+
+
+class World:
+    """A server, what it knows, and a client that trusts what the webhook configuration says."""
+
+    def __init__(self) -> None:
+        self.now = START
+        self.api = FakeApi(lambda: self.now)
+        self.api.install()
+        self.known = Known()
+        self.server = Server(
+            self.api,
+            self.known,
+            parse(None),
+            namespace=NAMESPACE,
+            names=("localhost",),
+            host="127.0.0.1",
+            port=0,
+            now=lambda: self.now,
+        )
+
+    def sees(self, *names: str) -> None:
+        """Queues that exist, and that the process has heard of."""
+        for name in names:
+            obj = self.api.store.create(queue(name))
+            self.known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
+        self.known.listed()
+
+    def client(self, bundle: str | None = None) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self.trusting(bundle or self.api.bundle())))
+
+    def trusting(self, bundle: str) -> ssl.SSLContext:
+        context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        # The certificate's clock is the test's, so its dates are not checked here; see test_certificates.
+        context.verify_flags |= 0x200000  # X509_V_FLAG_NO_CHECK_TIME
+        return context
+
+    def url(self, path: str) -> str:
+        assert self.server.address is not None
+        return f"https://localhost:{self.server.address[1]}{path}"
+
+    async def ask(self, question: dict[str, Any], path: str = "/mutate", bundle: str | None = None) -> dict[str, Any]:
+        async with self.client(bundle) as client, client.post(self.url(path), json=question) as answer:
+            assert answer.status == 200, await answer.text()
+            told: dict[str, Any] = (await answer.json())["response"]
+            return told
+
+
+@asynccontextmanager
+async def running(world: World) -> AsyncIterator[World]:
+    serving = asyncio.create_task(world.server.serve())
+    try:
+        async with asyncio.timeout(20):
+            while world.server.address is None:
+                if serving.done():
+                    await serving
+                await asyncio.sleep(0.005)
+        yield world
+    finally:
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+
+
+def play(story: Callable[[World], Awaitable[None]]) -> None:
+    async def played() -> None:
+        async with running(World()) as world:
+            await story(world)
+
+    asyncio.run(played())
+
+
+def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
+    async def story(world: World) -> None:
+        world.sees("root", "default")
+        assert world.server.ready
+        mutated = await world.ask(review("CREATE", job()))
+        assert mutated["allowed"]
+        assert mutated["patchType"] == "JSONPatch"
+        validated = await world.ask(review("CREATE", job()), "/validate", world.api.bundle(VALIDATING))
+        assert validated == {"uid": mutated["uid"], "allowed": True}
+        refused = await world.ask(review("CREATE", job(queue="nowhere")))
+        assert refused["status"]["details"]["causes"] == [
+            {"reason": "FieldValueInvalid", "message": "queue 'nowhere' does not exist", "field": "spec.queue"}
+        ]
+
+    play(story)
+
+
+def test_nobody_is_refused_because_a_cache_is_behind() -> None:
+    async def story(world: World) -> None:
+        world.sees("root", "default")
+        world.api.store.create(queue("new"))  # the watch has not told yet
+        assert (await world.ask(review("CREATE", job(queue="new"))))["allowed"]
+        world.api.calls.clear()
+        assert (await world.ask(review("CREATE", job())))["allowed"]
+        assert world.api.calls == [], "what is good is good without a question to the API"
+
+    play(story)
+
+
+def test_before_the_caches_are_filled_the_api_is_asked() -> None:
+    async def story(world: World) -> None:
+        assert not world.server.ready
+        world.api.store.create(queue("default"))
+        assert (await world.ask(review("CREATE", job())))["allowed"]
+        assert not (await world.ask(review("CREATE", job(queue="nowhere"))))["allowed"]
+
+    play(story)
+
+
+def test_without_the_api_nobody_is_let_in_unseen() -> None:
+    """It fails closed, and goes on once the API is back."""
+
+    async def story(world: World) -> None:
+        world.api.store.create(queue("default"))
+        world.api.is_down = True
+        async with world.client() as client:
+            async with client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 503
+            world.api.is_down = False
+            async with client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 200
+
+    play(story)
+
+
+BAD_BODIES = {
+    "nothing": b"",
+    "no JSON": b"hello",
+    "no review": json.dumps({"kind": "Pod"}).encode(),
+    "no request": json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}).encode(),
+    "too large": b" " * 10_000_000,
+    "too deep": b'{"apiVersion": "admission.k8s.io/v1", "x": ' + b"[" * 50_000,
+    "deep object": json.dumps(review("CREATE", job())).encode().replace(b'"main"', b"[" * 5000 + b"]" * 5000),
+    "no text": b"\xff\xfe\x00",
+}
+
+
+def test_bad_input_gets_a_4xx_and_never_a_wedge() -> None:
+    async def story(world: World) -> None:
+        world.sees("default")
+        async with world.client() as client:
+            for name, body in BAD_BODIES.items():
+                async with client.post(world.url("/mutate"), data=io.BytesIO(body)) as answer:
+                    assert 400 <= answer.status < 500, name
+                    assert "Traceback" not in await answer.text(), name
+            async with client.get(world.url("/mutate")) as answer:
+                assert answer.status == 405
+            async with client.post(world.url("/elsewhere"), json={}) as answer:
+                assert answer.status == 404
+            async with client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 200
+
+    play(story)
+
+
+def test_who_sends_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "READ_S", 0.1)
+
+    async def story(world: World) -> None:
+        world.sees("default")
+        assert world.server.address is not None
+        port, context = world.server.address[1], world.trusting(world.api.bundle())
+        hangers = [await asyncio.open_connection("localhost", port, ssl=context) for _ in range(module.AT_ONCE + 5)]
+        for _, writer in hangers:
+            writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            await writer.drain()
+        assert (await world.ask(review("CREATE", job())))["allowed"]
+        line = await hangers[0][0].readline()
+        assert b" 408 " in line
+        for _, writer in hangers:
+            writer.close()
+
+    play(story)
+
+
+def test_a_bug_is_a_500_and_the_next_question_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        world.sees("default")
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "judge", lambda *_, **__: 1 / 0)
+            client = world.client()
+            async with client, client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 500
+                assert "ZeroDivisionError" not in await answer.text()
+        assert (await world.ask(review("CREATE", job())))["allowed"]
+
+    play(story)
+
+
+def test_a_renewed_certificate_is_served_without_a_restart() -> None:
+    async def story(world: World) -> None:
+        world.sees("default")
+        first = world.api.bundle()
+        async with world.client() as standing:
+            async with standing.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 200
+            seen = {await served(world)}
+            world.now += 70 * DAY
+            await world.server.look()
+            seen.add(await served(world))
+            assert len(seen) == 2
+            async with standing.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
+                assert answer.status == 200, "who was connected stays connected"
+        assert (await world.ask(review("CREATE", job()), bundle=first))["allowed"], "the authority is the same"
+
+    play(story)
+
+
+def test_a_change_of_authority_cuts_nobody_off() -> None:
+    async def story(world: World) -> None:
+        world.sees("default")
+        old = world.api.bundle()
+        while world.api.bundle() == old:
+            world.now += 20 * DAY
+            await world.server.look()
+        for bundle in (old, world.api.bundle()):
+            assert (await world.ask(review("CREATE", job()), bundle=bundle))["allowed"]
+        world.now += DAY
+        await world.server.look()
+        assert (await world.ask(review("CREATE", job())))["allowed"]
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await world.ask(review("CREATE", job()), bundle=old)
+
+    play(story)
+
+
+async def served(world: World) -> bytes:
+    """The certificate that a new connection is shown."""
+    assert world.server.address is not None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("localhost", world.server.address[1], ssl=context)
+    certificate: bytes = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    return certificate
+
+
+def test_it_waits_for_an_api_that_is_down_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_S", (0.01, 0.02))
+
+    async def play() -> None:
+        world = World()
+        world.api.is_down = True
+        asyncio.get_running_loop().call_later(0.1, setattr, world.api, "is_down", False)
+        async with running(world):
+            world.sees("default")
+            assert (await world.ask(review("CREATE", job())))["allowed"]
+
+    asyncio.run(play())
+
+
+def test_it_is_not_ready_with_an_expired_certificate() -> None:
+    async def story(world: World) -> None:
+        world.sees("default")
+        assert world.server.ready
+        world.now += 100 * DAY
+        world.api.is_down = True
+        with pytest.raises(Refused):
+            await world.server.look()
+        assert not world.server.ready
+        world.api.is_down = False
+        await world.server.look()
+        assert world.server.ready
+
+    play(story)

@@ -349,7 +349,7 @@ def test_whatever_happens_room_is_accounted_for(steps: list[tuple[str, str]]) ->
             status = made["status"]
             if status["phase"] == "Running":
                 held[made["spec"]["nodeName"]] = held.get(made["spec"]["nodeName"], 0) + 1
-        for machine_name, machine in player._machines.items():
+        for machine_name, machine in player._fleet._machines.items():
             assert machine.used.get("cpu", 0) == held.get(machine_name, 0) * 10**9
             assert machine.used.get("cpu", 0) <= machine.allocatable["cpu"]
 

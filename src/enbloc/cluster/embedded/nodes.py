@@ -17,6 +17,7 @@ from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded import podstatus
 from enbloc.cluster.embedded.fleet import NODE, Fleet, Key
+from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.pods import POD, Amounts, is_finished, node_of
 from enbloc.cluster.embedded.script import Script, read_script
 from enbloc.cluster.embedded.store import Store
@@ -155,6 +156,14 @@ class NodePlayer:
         """The node answers again."""
         self._fleet.report(name, ready=True)
         self.observe()
+
+    def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
+        if self._store.get(POD, namespace, pod) is None:
+            raise Refused(404, "NotFound", f'pods "{pod}" not found')
+        raise Refused(400, "BadRequest", f"pod {pod} is played, not run: it writes nothing (--runtime process runs it)")
+
+    def close(self) -> None:
+        self._watch.close()
 
     # -- learning
 

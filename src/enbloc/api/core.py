@@ -278,6 +278,18 @@ class PriorityClass(TypedObject):
     preemption_policy: str = "PreemptLowerPriority"
 
 
+class PodDisruptionBudgetSpec(View):
+    """A budget is a number or a share of the pods (`50%`)."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudget(TypedObject):
+    spec: PodDisruptionBudgetSpec | None = None
+
+
 class CustomResourceNames(View):
     kind: str
     plural: str

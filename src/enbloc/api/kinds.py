@@ -98,6 +98,16 @@ KINDS: dict[str, Kind] = {
             core.CustomResourceDefinition,
             short_names=("crd",),
         ),
+        Kind(
+            "policy",
+            _V1,
+            "PodDisruptionBudget",
+            "poddisruptionbudgets",
+            True,
+            core.PodDisruptionBudget,
+            short_names=("pdb",),
+        ),
+        Kind("coordination.k8s.io", _V1, "Lease", "leases", True, has_status=False),
         Kind("batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")),
         Kind(
             "scheduling.volcano.sh",

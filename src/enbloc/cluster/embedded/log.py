@@ -48,6 +48,11 @@ class EventLog:
         self.listeners: list[Callable[[WatchEvent], None]] = []
         """Told of each event at once, in the middle of a write: they may take note of it and nothing else."""
 
+    def begin(self, version: int) -> None:
+        """What happened up to `version` is not known; the history begins after it."""
+        assert not self._events, "a history begins once"
+        self.version = self._base = version
+
     def append(self, event: WatchEvent) -> None:
         self._events.append(event)
         self.version += 1

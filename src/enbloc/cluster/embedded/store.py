@@ -290,6 +290,23 @@ class Store:
         finally:
             self._rehearses = False
 
+    def restore(self, objects: Sequence[Obj], version: int) -> None:
+        """Fills an empty store with the objects of an earlier life, as they were. Nobody is asked and nobody is told;
+        watches begin at `version`, which is the present one. Everything that was made had a version of its own, so
+        counting on from there makes no UID and no name twice."""
+        assert not self._objects, "only an empty store is filled"
+        self._log.begin(version)
+        self._events.begin(version)
+        self._made = version
+        for obj in sorted(objects, key=_restore_order):
+            ref = ref_of(obj)
+            self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = obj
+            self._follow(ref, None, obj)
+            if is_terminating(obj):
+                self._garbage.resume(ref, obj)
+            if ref.kind == EVENT:
+                self._events.recall(obj)
+
     # -- what follows from writes, when the caller says so
 
     def collect_garbage(self) -> int:
@@ -479,3 +496,8 @@ class Store:
         if ref.kind == CRD:
             self.discovery.follow(old, new)
             self._garbage.reconsider()
+
+
+def _restore_order(obj: Obj) -> tuple[bool, int]:
+    """What says how kinds are scoped comes first; then as they were written, so that the oldest Events go first."""
+    return (kind_id(obj) != CRD, int(obj["metadata"]["resourceVersion"]))

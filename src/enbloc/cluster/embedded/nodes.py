@@ -16,6 +16,7 @@ from typing import Literal
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded import podstatus
+from enbloc.cluster.embedded.backoff import Backoff
 from enbloc.cluster.embedded.fleet import NODE, Fleet, Key
 from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.pods import POD, Amounts, is_finished, node_of
@@ -23,10 +24,7 @@ from enbloc.cluster.embedded.script import Script, read_script
 from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND, format_timestamp
 
-BACKOFF_FIRST = 10 * SECOND
-BACKOFF_MOST = 300 * SECOND
-GOOD_RUN = 600 * SECOND
-"""A container that ran this long has its back-off forgotten."""
+BACKOFF = Backoff()
 
 Stage = Literal["arrived", "starting", "running", "resting", "stopping", "ended"]
 Action = Literal["admit", "start", "exit", "deadline", "gone"]
@@ -296,15 +294,12 @@ class NodePlayer:
             return
         self._count_restart(play)
         play.last_end = end
-        if now - play.started >= GOOD_RUN:
-            play.backoff = 0
-        if not play.backoff:  # the first time, at once
-            play.backoff = BACKOFF_FIRST
+        rest, play.backoff = BACKOFF.after(play.backoff, now - play.started)
+        if not rest:
             self._start(play, pod, now)
             return
         play.stage = "resting"
-        self._plan(play, now + play.backoff, "start")
-        play.backoff = min(2 * play.backoff, BACKOFF_MOST)
+        self._plan(play, now + rest, "start")
         self._write(play, podstatus.backing_off(pod, at, play.restarts, end))
 
     def _count_restart(self, play: Play) -> None:

@@ -1,0 +1,127 @@
+"""Request bodies: bounded, read in bounded time, and decoded without trusting a byte of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from enbloc.cluster.embedded.http.status import refusal
+
+BODY_BYTES = 3 * 1024 * 1024
+BODY_S = 30.0
+DEPTH = 100
+"""How deep a document may be nested; Kubernetes' own schemas stay far below."""
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+_decode = msgspec.json.Decoder().decode
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """The whole body. Raises `Refused`: 413 over the bound (without reading on), 408 if it takes too long."""
+    if not request.body_exists:
+        return b""
+    length = request.content_length
+    if length is not None and length > BODY_BYTES:
+        raise _too_large()
+    content = request.content
+    if content.is_eof() or (length is not None and length <= 65_536):
+        try:
+            async with asyncio.timeout(BODY_S):
+                found = await content.read()
+        except TimeoutError:
+            raise refusal(408, "the request's body did not arrive in time") from None
+        if len(found) > BODY_BYTES:
+            raise _too_large()
+        return found
+    chunks, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            while chunk := await content.readany():
+                size += len(chunk)
+                if size > BODY_BYTES:
+                    raise _too_large()
+                chunks.append(chunk)
+    except TimeoutError:
+        raise refusal(408, "the request's body did not arrive in time") from None
+    return b"".join(chunks)
+
+
+def _too_large() -> Exception:
+    return refusal(413, f"Request entity too large: limit is {BODY_BYTES}")
+
+
+def media_type(request: web.BaseRequest) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def decode(body: bytes, media: str) -> Any:
+    """Plain JSON out of JSON or YAML. Raises `Refused`: 400 if it is neither, 415 if it claims to be something else."""
+    if media in (JSON, "", "application/octet-stream", "application/x-www-form-urlencoded"):
+        found = decode_json(body)
+    elif media in (YAML, "application/apply-patch+yaml", "text/yaml"):
+        found = _decode_yaml(body)
+    else:
+        raise unsupported(media, (JSON, YAML))
+    return found
+
+
+def unsupported(media: str, good: tuple[str, ...]) -> Exception:
+    return refusal(
+        415, f"the body of the request was in an unknown format ({media[:80]!r}); accepted are: {', '.join(good)}"
+    )
+
+
+def decode_json(body: bytes) -> Any:
+    try:
+        found = _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as why:
+        raise refusal(400, f"the body cannot be decoded as JSON: {str(why)[:200]}") from None
+    _check_depth(body, found)
+    return found
+
+
+def _decode_yaml(body: bytes) -> Any:
+    try:
+        if body[:1] == b"{":
+            return decode_json(body)
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=_Loader)):
+            raise refusal(400, "aliases in YAML are not taken here")  # a few of them make a document of any size
+        found = yaml.load(body, Loader=_Loader)
+        encoded = msgspec.json.encode(found)  # nothing but JSON goes on: dates and sets are no part of it
+    except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, RecursionError) as why:
+        raise refusal(400, f"the body cannot be decoded as YAML: {str(why)[:200]}") from None
+    if len(encoded) > BODY_BYTES:
+        raise _too_large()
+    return decode_json(encoded)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as JSON knows it: what looks like a date is a string."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _check_depth(body: bytes, found: Any) -> None:
+    if body.count(b"{") + body.count(b"[") <= DEPTH:
+        return
+    level = [found]
+    for _ in range(DEPTH):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return
+    raise refusal(400, f"the body is nested deeper than {DEPTH} levels")
+
+
+def _children(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [child for child in inner if isinstance(child, (dict, list))]

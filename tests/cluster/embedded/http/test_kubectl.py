@@ -114,7 +114,7 @@ def test_faults_are_told_by_field(kubectl: Kubectl) -> None:
     assert done.returncode == 1
     assert "minAvailable" in done.stderr
     assert "is invalid" in done.stderr
-    assert kubectl.run("create", "-n", "nowhere", "configmap", "c").stderr.startswith("Error from server (NotFound)")
+    assert 'namespaces "nowhere" not found' in kubectl.run("create", "-n", "nowhere", "configmap", "c").stderr
 
 
 def test_create_label_patch_scale_edit_delete(kubectl: Kubectl) -> None:
@@ -192,3 +192,34 @@ spec:
     assert "cows" in kubectl("explain", "farm.spec")
     kubectl("scale", "farm", "f", "--replicas=7")
     assert kubectl.json("get", "farm", "f")["spec"]["cows"] == 7
+
+
+def test_small_kinds_that_kubectl_makes_itself(kubectl: Kubectl) -> None:
+    """Newer kubectls send these in protobuf."""
+    kubectl("create", "secret", "generic", "s", "--from-literal", "a=b")
+    assert kubectl.json("get", "secret", "s")["data"] == {"a": "Yg=="}
+    kubectl("create", "serviceaccount", "robot")
+    kubectl("create", "quota", "q", "--hard", "pods=3,requests.cpu=4")
+    assert kubectl.json("get", "quota", "q")["spec"]["hard"] == {"pods": "3", "requests.cpu": "4"}
+    kubectl("create", "priorityclass", "high", "--value", "1000")
+    assert kubectl.json("get", "priorityclass", "high")["value"] == 1000
+    kubectl("create", "pdb", "b", "--selector", "a=b", "--min-available", "1")
+    assert kubectl.json("get", "pdb", "b")["spec"] == {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    kubectl("create", "service", "clusterip", "web", "--tcp", "80:8080")
+    assert kubectl.json("get", "service", "web")["spec"]["ports"][0]["targetPort"] == 8080
+
+
+def test_a_node_is_drained(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", str(QUICKSTART))
+    kubectl("run", "p", "--image", "x", "--restart", "Never", "--labels", "app=a")
+    kubectl.store.bind("default", "p", "", "node-1")
+    assert kubectl.json("get", "pods", "--field-selector", "spec.nodeName=node-1")["items"]
+    done = kubectl.run("drain", "node-1", "--force", "--timeout", "2s")
+    assert "evicting pod default/p" in done.stderr + done.stdout
+    assert kubectl.json("get", "pod", "p")["metadata"]["deletionTimestamp"]
+    assert kubectl("get", "nodes").splitlines()[1].split()[1] == "Ready,SchedulingDisabled"
+    kubectl("uncordon", "node-1")
+    kubectl("taint", "node", "node-1", "a=b:NoSchedule")
+    assert kubectl.json("get", "node", "node-1")["spec"]["taints"] == [
+        {"key": "a", "value": "b", "effect": "NoSchedule"}
+    ]

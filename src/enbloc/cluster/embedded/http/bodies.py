@@ -9,6 +9,7 @@ import msgspec
 import yaml
 from aiohttp import web
 
+from enbloc.cluster.embedded.http.protobuf import MEDIA, decode_protobuf
 from enbloc.cluster.embedded.http.status import refusal
 
 BODY_BYTES = 3 * 1024 * 1024
@@ -66,6 +67,8 @@ def decode(body: bytes, media: str) -> Any:
         found = decode_json(body)
     elif media in (YAML, "application/apply-patch+yaml", "text/yaml"):
         found = _decode_yaml(body)
+    elif media == MEDIA:
+        found = decode_protobuf(body)
     else:
         raise unsupported(media, (JSON, YAML))
     return found

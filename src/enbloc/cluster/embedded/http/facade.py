@@ -40,7 +40,7 @@ from enbloc.cluster.embedded.http.watching import PIECE_BYTES, STALL_S, Watches
 from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
 from enbloc.cluster.embedded.store import Store
 
-KUBERNETES = "v1.34.0"
+KUBERNETES = "v1.36.0"
 """The version that clients are told: what they may expect of us."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

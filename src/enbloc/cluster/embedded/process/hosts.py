@@ -23,7 +23,6 @@ _FIRST: Final = 127 << 24 | 64 << 16  # 127.64.0.0/10, away from what people giv
 _ADDRESSES: Final = 1 << 22
 _BOUND: Final = 1 << 17
 _HOST: Final = re.compile(r"(?<![\w.-])[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+(?![\w-])")
-_DOMAIN: Final = re.compile(r"\.svc(\.cluster\.local)?$")
 
 
 class AddressBook:
@@ -53,12 +52,14 @@ class AddressBook:
         if "." not in text:
             return text
         namespace = namespace_of(pod)
+        domains = ("", f".{namespace}", f".{namespace}.svc", f".{namespace}.svc.cluster.local")
         job = labels_of(pod).get(JOB_NAME) or ""
 
         def address(found: re.Match[str]) -> str:
-            host = _DOMAIN.sub("", found[0]).removesuffix(f".{namespace}")
-            if host in names or (job and _is_of_job(host, job)):
-                return self.address(namespace, host)
+            for domain in domains:
+                host = found[0].removesuffix(domain)
+                if host in names or (job and _is_of_job(host, job)):
+                    return self.address(namespace, host)
             return found[0]
 
         return _HOST.sub(address, text)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import gc
 import json
 import os
 import select
@@ -460,6 +461,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it goes when its socket does
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    gc.disable()
+    gc.freeze()  # what forks share stays shared
     supervisor = Supervisor(above)
     try:
         supervisor.run()

@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster.making import node
 from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.backoff import Backoff
 from enbloc.cluster.embedded.node_runtime import LogQuery
 from enbloc.cluster.embedded.process import ProcessNodes
@@ -88,13 +89,15 @@ class World:
         return out.decode()
 
     def said(self, words: str, name: str = "p", container: str = "") -> None:
-        """Until the container has written that."""
+        """Until the container has written that, and the status tells that it was started."""
 
         def has_said() -> bool:
             try:
-                return words in self.log(name, container)
-            except Exception:
+                told = words in self.log(name, container)
+            except Refused:
                 return False
+            statuses = self.get(name)["status"].get("containerStatuses") or ()
+            return told and any(status["state"].keys() & {"running", "terminated"} for status in statuses)
 
         self.until(has_said)
 

@@ -423,3 +423,22 @@ def test_closing_twice_or_with_nothing_running_is_fine() -> None:
     nodes.close()
     nodes.close()
     assert signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL  # ours is left alone
+
+
+def test_what_had_ended_before_a_restart_is_not_run_again(tmp_path: Path) -> None:
+    pod = pod_of(shell("echo once", "done"), shell("echo on; sleep 60", "on"), restartPolicy="OnFailure")
+    pod["spec"]["initContainers"] = [shell("echo init", "init")]
+    pod["spec"]["activeDeadlineSeconds"] = 600
+    with World(tmp_path) as world:
+        world.run(pod)
+        world.said("on", container="on")
+        world.until(lambda: "terminated" in state_of(world.get(), "done")["state"])
+        begun = world.get()["status"]["startTime"]
+        store = world.store
+    with World(tmp_path, store=store) as world:
+        world.until(lambda: state_of(world.get(), "on")["restartCount"] == 1)
+        world.said("on", container="on")
+        for name in ("init", "done"):
+            status = state_of(world.get(), name)
+            assert (status["restartCount"], status["state"]["terminated"]["exitCode"]) == (0, 0)
+        assert world.get()["status"]["startTime"] == begun

@@ -71,6 +71,7 @@ class Container:
         state = status.get("state") or {}
         if "terminated" in state:
             self.state = state
+            self.stage = "done"
             self.has_run = True
             self.exit_code = int(state["terminated"].get("exitCode") or 0)
             return False

@@ -73,7 +73,11 @@ def _is_of_job(host: str, job: str) -> bool:
 
 
 def host_of(pod: Obj) -> str:
-    """The name under which other pods of the namespace reach it: `host.subdomain`, or its bare name if it has none."""
-    spec = pod["spec"]
-    host = spec.get("hostname") or name_of(pod)
-    return f"{host}.{spec['subdomain']}" if spec.get("subdomain") else host
+    """The name under which other pods of the namespace reach it; its own, which no DNS knows, if it has none."""
+    subdomain = pod["spec"].get("subdomain")
+    return f"{hostname_of(pod)}.{subdomain}" if subdomain else name_of(pod)
+
+
+def hostname_of(pod: Obj) -> str:
+    """What the pod itself takes as its name."""
+    return pod["spec"].get("hostname") or name_of(pod)

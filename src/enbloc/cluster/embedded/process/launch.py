@@ -10,7 +10,7 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.pods import Amounts
 from enbloc.cluster.embedded.process.environment import Environment, command_line, passed_on
 from enbloc.cluster.embedded.process.fields import Unanswerable
-from enbloc.cluster.embedded.process.hosts import AddressBook, host_of
+from enbloc.cluster.embedded.process.hosts import AddressBook, host_of, hostname_of
 from enbloc.cluster.embedded.process.leftovers import TOKEN
 from enbloc.cluster.embedded.process.place import Place, claims_directory
 from enbloc.cluster.embedded.process.processes import Command, new_token
@@ -105,7 +105,7 @@ class Launcher:
         termination_log.unlink(missing_ok=True)
         given = {
             **self._given,
-            "HOSTNAME": host_of(pod).partition(".")[0],
+            "HOSTNAME": hostname_of(pod),
             "TMPDIR": str(place.scratch),
             ROOT: str(root),
             TERMINATION_LOG: str(termination_log),

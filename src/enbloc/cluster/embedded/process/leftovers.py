@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 
 from enbloc.cluster.embedded.process.supervisor import send_group, send_signal, start_time
 
-TOKEN: Final = "ENBLOC_TOKEN"
+TOKEN: Final = "ENBLOC_PROCESS"
+"""The variable that has the token of a record as its value."""
 RECORD: Final = "process"
 """The name of a record, in the container's directory."""
 _SUPERVISOR: Final = "supervisor"

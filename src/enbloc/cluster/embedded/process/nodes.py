@@ -36,7 +36,7 @@ from enbloc.cluster.embedded.process.place import Place, Sweeper, folder_of, pod
 from enbloc.cluster.embedded.process.processes import News, Processes
 from enbloc.cluster.embedded.process.status import final_status, status_of
 from enbloc.cluster.embedded.store import Store
-from enbloc.units import SECOND, format_timestamp
+from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
 CONFIG_KINDS: Final = ("ConfigMap", "Secret")
 STOP_GRACE_S: Final = 0.8
@@ -110,7 +110,7 @@ class ProcessNodes:
         self._backoff = backoff or Backoff()
         self._is_temporary = directory is None
         self._directory = directory.absolute() if directory else Path(tempfile.mkdtemp(prefix="enbloc-"))
-        pods_directory(self._directory).mkdir(parents=True, exist_ok=True)
+        pods_directory(self._directory).mkdir(mode=0o700, parents=True, exist_ok=True)
         self.ended_leftovers = end_leftovers(self._directory)
         self._processes = Processes(self._directory, wake, self._directory if self._is_temporary else None)
         self._names: dict[str, dict[str, None]] = {}  # namespace -> the host names of its pods
@@ -324,9 +324,9 @@ class ProcessNodes:
 
     def _check_deadline(self, resident: Resident, pod: Obj, now: int) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")
-        if seconds is None or resident.let_in_at is None:
+        if seconds is None:
             return
-        deadline = resident.let_in_at + seconds * SECOND
+        deadline = self._begun(resident, pod) + seconds * SECOND
         if now >= deadline:
             message = "Pod was active on the node longer than the specified deadline"
             self._stop(resident, now, ("DeadlineExceeded", message), grace_s_of(pod))
@@ -444,7 +444,7 @@ class ProcessNodes:
     def _report(self, resident: Resident, pod: Obj) -> None:
         if any(one.stage == "starting" for one in resident.containers):
             return  # in a moment there is more to tell
-        begun = (pod.get("status") or {}).get("startTime") or format_timestamp(resident.let_in_at or 0)
+        begun = format_timestamp(self._begun(resident, pod))
         self._write(resident, status_of(pod, resident.containers, self._store.stamp(), resident.address, begun))
 
     def _last_words(self, resident: Resident, one: Container, code: int) -> str:
@@ -475,6 +475,13 @@ class ProcessNodes:
             pass  # the pod went meanwhile; the watch will say so
 
     # -- the rest
+
+    def _begun(self, resident: Resident, pod: Obj) -> int:
+        """When the pod was first let in, in an earlier life of ours perhaps."""
+        try:
+            return parse_timestamp((pod.get("status") or {}).get("startTime"))
+        except ValueError:
+            return resident.let_in_at or 0
 
     def _current(self, resident: Resident) -> Obj | None:
         """The pod as it is, if it is still this incarnation."""

@@ -25,7 +25,8 @@ import errno
 import gc
 import json
 import os
-import select
+import resource
+import selectors
 import shutil
 import signal
 import socket
@@ -40,6 +41,8 @@ KILL_FOR_S = 5.0
 DRAIN_FOR_S = 1.0
 LINE_BYTES = 16 * 1024
 """A longer line is kept in parts."""
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""How many files a command may open: as many as we might when we were started."""
 
 
 def prctl(option: int, argument: int) -> None:
@@ -83,6 +86,8 @@ def descendants(root: int, but: Set[int] = frozenset()) -> list[int]:
 
 
 def has_children() -> bool:
+    if not hasattr(os, "waitid"):
+        return True  # perhaps
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -286,6 +291,7 @@ class Warden:
             signal.set_wakeup_fd(-1)
             for number in ("SIGCHLD", "SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGXFSZ"):
                 signal.signal(getattr(signal, number), signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_NOFILE, FILES)
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
             os.dup2(output, 1)
@@ -314,20 +320,22 @@ class Warden:
 
     def _attend(self, log: Log, output: int, pid: int, wakeups: int) -> int:
         """Until the command ends, or nobody is above any more."""
-        watched: list[Any] = [self._above, output, wakeups]
+        watched = selectors.DefaultSelector()
+        for one in (self._above, output, wakeups):
+            watched.register(one, selectors.EVENT_READ)
         while True:
-            ready, _, _ = select.select(watched, [], [])
+            ready = [key.fileobj for key, _ in watched.select()]
             if output in ready:
                 data = os.read(output, 1 << 16)
                 if data:
                     log.write(data)
                 else:  # it closed its output and goes on
-                    watched.remove(output)
+                    watched.unregister(output)
             if self._above in ready:
                 orders = self._above.read()
                 if orders is None:
                     orders = [{"do": "kill"}]
-                    watched.remove(self._above)
+                    watched.unregister(self._above)
                 for order in orders:
                     if order["do"] == "signal":
                         send_group(pid, order["number"])
@@ -345,8 +353,13 @@ class Warden:
         until = time.monotonic() + KILL_FOR_S
         kill_all_below(until)
         until = time.monotonic() + DRAIN_FOR_S
-        while time.monotonic() < until and select.select([output], [], [], DRAIN_FOR_S)[0]:
-            data = os.read(output, 1 << 16)
+        os.set_blocking(output, False)
+        while time.monotonic() < until:
+            try:
+                data = os.read(output, 1 << 16)
+            except BlockingIOError:  # somebody escaped and holds it
+                time.sleep(0.01)
+                continue
             if not data:
                 break
             log.write(data)
@@ -361,20 +374,21 @@ class Supervisor:
         self._above = Lines(above)
         self._wardens: dict[int, tuple[int, Lines]] = {}  # id -> pid of the warden, its socket
         self._told: set[int] = set()  # those whose end was told
+        self._watched = selectors.DefaultSelector()
 
     def run(self) -> None:
         wakeups = child_wakeups()
+        self._watched.register(self._above, selectors.EVENT_READ)
+        self._watched.register(wakeups, selectors.EVENT_READ)
         while True:
-            sockets = {lines: id_ for id_, (_, lines) in self._wardens.items()}
-            watched: list[Any] = [self._above, wakeups, *sockets]
-            ready, _, _ = select.select(watched, [], [])
-            for lines in ready:
-                if lines in sockets:
-                    self._pass_on(sockets[lines], lines)
-            if wakeups in ready:
+            ready = [(key.fileobj, key.data) for key, _ in self._watched.select()]
+            for lines, id_ in ready:
+                if id_ is not None and isinstance(lines, Lines):
+                    self._pass_on(id_, lines)
+            if (wakeups, None) in ready:
                 clear(wakeups)
                 self._bury(set(reap()))
-            if self._above in ready:
+            if (self._above, None) in ready:
                 orders = self._above.read()
                 if orders is None:
                     return
@@ -410,19 +424,23 @@ class Supervisor:
         if not pid:
             mine.close()
             self._above.sock.close()
-            for _, lines in self._wardens.values():
-                lines.sock.close()
+            self._watched.close()
+            for _, other in self._wardens.values():
+                other.sock.close()
             try:
                 Warden(its, order).run()
             finally:
                 os._exit(0)
         its.close()
-        self._wardens[id_] = (pid, Lines(mine))
+        lines = Lines(mine)
+        self._wardens[id_] = (pid, lines)
+        self._watched.register(lines, selectors.EVENT_READ, id_)
 
     def _pass_on(self, id_: int, lines: Lines) -> None:
         answers = lines.read()
         if answers is None:
             pid, _ = self._wardens.pop(id_)
+            self._watched.unregister(lines)
             lines.sock.close()
             if id_ not in self._told:  # killed, or in trouble: what was below it is ours now
                 send_signal(pid, signal.SIGKILL)
@@ -461,6 +479,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # it goes when its socket does
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES[1], FILES[1]))  # a socket a container
     gc.disable()
     gc.freeze()  # what forks share stays shared
     supervisor = Supervisor(above)

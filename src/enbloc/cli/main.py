@@ -16,6 +16,7 @@ import click
 from enbloc import __version__
 
 _COMMANDS: Final = {  # name -> its one line of help; the module of that name holds the command
+    "up": "Run a cluster on this machine that kubectl believes in.",
     "sim": "Run a cluster in virtual time and tell what happened, and why.",
     "lint": "Say what admission would say about manifests, offline.",
     "config": "Print the effective config, with a comment on every key.",

@@ -89,6 +89,10 @@ class LocalCluster:
         assert isinstance(plane, ControlPlane)
         return plane
 
+    @property
+    def watch_count(self) -> int:
+        return self._facade.watch_count if self._facade is not None else 0
+
     async def start(self, pages: Mapping[str, Handler]) -> tuple[str, Path]:
         """Listens and begins. Returns the address of the pages and the kubeconfig. Raises `OSError`."""
         options = self._options

@@ -442,3 +442,14 @@ def test_what_had_ended_before_a_restart_is_not_run_again(tmp_path: Path) -> Non
             status = state_of(world.get(), name)
             assert (status["restartCount"], status["state"]["terminated"]["exitCode"]) == (0, 0)
         assert world.get()["status"]["startTime"] == begun
+
+
+def test_a_pod_may_come_back_under_the_uid_of_one_that_went(tmp_path: Path) -> None:
+    with World(tmp_path) as world:
+        for number in range(5):
+            made = pod_of(shell(f"test ! -e x && touch x && echo {number}"))
+            made["metadata"]["uid"] = "the-same"
+            world.run(made)
+            assert world.ended()["status"]["phase"] == "Succeeded"
+            assert world.log() == f"{number}\n"
+            world.delete()

@@ -120,7 +120,7 @@ class ProcessNodes:
         self._blocked: dict[Key, Resident] = {}
         self._heap: list[tuple[int, int, Resident]] = []
         self._seq = 0
-        self._sweeper = Sweeper()
+        self._sweeper = Sweeper(self._directory)
         self._is_closed = False
         self._watch = store.watch((NODE, POD, *CONFIG_KINDS), store.version)
         self._sweep_strangers()
@@ -493,14 +493,14 @@ class ProcessNodes:
         heapq.heappush(self._heap, (at, self._seq, resident))
 
     def _sweep(self, uid: str) -> None:
-        path = Place(self._directory, uid).path
-        if path.exists():
-            self._sweeper.remove([path])
+        self._sweeper.remove(Place(self._directory, uid).path)
 
     def _sweep_strangers(self) -> None:
         """Directories of pods that are no more."""
         known = {folder_of(uid_of(pod)) for pod in self._store.list(POD)[0]}
-        self._sweeper.remove(path for path in pods_directory(self._directory).iterdir() if path.name not in known)
+        for path in pods_directory(self._directory).iterdir():
+            if path.name not in known:
+                self._sweeper.remove(path)
 
 
 def _grace_s(pod: Obj) -> int:

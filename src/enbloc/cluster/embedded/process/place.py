@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -56,14 +55,24 @@ def claims_directory(directory: Path) -> Path:
 
 
 class Sweeper:
-    """Removes directories, on a thread of its own: they may be large."""
+    """Removes directories. They are out of the way at once; what is in them, which may be much, goes on a thread of its
+    own. What is still left when it is closed goes with the next start."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: Path) -> None:
+        self._trash = directory / "trash"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sweeper")
+        self._count = 0
+        shutil.rmtree(self._trash, ignore_errors=True)
 
-    def remove(self, paths: Iterable[Path]) -> None:
-        for path in paths:
-            self._thread.submit(shutil.rmtree, path, ignore_errors=True)
+    def remove(self, path: Path) -> None:
+        self._trash.mkdir(exist_ok=True)
+        self._count += 1
+        away = self._trash / str(self._count)
+        try:
+            path.rename(away)
+        except FileNotFoundError:
+            return
+        self._thread.submit(shutil.rmtree, away, ignore_errors=True)
 
     def close(self) -> None:
-        self._thread.shutdown()
+        self._thread.shutdown(cancel_futures=True)

@@ -157,7 +157,7 @@ def _conflicts(theirs: Tree, mine: Tree, live: Any, wanted: Any, path: str, fiel
         one, other = _child(live, field, step), _child(wanted, field, step)
         name = step[2:] if step.startswith("f:") else field
         where = f"{path}.{name}" if step.startswith("f:") else f"{path}[{step[2:]}]"
-        if theirs[step] and mine[step] and isinstance(theirs[step], dict):
+        if (theirs[step] and mine[step]) or (isinstance(one, dict) and isinstance(other, dict)):
             found.extend(_conflicts(theirs[step], mine[step], one, other, where, name))
         elif one != other:
             found.append(where)
@@ -185,13 +185,15 @@ def _pruned(obj: Any, owned: Tree, now: Tree, others: list[Tree], field: str = "
         if child is None:
             continue
         name = step[2:] if step.startswith("f:") else field
-        if step not in now and not theirs:
+        is_leaf = not isinstance(inner, dict) or not inner or "." in inner
+        if step not in now and not theirs and is_leaf:
             obj = _dropped(obj, field, step)
-        elif isinstance(inner, dict) and inner:
+        elif isinstance(inner, dict) and inner:  # a mapping of which only some was owned: the rest stays
             wanted = now.get(step)
             changed = _pruned(child, inner, wanted if isinstance(wanted, dict) else {}, theirs, name)
             if changed is not child:
-                obj = _put(obj, field, step, changed)
+                emptied = not changed and step not in now and not theirs
+                obj = _dropped(obj, field, step) if emptied else _put(obj, field, step, changed)
     return obj
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import ssl
 from collections.abc import Coroutine
@@ -23,6 +24,9 @@ CONNECTIONS = 20_000
 LINGER_S = 2.0
 STOP_S = 0.5
 _TLS = b"\x16"
+_silent = logging.getLogger(f"{__name__}.wire")
+"""What is no HTTP at all is answered with 400 and worth no word: anybody can send it."""
+_silent.setLevel(logging.CRITICAL + 1)
 
 
 class Listener:
@@ -33,6 +37,7 @@ class Listener:
             handler,
             handler_cancellation=True,
             access_log=None,
+            logger=_silent,
             lingering_time=LINGER_S,
             keepalive_timeout=75.0,
             max_field_size=16_384,

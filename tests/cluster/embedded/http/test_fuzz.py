@@ -10,8 +10,10 @@ from yarl import URL
 from cluster.embedded.http.fuzzing import Fuzzer
 from cluster.embedded.http.serving import MAPS, Api, config_map, serve
 from enbloc import config
+from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.config import scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.facts.overview import KINDS, read_overview, shown
 from enbloc.runtime.plane import ControlPlane
 
 
@@ -22,6 +24,7 @@ def fuzz(seed: int, count: int) -> None:
         fuzzer = Fuzzer(seed)
         settings = config.parse(None)
         plane = ControlPlane(api.store, settings, scheduler_names(settings, alone=True), simulated_key_pair)
+        nodes = NodePlayer(api.store)
         async with api.watch(f"{MAPS}?fieldSelector=metadata.name%3Dcanary") as following:
             for number in range(count):
                 request = fuzzer.request()
@@ -46,6 +49,8 @@ def fuzz(seed: int, count: int) -> None:
                     api.store.settle()
                     plane.reconcile(api.store.now())
                     plane.schedule(api.store.now())
+                    nodes.run(api.store.now())
+                    shown(read_overview({kind: api.store.list(kind)[0] for kind in KINDS}))
             code, _ = await api("POST", MAPS, config_map("canary"))
             if code in (403, 404):
                 return  # the namespace itself was deleted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -20,8 +19,7 @@ _OTHER_LINES = 14
 class Screen:
     """Draws an overview again and again. What is said meanwhile is shown below it."""
 
-    def __init__(self, read: Callable[[], Overview], heading: str) -> None:
-        self._read = read
+    def __init__(self, heading: str) -> None:
         self._heading = heading
         self._heard: deque[str] = deque(maxlen=HEARD)
         self._console = Console()
@@ -33,8 +31,7 @@ class Screen:
     def open(self) -> None:
         self._live.start()
 
-    def draw(self) -> None:
-        overview = self._read()
+    def draw(self, overview: Overview) -> None:
         room = max(self._console.height - _OTHER_LINES - len(overview.queues), 6)
         gangs = max(room * 2 // 3, 3)
         parts: list[RenderableType] = [

@@ -14,7 +14,8 @@ import click
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
-from enbloc.facts.overview import KINDS, Overview, read_overview
+from enbloc.facts.gangs import Objects
+from enbloc.facts.overview import KINDS
 from enbloc.local.cluster import LocalCluster
 from enbloc.local.narrator import Narrator
 from enbloc.local.options import Options
@@ -40,8 +41,8 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
 
     cluster = LocalCluster(options, config, scenario, refused, warned)
 
-    def read() -> Overview:
-        return read_overview({kind: cluster.store.list(kind)[0] for kind in KINDS})
+    def objects() -> Objects:
+        return {kind: cluster.store.list(kind)[0] for kind in KINDS}
 
     def figures() -> dict[str, float]:
         peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -52,7 +53,7 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         }
 
     try:
-        pages = Pages(read, figures)
+        pages = Pages(objects, figures)
         address, kubeconfig = await cluster.start(pages.handlers())
         _calm_the_collector()
         greeting = _greeting(address, str(kubeconfig))
@@ -81,14 +82,14 @@ async def _show(
     cluster: LocalCluster, pages: Pages, greeting: list[str], stop: asyncio.Event, told: list[Narrator]
 ) -> None:
     """A view that is drawn again and again, for people."""
-    screen = Screen(pages.overview, "\n".join(greeting[:-2]))
+    screen = Screen("\n".join(greeting[:-2]))
     narrator = Narrator(cluster.store, screen.hear)
     told.append(narrator)
     screen.open()
     try:
         while not stop.is_set():
             narrator.tell()
-            screen.draw()
+            screen.draw(await pages.overview())
             await _pause(stop, DRAW_S)
     finally:
         screen.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -11,13 +12,14 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from enbloc.facts.gangs import FINISHED, RUNNING, WAITING
+from enbloc.facts.gangs import FINISHED, RUNNING, WAITING, Objects
 from enbloc.facts.overview import (
     Overview,
     explain,
     gangs_json,
     nodes_json,
     queues_json,
+    read_overview,
     shown,
 )
 
@@ -29,11 +31,12 @@ FRESH_S: Final = 0.5
 class Pages:
     """Answers from an overview that is made anew now and then."""
 
-    def __init__(self, read: Callable[[], Overview], figures: Callable[[], dict[str, float]]) -> None:
-        self._read = read
+    def __init__(self, objects: Callable[[], Objects], figures: Callable[[], dict[str, float]]) -> None:
+        self._objects = objects
         self._figures = figures
         self._known: Overview | None = None
         self._until_s = 0.0
+        self._making: asyncio.Task[Overview] | None = None
         self._page = files("enbloc.web").joinpath("page.html").read_text(encoding="utf-8")
 
     def handlers(self) -> dict[str, Handler]:
@@ -48,13 +51,21 @@ class Pages:
             "/metrics": self._metrics,
         }
 
-    def overview(self) -> Overview:
+    async def overview(self) -> Overview:
+        """What there is, as it was a moment ago."""
+        if self._known is not None and time.monotonic() < self._until_s:
+            return self._known
+        if self._making is None or self._making.done():
+            self._making = asyncio.create_task(self._make())
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> Overview:
+        """Objects never change in place, so a thread may read them while the cluster goes on."""
         begin_s = time.monotonic()
-        if self._known is None or begin_s >= self._until_s:
-            self._known = self._read()
-            end_s = time.monotonic()
-            self._until_s = end_s + max(FRESH_S, 10 * (end_s - begin_s))
-        return self._known
+        made = await asyncio.to_thread(read_overview, self._objects())
+        end_s = time.monotonic()
+        self._known, self._until_s = made, end_s + max(FRESH_S, 10 * (end_s - begin_s))
+        return made
 
     async def _index(self, request: web.BaseRequest) -> web.Response:
         nonce = secrets.token_urlsafe(16)
@@ -67,13 +78,13 @@ class Pages:
 
     def _json(self, show: Callable[[Overview], Any]) -> Handler:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return _answer(show(self.overview()))
+            return _answer(show(await self.overview()))
 
         return handle
 
     async def _explain(self, request: web.BaseRequest) -> web.Response:
         name = request.path.removeprefix("/api/explain/")
-        told = explain(self.overview(), name)
+        told = explain(await self.overview(), name)
         if told is None:
             return _answer({"message": f"there is no gang {name[:200]}"}, 404)
         return _answer(told)
@@ -82,7 +93,7 @@ class Pages:
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
         registry = CollectorRegistry()
-        overview = self.overview()
+        overview = await self.overview()
         gangs = Gauge("enbloc_gangs", "Gangs by state.", ["state"], registry=registry)
         for state in (WAITING, RUNNING, FINISHED):
             gangs.labels(state.lower()).set(sum(1 for gang in overview.gangs if gang.state == state))

@@ -365,3 +365,21 @@ def test_reviews_say_yes() -> None:
         assert made["status"]["allowed"] is True
 
     serve(test)
+
+
+def test_broken_and_compressed_bodies_are_refused() -> None:
+    async def test(api: Api) -> None:
+        head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer let-me-in\r\n"
+        body = b'{"metadata":{"name":"x"}}'
+        for headers, sent, codes in (
+            ("Transfer-Encoding: chunked\r\n", b"zz\r\nnonsense\r\n0\r\n\r\n", (400,)),
+            (f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n", body, (415,)),
+            (f"Content-Length: {len(body)}\r\n", body, (201,)),
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", api.port)
+            writer.write(f"{head}{headers}Connection: close\r\n\r\n".encode() + sent)
+            answer = await asyncio.wait_for(reader.read(), 5)
+            assert int(answer[9:12]) in codes, answer
+            writer.close()
+
+    serve(test)

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import yaml
-from aiohttp import web
+from aiohttp import ClientPayloadError, StreamReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from enbloc.cluster.embedded.http.protobuf import MEDIA, decode_protobuf
 from enbloc.cluster.embedded.http.status import refusal
@@ -24,33 +25,37 @@ _decode = msgspec.json.Decoder().decode
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """The whole body. Raises `Refused`: 413 over the bound (without reading on), 408 if it takes too long."""
+    """The whole body. Raises `Refused`: 413 over the bound (without reading on), 408 if it takes too long, 415 if it is
+    compressed, 400 if it is broken."""
     if not request.body_exists:
         return b""
-    length = request.content_length
-    if length is not None and length > BODY_BYTES:
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise refusal(415, "compressed bodies are not taken here")
+    if (request.content_length or 0) > BODY_BYTES:
         raise _too_large()
     content = request.content
-    if content.is_eof() or (length is not None and length <= 65_536):
-        try:
-            async with asyncio.timeout(BODY_S):
-                found = await content.read()
-        except TimeoutError:
-            raise refusal(408, "the request's body did not arrive in time") from None
-        if len(found) > BODY_BYTES:
-            raise _too_large()
-        return found
-    chunks, size = [], 0
     try:
+        if content.is_eof():  # it came along with the head
+            found = content.read_nowait()
+            if len(found) > BODY_BYTES:
+                raise _too_large()
+            return found
         async with asyncio.timeout(BODY_S):
-            while chunk := await content.readany():
-                size += len(chunk)
-                if size > BODY_BYTES:
-                    raise _too_large()
-                chunks.append(chunk)
+            return await _read_pieces(content)
     except TimeoutError:
         raise refusal(408, "the request's body did not arrive in time") from None
-    return b"".join(chunks)
+    except (ClientPayloadError, HttpProcessingError) as why:
+        raise refusal(400, f"the request's body is broken: {str(why)[:200]}") from None
+
+
+async def _read_pieces(content: StreamReader) -> bytes:
+    pieces, size = [], 0
+    while piece := await content.readany():
+        size += len(piece)
+        if size > BODY_BYTES:
+            raise _too_large()
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _too_large() -> Exception:

@@ -36,6 +36,7 @@ class Listener:
         self._server = web.Server(
             handler,
             handler_cancellation=True,
+            auto_decompress=False,
             access_log=None,
             logger=_silent,
             lingering_time=LINGER_S,

@@ -31,8 +31,8 @@ $(READY): $(LOCK) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
-run: $(READY) ## run the quickstart example
-	$(BIN)/enbloc sim examples/quickstart.yaml
+run: $(READY) ## run a cluster with the quickstart example, until Ctrl-C
+	@$(BIN)/enbloc up --load examples/quickstart.yaml
 
 test: $(READY) ## run the whole test suite (but for the soak and e2e)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e" $(ARGS)

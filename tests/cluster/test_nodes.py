@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cluster.making import POD, START, Clock, make_store, node, pod
 from enbloc.api.meta import Obj, Ref, condition_of
 from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.node_runtime import LogQuery, NodeRuntime
 from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.cluster.embedded.script import read_script
 from enbloc.cluster.embedded.store import Store
@@ -349,7 +350,7 @@ def test_whatever_happens_room_is_accounted_for(steps: list[tuple[str, str]]) ->
             status = made["status"]
             if status["phase"] == "Running":
                 held[made["spec"]["nodeName"]] = held.get(made["spec"]["nodeName"], 0) + 1
-        for machine_name, machine in player._machines.items():
+        for machine_name, machine in player._fleet._machines.items():
             assert machine.used.get("cpu", 0) == held.get(machine_name, 0) * 10**9
             assert machine.used.get("cpu", 0) <= machine.allocatable["cpu"]
 
@@ -375,3 +376,12 @@ def _do(store: Store, clock: Clock, player: NodePlayer, step: str, name: str) ->
             store.delete(Ref("Node", "", "n1"))
         case "wait":
             clock.pass_s(2)
+
+
+def test_a_played_pod_says_that_it_writes_nothing() -> None:
+    runtime: NodeRuntime = Stage().play(pod()).player
+    with pytest.raises(Refused, match="played, not run"):
+        runtime.logs("default", "p", "", LogQuery())
+    with pytest.raises(Refused, match='pods "q" not found'):
+        runtime.logs("default", "q", "", LogQuery())
+    runtime.close()

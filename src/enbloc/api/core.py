@@ -202,16 +202,6 @@ class Namespace(TypedObject):
     pass
 
 
-class PodDisruptionBudgetSpec(View):
-    selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
-
-
-class PodDisruptionBudget(TypedObject):
-    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
-
-
 class ResourceQuotaSpec(View):
     hard: Quantities | None = None
     scopes: list[str] | None = None
@@ -286,6 +276,18 @@ class PriorityClass(TypedObject):
     value: int = 0
     global_default: bool = False
     preemption_policy: str = "PreemptLowerPriority"
+
+
+class PodDisruptionBudgetSpec(View):
+    """A budget is a number or a share of the pods (`50%`)."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudget(TypedObject):
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
 
 
 class CustomResourceNames(View):

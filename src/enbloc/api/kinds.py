@@ -112,6 +112,7 @@ KINDS: dict[str, Kind] = {
             Kind("admissionregistration.k8s.io", _V1, name, f"{name.lower()}s", False, has_status=False)
             for name in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
         ),
+        Kind("coordination.k8s.io", _V1, "Lease", "leases", True, has_status=False),
         Kind("batch.volcano.sh", ("v1alpha1",), "Job", "jobs", True, volcano.Job, short_names=("vcjob", "vj")),
         Kind(
             "scheduling.volcano.sh",

@@ -19,6 +19,8 @@ class WatchEvent(msgspec.Struct, frozen=True, gc=False):
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     kind: str
     obj: Obj
+    old: Obj | None = None
+    """The object before it was modified, where the cluster knows it: a watch with a selector needs it."""
 
 
 class Create(msgspec.Struct, frozen=True):

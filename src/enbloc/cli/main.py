@@ -16,8 +16,13 @@ import click
 from enbloc import __version__
 
 _COMMANDS: Final = {  # name -> its one line of help; the module of that name holds the command
+    "up": "Run a cluster on this machine that kubectl believes in.",
     "sim": "Run a cluster in virtual time and tell what happened, and why.",
     "lint": "Say what admission would say about manifests, offline.",
+    "gangs": "Show the gangs of a cluster: who runs, who waits, and why.",
+    "queues": "Show its queues.",
+    "nodes": "Show its nodes and how full they are.",
+    "explain": "Say why a gang waits, with the numbers, and who is ahead.",
     "config": "Print the effective config, with a comment on every key.",
     "install": "Print everything that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",

@@ -9,16 +9,11 @@ Nothing may go on for ever: see `ROUNDS` and `RESTARTS`. What is cut off tells i
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-import msgspec
-
-from enbloc.admission.review import admit_delete
-from enbloc.api.kinds import ref_of
-from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.cluster.embedded.store import Store
@@ -26,11 +21,12 @@ from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.runtime.plane import ControlPlane, Restless
 from enbloc.sim.clock import EPOCH, Clock
+from enbloc.sim.playbook import Playbook
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
-from enbloc.sim.scenario import Arrival, Happening, Scenario, Step
+from enbloc.sim.scenario import Scenario
 from enbloc.sim.statistics import Statistics
 from enbloc.sim.timeline import Line, Recorder
-from enbloc.sim.world import StoreLookup, make_store, provide_queues, refusal_text
+from enbloc.sim.world import make_store, provide_queues, refusal_text
 from enbloc.units import SECOND, format_duration
 
 ROUNDS: Final = 1_000
@@ -63,13 +59,6 @@ Progress = Callable[[float, int, int], None]
 """Told now and then: virtual seconds, happenings done, happenings in all."""
 
 
-class _Departure(msgspec.Struct, frozen=True):
-    """The end of one object that came with its own."""
-
-    ref: Ref
-    uid: str
-
-
 class _CutOff(Exception):
     """It would never end; the message tells why."""
 
@@ -91,10 +80,7 @@ class Simulation:
         self._watch = self._store.watch(None, self._store.version)
         self._nodes = NodePlayer(self._store)
         self._plane = plane(self._store, config)
-        self._coming: list[tuple[int, int, Happening | _Departure]] = [
-            (happening.at, happening.order, happening) for happening in scenario.happenings
-        ]
-        self._total = len(self._coming)
+        self._playbook = Playbook(scenario, self._store, self._nodes, self)
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
         self._statistics = Statistics(self._clock)
@@ -129,34 +115,25 @@ class Simulation:
             self._settle()
             if not self._has_end:
                 self._check_restarts()
-            if self._last_change == at or self._coming or self._nodes.due() is not None:
+            if self._last_change == at or self._playbook.due() is not None or self._nodes.due() is not None:
                 fruitless, told = 0, len(self._recorder.lines)
             elif not self._has_end and (fruitless := fruitless + 1) >= FRUITLESS:
                 self._recorder.forget_after(told)
                 return False
             if progress is not None:
-                progress(self._clock.elapsed_s, self._total - len(self._coming), self._total)
+                progress(self._clock.elapsed_s, self._playbook.done, self._playbook.total)
         return False
 
     def _next_instant(self) -> int | None:
         """When something can happen next, since the start; `None`: never again."""
         dues = [due - EPOCH for due in (self._nodes.due(), self._plane.due()) if due is not None]
-        coming = self._coming[0][0] if self._coming else None
+        coming = self._playbook.due()
         later = [due for due in dues if due > self._clock.elapsed]
         return min([*later, coming] if coming is not None else later, default=None)
 
     def _happen(self) -> None:
         """All that the scenario holds for this instant, in order."""
-        done = 0
-        while self._coming and self._coming[0][0] <= self._clock.elapsed:
-            _, order, happening = heapq.heappop(self._coming)
-            if isinstance(happening, Arrival):
-                self._arrive(happening, order)
-            elif isinstance(happening, Step):
-                self._perform(happening)
-            else:
-                self._depart(happening)
-            done += 1
+        for done in self._playbook.happen(self._clock.elapsed):
             if done % _DRAIN_EVERY == 0:
                 self._record()
         self._record()
@@ -223,83 +200,20 @@ class Simulation:
     def _last_lines(self) -> str:
         return _told(self._recorder.lines[-_STORY_LINES:])
 
-    # What the scenario does
+    # What the scenario could not do
 
-    def _arrive(self, arrival: Arrival, order: int) -> None:
-        obj = arrival.obj
-        try:
-            made = self._store.create(obj)
-        except Refused as why:
-            self._refuse(obj, why)
-            return
-        if arrival.delete_at is not None:
-            departure = _Departure(ref_of(made), uid_of(made))
-            heapq.heappush(self._coming, (arrival.delete_at, order, departure))
-            self._total += 1
+    def restart_scheduler(self) -> None:
+        self._plane.close()
+        self._plane = self._make_plane(self._store, self._config)
 
-    def _depart(self, departure: _Departure) -> None:
-        """Deletes what an annotation said would go; if it went before, nobody minds."""
-        try:
-            self._delete(departure.ref, departure.uid)
-        except Refused as why:
-            if why.code not in (404, 409):
-                self._refuse(_named(departure.ref), why)
-
-    def _delete(self, ref: Ref, uid: str = "") -> None:
-        found = self._store.get(*ref)
-        if found is not None:
-            faults = admit_delete(found, StoreLookup(self._store))
-            if faults:
-                raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
-        self._store.delete(ref, uid=uid)
-
-    def _perform(self, step: Step) -> None:
-        if step.target is None:
-            self._plane.close()
-            self._plane = self._make_plane(self._store, self._config)
-            return
-        try:
-            self._act(step, step.target)
-        except Refused as why:
-            if why.code == 404:
-                self._warn(step, f"{step.do}: {step.target} does not exist")
-            elif step.do in ("patch", "delete"):
-                self._refuse(_named(step.target), why)
-            else:
-                self._warn(step, f"{step.do}: {why.message}")
-
-    def _act(self, step: Step, target: Ref) -> None:
-        match step.do:
-            case "patch":
-                self._patch(target, step.patch)
-            case "delete":
-                self._delete(target)
-            case "fail-pod":
-                self._nodes.fail_pod(target.namespace, target.name, step.exit_code)
-            case "fail-node":
-                self._nodes.fail_node(target.name)
-            case "recover-node":
-                self._nodes.recover_node(target.name)
-
-    def _patch(self, target: Ref, patch: dict[str, Any]) -> None:
-        """A user's patch may touch both halves of an object; the API takes them one at a time."""
-        rest = {key: value for key, value in patch.items() if key != "status"}
-        if "status" not in patch or not self._store.discovery.has_status(target.kind):
-            self._store.patch(target, patch)
-            return
-        if rest:
-            self._store.patch(target, rest)
-        self._store.patch(target, {"status": patch["status"]}, subresource="status")
-
-    def _refuse(self, obj: Obj, why: Refused) -> None:
+    def refused(self, obj: Obj, why: Refused) -> None:
         self._record()
         self._recorder.note("rejected", obj, refusal_text(why))
         self._last_change = self._clock.elapsed
 
-    def _warn(self, step: Step, message: str) -> None:
+    def warned(self, obj: Obj, message: str) -> None:
         self._record()
-        named = _named(step.target) if step.target is not None else {"metadata": {"name": step.do}}
-        self._recorder.note("warning", {**named, "kind": "Step"}, message)
+        self._recorder.note("warning", obj, message)
         self._last_change = self._clock.elapsed
 
     def _result(self, ended: str, story: str) -> Result:
@@ -333,8 +247,3 @@ class Simulation:
 
 def _told(lines: list[Line]) -> str:
     return " What happened last: " + "; ".join(map(str, lines)) + "." if lines else ""
-
-
-def _named(ref: Ref) -> Obj:
-    """As much of an object as a line of the timeline needs."""
-    return {"kind": ref.kind.partition(".")[0], "metadata": {"namespace": ref.namespace, "name": ref.name}}

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
-from enbloc.sim.clock import Clock
 from enbloc.units import SECOND, format_duration
 
 TIMEOUT_MARK: Final = "gang.scheduling.koordinator.sh/timeout"
@@ -55,6 +54,13 @@ class PhaseLine(Line, frozen=True, gc=False):
         return f"{super().__str__()}: {self.from_ or '(none)'} -> {self.to or '(none)'}"
 
 
+class Elapsing(Protocol):
+    """Tells how long it has been."""
+
+    @property
+    def elapsed_s(self) -> float: ...
+
+
 class _Facts:
     """What was last known of an object."""
 
@@ -72,7 +78,7 @@ class _Facts:
 class Recorder:
     """Turns watch events into lines."""
 
-    def __init__(self, clock: Clock, own_namespaces: frozenset[str] = frozenset()) -> None:
+    def __init__(self, clock: Elapsing, own_namespaces: frozenset[str] = frozenset()) -> None:
         self._clock = clock
         self._own_namespaces = own_namespaces
         """Namespaces that the user wrote down. The others are made when needed, and nobody asked about them."""

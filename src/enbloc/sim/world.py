@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 
-from enbloc.admission.review import admit
+from enbloc.admission.review import admit, admit_delete
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
@@ -32,8 +32,9 @@ class StoreLookup:
         return True
 
 
-def make_store(now: Callable[[], int], config: Config) -> Store:
-    """A new cluster's API: namespaces and priority classes of the system, nothing else."""
+def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store], object] | None = None) -> Store:
+    """A new cluster's API: namespaces and priority classes of the system, nothing else; or what `restore` puts into
+    it first."""
     relaxed = config.admission.min_available == "relaxed"
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
@@ -42,8 +43,15 @@ def make_store(now: Callable[[], int], config: Config) -> Store:
             raise invalid(obj, faults)
         return admitted
 
-    store = Store(now, (review,), auto_namespaces=True)
+    def protect(obj: Obj) -> None:
+        faults = admit_delete(obj, lookup)
+        if faults:
+            raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
+
+    store = Store(now, (review,), auto_namespaces=True, deletion=(protect,))
     lookup = StoreLookup(store)
+    if restore is not None:
+        restore(store)
     bootstrap(store)
     return store
 

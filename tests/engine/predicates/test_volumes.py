@@ -296,3 +296,9 @@ def test_g6_no_volume_is_given_twice(asked: list[tuple[str, int]], volumes: list
             moving.add(new, row)
             given += moving.volumes_to_bind(str(i)).values()
     assert len(set(given)) == len(given)
+
+
+def test_a_storage_class_with_a_spec_that_nobody_reads_is_taken() -> None:
+    book = VolumeBook()
+    book.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "s"}, "spec": 1e300})
+    assert book.version == 1

@@ -17,6 +17,7 @@ from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded import pods
+from enbloc.cluster.embedded.discovery import CRD
 from enbloc.units import is_dns_label, parse_quantity
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ SYSTEM_NAMESPACES = ("default", "kube-system")
 
 def built_in(store: Store) -> tuple[AdmissionHook, ...]:
     """What runs before the caller's hooks."""
-    return (check_shape, _Namespaces(store), default_pod, _Priorities(store))
+    return (check_shape, _Namespaces(store), default_pod, _Definitions(store), _Priorities(store))
 
 
 def bootstrap(store: Store) -> None:
@@ -155,6 +156,27 @@ def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     }
     status = {"phase": "Pending", "qosClass": pods.qos_class(spec), **(obj.get("status") or {})}
     return {**obj, "spec": spec, "status": status}
+
+
+class _Definitions:
+    """A definition is established as soon as it is there: its kind is served from now on."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        if operation != "CREATE" or kind_id(obj) != CRD:
+            return obj
+        spec, at = obj["spec"], self._store.stamp()
+        status = {
+            "acceptedNames": spec["names"],
+            "storedVersions": [version["name"] for version in spec["versions"] if version.get("storage")],
+            "conditions": [
+                pods.condition("NamesAccepted", "True", at, "NoConflicts", "no conflicts found"),
+                pods.condition("Established", "True", at, "InitialNamesAccepted", "the initial names were accepted"),
+            ],
+        }
+        return {**obj, "status": status}
 
 
 class _Priorities:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from enbloc.api.meta import Obj
 from enbloc.cluster.events import Saying
 
 EVENTS_PER_OBJECT = 64
@@ -23,6 +24,22 @@ class EventBook:
         self._names: dict[Saying, tuple[str, str]] = {}  # oldest first
         self._about: dict[str, deque[Saying]] = {}
         self._count = 0
+
+    def begin(self, count: int) -> None:
+        """As many Events, or more, were named in an earlier life: no name is given twice."""
+        self._count = count
+
+    def recall(self, event: Obj) -> None:
+        """An Event object of an earlier life."""
+        involved = event.get("involvedObject") or {}
+        group = involved.get("apiVersion", "").rpartition("/")[0]
+        kind = f"{involved.get('kind', '')}.{group}" if group else involved.get("kind", "")
+        about = involved.get("uid") or f"{kind}/{involved.get('namespace', '')}/{involved.get('name', '')}"
+        said = [str(event.get(field) or "") for field in ("type", "reason", "message", "reportingComponent")]
+        saying = Saying(about, *said)
+        if saying not in self._names:
+            self._names[saying] = (event["metadata"].get("namespace") or "", event["metadata"]["name"])
+            self._about.setdefault(about, deque()).append(saying)
 
     def find(self, saying: Saying) -> tuple[str, str] | None:
         return self._names.get(saying)

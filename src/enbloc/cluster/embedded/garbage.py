@@ -47,6 +47,13 @@ class Garbage:
         elif old is not None:
             self._lose(ref, old)
 
+    def resume(self, ref: Ref, obj: Obj) -> None:
+        """An object whose deletion was begun in an earlier life."""
+        if FOREGROUND in (obj["metadata"].get("finalizers") or ()):
+            self.wait_for_dependants(uid_of(obj), ref)
+        if ref.kind == NAMESPACE:
+            self.empty_namespace(ref.name)
+
     def dependants(self, uid: str) -> list[Ref]:
         return list(self._dependants.get(uid, {}).values())
 

@@ -7,7 +7,7 @@ watches yet to come, more only while an open watch has not read them, never more
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from weakref import WeakSet
 
 from enbloc.api.writes import Refused, WatchEvent
@@ -45,10 +45,19 @@ class EventLog:
         self._watches: WeakSet[LogWatch] = WeakSet()
         self._trim_at = 2 * history + 1
         self.version = 0
+        self.listeners: list[Callable[[WatchEvent], None]] = []
+        """Told of each event at once, in the middle of a write: they may take note of it and nothing else."""
+
+    def begin(self, version: int) -> None:
+        """What happened up to `version` is not known; the history begins after it."""
+        assert not self._events, "a history begins once"
+        self.version = self._base = version
 
     def append(self, event: WatchEvent) -> None:
         self._events.append(event)
         self.version += 1
+        for listener in self.listeners:
+            listener(event)
         if len(self._events) >= self._trim_at:
             self._trim()
 

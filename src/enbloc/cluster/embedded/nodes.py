@@ -11,25 +11,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded import podstatus
-from enbloc.cluster.embedded.machine import Machine
-from enbloc.cluster.embedded.pods import POD, Amounts, condition, is_finished, node_of, pod_amounts, with_conditions
+from enbloc.cluster.embedded.backoff import Backoff
+from enbloc.cluster.embedded.fleet import NODE, Fleet, Key
+from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.pods import POD, Amounts, is_finished, node_of
 from enbloc.cluster.embedded.script import Script, read_script
 from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND, format_timestamp
 
-NODE = "Node"
-NOT_READY_TAINT = "node.kubernetes.io/not-ready"
-BACKOFF_FIRST = 10 * SECOND
-BACKOFF_MOST = 300 * SECOND
-GOOD_RUN = 600 * SECOND
-"""A container that ran this long has its back-off forgotten."""
+BACKOFF = Backoff()
 
-Key = tuple[str, str]
 Stage = Literal["arrived", "starting", "running", "resting", "stopping", "ended"]
 Action = Literal["admit", "start", "exit", "deadline", "gone"]
 
@@ -53,11 +49,11 @@ class Play:
         "uid",
     )
 
-    def __init__(self, pod: Obj) -> None:
+    def __init__(self, pod: Obj, speed: float) -> None:
         self.key: Key = (namespace_of(pod), name_of(pod))
         self.uid = uid_of(pod)
         self.node = node_of(pod)
-        self.script: Script = read_script(pod)
+        self.script: Script = read_script(pod).at_speed(speed)
         self.stage: Stage = "arrived"
         self.turn = 0  # what was planned in an earlier turn is void
         self.let_in_at: int | None = None
@@ -70,17 +66,14 @@ class Play:
 
 
 class NodePlayer:
-    """Plays every pod that is assigned to a node."""
+    """Plays every pod that is assigned to a node; containers start, run and stop `speed` times as fast as they say."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, speed: float = 1.0) -> None:
         self._store = store
-        self._plays: dict[Key, Play] = {}
-        self._on: dict[str, dict[Key, Play]] = {}
-        self._machines: dict[str, Machine] = {}
-        self._machine_count = 0
+        self._speed = speed
+        self._fleet: Fleet[Play] = Fleet(store, self._forget)
         self._heap: list[tuple[int, int, int, Action, Play]] = []
         self._seq = 0
-        self._lost: dict[str, None] = {}  # nodes that were deleted, whose pods are to go
         self._attempts: dict[Key, int] = {}
         self._restarts: dict[Key, int] = {}
         self._most: tuple[Key, int] | None = None
@@ -107,7 +100,7 @@ class NodePlayer:
         heap = self._heap
         while heap and not self._is_valid(heap[0]):
             heapq.heappop(heap)
-        if self._lost:
+        if self._fleet.has_lost:
             return self._store.now()
         return heap[0][0] if heap else None
 
@@ -115,7 +108,7 @@ class NodePlayer:
         """Does everything that is due, and what follows from it at the same instant."""
         while True:
             self.observe()
-            self._collect_lost()
+            self._fleet.collect_lost()
             due = self.due()
             if due is None or due > now:
                 return
@@ -137,7 +130,7 @@ class NodePlayer:
         self.observe()
         if self._store.get(POD, namespace, name) is None:
             raise Refused(404, "NotFound", f'pods "{name}" not found')
-        play = self._plays.get((namespace or "default", name))
+        play = self._fleet.guest((namespace or "default", name))
         pod = self._current(play) if play is not None else None
         if play is None or pod is None or play.stage == "stopping":
             raise Refused(409, "Conflict", f"pod {name} is not running on any node")
@@ -153,15 +146,23 @@ class NodePlayer:
 
     def fail_node(self, name: str) -> None:
         """The node stops answering: NotReady, tainted, and its pods are evicted; no kubelet is there to stop them."""
-        self._report_node(name, ready=False)
+        self._fleet.report(name, ready=False)
         self.observe()
-        for play in list(self._on.get(name, {}).values()):
-            self._evict(play.key, play.uid, "NodeLost", f"node {name} failed")
+        for play in self._fleet.guests_on(name):
+            self._fleet.evict(play.key, play.uid, "NodeLost", f"node {name} failed")
 
     def recover_node(self, name: str) -> None:
         """The node answers again."""
-        self._report_node(name, ready=True)
+        self._fleet.report(name, ready=True)
         self.observe()
+
+    def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
+        if self._store.get(POD, namespace, pod) is None:
+            raise Refused(404, "NotFound", f'pods "{pod}" not found')
+        raise Refused(400, "BadRequest", f"pod {pod} is played, not run: it writes nothing (--runtime process runs it)")
+
+    def close(self) -> None:
+        self._watch.close()
 
     # -- learning
 
@@ -171,7 +172,7 @@ class NodePlayer:
             return
         pod = event.obj
         metadata = pod["metadata"]
-        play = self._plays.get((metadata.get("namespace") or "", metadata["name"]))
+        play = self._fleet.guest((metadata.get("namespace") or "", metadata["name"]))
         if play is not None and (event.type == "DELETED" or play.uid != metadata["uid"] or is_finished(pod)):
             self._forget(play)
             play = None
@@ -188,29 +189,15 @@ class NodePlayer:
             self._plan_deadline(play, pod)
 
     def _see_node(self, event: WatchEvent) -> None:
-        name = name_of(event.obj)
-        if event.type == "DELETED":
-            self._machines.pop(name, None)
-            self._lost[name] = None
-            return
-        machine = self._machines.get(name)
-        if machine is None:
-            self._machine_count += 1
-            machine = self._machines[name] = Machine(event.obj, self._machine_count)
-            for play in self._on.get(name, {}).values():
-                if play.let_in_at is not None:
-                    machine.hold(play.amounts)
-        else:
-            machine.update(event.obj)
-        if machine.ready:  # pods that waited for it
-            for play in self._on.get(name, {}).values():
+        machine = self._fleet.see(event)
+        if machine is not None and machine.ready:  # pods that waited for it
+            for play in self._fleet.guests_on(name_of(event.obj)):
                 if play.stage == "arrived":
                     self._plan(play, self._store.now(), "admit")
 
     def _take_on(self, pod: Obj) -> Play:
-        play = Play(pod)
-        self._plays[play.key] = play
-        self._on.setdefault(play.node, {})[play.key] = play
+        play = Play(pod, self._speed)
+        self._fleet.take(play)
         self._plan(play, self._store.now(), "admit")
         for fault in play.script.faults:
             self._store.emit(EmitEvent(Ref(POD, *play.key), play.uid, "Warning", "BadAnnotation", fault, "nodes"))
@@ -220,23 +207,11 @@ class NodePlayer:
         play.turn += 1
         play.stage = "ended"
         play.deadline = None
-        if self._plays.get(play.key) is play:
-            del self._plays[play.key]
-        on_node = self._on.get(play.node, {})
-        if on_node.get(play.key) is play:
-            del on_node[play.key]
-            if not on_node:
-                del self._on[play.node]
-        machine = self._machines.get(play.node)
-        if machine is not None and play.let_in_at is not None:
-            machine.release(play.amounts)
-        play.let_in_at = None
+        self._fleet.leave(play)
 
     def _stop(self, play: Play) -> None:
-        machine = self._machines.get(play.node)
-        answers = machine is not None and machine.ready
         play.stage = "stopping"
-        self._plan(play, self._store.now() + (play.script.stop_delay if answers else 0), "gone")
+        self._plan(play, self._store.now() + (play.script.stop_delay if self._fleet.answers(play.node) else 0), "gone")
 
     # -- planning
 
@@ -267,22 +242,17 @@ class NodePlayer:
 
     def _admit(self, play: Play, pod: Obj, now: int) -> None:
         """The kubelet learns of the pod: it lets it in if it fits, and refuses it for good if it does not."""
-        machine = self._machines.get(play.node)
-        if machine is None:
-            self._evict(play.key, play.uid, "DeletionByPodGC", "PodGC: node no longer exists")
+        if self._fleet.machine(play.node) is None:
+            self._fleet.evict_orphan(play.key, play.uid)
             return
-        if not machine.ready:
+        if not self._fleet.answers(play.node):
             play.turn += 1  # it waits for the node
             return
-        amounts = pod_amounts(pod["spec"])
-        refusal = machine.refusal(amounts)
+        refusal = self._fleet.let_in(play, pod, now)
         if refusal is not None:
             self._forget(play)
             self._write(play, podstatus.failed(pod, self._store.stamp(), *refusal))
             return
-        play.amounts = amounts
-        play.let_in_at = now
-        machine.hold(amounts)
         self._plan_deadline(play, pod)
         play.stage = "starting"
         if play.script.start_delay:
@@ -295,7 +265,7 @@ class NodePlayer:
         self._attempts[play.key] = self._attempts.get(play.key, 0) + 1
         status = podstatus.running(pod, at, play.restarts, play.last_end)
         had = pod.get("status") or {}
-        machine = self._machines.get(play.node)
+        machine = self._fleet.machine(play.node)
         if "podIP" not in had and machine is not None:
             self._addresses += 1
             number = self._addresses
@@ -325,15 +295,12 @@ class NodePlayer:
             return
         self._count_restart(play)
         play.last_end = end
-        if now - play.started >= GOOD_RUN:
-            play.backoff = 0
-        if not play.backoff:  # the first time, at once
-            play.backoff = BACKOFF_FIRST
+        rest, play.backoff = BACKOFF.after(play.backoff, now - play.started)
+        if not rest:
             self._start(play, pod, now)
             return
         play.stage = "resting"
-        self._plan(play, now + play.backoff, "start")
-        play.backoff = min(2 * play.backoff, BACKOFF_MOST)
+        self._plan(play, now + rest, "start")
         self._write(play, podstatus.backing_off(pod, at, play.restarts, end))
 
     def _count_restart(self, play: Play) -> None:
@@ -360,48 +327,6 @@ class NodePlayer:
             self._write(play, podstatus.finished(pod, at, play.restarts, end))
         self._forget(play)
         self._store.remove_pod(*play.key, play.uid)
-
-    def _collect_lost(self) -> None:
-        """Pod garbage collection: pods of nodes that are no more go, however they ended."""
-        lost, self._lost = self._lost, {}
-        gone = {name for name in lost if name not in self._machines}
-        if gone:
-            for pod in self._store.list(POD)[0]:
-                if node_of(pod) in gone:
-                    key = (namespace_of(pod), name_of(pod))
-                    self._evict(key, uid_of(pod), "DeletionByPodGC", "PodGC: node no longer exists")
-
-    def _evict(self, key: Key, uid: str, reason: str, message: str) -> None:
-        """Deletes a pod that no kubelet answers for: at once."""
-        play = self._plays.get(key)
-        if play is not None and play.uid == uid:
-            self._forget(play)
-        try:
-            self._store.evict(*key, uid, reason, message)
-        except Refused:
-            return  # it went before
-        self._store.remove_pod(*key, uid)
-
-    def _report_node(self, name: str, *, ready: bool) -> None:
-        """What the kubelet, or in its absence the node controller, writes about the node."""
-        ref = Ref(NODE, "", name)
-        node = self._store.get(*ref)
-        if node is None:
-            raise Refused(404, "NotFound", f'nodes "{name}" not found')
-        at = self._store.stamp()
-        state = (
-            condition("Ready", "True", at, "KubeletReady", "the node answers")
-            if ready
-            else condition("Ready", "False", at, "NodeFailed", "the node does not answer")
-        )
-        conditions = with_conditions((node.get("status") or {}).get("conditions"), state)
-        self._store.patch(ref, {"status": {"conditions": conditions}}, "status")
-        had: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
-        taints = [taint for taint in had if taint.get("key") != NOT_READY_TAINT]
-        if not ready:
-            taints += [{"key": NOT_READY_TAINT, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
-        if taints != had:
-            self._store.patch(ref, {"spec": {"taints": taints or None}})
 
     def _current(self, play: Play) -> Obj | None:
         """The pod as it is, if it is still this incarnation."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from builtins import list as List  # noqa: N812 - `list` is what the port calls its listing
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from enbloc.api.kinds import decode_faults, kind_id, ref_of
@@ -87,8 +88,14 @@ class Store:
         self._provided: set[Ref] = set()
         self._made = 0
         self._stamped = (-1, "")
+        self._rehearses = False
 
     # -- reading
+
+    @property
+    def listeners(self) -> List[Callable[[WatchEvent], None]]:
+        """Who is told of every event in the middle of the write: to take note, nothing else."""
+        return self._log.listeners
 
     @property
     def version(self) -> int:
@@ -184,13 +191,20 @@ class Store:
         return self._update(ref, current, obj, subresource)
 
     def delete(
-        self, ref: Ref, uid: str = "", grace_s: int | None = None, propagation: Propagation = "Background"
+        self,
+        ref: Ref,
+        uid: str = "",
+        grace_s: int | None = None,
+        propagation: Propagation = "Background",
+        resource_version: str = "",
     ) -> Obj:
         """Deletes, or begins to. A pod on a node stays until its node lets go of it (`grace_s=0`), an object with
         finalizers until they are gone. Returns the object as it is now, or as it was last."""
-        ref, current = self._existing(ref, uid, "")
+        ref, current = self._existing(ref, uid, resource_version)
         for hook in self._deletion_hooks:
             hook(current)
+        if self._rehearses:
+            return current
         if propagation == "Orphan":
             self._orphan(uid_of(current))
             current = self._existing(ref, "", "")[1]
@@ -267,6 +281,32 @@ class Store:
                 return self.evict(write.namespace, write.name, write.uid, write.reason, write.message)
             case EmitEvent():
                 return self.emit(write)
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """A dry run: creations, changes and deletions inside are checked and answered, and none is kept."""
+        self._rehearses = True
+        try:
+            yield
+        finally:
+            self._rehearses = False
+
+    def restore(self, objects: Sequence[Obj], version: int) -> None:
+        """Fills an empty store with the objects of an earlier life, as they were. Nobody is asked and nobody is told;
+        watches begin at `version`, which is the present one. Everything that was made had a version of its own, so
+        counting on from there makes no UID and no name twice."""
+        assert not self._objects, "only an empty store is filled"
+        self._log.begin(version)
+        self._events.begin(version)
+        self._made = version
+        for obj in sorted(objects, key=_restore_order):
+            ref = ref_of(obj)
+            self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = obj
+            self._follow(ref, None, obj)
+            if is_terminating(obj):
+                self._garbage.resume(ref, obj)
+            if ref.kind == EVENT:
+                self._events.recall(obj)
 
     # -- what follows from writes, when the caller says so
 
@@ -429,13 +469,17 @@ class Store:
 
     def _save(self, ref: Ref, old: Obj | None, new: Obj, metadata: dict[str, Any]) -> Obj:
         """Makes `new`, whose `metadata` is still nobody else's, the present version."""
+        if self._rehearses:
+            return new
         metadata["resourceVersion"] = str(self._log.version + 1)
         self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = new
-        self._log.append(WatchEvent("MODIFIED" if old is not None else "ADDED", ref.kind, new))
+        self._log.append(WatchEvent("MODIFIED" if old is not None else "ADDED", ref.kind, new, old))
         self._follow(ref, old, new)
         return new
 
     def _drop(self, ref: Ref, old: Obj) -> Obj:
+        if self._rehearses:
+            return old
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self._log.version + 1)}}
         spaces = self._objects[ref.kind]
         names = spaces[ref.namespace]
@@ -453,3 +497,8 @@ class Store:
         if ref.kind == CRD:
             self.discovery.follow(old, new)
             self._garbage.reconsider()
+
+
+def _restore_order(obj: Obj) -> tuple[bool, int]:
+    """What says how kinds are scoped comes first; then as they were written, so that the oldest Events go first."""
+    return (kind_id(obj) != CRD, int(obj["metadata"]["resourceVersion"]))

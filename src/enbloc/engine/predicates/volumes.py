@@ -101,6 +101,10 @@ def obtain(waits: Sequence[Wait], rows: Rows, assumed: Mapping[tuple[str, str], 
     return found, picks
 
 
+def _mode(obj: Obj) -> str:
+    return (obj.get("spec") or {}).get("volumeMode") or "Filesystem"
+
+
 class VolumeBook:
     """Claims, volumes and storage classes as they are now. `version` goes up with every change that can matter."""
 
@@ -119,12 +123,11 @@ class VolumeBook:
         facts = _facts(obj)
         if self._facts.get(ident) == facts:
             return
-        mode = (obj.get("spec") or {}).get("volumeMode") or "Filesystem"
         match kind:
             case "PersistentVolumeClaim":
-                self._claims[namespace, name] = Claim(view(obj, core.PersistentVolumeClaim), mode)
+                self._claims[namespace, name] = Claim(view(obj, core.PersistentVolumeClaim), _mode(obj))
             case "PersistentVolume":
-                self._volumes[name] = Volume(view(obj, core.PersistentVolume), mode)
+                self._volumes[name] = Volume(view(obj, core.PersistentVolume), _mode(obj))
             case "StorageClass":
                 self._classes[name] = view(obj, core.StorageClass)
             case _:

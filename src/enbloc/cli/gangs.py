@@ -1,0 +1,29 @@
+"""`enbloc gangs`."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from enbloc.cli.asking import ask, kubeconfig_options
+from enbloc.facts.overview import gangs_json
+
+
+@click.command("gangs")
+@kubeconfig_options
+def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+    """The gangs there are: who runs, who waits, and why.
+
+    Asks the cluster that KUBECONFIG points at, real or embedded.
+    """
+    overview = ask(kubeconfig, context)
+    if output == "json":
+        click.echo(json.dumps({"gangs": gangs_json(overview)}))
+        return
+    from rich.console import Console
+
+    from enbloc.facts.tables import gangs_table
+
+    Console().print(gangs_table(overview, time.time_ns()))

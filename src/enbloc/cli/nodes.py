@@ -1,0 +1,28 @@
+"""`enbloc nodes`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from enbloc.cli.asking import ask, kubeconfig_options
+from enbloc.facts.overview import nodes_json
+
+
+@click.command("nodes")
+@kubeconfig_options
+def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+    """The nodes and how full they are.
+
+    Asks the cluster that KUBECONFIG points at, real or embedded.
+    """
+    overview = ask(kubeconfig, context)
+    if output == "json":
+        click.echo(json.dumps({"nodes": nodes_json(overview)}))
+        return
+    from rich.console import Console
+
+    from enbloc.facts.tables import nodes_table
+
+    Console().print(nodes_table(overview))

@@ -1,0 +1,28 @@
+"""`enbloc queues`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from enbloc.cli.asking import ask, kubeconfig_options
+from enbloc.facts.overview import queues_json
+
+
+@click.command("queues")
+@kubeconfig_options
+def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+    """The queues: what runs in them, what waits, what they use.
+
+    Asks the cluster that KUBECONFIG points at, real or embedded.
+    """
+    overview = ask(kubeconfig, context)
+    if output == "json":
+        click.echo(json.dumps({"queues": queues_json(overview)}))
+        return
+    from rich.console import Console
+
+    from enbloc.facts.tables import queues_table
+
+    Console().print(queues_table(overview))

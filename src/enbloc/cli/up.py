@@ -1,0 +1,99 @@
+"""`enbloc up`: a cluster on this machine that kubectl believes in."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from enbloc.cli.problems import Refusal, read_config, readable_input
+from enbloc.config import Config
+from enbloc.local.options import MOST_NODES, Options, Runtime, parse_resources
+from enbloc.sim.documents import read_documents
+from enbloc.sim.scenario import Scenario, read_scenario
+
+
+@click.command("up")
+@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="Nodes to begin with; 2, or those that FILE brings.")
+@click.option(
+    "--node-resources",
+    metavar="NAME=AMOUNT,...",
+    help="What each node has [cpu=8,memory=32Gi; with processes: this machine].",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(["sim", "process"]),
+    default="sim",
+    show_default=True,
+    help="Play containers as annotations say, or run their commands here.",
+)
+@click.option("--speed", type=click.FloatRange(0.001, 10_000), default=1.0, help="Played containers run so fast.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8001, show_default=True, help="0: any free one.")
+@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Whom to listen to.")
+@click.option("--load", multiple=True, metavar="FILE", help="Manifests to begin with; may be given several times.")
+@click.option("--data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep the state here.")
+@click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+def command(
+    nodes: int | None,
+    node_resources: str | None,
+    runtime: Runtime,
+    speed: float,
+    port: int,
+    listen: str,
+    load: tuple[str, ...],
+    data: Path | None,
+    config_file: str | None,
+    files: tuple[str, ...],
+) -> None:
+    """Run a cluster on this machine: a Kubernetes API for kubectl, nodes, controllers, the scheduler and a page.
+
+    \b
+    Example:
+      enbloc up --load examples/quickstart.yaml
+      export KUBECONFIG=...          (it says where)
+      kubectl get vcjob,podgroup,pods
+
+    Ctrl-C ends it. With --data it goes on where it was when started again.
+    """
+    try:
+        resources = parse_resources(node_resources) if node_resources is not None else None
+    except ValueError as why:
+        raise Refusal([f"--node-resources: {why}"]) from None
+    options = Options(nodes, resources, runtime, speed, listen, port, data)
+    config = read_config(config_file)
+    with readable_input():
+        scenario = read_scenario(read_documents((*load, *files)))
+    logging.basicConfig(level=logging.WARNING, format="enbloc: %(message)s", stream=sys.stderr)
+    asyncio.run(_run(options, config, scenario))
+    _leave()
+
+
+def _leave() -> None:
+    """Ends the process at once: all is closed and on disk, and taking a large cluster's objects apart one by one, as
+    Python does before it goes, would take longer than a user waits."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+async def _run(options: Options, config: Config, scenario: Scenario) -> None:
+    from enbloc.cluster.embedded.datadir import DataDirError
+    from enbloc.local.session import run_session
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await run_session(options, config, scenario, stop)
+    except DataDirError as why:
+        raise Refusal([f"--data: {why}"]) from None
+    except OSError as why:
+        where = f"{options.host}:{options.port}"
+        raise Refusal([f"cannot listen on {where}: {why.strerror or why}"]) from None

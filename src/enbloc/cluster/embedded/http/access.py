@@ -1,0 +1,64 @@
+"""Who may ask: a bearer token for everything but health, version and the pages that only show.
+
+There is one user, who may do everything; the review APIs say so. Where the server listens on loopback only, the pages
+that need no token are given to nobody who calls the server by another name: a web page elsewhere could otherwise read
+them through a name of its own that leads here.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+
+from aiohttp import web
+
+from enbloc.cluster.embedded.http.status import refusal
+
+USER = "enbloc-admin"
+_LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+class Access:
+    """The token, and what needs none."""
+
+    def __init__(self, token: str, *, loopback_only: bool = True) -> None:
+        self._header = f"Bearer {token}".encode()
+        self._loopback_only = loopback_only
+
+    def check_token(self, request: web.BaseRequest) -> None:
+        """Raises `Refused` (401)."""
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._header):
+            raise refusal(401, "Unauthorized")
+
+    def check_host(self, request: web.BaseRequest) -> None:
+        """Raises `Refused` (403) for who came by a foreign name."""
+        host = request.headers.get("Host", "")
+        name = host if host.endswith("]") else host.rpartition(":")[0] or host
+        if self._loopback_only and name not in _LOCAL:
+            raise refusal(403, f"this server answers to localhost, not to {name[:80]!r}")
+
+
+def review(kind: str, body: Any) -> dict[str, Any]:
+    """The answer to a SelfSubject…Review: yes, to everything."""
+    given = body if isinstance(body, dict) else {}
+    spec = given.get("spec") if isinstance(given.get("spec"), dict) else {}
+    made = {"kind": kind, "metadata": {"creationTimestamp": None}, "spec": spec}
+    match kind:
+        case "SelfSubjectAccessReview":
+            status: dict[str, Any] = {"allowed": True, "reason": "the token may do everything"}
+        case "SelfSubjectRulesReview":
+            rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+            paths = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
+            status = {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
+        case _:
+            status = {"userInfo": {"username": USER, "groups": ["system:masters", "system:authenticated"]}}
+    group = "authentication.k8s.io" if kind == "SelfSubjectReview" else "authorization.k8s.io"
+    return {"apiVersion": f"{group}/v1", **made, "status": status}
+
+
+REVIEWS = {
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews": "SelfSubjectReview",
+    "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": "SelfSubjectAccessReview",
+    "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews": "SelfSubjectRulesReview",
+}

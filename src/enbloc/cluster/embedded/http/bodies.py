@@ -1,0 +1,135 @@
+"""Request bodies: bounded, read in bounded time, and decoded without trusting a byte of them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import ClientPayloadError, StreamReader, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from enbloc.cluster.embedded.http.protobuf import MEDIA, decode_protobuf
+from enbloc.cluster.embedded.http.status import refusal
+
+BODY_BYTES = 3 * 1024 * 1024
+BODY_S = 30.0
+DEPTH = 100
+"""How deep a document may be nested; Kubernetes' own schemas stay far below."""
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+_decode = msgspec.json.Decoder().decode
+
+
+async def read_body(request: web.BaseRequest) -> bytes:
+    """The whole body. Raises `Refused`: 413 over the bound (without reading on), 408 if it takes too long, 415 if it is
+    compressed, 400 if it is broken."""
+    if not request.body_exists:
+        return b""
+    if request.headers.get("Content-Encoding", "identity") != "identity":
+        raise refusal(415, "compressed bodies are not taken here")
+    if (request.content_length or 0) > BODY_BYTES:
+        raise _too_large()
+    content = request.content
+    try:
+        if content.is_eof():  # it came along with the head
+            found = content.read_nowait()
+            if len(found) > BODY_BYTES:
+                raise _too_large()
+            return found
+        async with asyncio.timeout(BODY_S):
+            return await _read_pieces(content)
+    except TimeoutError:
+        raise refusal(408, "the request's body did not arrive in time") from None
+    except (ClientPayloadError, HttpProcessingError) as why:
+        raise refusal(400, f"the request's body is broken: {str(why)[:200]}") from None
+
+
+async def _read_pieces(content: StreamReader) -> bytes:
+    pieces, size = [], 0
+    while piece := await content.readany():
+        size += len(piece)
+        if size > BODY_BYTES:
+            raise _too_large()
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _too_large() -> Exception:
+    return refusal(413, f"Request entity too large: limit is {BODY_BYTES}")
+
+
+def media_type(request: web.BaseRequest) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def decode(body: bytes, media: str) -> Any:
+    """Plain JSON out of JSON or YAML. Raises `Refused`: 400 if it is neither, 415 if it claims to be something else."""
+    if media in (JSON, "", "application/octet-stream", "application/x-www-form-urlencoded"):
+        found = decode_json(body)
+    elif media in (YAML, "application/apply-patch+yaml", "text/yaml"):
+        found = _decode_yaml(body)
+    elif media == MEDIA:
+        found = decode_protobuf(body)
+    else:
+        raise unsupported(media, (JSON, YAML))
+    return found
+
+
+def unsupported(media: str, good: tuple[str, ...]) -> Exception:
+    return refusal(
+        415, f"the body of the request was in an unknown format ({media[:80]!r}); accepted are: {', '.join(good)}"
+    )
+
+
+def decode_json(body: bytes) -> Any:
+    try:
+        found = _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError) as why:
+        raise refusal(400, f"the body cannot be decoded as JSON: {str(why)[:200]}") from None
+    _check_depth(body, found)
+    return found
+
+
+def _decode_yaml(body: bytes) -> Any:
+    try:
+        if body[:1] == b"{":
+            return decode_json(body)
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=_Loader)):
+            raise refusal(400, "aliases in YAML are not taken here")  # a few of them make a document of any size
+        found = yaml.load(body, Loader=_Loader)
+        encoded = msgspec.json.encode(found)  # nothing but JSON goes on: dates and sets are no part of it
+    except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, RecursionError) as why:
+        raise refusal(400, f"the body cannot be decoded as YAML: {str(why)[:200]}") from None
+    if len(encoded) > BODY_BYTES:
+        raise _too_large()
+    return decode_json(encoded)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as JSON knows it: what looks like a date is a string."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+
+
+def _check_depth(body: bytes, found: Any) -> None:
+    if body.count(b"{") + body.count(b"[") <= DEPTH:
+        return
+    level = [found]
+    for _ in range(DEPTH):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return
+    raise refusal(400, f"the body is nested deeper than {DEPTH} levels")
+
+
+def _children(value: Any) -> list[Any]:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [child for child in inner if isinstance(child, (dict, list))]

@@ -1,0 +1,447 @@
+"""The API server's front: reads a request, finds out what it is about, asks whoever knows, and answers.
+
+Every answer is JSON, every refusal a `Status`. Nothing that a client sends may end in anything but an answer: what
+nobody foresaw is told as 500, with the traceback in this process's log, and is a bug.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from enbloc import __version__
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import Refused, WatchEvent, merge_patch
+from enbloc.cluster.embedded.discovery import CRD
+from enbloc.cluster.embedded.http import bodies, logs
+from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
+from enbloc.cluster.embedded.http.catalogue import Catalogue
+from enbloc.cluster.embedded.http.changes import Changes, Committed
+from enbloc.cluster.embedded.http.encoding import Encodings, encode
+from enbloc.cluster.embedded.http.jsonpatch import json_patch
+from enbloc.cluster.embedded.http.listing import Lists, Page
+from enbloc.cluster.embedded.http.openapi import OpenApi
+from enbloc.cluster.embedded.http.queries import (
+    Form,
+    check_field_validation,
+    flag,
+    form_asked,
+    is_dry_run,
+    list_query,
+)
+from enbloc.cluster.embedded.http.resources import Resources, Target, no_such_path
+from enbloc.cluster.embedded.http.status import failure, refusal
+from enbloc.cluster.embedded.http.tables import META, included, partial, table
+from enbloc.cluster.embedded.http.watching import PIECE_BYTES, STALL_S, Watches
+from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
+from enbloc.cluster.embedded.store import Store
+
+KUBERNETES = "v1.36.0"
+"""The version that clients are told: what they may expect of us."""
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+_log = logging.getLogger(__name__)
+
+
+class Facade:
+    """Serves one store. `pages` are what else is shown at some paths, without a token; `log_source` knows what pods
+    wrote; `committed` is waited for before a write is acknowledged."""
+
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        pages: Mapping[str, Handler] | None = None,
+        log_source: logs.LogSource | None = None,
+        committed: Committed | None = None,
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._pages = dict(pages or {})
+        self._log_source = log_source
+        self._committed = committed
+        self._encodings = Encodings()
+        self._resources = Resources(store)
+        self._catalogue = Catalogue(self._resources)
+        self._openapi = OpenApi(store, self._resources)
+        self._lists = Lists(store, store.now)
+        self._changes = Changes(committed)
+        self._watches = Watches(store, self._lists, self._changes, self._encodings)
+        self._writer = Writer(store, self._lists, self._resources)
+        store.listeners.append(self._note)
+
+    def close(self) -> None:
+        """Ends every watch and listens to the store no longer."""
+        self._watches.close()
+        if self._note in self._store.listeners:
+            self._store.listeners.remove(self._note)
+
+    @property
+    def watch_count(self) -> int:
+        return self._watches.count
+
+    def _note(self, event: WatchEvent) -> None:
+        """In the middle of a write: takes note, nothing else."""
+        if event.type == "DELETED":
+            self._encodings.forget(event.obj)
+        if event.kind == CRD:
+            self._resources.forget()
+        self._changes.note(event)
+        self._watches.note(event)
+
+    # -- the way in
+
+    async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        ref: Ref | None = None
+        try:
+            path = request.path
+            page = self._page(path)
+            if page is not None:
+                self._access.check_host(request)
+                if request.method not in ("GET", "HEAD"):
+                    raise _bad_method()
+                return await page(request)
+            if path in _HEALTH or path.startswith(("/livez/", "/readyz/", "/healthz/")):
+                return web.Response(text="ok")
+            if path == "/version":
+                return _json(_version())
+            self._access.check_token(request)
+            segments = path.split("/")[1:]
+            if segments[-1] == "":
+                segments.pop()
+            special = await self._special(request, path, segments)
+            if special is not None:
+                return special
+            target = self._target(segments)
+            ref = target.ref
+            return await self._serve(request, target)
+        except Refused as why:
+            return _refuse(request, why, ref)
+        except RecursionError:
+            return _refuse(request, refusal(400, "the request is nested too deeply"), ref)
+        except (web.HTTPException, ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            _log.exception("%s %s", request.method, request.path)
+            return _refuse(request, refusal(500, "Internal error occurred: see the server's log"), ref)
+
+    def _page(self, path: str) -> Handler | None:
+        found = self._pages.get(path)
+        if found is None and self._pages:
+            prefix, _, _ = path.rpartition("/")
+            while prefix and found is None:
+                found = self._pages.get(prefix + "/*")
+                prefix = prefix.rpartition("/")[0]
+        return found
+
+    def _target(self, segments: list[str]) -> Target:
+        least = {"api": 3, "apis": 4}.get(segments[0] if segments else "")
+        if least is None or len(segments) < least:
+            raise no_such_path()
+        return self._resources.find(segments)
+
+    async def _special(self, request: web.BaseRequest, path: str, segments: list[str]) -> web.StreamResponse | None:
+        """What is no resource of the store: discovery, schemas, reviews, a namespace's bindings."""
+        if path in REVIEWS:
+            if request.method != "POST":
+                raise _bad_method()
+            body = bodies.decode(await bodies.read_body(request) or b"{}", bodies.media_type(request))
+            return _json(review(REVIEWS[path], body), 201)
+        if segments[:1] == ["api"] and len(segments) == 5 and segments[2] == "namespaces" and segments[4] == "bindings":
+            target = self._resources.find([*segments[:4], "pods"])
+            return await self._deed(request, target, self._writer.bind)
+        if request.method not in ("GET", "HEAD") or len(segments) > 6:
+            return None
+        document = self._document(request, segments)
+        return None if document is None else _json(*document)
+
+    def _document(self, request: web.BaseRequest, segments: list[str]) -> tuple[Any, int, str] | None:
+        accept = request.headers.get("Accept", "")
+        found: Any = None
+        media = "application/json"
+        match segments:
+            case ["api"] | ["apis"] if _AGGREGATED in accept:
+                found = self._catalogue.aggregated(core=segments == ["api"])
+                media = _AGGREGATED
+            case ["api"]:
+                found = self._catalogue.core(request.headers.get("Host", ""))
+            case ["apis"]:
+                found = self._catalogue.groups()
+            case ["apis", group]:
+                found = self._catalogue.group(group)
+            case ["api", version]:
+                found = self._catalogue.resources("", version)
+            case ["apis", group, version]:
+                found = self._catalogue.resources(group, version)
+            case ["openapi", "v3"]:
+                found = self._openapi.index()
+            case ["openapi", "v3", "api", version]:
+                found = self._openapi.document("", version)
+            case ["openapi", "v3", "apis", group, version]:
+                found = self._openapi.document(group, version)
+            case _:
+                return None
+        if found is None:
+            raise no_such_path()
+        return found, 200, media
+
+    async def _serve(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        if target.subresource:
+            return await self._serve_subresource(request, target)
+        match request.method, bool(target.name):
+            case "GET" | "HEAD", True:
+                if flag(request.query, "watch"):
+                    return await self._collection(request, target)
+                return self._show(request, 200, target, self._get(target))
+            case "GET" | "HEAD", False:
+                return await self._collection(request, target)
+            case "POST", False:
+                if target.kind.namespaced and not target.namespace:
+                    raise _bad_method()
+                check_field_validation(request.query)
+                return await self._deed(request, target, self._writer.create)
+            case "PUT", True:
+                check_field_validation(request.query)
+                return await self._deed(request, target, self._writer.replace)
+            case "PATCH", True:
+                check_field_validation(request.query)
+                return await self._patch(request, target)
+            case "DELETE", _:
+                return await self._delete(request, target)
+        raise _bad_method()
+
+    async def _serve_subresource(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        match target.subresource, request.method:
+            case "status", _ if not target.kind.has_status:
+                raise no_such_path()
+            case "status", "GET" | "HEAD":
+                return self._show(request, 200, target, self._get(target))
+            case "status", "PUT":
+                return await self._deed(request, target, self._writer.replace)
+            case "status", "PATCH":
+                return await self._patch(request, target)
+            case "scale", "GET" | "HEAD":
+                return _json(self._writer.scale(target))
+            case "scale", "PUT":
+                return await self._deed(request, target, self._writer.set_scale, plain=True)
+            case "scale", "PATCH":
+                return await self._patch_scale(request, target)
+            case "finalize", "PUT" if target.kind.id == "Namespace":
+                return await self._deed(request, target, self._writer.replace)
+            case "binding", "POST" if target.kind.id == "Pod":
+                return await self._deed(request, target, self._writer.bind, plain=True)
+            case "eviction", "POST" if target.kind.id == "Pod":
+                return await self._deed(request, target, self._writer.evict, plain=True)
+            case "log", "GET" | "HEAD" if target.kind.id == "Pod":
+                return await self._pod_log(request, target)
+            case "status" | "scale" | "binding" | "eviction" | "log", _:
+                raise _bad_method()
+        raise no_such_path()
+
+    # -- reading
+
+    def _get(self, target: Target) -> Obj:
+        found = self._store.get(*target.ref)
+        if found is None:
+            raise refusal(404, f'{self._store.discovery.resource(target.kind.id)} "{target.name}" not found')
+        return found
+
+    def _show(self, request: web.BaseRequest, code: int, target: Target, obj: Obj) -> web.Response:
+        """One object, in the form that was asked for."""
+        form = form_asked(request.headers.get("Accept", ""))
+        if obj.get("kind") == "Status":
+            return _json(obj, code)
+        if obj["apiVersion"] != target.api_version and obj["kind"] == target.kind.name:
+            obj = {**obj, "apiVersion": target.api_version}
+            if form == "object":
+                return _json(obj, code)
+        if form == "object":
+            return web.Response(body=self._encodings.raw(obj), status=code, headers=_HEADERS)
+        if form == "metadata":
+            return _json(partial(obj), code)
+        include = included(request.query.get("includeObject", ""))
+        metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        return _json(table(target.kind.id, [obj], self._store.now(), include, metadata), code)
+
+    async def _collection(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = request.query
+        asked = list_query(query)
+        if target.name:  # a watch on one object
+            fields = f"metadata.name={target.name}"
+            asked = list_query({**query, "fieldSelector": fields})
+        form = form_asked(request.headers.get("Accept", ""))
+        include = included(query.get("includeObject", ""))
+        if asked.watch:
+            return await self._watches.serve(request, target, asked, form, include)
+        page = self._lists.page(target, asked)
+        metadata: dict[str, Any] = {"resourceVersion": str(page.version)}
+        if page.after:
+            metadata["continue"] = page.after
+            if not asked.labels and not asked.fields:
+                metadata["remainingItemCount"] = page.remaining
+        if form == "table":
+            return _json(table(target.kind.id, page.items, self._store.now(), include, metadata))
+        return await self._stream(request, self._list_pieces(target, page, metadata, form))
+
+    def _list_pieces(self, target: Target, page: Page, metadata: dict[str, Any], form: Form) -> Iterator[bytes]:
+        api_version = target.api_version
+        if form == "metadata":
+            kind, of_list = "PartialObjectMetadataList", META
+        else:
+            kind, of_list = f"{target.kind.name}List", api_version
+        raw = self._encodings.raw
+        head = encode({"kind": kind, "apiVersion": of_list, "metadata": metadata})
+        pieces = [head[:-1], b',"items":[']
+        size = 0
+        first = True
+        for obj in page.items:
+            if form == "metadata":
+                one = encode(partial(obj))
+            elif obj["apiVersion"] == api_version:
+                one = raw(obj)
+            else:
+                one = encode({**obj, "apiVersion": api_version})
+            if not first:
+                pieces.append(b",")
+            first = False
+            pieces.append(one)
+            size += len(one)
+            if size >= PIECE_BYTES:
+                yield b"".join(pieces)
+                pieces, size = [], 0
+        pieces.append(b"]}\n")
+        yield b"".join(pieces)
+
+    async def _stream(self, request: web.BaseRequest, pieces: Iterator[bytes]) -> web.StreamResponse:
+        """A long answer piece by piece, so that it never stands in memory as a whole, and others have their turn."""
+        first = next(pieces)
+        second = next(pieces, None)
+        if second is None:
+            return web.Response(body=first, headers=_HEADERS)
+        response = web.StreamResponse(headers=_HEADERS)
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        try:
+            await response.write(first)
+            piece: bytes | None = second
+            while piece is not None:
+                async with asyncio.timeout(STALL_S):
+                    await response.write(piece)
+                await asyncio.sleep(0)
+                piece = next(pieces, None)
+            await response.write_eof()
+        except TimeoutError:
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionError:
+            pass
+        return response
+
+    async def _pod_log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = request.query
+        pod = self._get(target)
+        container = logs.chosen_container(pod, query.get("container", ""))
+        asked = logs.log_query(query, self._store.now())
+        follow = flag(query, "follow")
+        if self._log_source is None:
+            raise refusal(400, "nobody here runs pods")
+        reader = self._log_source(target.namespace, target.name, container, asked)
+        return await logs.serve_log(request, reader, follow)
+
+    # -- writing
+
+    async def _deed(
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        deed: Callable[[Target, Any, bool], Answer],
+        *,
+        plain: bool = False,
+    ) -> web.StreamResponse:
+        """Reads the body, does it, and answers when it is safe."""
+        query = request.query
+        dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
+        body = await bodies.read_body(request)
+        code, obj = deed(target, bodies.decode(body, bodies.media_type(request)), dry_run)
+        return await self._acknowledge(request, target, code, obj, plain=plain or dry_run)
+
+    async def _acknowledge(
+        self, request: web.BaseRequest, target: Target, code: int, obj: Obj, *, plain: bool = False
+    ) -> web.StreamResponse:
+        response = _json(obj, code) if plain else self._show(request, code, target, obj)
+        if self._committed is not None:
+            await self._committed()
+        return response
+
+    async def _patch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = request.query
+        dry_run = is_dry_run(query.getall("dryRun", ()))
+        body = await bodies.read_body(request)
+        code, obj = self._writer.patch(target, body, bodies.media_type(request), query, dry_run)
+        return await self._acknowledge(request, target, code, obj, plain=dry_run)
+
+    async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        body = bodies.decode_json(await bodies.read_body(request))
+        scale = self._writer.scale(target)
+        wanted = json_patch(scale, body) if isinstance(body, list) else merge_patch(scale, body)
+        code, obj = self._writer.set_scale(target, wanted, is_dry_run(request.query.getall("dryRun", ())))
+        return await self._acknowledge(request, target, code, obj, plain=True)
+
+    async def _delete(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        query = request.query
+        raw = await bodies.read_body(request)
+        body = bodies.decode(raw, bodies.media_type(request)) if raw else None
+        options = delete_options(body, query, query.getall("dryRun", []))
+        if target.name:
+            code, obj = self._writer.delete(target, options)
+            return await self._acknowledge(request, target, code, obj, plain=obj.get("kind") == "Status")
+        if target.kind.namespaced and not target.namespace:
+            raise _bad_method()
+        asked = list_query({key: value for key, value in query.items() if key not in ("dryRun", "watch")})
+        found = self._writer.delete_collection(target, asked, options)
+        if self._committed is not None:
+            await self._committed()
+        page = Page(found, self._store.version)
+        metadata = {"resourceVersion": str(page.version)}
+        return await self._stream(request, self._list_pieces(target, page, metadata, "object"))
+
+
+def _version() -> dict[str, str]:
+    major, minor = KUBERNETES.lstrip("v").split(".")[:2]
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"{KUBERNETES}+enbloc.{__version__}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "python",
+        "platform": "any",
+    }
+
+
+def _bad_method() -> Exception:
+    return refusal(405, "the server does not allow this method on the requested resource")
+
+
+def _json(body: Any, code: int = 200, media: str = "application/json") -> web.Response:
+    return web.Response(body=encode(body), status=code, headers={**_HEADERS, "Content-Type": media})
+
+
+def _refuse(request: web.BaseRequest, why: Refused, ref: Ref | None) -> web.Response:
+    response = _json(failure(why, ref), why.code if 400 <= why.code < 600 else 500)
+    if why.code == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if why.code == 429:
+        response.headers["Retry-After"] = "1"
+    if why.code in (408, 413):  # the rest of the body is not waited for
+        response.force_close()
+    return response

@@ -1,0 +1,129 @@
+"""The socket: one port on which both `http` and `https` are spoken.
+
+kubectl hands its token out over TLS only; a browser warns of a certificate that nobody signed. So the first byte of a
+connection decides: a TLS handshake begins with 22, no HTTP request does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine
+from typing import Any
+
+from aiohttp import web
+
+from enbloc.cluster.embedded.http.facade import Handler
+
+FIRST_BYTE_S = 30.0
+CONNECTIONS = 20_000
+LINGER_S = 2.0
+STOP_S = 0.5
+_TLS = b"\x16"
+_silent = logging.getLogger(f"{__name__}.wire")
+"""What is no HTTP at all is answered with 400 and worth no word: anybody can send it."""
+_silent.setLevel(logging.CRITICAL + 1)
+
+
+class Listener:
+    """Accepts connections on one address and gives their requests to a handler."""
+
+    def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
+        self._server = web.Server(
+            handler,
+            handler_cancellation=True,
+            auto_decompress=False,
+            access_log=None,
+            logger=_silent,
+            lingering_time=LINGER_S,
+            keepalive_timeout=75.0,
+            max_field_size=16_384,
+            max_line_size=16_384,
+        )
+        self._tls = tls
+        self._socket: socket.socket | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens, and returns the port. Raises `OSError` if the address is taken."""
+        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = infos[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(1024)
+            listening.setblocking(False)
+        except OSError:
+            listening.close()
+            raise
+        self._socket = listening
+        self._begin(self._accept(listening))
+        bound: int = listening.getsockname()[1]
+        return bound
+
+    async def stop(self) -> None:
+        """Ends all connections, those of watches too."""
+        if self._socket is not None:
+            self._socket.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.shutdown(STOP_S)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError as why:
+                if why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ECONNABORTED):
+                    await asyncio.sleep(0.1)
+                    continue
+                return
+            if len(self._server.connections) + len(self._tasks) > CONNECTIONS:
+                connection.close()
+                continue
+            connection.setblocking(False)
+            with contextlib.suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._begin(self._hand_over(connection))
+
+    async def _hand_over(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(FIRST_BYTE_S):
+                first = await self._first_byte(connection)
+            if not first:
+                connection.close()
+                return
+            tls = self._tls if first == _TLS else None
+            await loop.connect_accepted_socket(self._server, connection, ssl=tls)
+        except (OSError, TimeoutError, ssl.SSLError):
+            connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+
+    async def _first_byte(self, connection: socket.socket) -> bytes:
+        """Looks at it without taking it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return connection.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                readable = asyncio.Event()
+                loop.add_reader(connection, readable.set)
+                try:
+                    await readable.wait()
+                finally:
+                    loop.remove_reader(connection)

@@ -1,0 +1,80 @@
+"""The `Status` objects with which an API server says what became of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enbloc.api.meta import Fault, Ref
+from enbloc.api.writes import Refused
+
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    408: "Timeout",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_CAUSES = 100
+
+
+def refusal(code: int, message: str, *faults: Fault) -> Refused:
+    """A refusal with the reason that goes with its code."""
+    return Refused(code, REASONS[code], message, faults)
+
+
+def failure(why: Refused, ref: Ref | None = None) -> dict[str, Any]:
+    """The body of a refusal. `ref` is what the request was about, if that is known."""
+    details: dict[str, Any] = {}
+    if ref is not None:
+        kind, _, group = ref.kind.partition(".")
+        details = {"name": ref.name, "group": group, "kind": kind}
+        details = {key: value for key, value in details.items() if value}
+    if why.faults:
+        details["causes"] = [_cause(fault) for fault in why.faults[:_CAUSES]]
+    if why.code == 429:
+        details["retryAfterSeconds"] = 1
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": why.message,
+        "reason": why.reason,
+        **({"details": details} if details else {}),
+        "code": why.code,
+    }
+
+
+def _cause(fault: Any) -> dict[str, str]:
+    if not isinstance(fault, Fault):
+        return {"message": str(fault)}
+    if fault.field.startswith("."):  # a server-side apply's conflict names the field as such
+        return {"reason": "FieldManagerConflict", "message": fault.message, "field": fault.field}
+    missing = fault.message == "is missing"
+    reason = "FieldValueRequired" if missing else "FieldValueInvalid"
+    return {"reason": reason, "message": fault.message, "field": fault.field}
+
+
+def success(ref: Ref, plural: str, uid: str = "", code: int = 200) -> dict[str, Any]:
+    """The body that says that something was done and left no object to show."""
+    _, _, group = ref.kind.partition(".")
+    details = {"name": ref.name, "group": group, "kind": plural, "uid": uid}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+        "code": code,
+    }

@@ -1,0 +1,60 @@
+"""Lists and objects in the forms that clients ask for: as tables, or as metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from enbloc.api.meta import Obj
+from enbloc.cluster.embedded.http.columns import columns_of
+from enbloc.cluster.embedded.http.status import refusal
+
+META = "meta.k8s.io/v1"
+Included = Literal["None", "Metadata", "Object"]
+
+
+def included(text: str) -> Included:
+    """What a table's rows carry of their objects (`includeObject`)."""
+    match text:
+        case "" | "Metadata":
+            return "Metadata"
+        case "None":
+            return "None"
+        case "Object":
+            return "Object"
+    raise refusal(400, f"includeObject: {text[:80]!r} is none of None, Metadata, Object")
+
+
+def partial(obj: Obj) -> dict[str, Any]:
+    """Metadata alone."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": META, "metadata": obj["metadata"]}
+
+
+def table(
+    kind: str, objects: Iterable[Obj], now: int, include: Included, metadata: dict[str, Any], *, heads: bool = True
+) -> dict[str, Any]:
+    """A Table of these objects; without `heads` as in the second and later events of a watch."""
+    shown = columns_of(kind)
+    rows = []
+    for obj in objects:
+        row: dict[str, Any] = {"cells": shown.row(obj, now)}
+        if include != "None":
+            row["object"] = obj if include == "Object" else partial(obj)
+        rows.append(row)
+    definitions = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": column.format,
+            "description": column.description or column.name,
+            "priority": column.priority,
+        }
+        for column in shown.columns
+    ]
+    return {
+        "kind": "Table",
+        "apiVersion": META,
+        "metadata": metadata,
+        "columnDefinitions": definitions if heads else [],
+        "rows": rows,
+    }

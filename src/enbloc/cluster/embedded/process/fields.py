@@ -1,0 +1,73 @@
+"""What a container may learn about its own pod: the downward API's fields and resources."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.cluster.embedded.pods import Amounts
+from enbloc.units import parse_quantity
+
+_KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+
+
+class Unanswerable(Exception):
+    """Something that the pod asks for and that there is not: the container cannot be started as things are."""
+
+
+def field(pod: Obj, path: str, address: str) -> str:
+    """The value of a `fieldRef`; its address is the pod's and the machine's own are the host's."""
+    keyed = _KEYED.fullmatch(path)
+    if keyed:
+        values = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
+        return values.get(keyed[2], "")
+    match path:
+        case "metadata.name":
+            return name_of(pod)
+        case "metadata.namespace":
+            return namespace_of(pod)
+        case "metadata.uid":
+            return uid_of(pod)
+        case "metadata.labels":
+            return _listed(dict(labels_of(pod)))
+        case "metadata.annotations":
+            return _listed(dict(annotations_of(pod)))
+        case "spec.nodeName":
+            return str(pod["spec"].get("nodeName") or "")
+        case "spec.serviceAccountName":
+            return str(pod["spec"].get("serviceAccountName") or "default")
+        case "status.podIP" | "status.podIPs":
+            return address
+        case "status.hostIP" | "status.hostIPs":
+            return "127.0.0.1"
+    raise Unanswerable(f"there is no field {path!r}")
+
+
+def _listed(values: dict[str, str]) -> str:
+    """As the kubelet writes labels into a file."""
+    return "\n".join(f'{key}="{_escaped(value)}"' for key, value in sorted(values.items()))
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def resource(pod: Obj, container: dict[str, Any], asked: dict[str, Any], allocatable: Amounts) -> str:
+    """The value of a `resourceFieldRef`: what the container may use or asks for, in units of the divisor, rounded up.
+    A limit that is not set is all that the node has."""
+    which, _, name = str(asked.get("resource") or "").partition(".")
+    wanted = asked.get("containerName") or container.get("name")
+    every = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
+    found = next((other for other in every if other.get("name") == wanted), None)
+    if which not in ("limits", "requests") or found is None:
+        raise Unanswerable(f"there is no {asked.get('resource')!r} of container {wanted!r}")
+    given = ((found.get("resources") or {}).get(which) or {}).get(name)
+    nanos = parse_quantity(given).nanos if given is not None else allocatable.get(name, 0) if which == "limits" else 0
+    try:
+        divisor = parse_quantity(asked.get("divisor") or "1").nanos
+    except ValueError:
+        divisor = 0
+    if divisor <= 0:
+        raise Unanswerable(f"{asked.get('divisor')!r} is no divisor")
+    return str(-(-nanos // divisor)) if nanos else "0"

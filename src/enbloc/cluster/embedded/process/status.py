@@ -1,0 +1,62 @@
+"""A pod's status while its containers run as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from enbloc.api.meta import Obj
+from enbloc.cluster.embedded.pods import condition, with_conditions
+from enbloc.cluster.embedded.process.container import Container
+
+Status = dict[str, Any]
+
+
+def status_of(pod: Obj, containers: Sequence[Container], at: str, address: str, started_at: str) -> Status:
+    """What is to be merged into the status of a pod that has not ended."""
+    initialized = all(one.stage == "done" or one.role == "sidecar" for one in containers if one.role != "main")
+    mains = [one for one in containers if one.role == "main"]
+    ready = initialized and all(one.stage == "running" for one in containers if one.role != "init")
+    has_begun = initialized and any(one.has_run for one in mains)
+    return {
+        "phase": "Running" if has_begun else "Pending",
+        "conditions": _conditions(pod, at, initialized, "" if ready else "ContainersNotReady"),
+        "hostIP": "127.0.0.1",
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": started_at,
+        **_statuses(containers),
+    }
+
+
+def final_status(pod: Obj, containers: Sequence[Container], at: str, verdict: tuple[str, str] | None) -> Status:
+    """What is to be merged once all has ended; a verdict is a reason and a message of why it had to."""
+    judged = [one for one in containers if one.role == "main" or (one.role == "init" and one.has_run)]
+    failed = verdict is not None or any(one.exit_code or not one.has_run for one in judged)
+    status: Status = {
+        "phase": "Failed" if failed else "Succeeded",
+        "conditions": _conditions(pod, at, True, "PodFailed" if failed else "PodCompleted"),
+        **_statuses(containers),
+    }
+    if verdict is not None:
+        status["reason"], status["message"] = verdict
+    return status
+
+
+def _statuses(containers: Sequence[Container]) -> Status:
+    told: Status = {"containerStatuses": [one.status() for one in containers if one.role == "main"]}
+    inits = [one.status() for one in containers if one.role != "main"]
+    if inits:
+        told["initContainerStatuses"] = inits
+    return told
+
+
+def _conditions(pod: Obj, at: str, initialized: bool, not_ready: str) -> list[dict[str, Any]]:
+    ready = "False" if not_ready else "True"
+    return with_conditions(
+        (pod.get("status") or {}).get("conditions"),
+        condition("PodScheduled", "True", at),
+        condition("Initialized", "True" if initialized else "False", at),
+        condition("Ready", ready, at, not_ready),
+        condition("ContainersReady", ready, at, not_ready),
+    )

@@ -1,0 +1,167 @@
+"""A pod's volumes as directories, and where a container finds them.
+
+Mounting needs privileges, so nothing is mounted: each container has a directory that stands for the root of its file
+system, in which every mount path is a link to its volume. A container starts in that directory (or in its `workingDir`
+below it), so that `etc/config/key` is what `/etc/config/key` would be; and `ENBLOC_MOUNT_<NAME>` names each volume's
+directory. Nothing is read-only, and what is made of objects is not updated while the pod runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from enbloc.api.meta import Obj, namespace_of
+from enbloc.cluster.embedded.pods import Amounts
+from enbloc.cluster.embedded.process.environment import Environment
+from enbloc.cluster.embedded.process.fields import Unanswerable, field, resource
+from enbloc.units import is_dns_label, is_dns_subdomain
+
+MOUNT: Final = "ENBLOC_MOUNT_"
+_SOURCES: Final = ("emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath", "persistentVolumeClaim")
+
+Resolve = Callable[[str], str]
+"""Puts addresses in the place of host names."""
+
+
+class Volumes:
+    """Makes the volumes of pods below a directory. Claims are kept beside the pods and outlive them."""
+
+    def __init__(self, environment: Environment, claims: Path) -> None:
+        self._environment = environment
+        self._claims = claims
+
+    def make(self, pod: Obj, at: Path, resolve: Resolve, address: str, allocatable: Amounts) -> dict[str, Path]:
+        """The directory (or file) of each volume by its name. Raises `Unanswerable`."""
+        made = {}
+        for volume in pod["spec"].get("volumes") or ():
+            name = str(volume.get("name") or "")
+            if not is_dns_label(name):
+                raise Unanswerable(f"{name!r} is no name of a volume")
+            made[name] = self._make(pod, volume, at / name, resolve, address, allocatable)
+        return made
+
+    def _make(
+        self, pod: Obj, volume: dict[str, Any], at: Path, resolve: Resolve, address: str, allocatable: Amounts
+    ) -> Path:
+        kind = next((key for key in _SOURCES if key in volume), None)
+        source = volume.get(kind or "") or {}
+        match kind:
+            case "emptyDir":
+                at.mkdir(parents=True, exist_ok=True)
+            case "hostPath":
+                return _host_path(source)
+            case "persistentVolumeClaim":
+                claim = str(source.get("claimName") or "")
+                if not is_dns_subdomain(claim):
+                    raise Unanswerable(f"{claim!r} is no name of a claim")
+                at = self._claims / namespace_of(pod) / claim
+                at.mkdir(parents=True, exist_ok=True)
+            case None:
+                other = next((key for key in volume if key != "name"), "nothing")
+                raise Unanswerable(f"volume {volume['name']} is of a kind ({other}) that is not to be had here")
+            case _:
+                files = self._files(pod, kind, source, address, allocatable)
+                _write(at, {path: _resolved(data, resolve) for path, data in files.items()})
+        return at
+
+    def _files(
+        self, pod: Obj, kind: str, source: dict[str, Any], address: str, allocatable: Amounts
+    ) -> dict[str, bytes]:
+        match kind:
+            case "configMap":
+                return self._items(pod, "ConfigMap", source, source.get("name") or "")
+            case "secret":
+                return self._items(pod, "Secret", source, source.get("secretName") or source.get("name") or "")
+            case "downwardAPI":
+                return {
+                    str(item.get("path") or ""): _downward(pod, item, address, allocatable).encode()
+                    for item in source.get("items") or ()
+                }
+        files: dict[str, bytes] = {}
+        for part in source.get("sources") or ():
+            for each in ("configMap", "secret", "downwardAPI"):
+                if each in part:
+                    files |= self._files(pod, each, part[each] or {}, address, allocatable)
+        return files
+
+    def _items(self, pod: Obj, kind: str, source: dict[str, Any], name: str) -> dict[str, bytes]:
+        data = self._environment.data(pod, kind, name)
+        if data is None:
+            if source.get("optional"):
+                return {}
+            raise Unanswerable(f'{kind.lower()} "{name}" not found')
+        items = source.get("items")
+        if not items:
+            return data
+        files = {}
+        for item in items:
+            key = str(item.get("key") or "")
+            if key in data:
+                files[str(item.get("path") or key)] = data[key]
+            elif not source.get("optional"):
+                raise Unanswerable(f'{kind.lower()} "{name}" references non-existent config key: {key}')
+        return files
+
+
+def link_mounts(container: dict[str, Any], root: Path, volumes: dict[str, Path]) -> dict[str, str]:
+    """Makes the container's mount paths below its root; the variables that name the directories."""
+    variables = {}
+    for mount in sorted(container.get("volumeMounts") or (), key=lambda mount: str(mount.get("mountPath") or "")):
+        name = str(mount.get("name") or "")
+        if name not in volumes:
+            raise Unanswerable(f"there is no volume {name!r}")
+        target = volumes[name]
+        if mount.get("subPath"):
+            target = below(target, str(mount["subPath"]))
+            if not target.exists():
+                target.mkdir(parents=True, exist_ok=True)
+        place = below(root, str(mount.get("mountPath") or ""))
+        if place != root and not place.exists() and not place.is_symlink():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(target)
+        variables[MOUNT + re.sub(r"[^A-Z0-9]", "_", name.upper())] = str(target)
+    return variables
+
+
+def below(root: Path, path: str) -> Path:
+    """The path as it is for somebody whose root this is; no dots lead out of it."""
+    parts = [part for part in PurePosixPath(path).parts if part not in ("/", "//")]
+    if ".." in parts:
+        raise Unanswerable(f"{path!r} leads out of its directory")
+    return root.joinpath(*parts)
+
+
+def _host_path(source: dict[str, Any]) -> Path:
+    path = Path(str(source.get("path") or "/"))
+    if str(source.get("type") or "") == "DirectoryOrCreate":
+        path.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        raise Unanswerable(f"hostPath {path} does not exist")
+    return path.absolute()
+
+
+def _downward(pod: Obj, item: dict[str, Any], address: str, allocatable: Amounts) -> str:
+    if item.get("fieldRef"):
+        return field(pod, str(item["fieldRef"].get("fieldPath") or ""), address)
+    return resource(pod, {}, item.get("resourceFieldRef") or {}, allocatable)
+
+
+def _resolved(data: bytes, resolve: Resolve) -> bytes:
+    try:
+        return resolve(data.decode()).encode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _write(directory: Path, files: dict[str, bytes]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, data in files.items():
+        path = below(directory, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(fd, "wb") as file:
+            file.write(data)

@@ -1,0 +1,162 @@
+"""Gangs as they stand: who runs, who waits, and what the scheduler said about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api.meta import Obj, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs.book import GangBook, queue_hint
+from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.units import parse_timestamp
+
+Objects = Mapping[str, Sequence[Obj]]
+"""By kind: what the API lists."""
+
+KINDS: Final = tuple(sorted(GangBook.kinds)) + ("Pod",)
+WAITING, RUNNING, FINISHED = "Waiting", "Running", "Finished"
+_ORDER: Final = (WAITING, RUNNING, FINISHED)
+
+
+class Gang(msgspec.Struct, frozen=True, rename="camel"):
+    """One gang."""
+
+    gang: str
+    """What its author calls it: NAMESPACE/NAME."""
+    dialect: str
+    queue: str
+    state: str
+    priority: int
+    minimum: int
+    minima: Mapping[str, int]
+    pods: Mapping[str, int]
+    """Pods by state: waiting, starting, running, succeeded, failed, leaving."""
+    roles: Mapping[str, Mapping[str, int]]
+    nodes: Mapping[str, int]
+    """How many of its pods are on which node."""
+    created: int
+    message: str = ""
+    """Why it waits, as the scheduler says it."""
+    reason: str = ""
+    since: str = ""
+    """Since when it says so."""
+
+
+class Reading:
+    """Objects, read once: the gangs that are written down, and the pods that belong to each."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.book = GangBook()
+        self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
+        keys: dict[GangKey, None] = {}
+        for kind in KINDS:
+            for obj in objects.get(kind, ()):
+                event = WatchEvent("ADDED", kind, obj)
+                changed = self.book.observe_pod(obj, False) if kind == "Pod" else self.book.observe(event)
+                keys.update(dict.fromkeys(changed.gangs))
+        for pod in objects.get("Pod", ()):
+            membership = self.book.member(pod)
+            self.members.setdefault(membership.gang, []).append((membership.role, pod))
+        self.keys: list[GangKey] = list({**keys, **dict.fromkeys(self.members)})
+
+    def gangs(self) -> list[Gang]:
+        """Every gang: those that wait first, each in the order in which they are served (G8)."""
+        rows = (_row(self.book, key, self.members.get(key, [])) for key in self.keys)
+        return sorted((row for row in rows if row is not None), key=order)
+
+    def queue_of_pods(self) -> dict[tuple[str, str], str]:
+        """By a pod's namespace and name."""
+        found = {}
+        for key, members in self.members.items():
+            spec = self.book.spec(key)
+            for _, pod in members:
+                queue = spec.queue if spec is not None else queue_hint(pod)
+                found[namespace_of(pod), name_of(pod)] = queue
+        return found
+
+
+def order(gang: Gang) -> tuple[int, str, int, int, str]:
+    return (_ORDER.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
+
+
+def _row(book: GangBook, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
+    spec = book.spec(key)
+    if spec is None:
+        if not members:
+            return None
+        created = min(_instant(pod) for _, pod in members)
+        spec = book.undeclared(key, created, queue_hint(members[0][1]))
+    roles: dict[str, Counter[str]] = {}
+    for role, pod in members:
+        roles.setdefault(role, Counter())[pod_state(pod)] += 1
+    pods = sum(roles.values(), Counter[str]())
+    state = _state(spec, pods)
+    condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
+    told = condition or {}
+    priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
+    return Gang(
+        gang=spec.title,
+        dialect=spec.dialect or key.dialect,
+        queue=spec.queue,
+        state=state,
+        priority=spec.priority if spec.priority is not None else max(priorities, default=0),
+        minimum=spec.minimum,
+        minima=dict(spec.minima),
+        pods=dict(pods),
+        roles={role: dict(counts) for role, counts in sorted(roles.items())},
+        nodes=dict(Counter(node for _, pod in members if (node := _node(pod)))),
+        created=spec.created,
+        message=spec.problem or str(told.get("message") or ""),
+        reason=str(told.get("reason") or ""),
+        since=str(told.get("lastTransitionTime") or ""),
+    )
+
+
+def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
+    alive = pods.get("running", 0) + pods.get("starting", 0)
+    ended = pods.get("succeeded", 0) + pods.get("failed", 0)
+    if spec.finished or (ended and not alive and not pods.get("waiting")):
+        return FINISHED
+    if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
+        return RUNNING
+    return WAITING
+
+
+def pod_state(pod: Obj) -> str:
+    """`waiting` for a node, `starting` on one, `running`, `succeeded`, `failed`, `leaving`."""
+    phase = (pod.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        return str(phase).lower()
+    if is_terminating(pod):
+        return "leaving"
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return "waiting"
+    return "running" if phase == "Running" else "starting"
+
+
+def _node(pod: Obj) -> str:
+    return (pod.get("spec") or {}).get("nodeName") or "" if pod_state(pod) in ("running", "starting", "leaving") else ""
+
+
+def _waits(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
+    """The condition that says why: on the gang's object, else on its first pod that waits."""
+    if obj is not None:
+        condition = condition_of(obj, "Unschedulable")
+        if condition is not None and condition.get("status") == "True":
+            return condition
+    for pod in sorted(pods, key=name_of):
+        condition = condition_of(pod, "PodScheduled")
+        if condition is not None and condition.get("status") == "False" and condition.get("message"):
+            return condition
+    return None
+
+
+def _instant(obj: Obj) -> int:
+    try:
+        return parse_timestamp(obj["metadata"].get("creationTimestamp"))
+    except ValueError:
+        return 0

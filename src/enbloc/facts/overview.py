@@ -1,0 +1,138 @@
+"""Everything at a glance, and one gang in full: why it waits, the numbers behind it, and who is ahead."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.facts import gangs as gang_rows
+from enbloc.facts import room
+from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, Reading
+from enbloc.facts.room import Node, Queue, amount
+from enbloc.units import NANO
+
+KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *room.KINDS)))
+"""What has to be listed."""
+
+
+class Overview(msgspec.Struct, frozen=True, rename="camel"):
+    gangs: list[Gang]
+    queues: list[Queue]
+    nodes: list[Node]
+
+
+class Explanation(msgspec.Struct, frozen=True, rename="camel"):
+    """One gang in full."""
+
+    gang: str
+    sentence: str
+    state: str
+    numbers: dict[str, Any]
+    ahead: list[str]
+    """Gangs of its queue that are served before it and wait too."""
+    behind: int
+
+
+def read_overview(objects: Objects) -> Overview:
+    reading = Reading(objects)
+    gangs = reading.gangs()
+    used = room.use_of_queues(objects, reading.queue_of_pods())
+    return Overview(gangs, room.read_queues(objects, gangs, used), room.read_nodes(objects))
+
+
+def explain(overview: Overview, name: str) -> Explanation | None:
+    """`name` is NAMESPACE/NAME, as `gangs` shows it; a name alone is looked for in `default`."""
+    wanted = name if "/" in name else f"default/{name}"
+    found = next((gang for gang in overview.gangs if gang.gang == wanted), None)
+    if found is None:
+        return None
+    waiting = [gang for gang in overview.gangs if gang.queue == found.queue and gang.state == WAITING]
+    waiting.sort(key=gang_rows.order)
+    place = waiting.index(found) if found in waiting else 0
+    return Explanation(
+        gang=found.gang,
+        sentence=sentence(found),
+        state=found.state,
+        numbers=_numbers(found, overview),
+        ahead=[gang.gang for gang in waiting[:place]] if found.state == WAITING else [],
+        behind=len(waiting) - place - 1 if found.state == WAITING else 0,
+    )
+
+
+def sentence(gang: Gang) -> str:
+    """How it stands, in one sentence."""
+    has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
+    if gang.state == RUNNING:
+        where = ", ".join(f"{node} ({count})" for node, count in list(gang.nodes.items())[:5])
+        return f"It runs: {has} pods on {where}; its minimum is {gang.minimum}."
+    if gang.state != WAITING:
+        return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
+    if gang.message:
+        return f"It waits: {gang.message.rstrip('.')}."
+    if not gang.pods:
+        return "It waits: none of its pods has been created yet."
+    return "It waits: the scheduler has not said why yet."
+
+
+def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
+    queue = next((one for one in overview.queues if one.queue == gang.queue), None)
+    free: dict[str, int] = {}
+    for node in overview.nodes:
+        for name, use in node.resources.items():
+            free[name] = free.get(name, 0) + use.room - use.used
+    told: dict[str, Any] = {
+        "dialect": gang.dialect,
+        "queue": gang.queue,
+        "priority": gang.priority,
+        "minimum": gang.minimum,
+        "minima": gang.minima,
+        "pods": gang.pods,
+        "roles": gang.roles,
+        "reason": gang.reason,
+        "since": gang.since,
+        "freeInCluster": {name: amount(name, nanos) for name, nanos in sorted(free.items())},
+        "readyNodes": sum(1 for node in overview.nodes if node.status == "Ready"),
+    }
+    if queue is not None:
+        told["queueUses"] = {name: amount(name, nanos) for name, nanos in sorted(queue.used.items())}
+        told["queueMayUse"] = {name: amount(name, nanos) for name, nanos in sorted(queue.capability.items())}
+    return told
+
+
+def shown(overview: Overview) -> dict[str, Any]:
+    """As JSON for programs and pages: amounts as people write them."""
+    return {"gangs": gangs_json(overview), "queues": queues_json(overview), "nodes": nodes_json(overview)}
+
+
+def gangs_json(overview: Overview) -> list[dict[str, Any]]:
+    rows = []
+    for gang in overview.gangs:
+        row: dict[str, Any] = msgspec.to_builtins(gang)
+        rows.append({**row, "created": gang.created / NANO, "sentence": sentence(gang)})
+    return rows
+
+
+def queues_json(overview: Overview) -> list[dict[str, Any]]:
+    rows = []
+    for queue in overview.queues:
+        row: dict[str, Any] = msgspec.to_builtins(queue)
+        for key in ("used", "capability"):
+            row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
+        rows.append(row)
+    return rows
+
+
+def nodes_json(overview: Overview) -> list[dict[str, Any]]:
+    return [
+        {
+            "node": node.node,
+            "status": node.status,
+            "pods": node.pods,
+            "resources": {
+                name: {"used": amount(name, use.used), "room": amount(name, use.room), "percent": use.percent}
+                for name, use in node.resources.items()
+            },
+        }
+        for node in overview.nodes
+    ]

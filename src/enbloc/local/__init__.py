@@ -1,0 +1,1 @@
+"""A cluster on this machine, in real time: `enbloc up`. API, nodes, controllers and scheduler in one process."""

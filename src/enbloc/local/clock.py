@@ -1,0 +1,29 @@
+"""The time of day, in whole milliseconds: stamps stay short, and what happens first has the earlier one."""
+
+from __future__ import annotations
+
+import time
+
+from enbloc.units import SECOND
+
+_MILLISECOND = SECOND // 1_000
+
+
+def now() -> int:
+    """Nanoseconds since the epoch."""
+    return time.time_ns() // _MILLISECOND * _MILLISECOND
+
+
+class StopWatch:
+    """The time since it was made, as a timeline wants it."""
+
+    def __init__(self) -> None:
+        self.begin = now()
+
+    @property
+    def elapsed(self) -> int:
+        return now() - self.begin
+
+    @property
+    def elapsed_s(self) -> float:
+        return self.elapsed / SECOND

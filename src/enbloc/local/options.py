@@ -1,0 +1,68 @@
+"""What a user may say about a cluster on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+
+from enbloc.api.meta import Obj
+from enbloc.units import parse_quantity
+
+Runtime = Literal["sim", "process"]
+DEFAULT_NODES: Final = 2
+DEFAULT_RESOURCES: Final = {"cpu": "8", "memory": "32Gi"}
+PODS: Final = "110"
+MOST_NODES: Final = 20_000
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How the cluster is to be. `nodes` of `None`: as many as make sense, none if the load brings its own."""
+
+    nodes: int | None = None
+    resources: dict[str, str] | None = None
+    runtime: Runtime = "sim"
+    speed: float = 1.0
+    host: str = "127.0.0.1"
+    port: int = 8001
+    data: Path | None = None
+
+
+def parse_resources(text: str) -> dict[str, str]:
+    """`cpu=8,memory=32Gi,nvidia.com/gpu=4`. Raises `ValueError` that says what is wrong."""
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, amount = part.strip().partition("=")
+        if not equals or not name or not amount:
+            raise ValueError(f"{part.strip()[:60]!r} is not NAME=AMOUNT")
+        if parse_quantity(amount).nanos < 0:
+            raise ValueError(f"{name}: {amount!r} is negative")
+        if name in found:
+            raise ValueError(f"{name} is given twice")
+        found[name] = amount
+    return found
+
+
+def make_nodes(options: Options, *, load_brings_nodes: bool) -> list[Obj]:
+    """The nodes that the cluster starts with."""
+    count = options.nodes
+    if count is None:
+        count = 0 if load_brings_nodes else 1 if options.runtime == "process" else DEFAULT_NODES
+    names = [f"node-{number}" for number in range(1, count + 1)]
+    if options.runtime == "process" and options.resources is None:
+        from enbloc.cluster.embedded.process import local_node
+
+        return [local_node(name, parts=count) for name in names]
+    room = {"pods": PODS, **(options.resources or DEFAULT_RESOURCES)}
+    return [_node(name, room) for name in names]
+
+
+def _node(name: str, room: dict[str, str]) -> Obj:
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": room, "allocatable": room},
+    }

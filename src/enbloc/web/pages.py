@@ -1,0 +1,112 @@
+"""The pages of a running cluster: `/`, `/api/…` and `/metrics`. They only show; nothing can be changed here."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from enbloc.facts.gangs import FINISHED, RUNNING, WAITING, Objects
+from enbloc.facts.overview import (
+    Overview,
+    explain,
+    gangs_json,
+    nodes_json,
+    queues_json,
+    read_overview,
+    shown,
+)
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+FRESH_S: Final = 0.5
+"""How old an answer may be; where reading everything takes long, it may be ten times as old as that took."""
+
+
+class Pages:
+    """Answers from an overview that is made anew now and then."""
+
+    def __init__(self, objects: Callable[[], Objects], figures: Callable[[], dict[str, float]]) -> None:
+        self._objects = objects
+        self._figures = figures
+        self._known: Overview | None = None
+        self._until_s = 0.0
+        self._making: asyncio.Task[Overview] | None = None
+        self._page = files("enbloc.web").joinpath("page.html").read_text(encoding="utf-8")
+
+    def handlers(self) -> dict[str, Handler]:
+        """By path; `/*` stands for anything below."""
+        return {
+            "/": self._index,
+            "/api/overview": self._json(shown),
+            "/api/gangs": self._json(lambda overview: {"gangs": gangs_json(overview)}),
+            "/api/queues": self._json(lambda overview: {"queues": queues_json(overview)}),
+            "/api/nodes": self._json(lambda overview: {"nodes": nodes_json(overview)}),
+            "/api/explain/*": self._explain,
+            "/metrics": self._metrics,
+        }
+
+    async def overview(self) -> Overview:
+        """What there is, as it was a moment ago."""
+        if self._known is not None and time.monotonic() < self._until_s:
+            return self._known
+        if self._making is None or self._making.done():
+            self._making = asyncio.create_task(self._make())
+        return await asyncio.shield(self._making)
+
+    async def _make(self) -> Overview:
+        """Objects never change in place, so a thread may read them while the cluster goes on."""
+        begin_s = time.monotonic()
+        made = await asyncio.to_thread(read_overview, self._objects())
+        end_s = time.monotonic()
+        self._known, self._until_s = made, end_s + max(FRESH_S, 10 * (end_s - begin_s))
+        return made
+
+    async def _index(self, request: web.BaseRequest) -> web.Response:
+        nonce = secrets.token_urlsafe(16)
+        policy = (
+            f"default-src 'none'; connect-src 'self'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+        headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+        return web.Response(text=self._page.replace("NONCE", nonce), content_type="text/html", headers=headers)
+
+    def _json(self, show: Callable[[Overview], Any]) -> Handler:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            return _answer(show(await self.overview()))
+
+        return handle
+
+    async def _explain(self, request: web.BaseRequest) -> web.Response:
+        name = request.path.removeprefix("/api/explain/")
+        told = explain(await self.overview(), name)
+        if told is None:
+            return _answer({"message": f"there is no gang {name[:200]}"}, 404)
+        return _answer(told)
+
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+        from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+        registry = CollectorRegistry()
+        overview = await self.overview()
+        gangs = Gauge("enbloc_gangs", "Gangs by state.", ["state"], registry=registry)
+        for state in (WAITING, RUNNING, FINISHED):
+            gangs.labels(state.lower()).set(sum(1 for gang in overview.gangs if gang.state == state))
+        pods = Gauge("enbloc_pods", "Pods by state.", ["state"], registry=registry)
+        for state in ("waiting", "starting", "running", "succeeded", "failed", "leaving"):
+            pods.labels(state).set(sum(gang.pods.get(state, 0) for gang in overview.gangs))
+        Gauge("enbloc_nodes", "Nodes.", registry=registry).set(len(overview.nodes))
+        for name, figure in self._figures().items():
+            Gauge(f"enbloc_{name}", name.replace("_", " "), registry=registry).set(figure)
+        body = generate_latest(registry)
+        return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def _answer(body: Any, code: int = 200) -> web.Response:
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+    return web.Response(body=msgspec.json.encode(body), status=code, headers=headers)

@@ -1,0 +1,14 @@
+"""The figures of `enbloc bench facade` are there and make sense."""
+
+from __future__ import annotations
+
+from enbloc.bench import facade
+
+
+def test_a_small_run_gives_all_figures() -> None:
+    figures = facade.run(nodes=5, pods=200, watches=5)
+    assert figures["creates_per_s"] > 0
+    assert 0 < figures["ratio"] < 2
+    assert figures["list_ms"] > 0
+    assert figures["fan_out_events_per_s"] > 0
+    assert figures["rss_mb"] < 1_000

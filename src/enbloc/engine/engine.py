@@ -486,7 +486,8 @@ class Engine:
         queue = self.state.queue_of(unit[0])
         moving = any(self.state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
         limited = self.state.queues.guarantees or any(place.limits for place in queue.ancestors)
-        by_use = self.state.nodes.clock if moving or limited else 0
+        claimed = bool(self.nominations) or bool(self.holds) or bool(self.waves.claims)
+        by_use = self.state.nodes.clock if moving or limited or claimed else 0
         return (self.state.nodes.static_clock, self.reservations.version, by_use)
 
     def _tell_times_apart(self) -> None:

@@ -399,6 +399,17 @@ class Planner:
         rows = self._state.nodes.rows
         return [rows[self._nodes_of.setdefault(task.uid, task.node)] for task in unit.tasks]
 
+    def _queue_may_keep(self, unit: Victims) -> bool:
+        """Whether its queue may have what those use who stay after all: by capability, and by what is guaranteed to
+        others."""
+        queues, queue, used = self._state.queues, self._state.queue_of(unit.tasks[0].gang), _sum(unit.tasks)
+        if queues.over_capability(queue, used, with_let_in=False) is not None:
+            return False
+        if not queues.guarantees:
+            return True
+        free, kept = self._state.free_total(), queues.kept_for_others(queue)
+        return all(not kept[column] or int(free[column]) - amount >= kept[column] for column, amount in used.items())
+
     def _spare(self) -> None:
         """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""
         nodes = self._state.nodes
@@ -413,9 +424,7 @@ class Planner:
             fits = all(nodes.free[column, row] >= amount for (column, row), amount in wanted.items())
             if not fits or any(self._state.moving.applies(task) for task in unit.tasks):
                 continue
-            if self._state.queues.over_capability(
-                self._state.queue_of(unit.tasks[0].gang), _sum(unit.tasks), with_let_in=False
-            ):
+            if not self._queue_may_keep(unit):
                 continue
             for task, row in zip(unit.tasks, rows, strict=True):
                 self._transaction.spare(task, row)

@@ -1,0 +1,742 @@
+"""Random loads that contend for too little room, and a cluster that looks at whatever is done about it.
+
+A load is made from a number, so that a number is all it takes to have it again; one that fails is shortened by leaving
+documents out (`shortened`), which is quicker than to have hypothesis shrink it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import msgspec
+import yaml
+
+from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import BindPod, EvictPod, Patch, Write
+from enbloc.cluster.embedded.store import Store
+from enbloc.config import Config, parse
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
+from enbloc.engine.easy import Easy
+from enbloc.engine.engine import Engine
+from enbloc.engine.evictions import Planner
+from enbloc.engine.ledger import Ledger
+from enbloc.engine.plugins import plugin
+from enbloc.engine.state import State
+from enbloc.gangs import claims
+from enbloc.gangs.book import GangBook
+from enbloc.gangs.model import GangKey
+from enbloc.gangs.terms import COOLDOWN, PREEMPTABLE, RUN_TIME
+from enbloc.sim.clock import EPOCH
+from enbloc.sim.documents import Document
+from enbloc.sim.result import Result
+from enbloc.sim.scenario import read_scenario
+from enbloc.sim.simulation import Plane, Simulation
+from enbloc.units import SECOND, parse_duration, parse_quantity, parse_timestamp
+from properties.world import Overseen, Overseer, bound_lines, fresh_scheduler, members, missing, requests_of, seen
+from stories import GROUP_NAME, gang, job, node, pod, priority_class, queue, role, step
+
+ENDLESS = 2**63 - 1
+HOMES = ("PodGroup.scheduling.volcano.sh", "Pod")
+BUDGET = "PodDisruptionBudget.policy"
+CLASSES = [
+    priority_class("low", 10),
+    priority_class("mid", 100),
+    priority_class("high", 1000),
+    {**priority_class("polite", 1000), "preemptionPolicy": "Never"},
+]
+
+
+# ---- loads
+
+
+class Load(NamedTuple):
+    """Documents and the config that they run under."""
+
+    config: Obj
+    documents: list[Obj]
+
+    def __str__(self) -> str:
+        return yaml.safe_dump_all([self.config, *self.documents], sort_keys=False)
+
+
+class Kind(NamedTuple):
+    """What may happen in a load."""
+
+    evictions: bool = True
+    reserve: bool = True
+    easy: bool | None = None
+    """`None`: drawn."""
+    queues: bool = True
+    losses: bool = False
+    """Nodes fail and come back, and objects are deleted."""
+    exact: bool = False
+    """Everybody says how long he runs, and runs so long."""
+
+
+def make_load(seed: int, kind: Kind) -> Load:
+    draw = random.Random(seed)
+    documents = [*CLASSES, *_queues(draw, kind)]
+    count = draw.randint(1, 3)
+    size = draw.choice([2, 3, 4])
+    documents += [node(f"n{i}", draw.choice([size, 3]), pods=draw.choice([110, 110, 3])) for i in range(count)]
+    if kind.evictions and draw.random() < 0.3:
+        documents.append(_budget(draw))
+    gangs = draw.randint(2, 8)
+    for number in range(gangs):
+        early = number < gangs / 2
+        at = draw.choice([0, 0, 1]) if early else draw.randint(1, 20)
+        documents += _gang(draw, kind, f"g{number}", f"{at}s", early)
+    if kind.losses:
+        documents += _losses(draw, count)
+    return Load(_config(draw, kind), documents)
+
+
+def _config(draw: random.Random, kind: Kind) -> Obj:
+    easy = draw.random() < 0.4 if kind.easy is None else kind.easy
+    actions: list[Obj] = [{"name": "enqueue"}, {"name": "allocate"}]
+    actions.append({"name": "backfill", "arguments": {"mode": "easy" if easy else "best-effort"}})
+    if kind.evictions:
+        actions += [{"name": "preempt"}, {"name": "reclaim"}]
+    if kind.reserve:
+        threshold, percent = draw.choice([1, 3, 8]), draw.choice([1, 34, 50, 100])
+        actions.append(
+            {
+                "name": "reserve",
+                "arguments": {"starvingJobTimeThreshold": threshold, "reservedNodePercent": percent},
+            }
+        )
+    return {"actions": actions}
+
+
+def _queues(draw: random.Random, kind: Kind) -> list[Obj]:
+    if not kind.queues:
+        return []
+    explicit = draw.random() < 0.3
+    found = []
+    for name in ("a", "b"):
+        spec: dict[str, Any] = {"weight": draw.choice([1, 1, 3])}
+        if explicit and draw.random() < 0.8:
+            spec["deserved"] = {"cpu": str(draw.randint(1, 5))}
+        if draw.random() < 0.15:
+            spec["guarantee"] = {"resource": {"cpu": "1"}}
+        if draw.random() < 0.15:
+            spec["capability"] = {"cpu": str(draw.randint(2, 6))}
+        if draw.random() < 0.15:
+            spec["reclaimable"] = False
+        found.append(queue(name, **spec))
+    return found
+
+
+def _budget(draw: random.Random) -> Obj:
+    limit = draw.choice([{"minAvailable": draw.randint(1, 3)}, {"maxUnavailable": draw.randint(0, 2)}])
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "pdb", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "db"}}, **limit},
+    }
+
+
+def _gang(draw: random.Random, kind: Kind, name: str, at: str, early: bool) -> list[Obj]:
+    """Those that come early tend to be lower and to run longer, so that others contend with them."""
+    runs = [5, 10, 30] if kind.exact else [10, 30, None]
+    run = draw.choice(runs if early else [2, 5, 10, 30])
+    notes: dict[str, str] = {}
+    if kind.exact:
+        notes[RUN_TIME] = f"{run}s"
+    elif draw.random() < 0.5:
+        notes[RUN_TIME] = f"{draw.choice([run or 7, 3, 12])}s"
+    if not kind.exact and draw.random() < 0.1:
+        notes[PREEMPTABLE] = "false"
+    if not kind.exact and draw.random() < 0.15:
+        notes[COOLDOWN] = draw.choice(["3s", "9s"])
+    life = {
+        "run": None if run is None else f"{run}s",
+        "stop": None if kind.exact else draw.choice([None, None, "2s", "7s"]),
+    }
+    classes = [None, "low", "low", "mid"] if early else [None, "low", "mid", "high", "high", "polite"]
+    priority = draw.choice(classes)
+    cpu: Any = draw.choice([1, 1, 1, 2, 3])
+    if draw.random() < 0.07:
+        cpu = None
+    in_queue = draw.choice(["default", "a", "b"]) if kind.queues else None
+    count = draw.choice([1, 1, 2, 3, 4])
+    minimum = draw.choice([count, draw.randint(1, count)])
+    labels = {"app": draw.choice(["db", "web"])}
+    form = draw.choice(["job", "group", "group", "pod"])
+    if kind.exact and form == "job":
+        form = "group"  # a job is let in when there is room: it may come after those behind it
+    if form == "pod":
+        return [pod(name, cpu, at=at, notes=notes, labels=labels, priority=priority, **life)]
+    if form == "group":
+        more = {"group_priority": priority, "queue": in_queue}
+        return gang(name, count, minimum, cpu, at=at, notes=notes, labels=labels, **more, **life)
+    workers = role("w", count, minimum, cpu=cpu, **life)
+    roles = [workers]
+    if draw.random() < 0.3:
+        roles.append(role("m", 1, 1, cpu=1, **life))
+    for one in roles:
+        one["template"]["metadata"]["annotations"] |= notes
+        one["template"]["metadata"]["labels"] = labels
+    return [job(name, *roles, at=at, priority=priority, queue=in_queue)]
+
+
+def _losses(draw: random.Random, nodes: int) -> list[Obj]:
+    found = []
+    for _ in range(draw.randint(1, 4)):
+        at, name = f"{draw.randint(1, 30)}s", f"n{draw.randrange(nodes)}"
+        do = draw.choice(["fail", "delete", "cordon", "pod", "group", "job"])
+        if do == "fail":
+            found.append(step(at, "fail-node", "Node", name))
+            if draw.random() < 0.7:
+                found.append(step(f"{draw.randint(30, 45)}s", "recover-node", "Node", name))
+        elif do == "delete":
+            found.append(step(at, "delete", "Node", name))
+        elif do == "cordon":
+            found.append(step(at, "patch", "Node", name, patch={"spec": {"unschedulable": True}}))
+            found.append(step("40s", "patch", "Node", name, patch={"spec": {"unschedulable": None}}))
+        else:
+            victim = f"g{draw.randrange(5)}"
+            if do == "pod":
+                found.append(step(at, "delete", "Pod", f"{victim}-{draw.randrange(2)}"))
+            else:
+                found.append(step(at, "delete", "PodGroup" if do == "group" else "Job", victim))
+    return found
+
+
+def shortened(load: Load, fails: Callable[[Load], bool], seconds: float = 10.0) -> Load:
+    """As few documents as still fail, as far as there is time."""
+    end = time.monotonic() + seconds
+    documents, size = load.documents, max(1, len(load.documents) // 2)
+    while time.monotonic() < end:
+        for start in range(0, len(documents), size):
+            fewer = [*documents[:start], *documents[start + size :]]
+            if time.monotonic() < end and fails(load._replace(documents=fewer)):
+                documents = fewer
+                break
+        else:
+            if size == 1:
+                break
+            size //= 2
+    return load._replace(documents=documents)
+
+
+# ---- what is looked at while a load runs
+
+
+class Evicted(NamedTuple):
+    """Room that is being made for somebody."""
+
+    preemptor: GangKey
+    at: int
+    victims: tuple[str, ...]
+    pods: tuple[str, ...]
+    """Who is to have the room."""
+    nodes: frozenset[str]
+
+
+class Watcher(Overseer):
+    """Checks every Binding, eviction and claim as it is written, and every cycle (I4, R, P)."""
+
+    def __init__(self, store: Store, config: Config, calm: bool) -> None:
+        super().__init__(store)
+        self.config = config
+        self.calm = calm
+        """Nothing is lost or deleted: whoever had somebody evicted lands."""
+        self.now = 0
+        self.making: list[Evicted] = []
+        self.evictions: list[tuple[GangKey, GangKey]] = []
+        """(whose pod left, for whom)"""
+        self.expected: dict[GangKey, list[tuple[int, int]]] = {}
+        """When it was published, and what."""
+        self.started: dict[GangKey, int] = {}
+        self.bound_at: dict[str, int] = {}
+        """By name: when a pod was bound last."""
+        self._evicts: dict[str, Evict] = {}
+
+    # ---- cycles
+
+    def watch_engine(self, engine: Engine) -> None:
+        if self.engine is engine:
+            return
+        self.engine = engine
+        end = engine.end
+
+        def ended() -> list[Decision]:
+            decisions = end()
+            engine.state.validate()
+            self._note(decisions)
+            return decisions
+
+        engine.end = ended  # type: ignore[method-assign]
+
+    def _note(self, decisions: Sequence[Decision]) -> None:
+        assert self.engine is not None
+        self._evicts = {}
+        records: dict[GangKey, claims.Record] = {}
+        victims: dict[GangKey, list[str]] = {}
+        for each in decisions:
+            match each:
+                case SetAside(kind=claims.PREEMPT, record=None, reason="ClaimReleased"):
+                    self._released(each)
+                case SetAside(kind=claims.PREEMPT, record=claims.Record()):
+                    records[each.gang] = each.record
+                case Evict(preemptor=GangKey()):
+                    self._evicts[each.uid] = each
+                    victims.setdefault(each.preemptor, []).append(each.uid)
+                    self.evictions.append((each.gang, each.preemptor))
+                case Expect(at=int()):
+                    self.expected.setdefault(each.gang, []).append((self.now, each.at))
+                case Bind(commits=True):
+                    for key in (each.gang, *each.others):
+                        self.started.setdefault(key, self.now)
+        for key, uids in victims.items():
+            assert key in records, f"P3: room was made for {key}, and nobody claims it"
+            slots = records[key].slots
+            nodes = frozenset(name for places in slots.values() for name in places)
+            self.making.append(Evicted(key, self.now, tuple(uids), tuple(slots), nodes))
+
+    def _released(self, told: SetAside) -> None:
+        """R5: a claim may be released for a gang of higher priority: its preemptor need not land then."""
+        assert self.engine is not None
+        mine = self.engine.state.gangs[told.gang]
+        title = told.message.removeprefix("released for ").removesuffix(", of higher priority")
+        above = [gang for gang in self.engine.state.gangs.values() if gang.spec.title == title]
+        assert any(gang.priority > mine.priority for gang in above), f"R5: {told}"
+        self.making = [one for one in self.making if one.preemptor != told.gang]
+
+    def cycle_ended(self) -> None:
+        super().cycle_ended()
+        for key in {each.gang for each in self._evicts.values()}:
+            self._whole_or_enough(key)
+        self._evicts = {}
+
+    def _whole_or_enough(self, key: GangKey) -> None:
+        """P1: a gang is taken below its minimum only as a whole."""
+        assert self.engine is not None
+        gang = self.engine.state.gangs.get(key)
+        if gang is None:
+            return
+        left, done = Counter[str](), Counter[str]()
+        for each in members(self.store, key):
+            if each["metadata"].get("deletionTimestamp"):
+                continue
+            phase = each["status"].get("phase")
+            if phase == "Succeeded":
+                done[GangBook().member(each).role] += 1
+            elif each["spec"].get("nodeName") and phase != "Failed":
+                left[GangBook().member(each).role] += 1
+        counts = left + done
+        enough = counts.total() >= gang.spec.minimum
+        enough = enough and all(counts[role] >= least for role, least in gang.spec.minima.items())
+        assert enough or not left, f"P1: {key} was left with {dict(left)} of {gang.spec.minimum} {gang.spec.minima}"
+
+    def at_rest(self) -> None:
+        """P1: whoever had somebody evicted starts when they are gone, at the latest."""
+        assert self.engine is not None
+        there = {uid_of(pod): pod for pod in self.store.list("Pod")[0]}
+        still: list[Evicted] = []
+        for one in self.making:
+            if all(self.bound_at.get(name, -1) >= one.at for name in one.pods):
+                continue
+            if one.preemptor not in self.engine.state.gangs or not missing(self.store, one.preemptor, self.engine):
+                continue
+            left = [pod for pod in there.values() if pod["spec"].get("nodeName") in one.nodes]
+            leaving = any(pod["metadata"].get("deletionTimestamp") for pod in left)  # others' victims are counted on
+            gone = not leaving and not any(uid in there for uid in one.victims)
+            assert not (gone and self.calm), f"P1: evicted in vain for {one.preemptor} at {(one.at - EPOCH) / SECOND}s"
+            if not gone:
+                still.append(one)
+        self.making = still
+
+    # ---- writes
+
+    def execute(self, write: Write) -> Obj | None:
+        match write:
+            case BindPod():
+                self._check_claims(write)
+            case EvictPod() if write.uid in self._evicts:
+                self._check_victim(write, self._evicts[write.uid])
+        found = super().execute(write)
+        if isinstance(write, BindPod):
+            self.bound_at[write.name] = self.now
+        if isinstance(write, Patch) and claims.ANNOTATION in (write.patch.get("metadata", {}).get("annotations") or {}):
+            self._check_reserved()
+            self._check_made(write)
+        return found
+
+    def records(self) -> Iterator[tuple[GangKey, claims.Record, dict[str, Obj]]]:
+        """Every record: whose it is, and those of its pods that still wait."""
+        for kind in HOMES:
+            for home in self.store.list(kind)[0]:
+                record = claims.read(annotations_of(home).get(claims.ANNOTATION, ""))
+                if record is None:
+                    continue
+                pods = [self.store.get("Pod", namespace_of(home), name) for name in record.slots]
+                waiting = {name_of(pod): pod for pod in pods if pod is not None and not pod["spec"].get("nodeName")}
+                if waiting:
+                    yield GangBook().member(next(iter(waiting.values()))).gang, record, waiting
+
+    def _check_claims(self, write: BindPod) -> None:
+        """I4."""
+        assert self.engine is not None
+        pod = self.store.get("Pod", write.namespace, write.name)
+        assert pod is not None
+        own = GangBook().member(pod).gang
+        asked = Counter(requests_of(pod))
+        claimed = asked + Counter()
+        records = list(self.records())
+        mine = [record for key, record, _ in records if key == own]
+        kept = any(self._is_kept(record, write) for record in mine)
+        for key, record, waiting in records:
+            if key == own:
+                continue
+            here = [each for name, each in waiting.items() if write.node in record.slots[name]]
+            if record.kind == claims.PREEMPT:
+                for each in here:
+                    claimed.update(requests_of(each))
+            elif record.kind == claims.RESERVE and here and not kept and set(+asked) != {"pods"}:
+                self._check_in_time(write, key, record, waiting)
+        if claimed == asked:
+            return
+        for other in self._on(write.node):
+            if not other["metadata"].get("deletionTimestamp"):
+                claimed.update(requests_of(other))
+        room = self._room(write.node)
+        over = [name for name, amount in asked.items() if amount and claimed[name] > room.get(name, 0)]
+        assert not over, f"I4: {write.name} is bound to room on {write.node} that is being made for others: {over}"
+
+    @staticmethod
+    def _is_kept(record: claims.Record, write: BindPod) -> bool:
+        """Whether room there is kept for the pod itself, or was made for its gang."""
+        if record.kind == claims.PREEMPT:
+            return any(write.node in nodes for nodes in record.slots.values())
+        return write.node in record.slots.get(write.name, ())
+
+    def _check_in_time(self, write: BindPod, gang: GangKey, record: claims.Record, waiting: dict[str, Obj]) -> None:
+        """R5, R8."""
+        assert self.engine is not None
+        run_time = self.engine.state.tasks[write.uid].run_time
+        assert run_time is not None, f"R5: {write.name} is bound to {write.node}, which {gang} has reserved"
+        due = self.due(record, waiting)
+        late = (self.now + run_time - due) / SECOND
+        assert late <= 0, f"R8: {write.name} is bound to {write.node} and ends {late}s after {gang} is due"
+
+    def due(self, record: claims.Record, waiting: dict[str, Obj]) -> int:
+        """When the last of the reserved nodes has the room."""
+        assert self.engine is not None
+        wanted: dict[str, Counter[str]] = {}
+        for name, each in waiting.items():
+            wanted.setdefault(next(iter(record.slots[name])), Counter()).update(requests_of(each))
+        found = self.now
+        for place, amounts in wanted.items():
+            free = Counter(self._room(place))
+            ends = []
+            for other in self._on(place):
+                free.subtract(requests_of(other))
+                ends.append((self._end(other), other))
+            for end, other in sorted(ends, key=lambda pair: pair[0]):
+                if all(free[name] >= amount for name, amount in amounts.items()):
+                    break
+                found = max(found, end)
+                free.update(requests_of(other))
+        return found
+
+    def _end(self, pod: Obj) -> int:
+        assert self.engine is not None
+        if pod["metadata"].get("deletionTimestamp"):
+            return self.now
+        run_time = self.engine.state.tasks[uid_of(pod)].run_time
+        if run_time is None:
+            return ENDLESS
+        since = pod["status"].get("startTime")
+        return max(self.now, (parse_timestamp(since) if since else self.now) + run_time)
+
+    def _on(self, name: str) -> list[Obj]:
+        return [
+            pod
+            for pod in self.store.list("Pod")[0]
+            if pod["spec"].get("nodeName") == name and pod["status"].get("phase") not in ("Succeeded", "Failed")
+        ]
+
+    def _room(self, name: str) -> dict[str, int]:
+        found = self.store.get("Node", "", name)
+        assert found is not None
+        return {key: parse_quantity(text).nanos for key, text in found["status"]["allocatable"].items()}
+
+    def _check_reserved(self) -> None:
+        """R4, R6."""
+        reserved: dict[str, Counter[str]] = {}
+        for _, record, waiting in self.records():
+            if record.kind == claims.RESERVE:
+                for name, pod in waiting.items():
+                    reserved.setdefault(next(iter(record.slots[name])), Counter()).update(requests_of(pod))
+        nodes = {name_of(node) for node in self.store.list("Node")[0]}
+        if not self.calm and not reserved.keys() <= nodes:
+            return  # what was lost is about to be given up
+        for name, amounts in reserved.items():
+            room = self._room(name)
+            over = [key for key, amount in amounts.items() if amount > room.get(key, 0)]
+            assert not over, f"R4: more of {over} is reserved on {name} than it has"
+        limit = -(-len(nodes) * self.config.reserve.node_percent // 100)
+        assert not self.calm or len(reserved) <= limit, f"R6: {sorted(reserved)} are reserved, of {len(nodes)} nodes"
+
+    def _check_made(self, write: Patch) -> None:
+        """R5: nobody makes room for himself where somebody else has a reservation."""
+        record = claims.read(write.patch["metadata"]["annotations"][claims.ANNOTATION] or "")
+        if record is None or record.kind != claims.PREEMPT:
+            return
+        nodes = {name for places in record.slots.values() for name in places}
+        for key, other, waiting in self.records():
+            if other.kind == claims.RESERVE and not waiting.keys() & record.slots.keys():
+                reserved = {name for pod in waiting for name in other.slots[pod]}
+                assert not nodes & reserved, f"R5: room is made on {nodes & reserved}, which {key} has reserved"
+
+    def _check_victim(self, write: EvictPod, decision: Evict) -> None:
+        """P2, and P1's order of priorities."""
+        assert self.engine is not None
+        assert decision.preemptor is not None
+        state = self.engine.state
+        pod = self.store.get("Pod", write.namespace, write.name)
+        assert pod is not None
+        victim, preemptor = state.gangs[decision.gang], state.gangs[decision.preemptor]
+        if decision.reason == "Preempted":
+            assert victim.priority < preemptor.priority, f"P1: {write.name} is not below {preemptor}"
+            assert victim.spec.queue == preemptor.spec.queue, f"P1: {write.name} is in another queue than {preemptor}"
+        else:
+            assert victim.spec.queue != preemptor.spec.queue
+            assert state.queues.get(victim.spec.queue).facts.reclaimable, f"P2: {write.name}'s queue gives nothing"
+        said = {**labels_of(pod), **annotations_of(pod)}
+        assert said.get(PREEMPTABLE) != "false", f"P2: {write.name} is protected"
+        if COOLDOWN in said:
+            since = pod["status"].get("startTime")
+            assert since is not None, f"P2: {write.name} has not run yet"
+            cool = parse_timestamp(since) + parse_duration(said[COOLDOWN])
+            assert cool <= self.now, f"P2: {write.name} has not cooled down"
+        for budget in self.store.list(BUDGET)[0]:
+            self._check_budget(budget["spec"], pod)
+
+    def _check_budget(self, spec: Obj, pod: Obj) -> None:
+        wanted = spec["selector"]["matchLabels"].items()
+        if not wanted <= labels_of(pod).items():
+            return
+        expected = [
+            each
+            for each in self.store.list("Pod")[0]
+            if wanted <= labels_of(each).items() and each["status"].get("phase") not in ("Succeeded", "Failed")
+        ]
+        healthy = sum(
+            each["status"].get("phase") == "Running" and not each["metadata"].get("deletionTimestamp")
+            for each in expected
+        )
+        least = spec["minAvailable"] if "minAvailable" in spec else len(expected) - spec["maxUnavailable"]
+        assert healthy - 1 >= least, f"P2: {name_of(pod)} goes against a budget: {healthy} healthy, {least} needed"
+
+
+class Watched(Overseen):
+    """A control plane with a watcher."""
+
+    def schedule(self, now: int) -> bool:
+        assert isinstance(self.overseer, Watcher)
+        self.overseer.now = now
+        self.overseer.watch_engine(self.scheduler.engine)
+        return super().schedule(now)
+
+
+class Run(Simulation):
+    """One run of a load. With `probed`, somebody asks at every rest whether anything was left undecided (I7, G9), and
+    whether a scheduler that starts then would know the same (I5)."""
+
+    def __init__(self, load: Load, *, calm: bool, probed: bool = False, more: Sequence[Obj] = ()) -> None:
+        self.watcher: Watcher | None = None
+        self._calm = calm
+        self._probed = probed
+        documents = [Document("f", number, value) for number, value in enumerate([*load.documents, *more], 1)]
+        super().__init__(read_scenario(documents), parse(load.config), self._watched)
+
+    def _watched(self, store: Store, config: Config) -> Plane:
+        if self.watcher is None:
+            self.watcher = Watcher(store, config, self._calm)
+        self.watcher.engine = None
+        return Watched(self.watcher, config)
+
+    @property
+    def engine(self) -> Engine:
+        assert isinstance(self._plane, Watched)
+        return self._plane.scheduler.engine
+
+    def _settle(self) -> None:
+        super()._settle()
+        assert self.watcher is not None
+        self.watcher.at_rest()
+        if self._probed:
+            self._probe()
+
+    def _probe(self) -> None:
+        now, engine = self._clock.now, self.engine
+        scheduler, cluster = fresh_scheduler(self._store, self._config)
+        scheduler.schedule(now)
+        assert cluster.tried == [], f"I5: a new scheduler wants {cluster.tried[:3]}"
+        mine, fresh = known(engine), known(scheduler.engine)
+        for what in mine:
+            assert mine[what] == fresh[what], f"I5: {what}: {_difference(mine[what], fresh[what])}"
+        self._check_ledger()
+        found = cycle(engine, now)
+        assert found == [], f"I7: {found[:3]}"
+        engine.force()
+        found = [each for each in cycle(engine, now) if not _is_a_word(each)]
+        assert found == [], f"I7: a wake-up was lost: {found[:3]}"
+
+    def _check_ledger(self) -> None:
+        """What could be freed is what one would count now."""
+        kept, anew = self.engine.departures.ledger, Ledger(self.engine.state)
+        for cell in {*kept.cells(), *anew.cells()}:
+            assert (kept.freed([cell]) == anew.freed([cell])).all(), f"P: the ledger is out of date for {cell}"
+
+
+def known(engine: Engine) -> dict[str, Any]:
+    """What an engine knows, and what it has promised to whom."""
+    found = seen(engine)
+    gangs = engine.state.gangs
+    for key, (spec, *rest) in found["gangs"].items():
+        if spec.object is None:  # which of its pods carries the record is known when that comes back
+            found["gangs"][key] = (msgspec.structs.replace(spec, claim_home=""), *rest)
+    found["reserved"] = {gang.key: dict(engine.reservations.of(gang)) for gang in engine.reservations.gangs()}
+    found["due"] = {key: max(due, engine.now) for key, due in engine.reservations.due.items() if key in gangs}
+    found["nominated"] = {
+        gang.key: {task.name: task.node for task in engine.nominations.of(gang)} for gang in engine.nominations.gangs()
+    }
+    return found
+
+
+def _is_a_word(decision: Decision) -> bool:
+    """Why somebody waits, or that nobody knows how long, may be told in other words when one asks again."""
+    return isinstance(decision, Waits) or (isinstance(decision, Expect) and decision.at is None)
+
+
+def _difference(one: Any, other: Any) -> str:
+    """The first thing that is not the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+        return f"{keys[0]}: {_difference(one.get(keys[0]), other.get(keys[0]))}" if keys else "the order"
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return next(_difference(*pair) for pair in zip(one, other, strict=True) if pair[0] != pair[1])
+    if hasattr(one, "__struct_fields__") and hasattr(other, "__struct_fields__"):
+        names = [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+        return f"{names[0]}: {_difference(getattr(one, names[0]), getattr(other, names[0]))}"
+    return f"{one} became {other}"
+
+
+def _facts(state: State) -> object:
+    """What a plan may touch, compared as it is: sets that are equal may be written in another order."""
+    return (
+        state.nodes.free.tolist(),
+        [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in state.queues.queues.values()],
+        [(key, +Counter(gang.pending), +Counter(gang.occupied)) for key, gang in state.gangs.items()],
+        [(uid, task.stand, task.node) for uid, task in state.tasks.items()],
+        state.moving.digest(),
+    )
+
+
+@contextmanager
+def undoing() -> Iterator[None]:
+    """Plans and forecasts that leave a trace are found out (architecture, 11)."""
+
+    def held_to(method: Any) -> Any:
+        def checked(self: Any, *arguments: Any) -> Any:
+            before = _facts(self._state)
+            found = method(self, *arguments)
+            assert _facts(self._state) == before, f"a plan was not undone: {method.__qualname__}"
+            return found
+
+        return checked
+
+    with ExitStack() as stack:
+        for owner, name in ((Planner, "find"), (Easy, "_foresee")):
+            stack.enter_context(patch.object(owner, name, held_to(getattr(owner, name))))
+        stack.enter_context(patch.object(plugin, "_third_party", lambda config: []))  # looking for some takes time
+        yield
+
+
+def run(load: Load, *, calm: bool, probed: bool = False, more: Sequence[Obj] = ()) -> tuple[Run, Result]:
+    with undoing():
+        simulation = Run(load, calm=calm, probed=probed, more=more)
+        result = simulation.run()
+    assert result.ended == "idle", f"livelock: {result.story}"
+    return simulation, result
+
+
+# ---- what must hold of a load
+
+
+def check(load: Load, kind: Kind) -> Run:
+    """Runs a load as it is, with somebody asking at every rest, and with restarts: every time the same is done."""
+    calm = not kind.losses
+    first, result = run(load, calm=calm)
+    watcher = first.watcher
+    assert watcher is not None
+    _nobody_in_turn(watcher, result)
+    if kind.exact:
+        _no_head_is_late(watcher, load)
+    assert result.timeline == run(load, calm=calm)[1].timeline, "I6: the same input had another output"
+    _same(result, run(load, calm=calm, probed=True)[1], "I7: asking")
+    instants = sorted({line.t for line in result.timeline})
+    for later in (0.0, 0.5):
+        restarts = [step(f"{instant + later}s", "restart-scheduler") for instant in instants]
+        _same(result, run(load, calm=calm, more=restarts)[1], f"I5: restarting {later}s after every instant")
+    return first
+
+
+def _same(one: Result, other: Result, what: str) -> None:
+    for before, after in zip_longest(bound_lines(one), bound_lines(other)):
+        assert before == after, f"{what} made a difference: {before} became {after}"
+
+
+def _nobody_in_turn(watcher: Watcher, result: Result) -> None:
+    """P3: no two evict each other in turn, and evictions come to an end."""
+    pairs = set(watcher.evictions)
+    for victim, preemptor in pairs:
+        assert (preemptor, victim) not in pairs, f"P3: {victim} and {preemptor} evict each other"
+    gangs = {key for pair in pairs for key in pair}
+    pods = {line.name for line in result.timeline if line.what == "created" and line.kind == "Pod"}
+    assert len(watcher.evictions) <= len(pods) * len(gangs), f"P3: {len(watcher.evictions)} evictions"
+    assert not watcher.making, f"P1: evicted, and nothing came of it: {watcher.making}"
+
+
+def _no_head_is_late(watcher: Watcher, load: Load) -> None:
+    """EASY: whoever is first starts when that was foreseen, at the latest, unless a higher one came after that."""
+    arrivals = {name_of(document): document for document in load.documents if document["kind"] in ("PodGroup", "Pod")}
+    values = {name_of(each): each["value"] for each in CLASSES}
+
+    def rank(name: str) -> int:
+        return values.get(arrivals[name]["spec"].get("priorityClassName"), 0)
+
+    def came(name: str) -> int:
+        return EPOCH + parse_duration(annotations_of(arrivals[name])["sim.enbloc.dev/at"])
+
+    for key, told in watcher.expected.items():
+        at, expected = told[0]
+        started = watcher.started.get(key)
+        if started is not None and started <= expected:
+            continue
+        higher = [name for name in arrivals if rank(name) > rank(key.name)]
+        later = [
+            name for name in higher if came(name) > at or _is_elastic(name, load)
+        ]  # its surplus too is higher (G3)
+        assert later, (
+            f"R8: {key} was to start at {(expected - EPOCH) / SECOND}s: {started and (started - EPOCH) / SECOND}"
+        )
+
+
+def _is_elastic(group: str, load: Load) -> bool:
+    members = [one for one in load.documents if annotations_of(one).get(GROUP_NAME) == group]
+    specs = [one["spec"] for one in load.documents if one["kind"] == "PodGroup" and name_of(one) == group]
+    return any(spec["minMember"] < len(members) for spec in specs)

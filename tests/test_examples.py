@@ -201,3 +201,22 @@ def test_kubernetes_podgroup_does_what_it_promises() -> None:
     bound = bindings(result)
     assert bound.pop("singles-0") == 0.0
     assert set(bound.values()) == {20.0}
+
+
+def test_starving_does_what_it_promises(tmp_path: Path) -> None:
+    bound = bindings(run("starving.yaml"))
+    assert {bound["large-worker-0"], bound["large-worker-1"]} == {60.0}
+    assert bound["quick-worker-0"] == 25.0
+    assert bound["small-2-worker-0"] == 90.0
+    config = tmp_path / "no-reserve.yaml"
+    config.write_text('actions: "enqueue, allocate, backfill"\n')
+    without = json.loads(enbloc("sim", EXAMPLES / "starving.yaml", "--config", config, "-o", "json"))
+    assert bindings(without)["large-worker-0"] == 90.0
+
+
+def test_preempt_does_what_it_promises() -> None:
+    result = run("preempt.yaml")
+    evicted = {line["name"] for line in result["timeline"] if line["what"] == "evicted"}
+    assert evicted == {"batch-worker-0", "batch-worker-1", "elastic-worker-4", "elastic-worker-5"}
+    assert {at for name, at in bindings(result).items() if name.startswith("urgent")} == {30.0}
+    assert not result["pending"]

@@ -414,7 +414,8 @@ class Planner:
         """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""
         nodes = self._state.nodes
         ending = {task.gang.key for unit, _ in self._chosen if unit.whole for task in unit.tasks}
-        for unit, rows in sorted(self._chosen, key=lambda pair: _harm(pair[0]), reverse=True):
+        first_first = sorted(self._chosen, key=lambda pair: _turn(pair[0]))
+        for unit, rows in sorted(first_first, key=lambda pair: _harm(pair[0]), reverse=True):
             if not unit.whole and unit.key in ending:
                 continue  # what is left of it goes too
             wanted: dict[tuple[int, int], int] = {}
@@ -448,12 +449,12 @@ def _covered(lacking: dict[int, int]) -> bool:
 
 def _last_first(units: Iterable[Victims]) -> list[Victims]:
     """The last in order (G8, O2) first: among equals they leave."""
-    return sorted(units, key=lambda unit: (_age(unit), max(task.order for task in unit.tasks)), reverse=True)
+    return sorted(units, key=_turn, reverse=True)
 
 
-def _age(unit: Victims) -> tuple[int, str, str]:
+def _turn(unit: Victims) -> tuple[object, ...]:
     spec = unit.tasks[0].gang.spec
-    return (spec.created, spec.key.namespace, spec.title)
+    return (spec.created, spec.key.namespace, spec.title, max(task.order for task in unit.tasks))
 
 
 def _harm(unit: Victims) -> tuple[int, ...]:

@@ -245,7 +245,7 @@ class World:
             self.documents.append(document)
             order = len(self.documents)
             for happening in scenario.happenings:
-                heapq.heappush(self.sim._coming, (happening.at, order, happening))
+                heapq.heappush(self.sim._playbook._coming, (happening.at, order, happening))
         self.sim._run(self._seconds * SECOND, None)
 
     def step(self, do: str, kind: str = "", name: str = "", after: int = 1, **fields: Any) -> None:

@@ -323,6 +323,7 @@ def test_m2_a_changed_priority_class_reorders_those_who_wait() -> None:
         small("a", 2, at="1s", priorityClassName="low"),
         small("b", 2, at="2s", priorityClassName="low"),
         patch("5s", "Job", "b", spec={"priorityClassName": "high"}),
+        config={"actions": "enqueue, allocate, backfill"},
     )
     assert not told.lines("rejected")
     assert told.bound()["b-w-0"] == 10.0

@@ -270,3 +270,16 @@ def test_m6_a_starving_one_of_two_that_ask_for_the_same() -> None:
     )  # fmt: skip
     assert answer.all("Pod", "a-")
     assert not answer.all("Pod", "b-")
+
+
+def test_m6_what_is_used_and_reserved_on_one_node_counts_once() -> None:
+    """n is full and reserved; m is free: a job of m's size is let in."""
+    answer = simulate(
+        node("n"),
+        node("m"),
+        pod("full", 4, nodeName="n", run="100s"),
+        pod("big", 4, nodeSelector={"kubernetes.io/hostname": "n"}),
+        job("s", role("w", 4), at="30s"),
+        config=reserving(20),
+    )
+    assert answer.times("s-") == [30.0] * 4

@@ -19,6 +19,7 @@ from stories import (
     restart,
     role,
     simulate,
+    step,
 )
 
 CLASSES = [priority_class("high", 1000), priority_class("low", 10)]
@@ -300,3 +301,33 @@ def test_p2_three_queues_end_with_their_shares() -> None:
     running = [one["metadata"]["name"][0] for one in answer.all("Pod") if one["status"].get("phase") == "Running"]
     assert {q: running.count(q) for q in "abc"} == {"a": 2, "b": 2, "c": 4}
     assert len(evicted(answer)) <= 8
+
+
+# ---- inside a branch, and when queues change
+
+
+def test_p2_siblings_reclaim_from_each_other() -> None:
+    answer = simulate(tree(), node("n"), singles("x", 4, "eng-a"), singles("y", 2, "eng-b", at="10s"), until="1h")
+    assert len(evicted(answer)) == 2
+
+
+def test_p2_inside_a_branch_that_is_above_its_share_siblings_give() -> None:
+    """eng has 3 of its 2, all eng-a's: eng-b takes from eng-a, and not from ops."""
+    documents = [*singles("x", 3, "eng-a"), *singles("z", 1, "ops"), *singles("y", 1, "eng-b", at="10s")]
+    answer = simulate(tree(), node("n"), documents, until="1h")
+    assert [name[0] for name in evicted(answer)] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "before, name, patch",
+    [
+        ([queue("a", reclaimable=False), queue("b")], "a", {"reclaimable": True}),
+        ([queue("a", weight=8), queue("b")], "b", {"weight": 8}),
+        ([queue("a", deserved={"cpu": "2"}), queue("b", deserved={"cpu": "1"})], "b", {"deserved": {"cpu": "2"}}),
+    ],
+    ids=["reclaimable", "weight", "deserved"],
+)
+def test_p2_a_queue_that_is_changed_gives_at_that_instant(before: list[Obj], name: str, patch: Obj) -> None:
+    change = step("30s", "patch", "Queue", name, patch={"spec": patch})
+    answer = simulate(before, node("n"), singles("x", 2, "a", cpu=2), singles("y", 1, "b", cpu=2, at="10s"), change)
+    assert answer.at("y0-0") == 30.0

@@ -270,3 +270,25 @@ def test_p2_a_critical_pod_in_a_lowly_group_stays() -> None:
 def test_p2_what_another_scheduler_placed_stays() -> None:
     foreign = pod("a", 4, priority="low", scheduler="default-scheduler", nodeName="n")
     assert not evicted(simulate(CLASSES, node("n"), foreign, vip(), until="20s"))
+
+
+# ---- within one plan, and when it changes
+
+
+@pytest.mark.parametrize(
+    "spec, may_go", [({"minAvailable": 3}, 1), ({"minAvailable": "50%"}, 2), ({"maxUnavailable": "30%"}, 2)]
+)
+def test_p2_a_budget_is_kept_within_one_plan(spec: Obj, may_go: int) -> None:
+    running = pods(4, "a", priority="low", labels={"app": "a"})
+    for cpu in (1, 2, 3, 4):
+        answer = simulate(CLASSES, node("n"), budget(**spec), running, vip(cpu), until="20s")
+        assert len(evicted(answer)) == (cpu if cpu <= may_go else 0), cpu
+
+
+@pytest.mark.parametrize("kind", ["Pod", "PodGroup"])
+def test_p2_a_mark_that_is_taken_off_lets_it_preempt(kind: str) -> None:
+    off = step("30s", "patch", kind, "a", patch={"metadata": {"annotations": {PREEMPTABLE: None}}})
+    group, *members = gang("a", 1, cpu=4, group_priority="low")
+    kept = [group, *members] if kind == "PodGroup" else [pod("a", 4, priority="low")]
+    kept[0] = marked(kept[0], PREEMPTABLE, "false")
+    assert simulate(CLASSES, node("n"), kept, vip(), off).at("vip") == 30.0

@@ -254,3 +254,36 @@ def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
         assert not claims(answer)
     pairs = {(line["name"].rsplit("-w-", 1)[0], line["message"].rsplit("/", 1)[-1]) for line in plain.lines("evicted")}
     assert not {(b, a) for a, b in pairs} & pairs, "nobody in turn"
+
+
+# ---- several at once
+
+
+def test_p3_one_after_the_other_while_victims_are_leaving() -> None:
+    wanting = [pod(f"vip{i}", 1, priority="high", at=f"{10 + i}s") for i in range(4)]
+    answer = leaving(wanting)
+    assert [at for at, _ in evicted(answer)] == [10.0, 11.0, 12.0, 13.0]
+    assert answer.times("vip") == [40.0, 41.0, 42.0, 43.0]
+
+
+def test_p3_a_higher_one_takes_the_claim_on_room_that_is_being_freed() -> None:
+    answer = leaving(vip(run="5s"), pod("boss", 4, priority="top", at="20s", run="5s"))
+    assert (answer.at("boss"), answer.at("vip")) == (40.0, 45.0)
+    assert len(evicted(answer)) == 4
+
+
+def test_p3_a_reservation_does_not_shut_the_preemptor_out() -> None:
+    """s starves while vip's victim leaves: the node is vip's first."""
+    actions: list[Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
+    arguments = {"starvingJobTimeThreshold": 5, "reservedNodePercent": 100}
+    answer = simulate(
+        CLASSES, node("n", 6), pod("a", 2, priority="low", stop="20s"),
+        gang("vip", 2, cpu=3, priority="high", at="10s", run="30s"), pod("s", 3, at="12s"),
+        config={"actions": [*actions, {"name": "reserve", "arguments": arguments}]}, until="100s",
+    )  # fmt: skip
+    assert set(answer.times("vip-")) == {30.0}
+    assert answer.at("s") == 60.0
+
+
+def test_p3_who_is_leaving_waits_for_nothing() -> None:
+    assert leaving(vip(), until="20s").pending("default/a0") is None

@@ -409,3 +409,37 @@ def test_p1_pods_of_a_basic_group_go_one_by_one() -> None:
     group = own_group("g", {"basic": {}}, priorityClassName="low")
     answer = simulate(CLASSES, node("n", 3), group, own_pods("g", 3, priority="low"), vip(1), until="11s")
     assert len(evicted(answer)) == 1
+
+
+# ---- what is in the way but for room
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize("room", [2, 4])
+def test_p1_the_one_that_is_avoided_leaves(room: int) -> None:
+    avoided = pod("a", 1, priority="low", labels={"app": "a"})
+    answer = simulate(
+        CLASSES, node("n", room), avoided, pod("b", 1, priority="low"), vip(1, affinity=APART), until="20s"
+    )
+    assert evicted(answer) == [(10.0, "a")]
+    assert answer.at("vip") == 10.0
+
+
+def test_p1_a_host_port_is_freed() -> None:
+    ports = [{"containerPort": 80, "hostPort": 80}]
+    port = [{"name": "c", "image": "x", "ports": ports, "resources": {"requests": {"cpu": "1"}}}]
+    running = [pod("a", priority="low", containers=port), pod("b", priority="low")]
+    answer = simulate(CLASSES, node("n"), running, vip(containers=port), until="20s")
+    assert evicted(answer) == [(10.0, "a")]
+
+
+def test_p1_gangs_of_one_group_leave_together() -> None:
+    answer = simulate(CLASSES, node("n"), of("koordinator-groups", "low", "0s"), vip(2), until="11s")
+    assert {name for _, name in evicted(answer)} == {"g-a-0", "g-b-0"}

@@ -7,7 +7,22 @@ from typing import Any
 import pytest
 
 from gang_stories import kgang
-from stories import Answer, Obj, gang, job, node, pod, pods, priority_class, queue, restart, role, simulate, step
+from stories import (
+    Answer,
+    Obj,
+    gang,
+    job,
+    node,
+    pod,
+    podgroup,
+    pods,
+    priority_class,
+    queue,
+    restart,
+    role,
+    simulate,
+    step,
+)
 
 RUN_TIME = "enbloc.dev/expected-duration"
 START = "enbloc.dev/expected-start"
@@ -359,3 +374,38 @@ def test_r8_easy_and_reserve_together() -> None:
     )
     assert (answer.at("s"), answer.at("t"), answer.at("head")) == (2.0, 55.0, 100.0)
     assert answer.times("u") == [150.0, 150.0]
+
+
+# ---- several together
+
+
+def test_r8_members_of_one_kind_and_different_run_times_are_judged_each_by_its_own() -> None:
+    members = [
+        podgroup("s", 2, at="20s"),
+        timed("s-0", 1, "60s", at="20s", group="s"),
+        pod("s-1", 1, run="60s", at="20s", group="s"),
+    ]
+    assert min(waiting(members).times("s-")) >= 100.0
+    answer = simulate(node("n"), timed("ahead", 2, "100s"), pod("big", 4, at="1s"), members, config=EASY)
+    assert min(answer.times("s-"), default=100.0) >= 100.0
+
+
+def test_r8_a_job_that_ends_in_time_is_let_in() -> None:
+    one = job("s", role("w", 2, run="60s"), at="20s")
+    one["metadata"]["annotations"][RUN_TIME] = "80s"
+    assert waiting(one).times("s-") == [20.0, 20.0]
+
+
+def test_r8_easy_withdraws_the_expected_start() -> None:
+    assert starts(queued(until="120s").obj("Pod", "head")) is None
+
+
+def test_r8_easy_and_reserve_agree_about_one_that_is_first_and_starves() -> None:
+    one = job("vip", role("w", 4, 1, cpu=2, run="44s", priority="high"), at="28s", priority="high")
+    one["spec"]["tasks"][0]["template"]["metadata"]["annotations"][RUN_TIME] = "50s"
+    answer = simulate(
+        priority_class("high", 1000), node("n", 4), node("m", 3), one,
+        timed("a", 2, "50s", "23s", at="13s", priority="high"), pod("waits", 2, at="30s", run="9s"),
+        config=reserving(5, mode="easy"),
+    )  # fmt: skip
+    assert answer.at("waits") == 72.0, "when those of higher priority have ended"

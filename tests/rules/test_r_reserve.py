@@ -460,3 +460,19 @@ def test_r9_over_a_restart() -> None:
     assert answer.at("big") == 60.0
     assert len(answer.lines("reserved", "big")) == 1
     assert answer.times("s-") == [70.0] * 3
+
+
+# ---- R1, over restarts and changes
+
+
+@pytest.mark.parametrize("at", ["9s", "10s", "11s"])
+def test_r1_a_restart_at_the_very_instant_delays_nothing(at: str) -> None:
+    answer = simulate(node("n"), full(), pod("big", 4), restart(at), config=reserving(10), until="60s")
+    assert [line["t"] for line in answer.lines("reserved")] == [10.0]
+
+
+def test_r1_a_waiting_time_that_is_over_when_it_is_written() -> None:
+    patch = {"metadata": {"annotations": {SLA: "5s"}}}
+    late = step("50s", "patch", "Pod", "big", patch=patch)
+    answer = simulate(node("n"), full(), pod("big", 4), late, config=reserving(1000), until="60s")
+    assert reserved(answer) == {"big": (50.0, "n")}

@@ -241,7 +241,7 @@ def attempt_together(placer: Placer, gangs: Sequence[GangState], transaction: Tr
 
 def _wanted(gang: GangState, later: Sequence[Task] = ()) -> Wanted:
     needed, rest, short = gang.plan
-    short -= sum(task.stand is Stand.PLACED for task in rest)
+    short = max(0, short - sum(task.stand is Stand.PLACED for task in rest))
     waiting = [task for task in rest if task.stand in WAITS]
     return Wanted(gang, [task for task in needed if task.stand in WAITS], later, waiting, short)
 

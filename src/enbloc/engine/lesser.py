@@ -31,10 +31,15 @@ def lesser_claims(engine: Engine, unit: Sequence[GangState]) -> list[Lesser]:
     own = {gang.key for gang in unit}
 
     def is_lesser(gang: GangState) -> bool:
-        return gang.key not in own and gang.priority < priority
+        evicted = any(engine.departures.was_evicted_by(one, gang) for one in unit)  # nobody takes it back (P3)
+        return gang.key not in own and gang.priority < priority and not evicted
 
     found = [_reservation(engine, gang) for gang in engine.reservations.gangs() if is_lesser(gang)]
-    found += [_nomination(engine, gang) for gang in engine.nominations.gangs() if is_lesser(gang)]
+    queue = unit[
+        0
+    ].spec.queue  # room that was reclaimed for another queue is that queue's by its share, not by priority
+    nominated = [gang for gang in engine.nominations.gangs() if gang.spec.queue == queue]
+    found += [_nomination(engine, gang) for gang in nominated if is_lesser(gang)]
     for group in engine.holds.holders():
         gangs = engine.groups.gangs(group)
         if all(map(is_lesser, gangs)):

@@ -177,7 +177,7 @@ class Reservations:
         for key in [key for key in self._places if key not in self._state.gangs]:
             self._take(key)
             self._seen.discard(key)
-        if self._state.news.everything:
+        if self._state.news.everything or (self._state.news.any and self._state.queues.guarantees):
             for gang in self.gangs():
                 self._review(gang)
 
@@ -215,8 +215,18 @@ class Reservations:
             self._stands(task, node) for task, node in zip(tasks, self.of(gang).values(), strict=True) if task
         ):
             self.end(gang, "ReservationEnded", "a node that was reserved is no longer good for its pods")
+        elif self._is_kept_out(gang):
+            self.end(gang, "ReservationEnded", "its queue may not use so much")
         elif not self.condition_ready(gang):
             self.end(gang, "ReservationEnded", "what was reserved would no longer be enough")
+
+    def _is_kept_out(self, gang: GangState) -> bool:
+        """Whether room would not help it: a capability, or what is guaranteed to others, is in its way for good."""
+        asked: Amounts = {}
+        for uid in self.of(gang):
+            for column, amount in gang.tasks[uid].cls.request:
+                asked[column] = asked.get(column, 0) + amount
+        return is_beyond_queue(self._state, gang, asked)
 
     def _stands(self, task: Task, node: str) -> bool:
         """Whether a node still is what its task asks for, free room aside, and still has as much as is reserved."""
@@ -251,3 +261,15 @@ class Reservations:
         record = self.record(gang)
         gang.spec = msgspec.structs.replace(gang.spec, claim=record)
         self._decide(SetAside(gang.key, RESERVE, record, reason, message))
+
+
+def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> bool:
+    """Whether a gang's queue could not use so much even if it used nothing else."""
+    queues, queue = state.queues, state.queue_of(gang)
+    for place in queue.ancestors:
+        if any(asked.get(column, 0) > limit for column, limit in place.limits.items()):
+            return True
+    if not queues.guarantees:
+        return False
+    totals, kept = state.nodes.totals(), queues.kept_for_others(queue)
+    return any(kept[column] and amount > int(totals[column]) - int(kept[column]) for column, amount in asked.items())

@@ -8,6 +8,7 @@ could help somebody who waits (`News`).
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -64,6 +65,8 @@ class State:
         self.moving = Moving(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
+        self.priorities: Counter[int] = Counter()
+        """How many gangs there are of each priority."""
         self.forgotten = 0
         """How many gangs have gone."""
         self.dirty: dict[GangKey, GangState] = {}
@@ -164,6 +167,7 @@ class State:
         if gang is None:
             gang = self.gangs[spec.key] = GangState(spec)
             gang.priority = spec.priority or 0
+            self.priorities[gang.priority] += 1
             self.touch(gang)
             return
         if gang.spec == spec:
@@ -199,7 +203,8 @@ class State:
         self.count(gang, {}, {})
         self.forgotten += 1
         gang.ticket = 0
-        self.gangs.pop(gang.key, None)
+        if self.gangs.pop(gang.key, None) is not None:
+            self._count_priority(gang.priority, -1)
         self.dirty.pop(gang.key, None)
         self.unmarked.pop(gang.key, None)
 
@@ -228,7 +233,14 @@ class State:
         own, was = gang.spec.priority, gang.priority
         gang.priority = own if own is not None else max((task.priority for task in gang.tasks.values()), default=0)
         if gang.priority != was:
+            self._count_priority(was, -1)
+            self._count_priority(gang.priority, 1)
             self._touch_rows(gang)
+
+    def _count_priority(self, priority: int, by: int) -> None:
+        self.priorities[priority] += by
+        if not self.priorities[priority]:
+            del self.priorities[priority]
 
     def _touch_rows(self, gang: GangState) -> None:
         """What could be freed on its nodes, and for whom, is another matter now (see `ledger`)."""
@@ -307,6 +319,7 @@ class State:
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
+            self.priorities[gang.priority] += 1
         cls = self.class_of(gang, facts)
         number = membership.number
         task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
@@ -597,6 +610,7 @@ class State:
                 for role, count in counts.items():
                     true = sum(task.stand in stands and task.role == role for task in gang.tasks.values())
                     assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
+        assert self.priorities == Counter(gang.priority for gang in self.gangs.values()), "priorities are miscounted"
         self._validate_queues()
         self.moving.validate()
 

@@ -26,15 +26,16 @@ BAND = -5
 
 def evict_for_all(engine: Engine, action: str, rules_of: RulesOf, claims_first: bool) -> None:
     """Serves everybody who sleeps on a minimum, in order."""
-    buckets = [bucket for bucket in engine.allocating.buckets() if bucket.asleep and _waits_for_minima(bucket)]
+    buckets = [bucket for bucket in engine.allocating.buckets() if bucket.asleep and _is_to_try(engine, bucket, action)]
     for bucket in sorted(buckets, key=lambda one: _turn(engine, one)):
         while (head := bucket.head()) is not None and _serve(engine, head[1], action, rules_of, claims_first):
             pass
 
 
-def _waits_for_minima(bucket: Bucket) -> bool:
+def _is_to_try(engine: Engine, bucket: Bucket, action: str) -> bool:
+    """Whether somebody waits there for a minimum, for whom nobody was looked for in vain yet."""
     head = bucket.head()
-    return head is not None and head[0][BAND] == MINIMA
+    return head is not None and head[0][BAND] == MINIMA and not engine.departures.is_in_vain(action, head[1])
 
 
 def _turn(engine: Engine, bucket: Bucket) -> tuple[object, ...]:

@@ -12,7 +12,8 @@ from enbloc.engine.tasks import GangState, Task
 
 
 def run(engine: Engine) -> None:
-    evict_for_all(engine, "preempt", _rules, claims_first=True)
+    if len(engine.state.priorities) > 1:  # else nobody is lower than anybody
+        evict_for_all(engine, "preempt", _rules, claims_first=True)
 
 
 def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> _ByPriority | None:

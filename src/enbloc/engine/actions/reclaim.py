@@ -13,7 +13,8 @@ from enbloc.engine.tasks import GangState, Task
 
 
 def run(engine: Engine) -> None:
-    if len(engine.state.queues.queues) > 1:
+    using = [queue for queue in engine.state.queues.queues.values() if not queue.children and queue.demand.any()]
+    if len(using) > 1:  # else there is nobody to take from
         evict_for_all(engine, "reclaim", _rules, claims_first=False)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from enbloc.engine.attempt import pending_tasks, runs, split
 from enbloc.engine.claims import is_claim
 from enbloc.engine.engine import Engine
+from enbloc.engine.reservations import is_beyond_queue
 from enbloc.engine.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tasks import GangState, Task
 
@@ -102,11 +103,7 @@ class _Plan:
         queues, queue = self._state.queues, self._state.queue_of(gang)
         if queues.over_capability(queue, asked, with_let_in=False) is not None:
             return True
-        totals, kept = self._state.nodes.totals(), queues.kept_for_others(queue)
-        return any(
-            kept[column] and asked[column] + int(queue.used[column]) > int(totals[column]) - int(kept[column])
-            for column in asked
-        )
+        return is_beyond_queue(self._state, gang, asked)
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
         needed, rest, short = split(gang, pending_tasks(gang))

@@ -287,3 +287,13 @@ def test_p3_a_reservation_does_not_shut_the_preemptor_out() -> None:
 
 def test_p3_who_is_leaving_waits_for_nothing() -> None:
     assert leaving(vip(), until="20s").pending("default/a0") is None
+
+
+def test_p3_victims_of_a_reclaim_do_not_take_the_freed_room_back() -> None:
+    """They are of higher priority, and of another queue: what was reclaimed is that queue's by its share."""
+    stops = ["20s", "20s", "6s", "20s"]
+    running = [job(f"x{i}", role("w", 1, stop=stop), queue="a", priority="high") for i, stop in enumerate(stops)]
+    reclaimer = job("y", role("w", 2), queue="b", priority="low", at="10s")
+    answer = simulate(CLASSES, queue("a"), queue("b"), node("n", 4), running, reclaimer, until="1h")
+    assert len(evicted(answer)) == 2
+    assert answer.times("y-") == [30.0, 30.0]

@@ -176,9 +176,10 @@ class Placer:
         state = self.state
         if self.queue_room(task) == 0:
             return story.queue_full(state, gang, task, missing)
-        closed = self.closed(task) if self.closed is not None else ()
-        with self.shadow(task):
-            return story.no_room(state, task, missing, needed, closed)
+        closed = list(self.closed(task)) if self.closed is not None else []
+        if self.shadow is not no_shadow:  # where there is room, and it is not for this one
+            closed.append((story.KEPT_IN_TIME, state.candidates(task.cls).keys() >= 0))
+        return story.no_room(state, task, missing, needed, closed)
 
 
 def take_places(

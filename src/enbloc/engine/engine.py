@@ -353,7 +353,7 @@ class Engine:
         )
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:  # its like failed, and nothing has changed since
-            gang.attempted = True
+            gang.attempted = frozenset(gang.tasks)
             self._count(gang)
             self.tell(gang, bucket.story, of_gang=band == MINIMA)
 
@@ -390,9 +390,11 @@ class Engine:
         self.state.nodes.widen()
         gated = any(task.stand is Stand.GATED for task in gang.tasks.values())
         beyond = gang.spec.let_in_by in BEYOND_FREE_ROOM
-        if not gang.tasks:
-            gang.attempted = False  # all of it is still to come, or to come again
-        tried = gang.attempted or gang.spec.tried or any(task.stand in _BEEN_PLACED for task in gang.tasks.values())
+        tried = (
+            not gang.attempted.isdisjoint(gang.tasks)
+            or gang.spec.tried
+            or any(task.stand in _BEEN_PLACED for task in gang.tasks.values())
+        )
         pending = gang.spec.let_in and not tried and not gang.satisfied and not gated and not beyond
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
@@ -524,7 +526,7 @@ class Engine:
         self._dequeue(gang)
         self.withdraw(gang)
         gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now, let_in_by=reason)
-        gang.attempted = False
+        gang.attempted = frozenset()
         self._count(gang)
         self._decisions.append(LetIn(gang.key, reason))
         if gang.missing():
@@ -541,7 +543,7 @@ class Engine:
         """The same for the gangs of a group, by one decision: the very last Binding completes them all (K7, G11)."""
         gang = placed[-1].gang
         for one in gangs:
-            one.attempted = True
+            one.attempted = frozenset(one.tasks)
             self._count(one)
             self._served.append((one.spec.queue, self.order(one, MINIMA)))
             self.departures.see(one)
@@ -623,7 +625,7 @@ class Engine:
         fresh = lane.sleep(bucket, told)
         for gang in fresh:
             if gang.bucket is bucket:
-                gang.attempted = True
+                gang.attempted = frozenset(gang.tasks)
                 self._count(gang)
         hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
         for gang in hearers.values():

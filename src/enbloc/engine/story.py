@@ -20,6 +20,7 @@ from enbloc.gangs.model import GangKey
 from enbloc.units import format_bytes, format_quantity
 
 RESERVED = "node(s) resource was(were) reserved"
+KEPT_IN_TIME = "node(s) had room that is kept for the first in the queue"
 KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
 PACKED = "In total the free room would do, but it does not fit even if packed perfectly."
 

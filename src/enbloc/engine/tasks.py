@@ -184,8 +184,9 @@ class GangState:
         """Roles that have begun and whose turn comes after the present wave: an earlier one has to start over."""
         self.partial_since: int | None = None
         """Since when it has been seen partly started (G11)."""
-        self.attempted = False
-        """Whether it was tried since it was let in: until then it counts against others at enqueue (M6)."""
+        self.attempted: frozenset[str] = frozenset()
+        """The tasks with which it was tried last: until one of those that are there was, it counts against others at
+        enqueue (M6)."""
         self.counted: Any = None
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
         self.ticket = 0

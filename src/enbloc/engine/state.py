@@ -7,29 +7,26 @@ could help somebody who waits (`News`).
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.engine import audit
 from enbloc.engine.budgets import Budgets
-from enbloc.engine.candidates import Board, Bonus, Candidates
+from enbloc.engine.candidate_table import CandidateTable
+from enbloc.engine.candidates import Candidates
 from enbloc.engine.classes import ClassTable, TaskClass
 from enbloc.engine.nodes import NodeFacts, NodeTable
-from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.plugins.plugin import Plugins
-from enbloc.engine.predicates import node_affinity, node_selector, readiness, taints, unschedulable
 from enbloc.engine.predicates.moving import Moving
-from enbloc.engine.predicates.predicate import Check
 from enbloc.engine.predicates.volumes import VolumeBook
 from enbloc.engine.queues import Queue, QueueFacts, QueueTree
-from enbloc.engine.resources import CEILING, Bools, Ints, Request, Resources
-from enbloc.engine.tasks import OCCUPIED, WAITS, GangState, PodFacts, Stand, Task
+from enbloc.engine.resources import Ints, Resources
+from enbloc.engine.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
-_HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING, Stand.HELD, Stand.NOMINATED})
 _KEEPS_ITS_PLACE = frozenset({Stand.HELD, Stand.NOMINATED})
 
 
@@ -76,10 +73,8 @@ class State:
         self.timed = False
         """Whether it matters to those who wait when others end (R8)."""
         self._plugins = plugins
-        self._weights = (node_affinity_weight, taint_weight)
-        self._candidates: dict[int, Candidates] = {}
-        self._boards: dict[Request, Board] = {}
-        self._candidates_at = (0, 0, 0)
+        weights = (node_affinity_weight, taint_weight)
+        self._candidates = CandidateTable(self.nodes, self.volumes, plugins, weights)
         self.watched = False
         """Whether somebody wants to know of rows on which a task could leave that could not before (see `ledger`)."""
         self.leaving: dict[str, Task] = {}
@@ -97,7 +92,7 @@ class State:
             self.news.any = self.news.everything = True
 
     def remove_node(self, name: str) -> None:
-        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.stand in _HOLDS_ROOM}
+        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.stand in HOLDS_ROOM}
         row = self.nodes.rows.get(name)
         for task in orphans.values():
             if row is not None:
@@ -463,7 +458,7 @@ class State:
     # ---- counting: `_enter` and `_leave` are each other's inverse
 
     def _enter(self, task: Task) -> None:
-        if task.stand in _HOLDS_ROOM and task.node:
+        if task.stand in HOLDS_ROOM and task.node:
             row = self.nodes.rows.get(task.node)
             if row is None:
                 self._homeless.setdefault(task.node, {})[task.uid] = task
@@ -477,7 +472,7 @@ class State:
         self._count_gang(task, 1)
 
     def _leave(self, task: Task) -> None:
-        if task.stand in _HOLDS_ROOM and task.node:
+        if task.stand in HOLDS_ROOM and task.node:
             row = self.nodes.rows.get(task.node)
             homeless = self._homeless.get(task.node)
             if homeless is not None and task.uid in homeless:
@@ -496,7 +491,7 @@ class State:
     def _count_queue(self, task: Task, by: int) -> None:
         if not task.ours and not task.gang.spec.object:
             return  # a pod of somebody else's: in no queue
-        holds = task.stand in _HOLDS_ROOM and bool(task.node)
+        holds = task.stand in HOLDS_ROOM and bool(task.node)
         if not holds and task.stand is not Stand.PENDING:
             return
         queue = self.queues.get(task.gang.spec.queue)
@@ -513,57 +508,9 @@ class State:
         elif task.stand is Stand.HELD:
             gang.held[task.role] = gang.held.get(task.role, 0) + by
 
-    # ---- candidates
-
     def candidates(self, cls: TaskClass) -> Candidates:
         """The rows that tasks of a class may use."""
-        at = (self.nodes.moves, self.volumes.version, len(self.nodes.taint_sets))
-        if at != self._candidates_at:
-            if at[0] != self._candidates_at[0]:
-                self._boards.clear()
-            if at[0] != self._candidates_at[0] or at[2] != self._candidates_at[2]:  # new taints: checks name them
-                self._candidates.clear()
-            else:
-                for ident in [i for i, known in self._candidates.items() if known.cls.spec.volumes]:
-                    del self._candidates[ident]
-            self._candidates_at = at
-        known = self._candidates.get(cls.id)
-        if known is None:
-            board = self._boards.get(cls.request)
-            if board is None:
-                board = self._boards[cls.request] = Board(self.nodes, cls.request, self._plugins.score)
-            known = self._candidates[cls.id] = Candidates(cls, self.nodes, self._checks(cls), board, self._bonus(cls))
-        return known
-
-    def _checks(self, cls: TaskClass) -> list[Check]:
-        found: list[Check | None] = [readiness.check(cls, self.nodes)]
-        if self._plugins.predicates:
-            found.append(unschedulable.check(cls, self.nodes))
-            found.append(node_selector.check(cls, self.nodes))
-            found.append(node_affinity.check(cls, self.nodes))
-            found.extend(taints.checks(cls, self.nodes))
-            found.extend(self.volumes.checks(cls, self.nodes))
-        found.extend(mask(cls, self.nodes) for mask in self._plugins.masks)
-        return [check for check in found if check is not None]
-
-    def _bonus(self, cls: TaskClass) -> Bonus | None:
-        """Preferred node affinity and tolerable taints, normalised once over the rows that pass."""
-        affinity_weight, taint_weight = self._weights
-        wanted = node_affinity.preferred(cls, self.nodes) if affinity_weight else None
-        avoided = taints.preferred_avoidance(cls, self.nodes) if taint_weight else None
-        if wanted is None and avoided is None:
-            return None
-
-        def bonus(passing: Bools) -> Ints:
-            rows = np.arange(len(passing))
-            total = np.zeros(len(passing), np.int64)
-            if wanted is not None:
-                total += _normalised(wanted(rows), passing) * affinity_weight
-            if avoided is not None:
-                total += (100 - _normalised(avoided(rows), passing)) * taint_weight
-            return total * TIE
-
-        return bonus
+        return self._candidates.of(cls)
 
     # ---- for tests and for those who look
 
@@ -580,82 +527,8 @@ class State:
 
     def digest(self) -> str:
         """Equal for equal states: what a rolled-back transaction must restore (architecture, 11)."""
-        width = len(self.resources)
-        facts = (
-            self.nodes.free[:width, : self.nodes.count].tolist(),
-            [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in self.queues.queues.values()],
-            [(key, _counts(gang.pending), _counts(gang.occupied)) for key, gang in sorted(self.gangs.items())],
-            [(uid, int(task.stand), task.node) for uid, task in sorted(self.tasks.items())],
-            _in_order(self.moving.digest()),
-        )
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+        return audit.digest(self)
 
     def validate(self) -> None:
         """Counts everything anew and compares: called by the tests after each step."""
-        used = np.zeros_like(self.nodes.free)
-        for task in self.tasks.values():
-            row = self.nodes.rows.get(task.node)
-            if row is not None and task.stand in _HOLDS_ROOM:
-                for column, amount in task.cls.request:
-                    used[column, row] += amount
-        for row in self.nodes.rows.values():
-            free = self.nodes.allocatable[:, row] - used[:, row]
-            assert (free == self.nodes.free[:, row]).all(), f"free room of {self.nodes.names[row]} is miscounted"
-        for gang in self.gangs.values():
-            for counts, stands in (
-                (gang.pending, WAITS),
-                (gang.occupied, OCCUPIED),
-                (gang.held, {Stand.HELD}),
-            ):
-                for role, count in counts.items():
-                    true = sum(task.stand in stands and task.role == role for task in gang.tasks.values())
-                    assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
-        assert self.priorities == Counter(gang.priority for gang in self.gangs.values()), "priorities are miscounted"
-        self._validate_queues()
-        self.moving.validate()
-
-    def _validate_queues(self) -> None:
-        counts: dict[tuple[str, str], Ints] = {}
-
-        def count(queue: Queue, what: str, amounts: Mapping[int, int]) -> None:
-            for place in queue.ancestors:
-                vector = counts.setdefault((place.name, what), np.zeros_like(place.used))
-                for column, amount in amounts.items():
-                    if what != "demand" or amount <= CEILING:
-                        vector[column] += amount
-
-        for task in self.tasks.values():
-            if task.ours or task.gang.spec.object:
-                holds = task.stand in _HOLDS_ROOM and bool(task.node)
-                if holds:
-                    count(self.queue_of(task.gang), "used", dict(task.cls.request))
-                if holds or task.stand is Stand.PENDING:
-                    count(self.queue_of(task.gang), "demand", dict(task.cls.request))
-        for gang in self.gangs.values():
-            if gang.counted is not None:
-                queue, wanted, expected = gang.counted
-                count(queue, "demand", wanted)
-                count(queue, "let_in", expected)
-        for queue in self.queues.queues.values():
-            for what in ("used", "demand", "let_in"):
-                has: Ints = getattr(queue, what)
-                true = counts.get((queue.name, what), np.zeros_like(has))
-                assert (has == true).all(), f"{what} of queue {queue.name} is miscounted: {has} and not {true}"
-
-
-def _in_order(value: object) -> object:
-    """Sets are equal whatever order they came in: so are they here."""
-    if isinstance(value, frozenset):
-        return sorted(map(repr, map(_in_order, value)))
-    return [_in_order(one) for one in value] if isinstance(value, (tuple, list)) else value
-
-
-def _counts(by_role: Mapping[str, int]) -> list[tuple[str, int]]:
-    return [(role, count) for role, count in sorted(by_role.items()) if count]
-
-
-def _normalised(raw: Ints, passing: Bools) -> Ints:
-    """0..100, by the largest among the rows that pass."""
-    top = int(raw[passing].max(initial=0))
-    found: Ints = np.minimum(raw, top) * 100 // top if top > 0 else np.zeros(len(raw), np.int64)
-    return found
+        audit.validate(self)

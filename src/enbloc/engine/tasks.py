@@ -39,6 +39,7 @@ class Stand(IntEnum):
 
 OCCUPIED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED})
 WAITS = frozenset({Stand.PENDING, Stand.NOMINATED})
+HOLDS_ROOM = frozenset({Stand.PLACED, Stand.BOUND, Stand.LEAVING, Stand.HELD, Stand.NOMINATED})
 
 
 class PodFacts(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split, take_reserved
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
-from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, SetAside, Waits
+from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, SetAside
 from enbloc.engine.departures import Departures
 from enbloc.engine.easy import Easy
 from enbloc.engine.foresight import Foresight
@@ -32,6 +32,7 @@ from enbloc.engine.starving import Starving
 from enbloc.engine.state import State
 from enbloc.engine.story import Story
 from enbloc.engine.tasks import GangState, Stand, Task
+from enbloc.engine.telling import Telling
 from enbloc.engine.transaction import Transaction
 from enbloc.engine.waiting import Bucket, Order, Waiting
 from enbloc.engine.waves import Waves
@@ -65,12 +66,12 @@ class Engine:
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
         self.allocating = Waiting()
         self.backfilling = Waiting()
-        self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, lambda told: self._decisions.append(told))
+        self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, self.decide)
         self.groups = Groups(self.state)
-        self.holds = Holds(self.state, self.groups, lambda told: self._decisions.append(told))
+        self.holds = Holds(self.state, self.groups, self.decide)
         self._groups_to_read: dict[int, Group] = {}
-        self.reservations = Reservations(self.state, lambda told: self._decisions.append(told))
-        self.nominations = Nominations(self.state, lambda told: self._decisions.append(told))
+        self.reservations = Reservations(self.state, self.decide)
+        self.nominations = Nominations(self.state, self.decide)
         self.cut_off = CutOff(self.state, self.groups, config.partial_gang_timeout_nanos)
         self.knocking = Waiting()
         """Gangs that enqueue has not let in yet (M6)."""
@@ -95,9 +96,14 @@ class Engine:
         """Whether it matters who ends when: then gangs of different run times are told apart."""
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
         self.easy = Easy(self.state, self.placer, self.take_own_places) if easy else None
-        self.foresight = Foresight(self.state, self.reservations, lambda told: self._decisions.append(told))
-        self.departures = Departures(self.state, lambda told: self._decisions.append(told))
+        self.foresight = Foresight(self.state, self.reservations, self.decide)
+        self.telling = Telling(self)
+        self.departures = Departures(self.state, self.decide)
         self.kept = Kept(self.state, "backfill" in self._runs)
+
+    def decide(self, decision: Decision) -> None:
+        """Something was decided in the cycle that is under way."""
+        self._decisions.append(decision)
 
     # ---- the frame of a cycle (see `cycle`)
 
@@ -127,7 +133,9 @@ class Engine:
 
     def end(self) -> list[Decision]:
         for gang, told in self.kept.give_back():
-            self.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
+            self.telling.tell(
+                gang, told, of_gang=False
+            )  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
         return self._decisions
 
@@ -207,7 +215,7 @@ class Engine:
         expired = self.holds.expire(self.now)
         for mark in expired:
             gang = self.state.gangs[mark.gang]
-            self.tell(gang, story.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
+            self.telling.tell(gang, story.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
             self._decisions.append(mark)
         if expired:
             self._wake()
@@ -245,7 +253,7 @@ class Engine:
         else:
             self._dequeue(gang)
             gang.why = told
-            self.tell(gang, told, of_gang=True)
+            self.telling.tell(gang, told, of_gang=True)
 
     def _obstacle(self, gang: GangState) -> Story | None:
         """What stands in a gang's way before anybody looks for room (G4)."""
@@ -310,7 +318,7 @@ class Engine:
         if not waiting:
             self._dequeue(gang)
             if gang.ready() or gang.satisfied:
-                self.withdraw(gang)
+                self.telling.withdraw(gang)
             return
         gang.plan = split(gang, waiting)
         needed, rest, short = gang.plan
@@ -318,7 +326,7 @@ class Engine:
         band = SURPLUS if gang.ready() or (gang.satisfied and not needed and not short) else MINIMA
         if band == SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
             self._dequeue(gang)
-            self.withdraw(gang)
+            self.telling.withdraw(gang)
             return
         wanted = waiting if band == SURPLUS else [*replacements(gang), *needed, *(rest if short else ())]
         if not wanted:
@@ -355,7 +363,7 @@ class Engine:
         if bucket.asleep:  # its like failed, and nothing has changed since
             gang.attempted = frozenset(gang.tasks)
             self._count(gang)
-            self.tell(gang, bucket.story, of_gang=band == MINIMA)
+            self.telling.tell(gang, bucket.story, of_gang=band == MINIMA)
 
     def _knock(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # what runs was let in once, though its object may be a new one (V5)
@@ -368,7 +376,7 @@ class Engine:
         bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
-            self.tell(gang, bucket.story, of_gang=True)
+            self.telling.tell(gang, bucket.story, of_gang=True)
 
     def _dequeue(self, gang: GangState) -> None:
         gang.ticket = 0
@@ -524,7 +532,7 @@ class Engine:
     def let_in(self, gang: GangState, reason: str = "Enqueued") -> None:
         """M6: from now on its pods are created and tried."""
         self._dequeue(gang)
-        self.withdraw(gang)
+        self.telling.withdraw(gang)
         gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now, let_in_by=reason)
         gang.attempted = frozenset()
         self._count(gang)
@@ -578,47 +586,13 @@ class Engine:
             if one.ready() or not self.nominations.of(one):
                 self.nominations.end(one, "Landed", "its pods are bound")
             if commits or one.ready():
-                self.withdraw(one)
+                self.telling.withdraw(one)
 
     def _claims(self, task: Task) -> list[str]:
         """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
         volumes = self.state.volumes
         ephemeral = [f"{task.name}-{name}" for name in volumes.ephemeral_to_select(task.cls)]
         return [*volumes.claims_to_select(task.cls), *ephemeral]
-
-    def tell(self, gang: GangState, told: Story, of_gang: bool, also: Sequence[Task] = ()) -> None:
-        """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
-        message = self._with_claims(gang, told.message)
-        said = f"{told.reason}: {message}"
-        if gang.told != said:
-            gang.told = said
-            gang.told_pods = set()
-        elif of_gang and gang.told_pods and not gang.total_pending:
-            return
-        held = self.holds.of(gang)
-        waiting = [task for task in [*pending_tasks(gang), *held, *also] if task.uid not in gang.told_pods]
-        if not waiting and gang.told_pods:
-            return
-        gang.told_pods.update(task.uid for task in waiting)
-        gang.told_pods.add("")  # the gang itself was told
-        pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
-        self._decisions.append(Waits(gang.key, told.reason, message, pods, of_gang))
-
-    def _with_claims(self, gang: GangState, message: str) -> str:
-        """What is said of a gang that waits, and what is kept for it meanwhile."""
-        nodes = sorted({*self.reservations.of(gang).values(), *(task.node for task in self.nominations.of(gang))})
-        if not nodes:
-            return message
-        where = f"{', '.join(nodes[:5])}{f' and {len(nodes) - 5} more nodes' if len(nodes) > 5 else ''}"
-        verb = "is reserved" if self.reservations.of(gang) else "is being made"
-        return f"{message.removesuffix('.')}; room {verb} for it on {where}"
-
-    def withdraw(self, gang: GangState) -> None:
-        """What was said of the gang no longer holds (G10)."""
-        if gang.told:
-            gang.told = ""
-            gang.told_pods = set()
-            self._decisions.append(Waits(gang.key, "", "", (), True))
 
     def sleep(self, lane: Waiting, bucket: Bucket, told: Story, of_gang: bool) -> None:
         """The first of a bucket failed: all of it sleeps, and hears why."""
@@ -629,45 +603,15 @@ class Engine:
                 self._count(gang)
         hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
         for gang in hearers.values():
-            self.tell(gang, told, of_gang)
+            self.telling.tell(gang, told, of_gang)
             for mate in self.groups.mates(gang) if of_gang else ():
                 if mate is not gang and not mate.satisfied:
                     mate.why = told
-                    self.tell(mate, told, of_gang)
-
-    # ---- for people
+                    self.telling.tell(mate, told, of_gang)
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
-        found = []
-        for gang in self.state.gangs.values():
-            stuck = bool(gang.spec.problem) and gang.total_pending > 0
-            if not stuck and (gang.ready() or ((gang.satisfied or gang.spec.finished) and not gang.total_pending)):
-                continue
-            if not gang.tasks and gang.spec.object is None:
-                continue
-            if not any(task.ours for task in gang.tasks.values()) and gang.tasks:
-                continue
-            if gang.spec.object is None and all(task.stand is Stand.LEAVING for task in gang.tasks.values()):
-                continue  # it waits for nothing
-            bucket = gang.bucket
-            told = bucket.story if bucket is not None and (bucket.asleep or gang.why is None) else gang.why
-            told = told or story.problem(gang, "is next to be tried")
-            found.append(
-                Pending(
-                    gang.spec.title,
-                    gang.spec.dialect or gang.key.dialect,
-                    dict(told.missing),
-                    self._with_claims(gang, told.message),
-                    tuple(told.reasons),
-                    self.foresight.start_of(gang),
-                )
-            )
-        return sorted(found, key=lambda one: (one.gang, one.dialect))
-
-
-def _id(gang: GangState) -> str:
-    return "/".join(gang.key)
+        return self.telling.pending()
 
 
 def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:

@@ -103,4 +103,4 @@ def _tell_behind(engine: Engine, lane: Waiting, queue: str, ahead: GangState) ->
         if head is not None and _band(head[0]) == MINIMA:
             for gang in bucket.first(16):
                 gang.why = story.behind(gang, ahead)
-                engine.tell(gang, gang.why, of_gang=True)
+                engine.telling.tell(gang, gang.why, of_gang=True)

@@ -125,7 +125,7 @@ def resolve_deadlock(engine: Engine) -> None:
         victim.note = f"; it let go of {held} pods that were held, so that {title} could start"
         holds.let_go(victim, "LetGo", f"let go of {held} pods so that {title} could start: they waited for each other")
         for gang in engine.unit(victim):
-            engine.tell(gang, Story("LetGo", victim.note.removeprefix("; ")), of_gang=True)
+            engine.telling.tell(gang, Story("LetGo", victim.note.removeprefix("; ")), of_gang=True)
     told = start(engine, winner)
     assert told is None, f"{winner} was to start and did not: {told}"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.disruptions import Disruptions
-from enbloc.engine.ledger import Ledger
+from enbloc.engine.ledger import Ledger, may_leave
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
@@ -23,6 +24,8 @@ class Departures:
         self.ledger = Ledger(state)
         self._now = 0
         self._elastic: dict[GangKey, GangState] = {}
+        self._surplus: dict[GangKey, tuple[GangState, int, list[Task]]] = {}
+        """What was found of a gang, as of its version."""
         self._in_vain: dict[tuple[str, GangKey], object] = {}
         """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
         self._evictors: dict[GangKey, set[GangKey]] = {}
@@ -55,7 +58,34 @@ class Departures:
         for key, gang in list(self._elastic.items()):
             if self._state.gangs.get(key) is not gang or gang.total_occupied <= gang.spec.minimum:
                 del self._elastic[key]
+                self._surplus.pop(key, None)
         return list(self._elastic.values())
+
+    def surplus(self, gang: GangState) -> list[Task]:
+        """Members that can leave without harm to a minimum, the last in order first (P1)."""
+        known = self._surplus.get(gang.key)
+        if known is not None and known[0] is gang and known[1] == gang.version:
+            return known[2]
+        found = self._find_surplus(gang)
+        if not self._staying and not any(task.terms.cooldown for task in gang.tasks.values()):
+            if not gang.spec.terms.cooldown:  # else it is another matter a moment later
+                self._surplus[gang.key] = (gang, gang.version, found)
+        return found
+
+    def _find_surplus(self, gang: GangState) -> list[Task]:
+        spare = gang.total_occupied - gang.spec.minimum
+        if spare <= 0 or gang.spec.goes_whole:
+            return []
+        by_role = {role: gang.occupied.get(role, 0) - minimum for role, minimum in gang.spec.minima.items()}
+        found: list[Task] = []
+        for task in sorted(gang.tasks.values(), key=attrgetter("order"), reverse=True):
+            if len(found) == spare:
+                break
+            if by_role.get(task.role, 1) > 0 and may_leave(task) and self.may_go(task):
+                found.append(task)
+                if task.role in by_role:
+                    by_role[task.role] -= 1
+        return found
 
     # ---- tried in vain
 
@@ -84,7 +114,7 @@ class Departures:
         return False
 
     def disruptions(self) -> Disruptions:
-        return Disruptions(self._state, self._state.budgets)
+        return Disruptions(self._state.budgets)
 
     def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
         """P3: whoever was evicted for somebody never has that one evicted in turn."""

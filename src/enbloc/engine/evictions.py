@@ -74,6 +74,61 @@ class Rules(Protocol):
         ...
 
 
+Offer = tuple[tuple[int, ...], list[Victims]]
+"""What it would cost to make one more place on a row, the row last; and who would leave."""
+
+
+class _Offers:
+    """Rows on which places could be made, looked at task by task only so far ahead as to choose among a few."""
+
+    def __init__(self, rows: list[int]) -> None:
+        self._rows = iter(rows)
+        self._open: dict[int, Offer] = {}
+
+    def best(self, offer: Callable[[int], Offer | None]) -> Offer | None:
+        """The cheapest of a few, looked at once more: what was evicted meanwhile may have changed it."""
+        for row in self._rows:
+            found = offer(row)
+            if found is not None:
+                self._open[row] = found
+            if len(self._open) >= SHORTLIST:
+                break
+        while self._open:
+            row = min(self._open.values())[0][-1]
+            again = offer(row)
+            if again is None:
+                del self._open[row]
+            elif again[0] != self._open[row][0]:
+                self._open[row] = again
+            else:
+                return again
+        return None
+
+
+class _Surplus:
+    """All surplus members of some queues and priorities: where they are, and what they would free."""
+
+    def __init__(self, state: State, departures: Departures, cells: Sequence[Cell]) -> None:
+        self._shape = (len(state.nodes.free), state.nodes.count)
+        self._tasks: dict[Cell, list[tuple[int, Task]]] = {cell: [] for cell in cells}
+        rows = state.nodes.rows
+        for gang in departures.elastic():
+            tasks = self._tasks.get((gang.spec.queue, gang.priority))
+            if tasks is not None:
+                tasks += [(rows[task.node], task) for task in departures.surplus(gang) if task.node in rows]
+
+    def __bool__(self) -> bool:
+        return any(self._tasks.values())
+
+    def freed(self, cells: Iterable[Cell]) -> Ints:
+        found = np.zeros(self._shape, np.int64)
+        for cell in cells:
+            for row, task in self._tasks[cell]:
+                for column, amount in task.cls.request:
+                    found[column, row] += amount
+        return found
+
+
 class Planner:
     """One plan for one gang, or for gangs that start together."""
 
@@ -98,18 +153,21 @@ class Planner:
         self._chosen: list[tuple[Victims, list[int]]] = []
         self._bad: set[int] = set()
         self._cells: set[Cell] = set()
+        self._freed: Ints = np.zeros((0, 0), np.int64)
+        """What could be freed, column by row, as of the beginning of the try that is under way."""
+        self._offers: dict[object, _Offers] = {}
 
     def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
         cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
-        for surplus_only in (True, False):
-            if surplus_only and not any(self._surplus_of(gang) for gang in self._elastic_in(cells)):
-                continue
+        surplus = _Surplus(self._state, self._departures, cells)
+        for surplus_only in (True, False) if surplus else (False,):
             for tier in _tiers(cells):
                 self._cells = set(tier)
                 self._see_off()
                 prepare(self._transaction)
-                if self._could(needs, tier) and self._fill(needs, surplus_only):
+                self._freed = surplus.freed(self._cells) if surplus_only else self._ledger.freed(tier)
+                if self._could(needs) and self._fill(needs, surplus_only):
                     self._spare()
                     victims = [task for unit, _ in self._chosen for task in unit.tasks]
                     if self._rules.accepts(victims):
@@ -132,29 +190,25 @@ class Planner:
             self._disruptions.count(unit.tasks, -1)
         self._chosen = []
         self._bad = set()
-
-    def _elastic_in(self, cells: Sequence[Cell]) -> list[GangState]:
-        known = set(cells)
-        return [gang for gang in self._departures.elastic() if (gang.spec.queue, gang.priority) in known]
+        self._offers = {}
 
     # ---- whether it could be
 
-    def _could(self, needs: Sequence[Need], tier: Sequence[Cell]) -> bool:
+    def _could(self, needs: Sequence[Need]) -> bool:
         """Whether there would be room for each class if all of the tier left: cheap, and mostly says no."""
-        freed = self._ledger.freed(tier)
         counts: dict[int, tuple[Task, int]] = {}
         for need in needs:
             for task in need.needed:
                 known = counts.get(task.cls.id)
                 counts[task.cls.id] = (task, known[1] + 1 if known else 1)
-        return all(int(self._capacity(task, freed).sum()) >= count for task, count in counts.values())
+        return all(int(self._capacity(task).sum()) >= count for task, count in counts.values())
 
-    def _capacity(self, task: Task, freed: Ints) -> Ints:
+    def _capacity(self, task: Task) -> Ints:
         """How many tasks of its class each row could hold."""
         nodes = self._state.nodes
         most: Ints | None = None
         for column, amount in task.cls.request:
-            room = nodes.free[column, : nodes.count] + freed[column]
+            room = nodes.free[column, : nodes.count] + self._freed[column]
             fits = np.maximum(room, 0) // amount
             most = fits if most is None else np.minimum(most, fits)
         assert most is not None, "a request always asks for a pod"
@@ -185,58 +239,65 @@ class Planner:
         return True
 
     def _place(self, run: Sequence[Task], count: int, surplus_only: bool) -> int:
-        placed = 0
-        made: int | None = None
-        while True:
-            now = self._placer.place(self._transaction, run[placed:count], count - placed)
-            placed += now
-            if placed == count:
-                return placed
-            if not now and made is not None:
-                self._bad.add(made)  # something else than room is lacking there
-            if not self._placer.queue_room(run[placed]):
-                if not self._make_queue_room(run[placed], surplus_only):
+        """Places the first of a run: on room that is there, then on room that is made, a place at a time."""
+        placed = self._placer.place(self._transaction, run[:count], count)
+        while placed < count:
+            task = run[placed]
+            if not self._placer.queue_room(task):
+                if not self._make_queue_room(task, surplus_only):
                     return placed
+                placed += self._placer.place(self._transaction, run[placed:count], count - placed)
                 continue
-            made = self._make_room(run[placed], surplus_only)
+            made = self._make_room(task, surplus_only)
             if made is None:
                 return placed
+            if not self._fits(task, made):
+                self._bad.add(made)  # something else than room is lacking there
+                continue
+            fitting = self._how_many(run[placed:count], made)
+            self._transaction.place(run[placed : placed + fitting], [made] * fitting)
+            placed += fitting
+            if placed < count and len(self._chosen[-1][0].tasks) > 1:  # a whole gang left: elsewhere, too
+                placed += self._placer.place(self._transaction, run[placed:count], count - placed)
+        return placed
+
+    def _how_many(self, run: Sequence[Task], row: int) -> int:
+        """How many of a run fit on a row where one does."""
+        if len(run) == 1 or self._state.moving.applies(run[0]):
+            return 1
+        free, most = self._state.nodes.free, min(len(run), self._placer.queue_room(run[0]))
+        return min(most, *(int(free[column, row]) // amount for column, amount in run[0].cls.request))
 
     def _make_room(self, task: Task, surplus_only: bool) -> int | None:
         """Evicts whoever has to leave so that one more task fits on one row. Returns that row."""
-        best: tuple[tuple[int, ...], int, list[Victims]] | None = None
         look = self._victims_in_the_way if self._state.moving.applies(task) else self._victims_on
-        for row in self._shortlist(task, surplus_only):
-            found = look(row, task, surplus_only)
-            if found:
-                cost = (*_cost(found), row)
-                if best is None or cost < best[0]:
-                    best = (cost, row, found)
+        like = (task.cls.id, task.run_time, surplus_only)
+        offers = self._offers.get(like)
+        if offers is None:
+            offers = self._offers[like] = _Offers(self._rows_by_burden(task))
+
+        def offer(row: int) -> Offer | None:
+            found = look(row, task, surplus_only) if row not in self._bad else None
+            return ((*_cost(found), row), found) if found else None
+
+        best = offers.best(offer)
         if best is None:
             return None
-        self._evict(best[2])
-        return best[1]
+        self._evict(best[1])
+        return best[0][-1]
 
-    def _shortlist(self, task: Task, surplus_only: bool) -> list[int]:
-        """The rows on which the least has to be freed, of what could be."""
+    def _rows_by_burden(self, task: Task) -> list[int]:
+        """The rows on which enough could be freed, those first on which it is the smallest part of that."""
         nodes, count = self._state.nodes, self._state.nodes.count
-        freed = self._ledger.freed(self._cells)
         open_rows = self._open(task).copy()
-        open_rows[[row for row in self._bad if row < count]] = False
-        if surplus_only:
-            having = np.zeros(count, np.bool_)
-            for gang in self._elastic_in(list(self._cells)):
-                having[[nodes.rows[one.node] for one in self._surplus_of(gang) if one.node in nodes.rows]] = True
-            open_rows &= having
         burden = np.zeros(count)
         for column, amount in task.cls.request:
             lacking = amount - nodes.free[column, :count]
-            open_rows &= lacking <= freed[column]
-            burden += np.maximum(lacking, 0) / np.maximum(freed[column], 1)
+            open_rows &= lacking <= self._freed[column, :count]
+            burden += np.maximum(lacking, 0) / np.maximum(self._freed[column, :count], 1)
         rows = np.flatnonzero(open_rows)
-        if len(rows) > SHORTLIST:
-            rows = rows[np.lexsort((rows, burden[rows]))[:SHORTLIST]]
-        return [int(row) for row in rows]
+        found: list[int] = rows[np.lexsort((rows, burden[rows]))].tolist()
+        return found
 
     def _victims_on(self, row: int, task: Task, surplus_only: bool) -> list[Victims] | None:
         """The lowest and fewest on a row whose leaving makes room for the task."""
@@ -292,8 +353,11 @@ class Planner:
         return needed if fits else None
 
     def _fits(self, task: Task, row: int) -> bool:
-        if self._state.candidates(task.cls).keys()[row] < 0:
+        free = self._state.nodes.free
+        if any(free[column, row] < amount for column, amount in task.cls.request):
             return False
+        if not self._state.moving.applies(task):
+            return True
         return all(passes[row] for _, passes in self._state.moving.masks(task))
 
     def _units_on(self, row: int, task: Task, surplus_only: bool, lacking: dict[int, int]) -> list[Victims]:
@@ -315,9 +379,11 @@ class Planner:
     def _unit(self, task: Task, surplus_only: bool) -> Victims | None:
         """Who would leave with a task, if it may leave at all."""
         gang = task.gang
-        if (gang.spec.queue, gang.priority) not in self._cells or not self._leaves(task):
+        if task.stand is not Stand.BOUND or (gang.spec.queue, gang.priority) not in self._cells:
             return None
-        surplus = self._surplus_of(gang)
+        if not self._leaves(task):
+            return None
+        surplus = self._departures.surplus(gang)
         if task in surplus:
             return Victims([task], whole=False, skips=surplus.index(task))
         if surplus_only:
@@ -327,24 +393,6 @@ class Planner:
             return None
         members = [one for mate in mates for one in mate.tasks.values() if one.stand is Stand.BOUND]
         return Victims(members, whole=True) if all(map(self._leaves, members)) else None
-
-    def _surplus_of(self, gang: GangState) -> list[Task]:
-        """Members that can leave without harm to a minimum, the last in order first (P1)."""
-        if gang.spec.goes_whole:
-            return []
-        spare = gang.total_occupied - gang.spec.minimum
-        if spare <= 0:
-            return []
-        by_role = {role: gang.occupied.get(role, 0) - minimum for role, minimum in gang.spec.minima.items()}
-        found: list[Task] = []
-        for task in sorted(gang.tasks.values(), key=lambda task: task.order, reverse=True):
-            if len(found) == spare:
-                break
-            if task.stand is Stand.BOUND and self._leaves(task) and by_role.get(task.role, 1) > 0:
-                found.append(task)
-                if task.role in by_role:
-                    by_role[task.role] -= 1
-        return found
 
     def _leaves(self, task: Task) -> bool:
         return may_leave(task) and self._departures.may_go(task)

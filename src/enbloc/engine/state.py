@@ -132,7 +132,10 @@ class State:
         if gone:
             self.budgets.remove(obj)
         else:
-            self.budgets.put(obj)
+            namespace = self.budgets.put(obj)
+            for task in self.tasks.values() if namespace is not None else ():
+                if task.namespace == namespace:
+                    self.budgets.see(task)
         self.news.any = True
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -243,6 +246,7 @@ class State:
             self._touch_row(task)
 
     def _touch_row(self, task: Task) -> None:
+        task.gang.version += 1
         row = self.nodes.rows.get(task.node)
         if row is not None:
             self.nodes.touch(row)
@@ -336,6 +340,7 @@ class State:
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
         self._set_since(task, facts.since)
+        self.budgets.see(task)
         if self.watched:
             self._touch_row(task)
         if not task.gang.satisfied:
@@ -345,6 +350,7 @@ class State:
         """Since when it runs: where its end is known, that is another forecast for its node (R8)."""
         if task.since != since:
             task.since = since
+            self.budgets.see(task)
             row = self.nodes.rows.get(task.node)
             if row is not None and task.run_time is not None:
                 self.nodes.touch(row)
@@ -468,6 +474,7 @@ class State:
             self.news.any = True
         if task.stand is Stand.LEAVING and task.node:
             self.leaving[task.uid] = task
+        self.budgets.see(task)
         self._count_queue(task, 1)
         self._count_gang(task, 1)
 
@@ -485,6 +492,7 @@ class State:
                 self.news.rows.add(task.node)
             self.news.any = self.news.less_used = True
         self.leaving.pop(task.uid, None)
+        self.budgets.forget(task)
         self._count_queue(task, -1)
         self._count_gang(task, -1)
 
@@ -501,6 +509,7 @@ class State:
 
     def _count_gang(self, task: Task, by: int) -> None:
         gang = task.gang
+        gang.version += 1
         if task.stand in WAITS:
             gang.pending[task.role] = gang.pending.get(task.role, 0) + by
         elif task.stand in OCCUPIED:

@@ -161,6 +161,7 @@ class GangState:
         "ticket",
         "told",
         "told_pods",
+        "version",
         "why",
     )
 
@@ -188,6 +189,8 @@ class GangState:
         self.attempted: frozenset[str] = frozenset()
         """The tasks with which it was tried last: until one of those that are there was, it counts against others at
         enqueue (M6)."""
+        self.version = 0
+        """Goes up whenever one of its tasks comes, goes or stands elsewhere."""
         self.counted: Any = None
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
         self.ticket = 0

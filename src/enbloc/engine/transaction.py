@@ -112,6 +112,7 @@ class Transaction:
         """Room, the queue's use and the gang's counts, for all tasks at once."""
         state, tasks, rows, by = self._state, step.tasks, step.rows, step.by
         request, gang = tasks[0].cls.request, tasks[0].gang
+        gang.version += 1
         if len(rows) == 1:
             state.nodes.take_one(rows[0], request, by)
         else:

@@ -7,7 +7,7 @@ only as a whole. Rows are chosen by arrays; single tasks are looked at only on t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,13 +15,13 @@ import numpy as np
 from enbloc.engine.attempt import Placer, runs
 from enbloc.engine.departures import Departures
 from enbloc.engine.ledger import Cell, may_leave
-from enbloc.engine.resources import Bools, Ints
+from enbloc.engine.resources import Bools, Ints, Request
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.transaction import Transaction
 from enbloc.gangs.model import GangKey
 
-SHORTLIST = 24
+SHORTLIST = 16
 """So many rows are looked at task by task for each place that is made."""
 
 LEAVING_BOUND = 2_000
@@ -61,6 +61,11 @@ class Plan(NamedTuple):
 class Rules(Protocol):
     """Who may be evicted for whom."""
 
+    @property
+    def by_use(self) -> bool:
+        """Whether it matters how much queues use."""
+        ...
+
     def cells(self) -> Sequence[Cell]:
         """The queues and priorities whose tasks may leave."""
         ...
@@ -84,25 +89,36 @@ class _Offers:
     def __init__(self, rows: list[int]) -> None:
         self._rows = iter(rows)
         self._open: dict[int, Offer] = {}
+        self._used: dict[int, None] = {}
+        """Rows on which a place was made: more can be, when all others were asked."""
 
     def best(self, offer: Callable[[int], Offer | None]) -> Offer | None:
         """The cheapest of a few, looked at once more: what was evicted meanwhile may have changed it."""
-        for row in self._rows:
+        self._look_ahead(offer, self._rows)
+        if not self._open:
+            again, self._used = self._used, {}
+            self._look_ahead(offer, iter(again))
+        while self._open:
+            row = min(self._open.values())[0][-1]
+            again_now = offer(row)
+            if again_now is None:
+                del self._open[row]
+            elif again_now[0] != self._open[row][0]:
+                self._open[row] = again_now
+            else:
+                del self._open[row]
+                self._used[row] = None
+                return again_now
+        return None
+
+    def _look_ahead(self, offer: Callable[[int], Offer | None], rows: Iterator[int]) -> None:
+        while len(self._open) < SHORTLIST:
+            row = next(rows, None)
+            if row is None:
+                return
             found = offer(row)
             if found is not None:
                 self._open[row] = found
-            if len(self._open) >= SHORTLIST:
-                break
-        while self._open:
-            row = min(self._open.values())[0][-1]
-            again = offer(row)
-            if again is None:
-                del self._open[row]
-            elif again[0] != self._open[row][0]:
-                self._open[row] = again
-            else:
-                return again
-        return None
 
 
 class _Surplus:
@@ -110,22 +126,26 @@ class _Surplus:
 
     def __init__(self, state: State, departures: Departures, cells: Sequence[Cell]) -> None:
         self._shape = (len(state.nodes.free), state.nodes.count)
-        self._tasks: dict[Cell, list[tuple[int, Task]]] = {cell: [] for cell in cells}
+        self._rows: dict[Cell, dict[Request, list[int]]] = {cell: {} for cell in cells}
         rows = state.nodes.rows
         for gang in departures.elastic():
-            tasks = self._tasks.get((gang.spec.queue, gang.priority))
-            if tasks is not None:
-                tasks += [(rows[task.node], task) for task in departures.surplus(gang) if task.node in rows]
+            of_cell = self._rows.get((gang.spec.queue, gang.priority))
+            if of_cell is not None:
+                for task in departures.surplus(gang):
+                    row = rows.get(task.node)
+                    if row is not None:
+                        of_cell.setdefault(task.cls.request, []).append(row)
 
     def __bool__(self) -> bool:
-        return any(self._tasks.values())
+        return any(self._rows.values())
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
         found = np.zeros(self._shape, np.int64)
         for cell in cells:
-            for row, task in self._tasks[cell]:
-                for column, amount in task.cls.request:
-                    found[column, row] += amount
+            for request, rows in self._rows[cell].items():
+                counts = np.bincount(rows, minlength=self._shape[1])
+                for column, amount in request:
+                    found[column] += counts * amount
         return found
 
 
@@ -373,7 +393,7 @@ class Planner:
     def _count(self, unit: Victims, by: int) -> None:
         """As if they had left (1), while others are chosen with them; or not after all (-1)."""
         self._disruptions.count(unit.tasks, by)
-        for task in unit.tasks:
+        for task in unit.tasks if self._rules.by_use else ():
             self._state.queues.use(self._state.queue_of(task.gang), task.cls.request, -by)
 
     def _unit(self, task: Task, surplus_only: bool) -> Victims | None:

@@ -23,6 +23,8 @@ def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> 
 class _ByPriority:
     """Whoever is lower, in the same queue."""
 
+    by_use = False
+
     def __init__(self, engine: Engine, gang: GangState) -> None:
         self._engine = engine
         self._gang = gang

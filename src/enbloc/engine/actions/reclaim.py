@@ -31,6 +31,8 @@ def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> 
 class ByShare:
     """Whoever is in a queue above its share, before each eviction."""
 
+    by_use = True
+
     def __init__(self, engine: Engine, gang: GangState, asked: dict[int, int]) -> None:
         self._engine = engine
         self._gang = gang

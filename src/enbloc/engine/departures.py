@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.disruptions import Disruptions
 from enbloc.engine.ledger import Ledger, may_leave
+from enbloc.engine.resources import Request
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
@@ -26,6 +27,7 @@ class Departures:
         self._elastic: dict[GangKey, GangState] = {}
         self._surplus: dict[GangKey, tuple[GangState, int, list[Task]]] = {}
         """What was found of a gang, as of its version."""
+        self._surplus_rows: dict[GangKey, tuple[list[Task], int, Mapping[Request, list[int]]]] = {}
         self._in_vain: dict[tuple[str, GangKey], object] = {}
         """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
         self._evictors: dict[GangKey, set[GangKey]] = {}
@@ -59,6 +61,7 @@ class Departures:
             if self._state.gangs.get(key) is not gang or gang.total_occupied <= gang.spec.minimum:
                 del self._elastic[key]
                 self._surplus.pop(key, None)
+                self._surplus_rows.pop(key, None)
         return list(self._elastic.values())
 
     def surplus(self, gang: GangState) -> list[Task]:
@@ -70,6 +73,20 @@ class Departures:
         if not self._staying and not any(task.terms.cooldown for task in gang.tasks.values()):
             if not gang.spec.terms.cooldown:  # else it is another matter a moment later
                 self._surplus[gang.key] = (gang, gang.version, found)
+        return found
+
+    def surplus_rows(self, gang: GangState) -> Mapping[Request, list[int]]:
+        """Where they are, by what they ask for."""
+        tasks, nodes = self.surplus(gang), self._state.nodes
+        known = self._surplus_rows.get(gang.key)
+        if known is not None and known[0] is tasks and known[1] == nodes.moves:
+            return known[2]
+        found: dict[Request, list[int]] = {}
+        for task in tasks:
+            row = nodes.rows.get(task.node)
+            if row is not None:
+                found.setdefault(task.cls.request, []).append(row)
+        self._surplus_rows[gang.key] = (tasks, nodes.moves, found)
         return found
 
     def _find_surplus(self, gang: GangState) -> list[Task]:

@@ -21,7 +21,7 @@ from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.transaction import Transaction
 from enbloc.gangs.model import GangKey
 
-SHORTLIST = 16
+SHORTLIST = 12
 """So many rows are looked at task by task for each place that is made."""
 
 LEAVING_BOUND = 2_000
@@ -127,14 +127,11 @@ class _Surplus:
     def __init__(self, state: State, departures: Departures, cells: Sequence[Cell]) -> None:
         self._shape = (len(state.nodes.free), state.nodes.count)
         self._rows: dict[Cell, dict[Request, list[int]]] = {cell: {} for cell in cells}
-        rows = state.nodes.rows
         for gang in departures.elastic():
             of_cell = self._rows.get((gang.spec.queue, gang.priority))
             if of_cell is not None:
-                for task in departures.surplus(gang):
-                    row = rows.get(task.node)
-                    if row is not None:
-                        of_cell.setdefault(task.cls.request, []).append(row)
+                for request, rows in departures.surplus_rows(gang).items():
+                    of_cell.setdefault(request, []).extend(rows)
 
     def __bool__(self) -> bool:
         return any(self._rows.values())
@@ -176,6 +173,8 @@ class Planner:
         self._freed: Ints = np.zeros((0, 0), np.int64)
         """What could be freed, column by row, as of the beginning of the try that is under way."""
         self._offers: dict[object, _Offers] = {}
+        self._whole: dict[GangKey, tuple[int, Victims | None]] = {}
+        """What it would be to take a gang as a whole, as of its version."""
 
     def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
@@ -211,6 +210,7 @@ class Planner:
         self._chosen = []
         self._bad = set()
         self._offers = {}
+        self._whole = {}
 
     # ---- whether it could be
 
@@ -408,7 +408,14 @@ class Planner:
             return Victims([task], whole=False, skips=surplus.index(task))
         if surplus_only:
             return None
-        mates = self._mates(gang)  # gangs that start together end together (K7)
+        known = self._whole.get(gang.key)
+        if known is None or known[0] != gang.version:
+            known = self._whole[gang.key] = (gang.version, self._all_of(gang))
+        return known[1]
+
+    def _all_of(self, gang: GangState) -> Victims | None:
+        """A whole gang, and those it starts with: they end together (K7)."""
+        mates = self._mates(gang)
         if not all((mate.spec.queue, mate.priority) in self._cells for mate in mates):
             return None
         members = [one for mate in mates for one in mate.tasks.values() if one.stand is Stand.BOUND]

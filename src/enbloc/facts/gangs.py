@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api.meta import Obj, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api import core
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.book import GangBook, queue_hint
+from enbloc.gangs.claims import Record
 from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.terms import EXPECTED_START
 from enbloc.units import parse_timestamp
 
 Objects = Mapping[str, Sequence[Obj]]
@@ -44,6 +49,14 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     since: str = ""
     """Since when it says so."""
+    expected_start: str = ""
+    """When the scheduler expects it to start, where it can tell (R8)."""
+    set_aside: Mapping[str, int] = {}
+    """For how many of its pods room is set aside on which node: a reservation, or what was made free for it."""
+    needs: Mapping[str, int] = {}
+    """Nano-units by resource: what it has to be given to reach its minimum, where that is known."""
+    largest: Mapping[str, int] = {}
+    """The same of the largest single pod of it that waits."""
 
 
 class Reading:
@@ -98,6 +111,7 @@ def _row(book: GangBook, key: GangKey, members: list[tuple[str, Obj]]) -> Gang |
     condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
     told = condition or {}
     priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
+    needs, largest = _needs(spec, members, pods) if state == WAITING else ({}, {})
     return Gang(
         gang=spec.title,
         dialect=spec.dialect or key.dialect,
@@ -113,7 +127,51 @@ def _row(book: GangBook, key: GangKey, members: list[tuple[str, Obj]]) -> Gang |
         message=spec.problem or str(told.get("message") or ""),
         reason=str(told.get("reason") or ""),
         since=str(told.get("lastTransitionTime") or ""),
+        expected_start=_expected(book.home(key)) if state == WAITING else "",
+        set_aside=_set_aside(spec.claim) if state == WAITING else {},
+        needs=needs,
+        largest=largest,
     )
+
+
+def _expected(home: Obj | None) -> str:
+    text = annotations_of(home).get(EXPECTED_START, "") if home is not None else ""
+    try:
+        parse_timestamp(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _set_aside(claim: Record | None) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for nodes in claim.slots.values() if claim is not None else ():
+        found.update(nodes)
+    return dict(sorted(found.items()))
+
+
+def _needs(
+    spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Of its pods that wait, those that its minimum lacks, the first by name; of pods that nobody has made yet what its
+    author says they need."""
+    lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
+    waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
+    if len(waiting) < lacks and not pods.get("running"):
+        return dict(spec.min_resources or {}), {}
+    total: Counter[str] = Counter()
+    largest: dict[str, int] = {}
+    for pod in waiting[: max(lacks, 0)]:
+        requests = requests_of(pod)
+        total.update(requests)
+        for name, nanos in requests.items():
+            largest[name] = max(nanos, largest.get(name, 0))
+    return dict(total), largest
+
+
+def requests_of(pod: Obj) -> dict[str, int]:
+    """What a pod asks for, in nano-units."""
+    return pod_requests(view(pod["spec"], core.PodSpec))
 
 
 def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:

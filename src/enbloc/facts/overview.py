@@ -1,4 +1,5 @@
-"""Everything at a glance, and one gang in full: why it waits, the numbers behind it, and who is ahead."""
+"""Everything at a glance, and one gang in full: why it waits, the numbers behind it, who is ahead, when it is expected
+to start and what would let it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import msgspec
 from enbloc.facts import gangs as gang_rows
 from enbloc.facts import room
 from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, Reading
+from enbloc.facts.remedies import remedies
 from enbloc.facts.room import Node, Queue, amount
 from enbloc.units import NANO
 
@@ -32,6 +34,10 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     ahead: list[str]
     """Gangs of its queue that are served before it and wait too."""
     behind: int
+    expected_start: str = ""
+    """When the scheduler expects it to start; empty where nobody knows."""
+    would_help: list[str] = []
+    """What would let it start."""
 
 
 def read_overview(objects: Objects) -> Overview:
@@ -57,6 +63,8 @@ def explain(overview: Overview, name: str) -> Explanation | None:
         numbers=_numbers(found, overview),
         ahead=[gang.gang for gang in waiting[:place]] if found.state == WAITING else [],
         behind=len(waiting) - place - 1 if found.state == WAITING else 0,
+        expected_start=found.expected_start,
+        would_help=remedies(found, overview.queues, overview.nodes),
     )
 
 
@@ -69,7 +77,8 @@ def sentence(gang: Gang) -> str:
     if gang.state != WAITING:
         return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:
-        return f"It waits: {gang.message.rstrip('.')}."
+        until = f"; it is expected to start at {gang.expected_start}" if gang.expected_start else ""
+        return f"It waits: {gang.message.rstrip('.')}{until}."
     if not gang.pods:
         return "It waits: none of its pods has been created yet."
     return "It waits: the scheduler has not said why yet."
@@ -91,6 +100,8 @@ def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
         "roles": gang.roles,
         "reason": gang.reason,
         "since": gang.since,
+        "needs": {name: amount(name, nanos) for name, nanos in sorted(gang.needs.items())},
+        "setAside": gang.set_aside,
         "freeInCluster": {name: amount(name, nanos) for name, nanos in sorted(free.items())},
         "readyNodes": sum(1 for node in overview.nodes if node.status == "Ready"),
     }
@@ -109,6 +120,8 @@ def gangs_json(overview: Overview) -> list[dict[str, Any]]:
     rows = []
     for gang in overview.gangs:
         row: dict[str, Any] = msgspec.to_builtins(gang)
+        for key in ("needs", "largest"):
+            row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
         rows.append({**row, "created": gang.created / NANO, "sentence": sentence(gang)})
     return rows
 

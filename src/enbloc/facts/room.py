@@ -10,8 +10,7 @@ import msgspec
 from enbloc.api import core, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, name_of
-from enbloc.api.requests import pod_requests
-from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, pod_state
+from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, pod_state, requests_of
 from enbloc.units import NANO, Quantity, format_bytes, format_quantity, natural_key
 
 KINDS = ("Node", "Pod", volcano.QUEUE)
@@ -56,7 +55,7 @@ def read_nodes(objects: Objects) -> list[Node]:
         if node and pod_state(pod) in ("starting", "running", "leaving"):
             counts = used.setdefault(node, Counter())
             counts["pods"] += NANO
-            counts.update(_requests(pod))
+            counts.update(requests_of(pod))
     rows = []
     for obj in objects.get("Node", ()):
         status = view(obj, core.Node).status
@@ -74,10 +73,6 @@ def _word(node: Obj) -> str:
     if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
-
-
-def _requests(pod: Obj) -> dict[str, int]:
-    return pod_requests(view(pod["spec"], core.PodSpec))
 
 
 def read_queues(objects: Objects, gangs: Sequence[Gang], used: Mapping[str, Mapping[str, int]]) -> list[Queue]:
@@ -110,7 +105,7 @@ def use_of_queues(objects: Objects, queue_of: Mapping[tuple[str, str], str]) -> 
         if (pod.get("spec") or {}).get("nodeName") and pod_state(pod) in ("starting", "running"):
             queue = queue_of.get((pod["metadata"].get("namespace") or "", name_of(pod)))
             if queue is not None:
-                used.setdefault(queue, Counter()).update(_requests(pod))
+                used.setdefault(queue, Counter()).update(requests_of(pod))
     return {queue: dict(counts) for queue, counts in used.items()}
 
 

@@ -57,7 +57,9 @@ def _nodes_in_the_way(gang: Gang, nodes: Sequence[Node]) -> list[str]:
         uses = [node.resources[name] for node in ready if name in node.resources]
         room, used = sum(use.room for use in uses), sum(use.used for use in uses)
         if needed > room:
-            all_of_it = f"all ready nodes together have {amount(name, room)} {name}, and it needs {amount(name, needed)}"
+            all_of_it = (
+                f"all ready nodes together have {amount(name, room)} {name}, and it needs {amount(name, needed)}"
+            )
             found.append(f"more nodes, or a smaller gang: {all_of_it}")
         elif needed > room - used:
             found.append(
@@ -74,5 +76,7 @@ def _node_too_small(gang: Gang, ready: Sequence[Node]) -> list[str]:
     for name, largest in sorted(gang.largest.items()):
         most = max((node.resources[name].room for node in ready if name in node.resources), default=0)
         if largest > most:
-            return [f"a node with {amount(name, largest)} {name} for one of its pods: the largest has {amount(name, most)}"]
+            return [
+                f"a node with {amount(name, largest)} {name} for one of its pods: the largest has {amount(name, most)}"
+            ]
     return []

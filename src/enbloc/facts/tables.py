@@ -115,7 +115,9 @@ def explanation_lines(told: Explanation, now: int) -> list[str]:
     if told.state == WAITING:
         ahead = ", ".join(told.ahead[:8]) + (f" and {len(told.ahead) - 8} more" if len(told.ahead) > 8 else "")
         lines.append(f"  ahead     {ahead or 'nobody: it is first in its queue'}")
-        start = f"{told.expected_start} ({expected(told.expected_start, now)})" if told.expected_start else "nobody knows"
+        start = (
+            f"{told.expected_start} ({expected(told.expected_start, now)})" if told.expected_start else "nobody knows"
+        )
         lines.append(f"  start     {start}")
         for number, remedy in enumerate(told.would_help):
             lines.append(f"  {'' if number else 'helps':<9} {remedy}")

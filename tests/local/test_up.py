@@ -122,6 +122,49 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
         assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
 
 
+def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {
+        "metadata": {"name": "p", "annotations": {"sim.enbloc.dev/run-time": "5s"}},
+        "spec": {"schedulerName": "enbloc", "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        cluster.ask(pods, pod)
+        (running,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
+        cluster.process.kill()
+        cluster.process.wait(20)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        (over,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DSucceeded", 1)
+    ran = over["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ran["startedAt"] == running["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+
+
+def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
+    """API and nodes here, `enbloc run` as on a real cluster there."""
+    with up(tmp_path, "--no-scheduler", "--load", str(QUICKSTART)) as (cluster, lines):
+        kubeconfig = lines[-1].partition("=")[2]
+        assert cluster.wait_for("/apis/batch.volcano.sh/v1alpha1/jobs", 1)
+        assert not cluster.ask("/api/v1/pods")["items"]
+        code = "from enbloc.cli.main import main; main()"
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
+            env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": kubeconfig},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            pods = cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
+            assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2"}
+            run.send_signal(signal.SIGTERM)
+            _, said = run.communicate(timeout=20)
+            assert run.returncode == 0, said
+            assert "Traceback" not in said
+        finally:
+            run.kill()
+            run.wait()
+
+
 @pytest.mark.parametrize(
     "arguments, told",
     [

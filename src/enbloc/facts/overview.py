@@ -43,8 +43,8 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
 def read_overview(objects: Objects) -> Overview:
     reading = Reading(objects)
     gangs = reading.gangs()
-    used = room.use_of_queues(objects, reading.queue_of_pods())
-    return Overview(gangs, room.read_queues(objects, gangs, used), room.read_nodes(objects))
+    used = room.use_of_queues(objects, reading)
+    return Overview(gangs, room.read_queues(objects, gangs, used), room.read_nodes(objects, reading))
 
 
 def explain(overview: Overview, name: str) -> Explanation | None:
@@ -111,14 +111,25 @@ def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
     return told
 
 
-def shown(overview: Overview) -> dict[str, Any]:
-    """As JSON for programs and pages: amounts as people write them."""
-    return {"gangs": gangs_json(overview), "queues": queues_json(overview), "nodes": nodes_json(overview)}
+def shown(overview: Overview, limit: int | None = None) -> dict[str, Any]:
+    """As JSON for programs and pages: amounts as people write them, `limit` rows of each, and how many there are."""
+    totals = {
+        "gangs": len(overview.gangs),
+        "waiting": sum(1 for gang in overview.gangs if gang.state == WAITING),
+        "queues": len(overview.queues),
+        "nodes": len(overview.nodes),
+    }
+    return {
+        "totals": totals,
+        "gangs": gangs_json(overview, limit),
+        "queues": queues_json(overview, limit),
+        "nodes": nodes_json(overview, limit),
+    }
 
 
-def gangs_json(overview: Overview) -> list[dict[str, Any]]:
+def gangs_json(overview: Overview, limit: int | None = None) -> list[dict[str, Any]]:
     rows = []
-    for gang in overview.gangs:
+    for gang in overview.gangs[:limit]:
         row: dict[str, Any] = msgspec.to_builtins(gang)
         for key in ("needs", "largest"):
             row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
@@ -126,9 +137,9 @@ def gangs_json(overview: Overview) -> list[dict[str, Any]]:
     return rows
 
 
-def queues_json(overview: Overview) -> list[dict[str, Any]]:
+def queues_json(overview: Overview, limit: int | None = None) -> list[dict[str, Any]]:
     rows = []
-    for queue in overview.queues:
+    for queue in overview.queues[:limit]:
         row: dict[str, Any] = msgspec.to_builtins(queue)
         for key in ("used", "capability"):
             row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
@@ -136,7 +147,7 @@ def queues_json(overview: Overview) -> list[dict[str, Any]]:
     return rows
 
 
-def nodes_json(overview: Overview) -> list[dict[str, Any]]:
+def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, Any]]:
     return [
         {
             "node": node.node,
@@ -147,5 +158,5 @@ def nodes_json(overview: Overview) -> list[dict[str, Any]]:
                 for name, use in node.resources.items()
             },
         }
-        for node in overview.nodes
+        for node in overview.nodes[:limit]
     ]

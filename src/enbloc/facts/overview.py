@@ -73,7 +73,8 @@ def sentence(gang: Gang) -> str:
     has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
     if gang.state == RUNNING:
         where = ", ".join(f"{node} ({count})" for node, count in list(gang.nodes.items())[:5])
-        return f"It runs: {has} pods on {where}; its minimum is {gang.minimum}."
+        more = f" and {len(gang.nodes) - 5} more" if len(gang.nodes) > 5 else ""
+        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}{more}; its minimum is {gang.minimum}."
     if gang.state != WAITING:
         return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:

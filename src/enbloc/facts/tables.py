@@ -103,11 +103,11 @@ def explanation_lines(told: Explanation, now: int) -> list[str]:
     lines.append(f"  pods      {pods}; {numbers['minimum']} start together")
     for role, least in numbers["minima"].items():
         states = numbers["roles"].get(role, {})
-        lines.append(f"  role      {role}: {sum(states.values())} pods, minimum {least}")
+        lines.append(f"  role      {role}: {counted(sum(states.values()), 'pod')}, minimum {least}")
     if numbers["needs"]:
         lines.append("  needs     " + ", ".join(f"{name} {text}" for name, text in numbers["needs"].items()))
     free = ", ".join(f"{name} {text}" for name, text in numbers["freeInCluster"].items())
-    lines.append(f"  free      {free or 'nothing'} on {numbers['readyNodes']} ready nodes in all")
+    lines.append(f"  free      {free or 'nothing'} on {counted(numbers['readyNodes'], 'ready node')}")
     queue = f"  queue     {numbers['queue']}, priority {numbers['priority']}"
     if numbers.get("queueMayUse"):
         queue += ", may use " + ", ".join(f"{name} {text}" for name, text in numbers["queueMayUse"].items())
@@ -122,6 +122,10 @@ def explanation_lines(told: Explanation, now: int) -> list[str]:
         for number, remedy in enumerate(told.would_help):
             lines.append(f"  {'' if number else 'helps':<9} {remedy}")
     return lines
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def human(nanos: int) -> str:

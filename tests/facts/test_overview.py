@@ -61,6 +61,10 @@ def test_a_gang_is_explained() -> None:
     assert told.sentence == "It waits: not let in: it needs 12 cpu, and 2 are free of 16."
     assert told.ahead == ["default/bert"]
     assert told.numbers["freeInCluster"]["cpu"] == "2"
+    assert told.would_help == [
+        "10 more cpu free: it needs 12, and 2 of 16 are",
+        "a node with 12 cpu for one of its pods: the largest has 8",
+    ]
     assert any("default/bert" in line for line in explanation_lines(told, 0))
     running = explain(overview, "resnet")
     assert running is not None
@@ -132,7 +136,7 @@ def test_r8_when_it_is_expected_to_start_is_told(tmp_path: Path) -> None:
     assert told is not None
     assert told.expected_start == "2026-01-01T00:01:00Z"
     assert told.sentence.endswith(f"; it is expected to start at {told.expected_start}.")
-    assert told.would_help[0] == "1 cpu more that is free: it needs 2, and 1 of 4 are"
+    assert told.would_help[0] == "1 more cpu free: it needs 2, and 1 of 4 are"
     now = parse_timestamp(told.expected_start) - 40 * SECOND
     assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(told, now))
     assert "expected to start in 40s" in text_of(gangs_table(overview, now))
@@ -156,7 +160,7 @@ def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
         ],
         "capped": [
             "a larger queue, or a smaller gang: queue small may use 1 cpu in all, and it needs 2",
-            "1 cpu more that is free: it needs 2, and 1 of 4 are",
+            "1 more cpu free: it needs 2, and 1 of 4 are",
         ],
         "long": [],
     }

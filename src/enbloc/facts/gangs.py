@@ -152,7 +152,8 @@ class Reading:
         lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
         waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
         if len(waiting) < lacks and not pods.get("running"):
-            return dict(spec.min_resources or {}), {}
+            needs = dict(spec.min_resources or {})
+            return needs, needs if lacks == 1 else {}
         total: Counter[str] = Counter()
         largest: dict[str, int] = {}
         for pod in waiting[: max(lacks, 0)]:

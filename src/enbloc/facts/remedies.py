@@ -63,8 +63,8 @@ def _nodes_in_the_way(gang: Gang, nodes: Sequence[Node]) -> list[str]:
             found.append(f"more nodes, or a smaller gang: {all_of_it}")
         elif needed > room - used:
             found.append(
-                f"{amount(name, needed - (room - used))} {name} more that is free: "
-                f"it needs {amount(name, needed)}, and {amount(name, max(room - used, 0))} of {amount(name, room)} are"
+                f"{amount(name, needed - (room - used))} more {name} free: it needs {amount(name, needed)}, "
+                f"and {amount(name, max(room - used, 0))} of {amount(name, room)} are"
             )
     found += _node_too_small(gang, ready)
     if not found and gang.needs and gang.reason == "Unschedulable":

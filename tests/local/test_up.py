@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
 import ssl
+import struct
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
 from base64 import b64decode
@@ -102,6 +107,43 @@ def test_the_quickstart_runs_is_shown_and_stops(tmp_path: Path) -> None:
         code, seconds = cluster.stop()
         assert code == 0
         assert seconds < 5  # two, on a machine that has nothing else to do
+
+
+def test_on_a_terminal_it_draws_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    code = "from enbloc.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "up", "--port", "0", "--load", str(QUICKSTART)],
+        env={**os.environ, "HOME": str(tmp_path), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        shown = _read_until(ours, b"node-2 (2)")
+        for word in (b"kubectl get vcjob,podgroup,pods -A", b"GANG", b"default/resnet", b"QUEUE", b"cpu 14", b"8/8"):
+            assert word in shown
+        os.write(ours, b"\x03")
+        assert b"enbloc has stopped." in _read_until(ours, b"has stopped.")
+        assert process.wait(5) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _read_until(terminal: int, word: bytes) -> bytes:
+    seen, end_s = b"", time.monotonic() + 30
+    while word not in seen and time.monotonic() < end_s:
+        if select.select([terminal], [], [], 1)[0]:
+            seen += os.read(terminal, 65_536)
+    assert word in seen, seen[-2000:]
+    time.sleep(0.2)
+    return seen
 
 
 def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) -> None:

@@ -70,6 +70,10 @@ def test_a_gang_is_explained() -> None:
     assert running is not None
     assert running.sentence.startswith("It runs: 4 pods on node-1 (2), node-2 (2)")
     assert explain(overview, "default/nobody") is None
+    for alias in ("resnet-worker-1", next(name for name in overview.aliases if name.startswith("default/resnet-0"))):
+        known = explain(overview, alias)
+        assert known is not None
+        assert known.gang == "default/resnet"
     over = explain(overview_at(70), "default/resnet")
     assert over is not None
     assert over.sentence == "It is over: 4 pods succeeded, 0 failed."

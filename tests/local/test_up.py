@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import http.client
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 import urllib.request
 from base64 import b64decode
@@ -180,6 +182,35 @@ def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
         (over,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DSucceeded", 1)
     ran = over["status"]["containerStatuses"][0]["state"]["terminated"]
     assert ran["startedAt"] == running["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    maps = "/api/v1/namespaces/default/configmaps"
+    acknowledged: dict[str, str] = {}
+
+    def write(cluster: Up, who: int) -> None:
+        for number in range(10_000):
+            name = f"cm-{who}-{number}"
+            try:
+                made = cluster.ask(maps, {"metadata": {"name": name}, "data": {"n": str(number)}})
+            except (OSError, http.client.HTTPException, ValueError):
+                return
+            acknowledged[name] = made["metadata"]["uid"]
+
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        writers = [threading.Thread(target=write, args=(cluster, who)) for who in range(4)]
+        for writer in writers:
+            writer.start()
+        time.sleep(1.5)
+        cluster.process.kill()
+        for writer in writers:
+            writer.join(30)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        found = {one["metadata"]["name"]: one["metadata"]["uid"] for one in cluster.ask(maps)["items"]}
+    assert acknowledged
+    assert acknowledged.items() <= found.items()
+    assert len(found) <= len(acknowledged) + len(writers) + 1  # what was under way, and nothing else
 
 
 def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:

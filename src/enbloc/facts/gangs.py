@@ -90,6 +90,19 @@ class Reading:
             found = self._requests[id(pod)] = pod_requests(view(pod["spec"], core.PodSpec))
         return found
 
+    def aliases(self) -> dict[str, str]:
+        """NAMESPACE/NAME of each gang's pods and object → what its author calls it."""
+        found: dict[str, str] = {}
+        for key, members in self.members.items():
+            spec = self.book.spec(key)
+            if spec is not None:
+                found.update((f"{namespace_of(pod)}/{name_of(pod)}", spec.title) for _, pod in members)
+        for key in self.keys:
+            obj, spec = self.book.object(key), self.book.spec(key)
+            if obj is not None and spec is not None:
+                found[f"{namespace_of(obj)}/{name_of(obj)}"] = spec.title
+        return found
+
     def queue_of_pods(self) -> dict[tuple[str, str], str]:
         """By a pod's namespace and name."""
         found = {}

@@ -3,6 +3,7 @@ to start and what would let it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +23,8 @@ class Overview(msgspec.Struct, frozen=True, rename="camel"):
     gangs: list[Gang]
     queues: list[Queue]
     nodes: list[Node]
+    aliases: Mapping[str, str] = {}
+    """Other names that people know a gang by, its pods' and its PodGroup's: NAMESPACE/NAME → gang."""
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,13 +47,14 @@ def read_overview(objects: Objects) -> Overview:
     reading = Reading(objects)
     gangs = reading.gangs()
     used = room.use_of_queues(objects, reading)
-    return Overview(gangs, room.read_queues(objects, gangs, used), room.read_nodes(objects, reading))
+    return Overview(gangs, room.read_queues(objects, gangs, used), room.read_nodes(objects, reading), reading.aliases())
 
 
 def explain(overview: Overview, name: str) -> Explanation | None:
-    """`name` is NAMESPACE/NAME, as `gangs` shows it; a name alone is looked for in `default`."""
+    """`name` is NAMESPACE/NAME, as `gangs` shows it, or of a pod or PodGroup of the gang; a name alone is looked for in
+    `default`."""
     wanted = name if "/" in name else f"default/{name}"
-    found = next((gang for gang in overview.gangs if gang.gang == wanted), None)
+    found = _find(overview, wanted) or _find(overview, overview.aliases.get(wanted, ""))
     if found is None:
         return None
     waiting = [gang for gang in overview.gangs if gang.queue == found.queue and gang.state == WAITING]
@@ -66,6 +70,10 @@ def explain(overview: Overview, name: str) -> Explanation | None:
         expected_start=found.expected_start,
         would_help=remedies(found, overview.queues, overview.nodes),
     )
+
+
+def _find(overview: Overview, name: str) -> Gang | None:
+    return next((gang for gang in overview.gangs if gang.gang == name), None)
 
 
 def sentence(gang: Gang) -> str:

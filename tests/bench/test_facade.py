@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from enbloc.bench import facade
 
 
-def test_a_small_run_gives_all_figures() -> None:
-    figures = facade.run(nodes=5, pods=200, watches=5)
+@pytest.mark.parametrize("data", [False, True])
+def test_a_small_run_gives_all_figures(data: bool) -> None:
+    figures = facade.run(nodes=5, pods=200, watches=5, data=data)
     assert figures["creates_per_s"] > 0
     assert 0 < figures["ratio"] < 2
     assert figures["list_ms"] > 0

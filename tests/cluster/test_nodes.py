@@ -320,6 +320,33 @@ def test_a_player_that_comes_later_finds_what_is_there() -> None:
     assert store.list("Pod")[0][0]["status"]["phase"] == "Running"
 
 
+def test_a_pod_that_ran_before_its_player_came_ends_when_it_would_have() -> None:
+    stage = Stage().play(
+        pod("p", annotations={"run-time": "60s", "exit-code": "1,0"}, restartPolicy="Never"),
+        pod("dead", activeDeadlineSeconds=50),
+    )
+    stage.until(40)
+    began, address = stage.pod()["status"]["startTime"], stage.pod("dead")["status"]["podIP"]
+    stage.player.close()
+    stage.player = NodePlayer(stage.store)  # as after a restart with --data
+    stage.until(45)
+    assert stage.pod()["status"]["startTime"] == began
+    stage.play(pod("q"))
+    assert stage.pod("q")["status"]["podIP"] not in (address, stage.pod()["status"]["podIP"])
+    stage.until(200)
+    assert [entry for entry in stage.log if entry[1] != "q"][-2:] == [(50.0, "dead", "Failed"), (60.0, "p", "Failed")]
+
+
+def test_a_run_that_ended_while_nobody_played_it_has_ended() -> None:
+    stage = Stage().play(pod("p", annotations={"run-time": "60s"}, restartPolicy="Never"))
+    stage.until(10)
+    stage.player.close()
+    stage.clock.now = START + 100 * SECOND
+    stage.player = NodePlayer(stage.store)
+    stage.until(100)
+    assert stage.log[-1] == (100.0, "p", "Succeeded")
+
+
 def test_plain_pods_share_one_script() -> None:
     assert read_script(pod("a")) is read_script(pod("b"))
 

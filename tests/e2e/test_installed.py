@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.client
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +143,29 @@ def _of_cpu(amount: str) -> Json:
     spec: Json = job("x", 1)["spec"]
     spec["tasks"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": amount}}
     return spec
+
+
+def test_what_people_ask_is_answered(installed: ControlPlane) -> None:
+    """`enbloc gangs`, `queues`, `nodes` and `explain` of what the controllers and the scheduler wrote here."""
+
+    def ask(*arguments: str) -> Any:
+        command = [*ENBLOC, *arguments, "--kubeconfig", str(installed.kubeconfig), "-o", "json"]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    installed.api.create(JOBS, job("asked", 3))
+    installed.api.create(JOBS, job("vast", 400))
+    end = time.monotonic() + 20
+    while not (told := ask("explain", "default/vast"))["numbers"]["reason"]:
+        assert time.monotonic() < end, told
+        time.sleep(0.5)
+    assert told["state"] == "Waiting"
+    assert "not let in: it needs 400 cpu" in told["sentence"]
+    assert told["numbers"]["needs"]["cpu"] == "400"
+    assert told["wouldHelp"][0].startswith("more nodes, or a smaller gang")
+    assert {gang["gang"] for gang in ask("gangs")["gangs"]} >= {"default/asked", "default/vast"}
+    assert {queue["queue"] for queue in ask("queues")["queues"]} >= {"default", "root"}
+    assert all(node["resources"]["cpu"]["room"] for node in ask("nodes")["nodes"])
+    installed.api.delete(f"{JOBS}/vast")
 
 
 def test_nobody_was_forbidden_anything(installed: ControlPlane) -> None:

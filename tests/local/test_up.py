@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
+import http.client
 import json
 import os
+import pty
+import select
 import signal
 import ssl
+import struct
 import subprocess
 import sys
+import termios
+import threading
 import time
 import urllib.request
 from base64 import b64decode
@@ -104,6 +111,43 @@ def test_the_quickstart_runs_is_shown_and_stops(tmp_path: Path) -> None:
         assert seconds < 5  # two, on a machine that has nothing else to do
 
 
+def test_on_a_terminal_it_draws_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    code = "from enbloc.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "up", "--port", "0", "--load", str(QUICKSTART)],
+        env={**os.environ, "HOME": str(tmp_path), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        shown = _read_until(ours, b"node-2 (2)")
+        for word in (b"kubectl get vcjob,podgroup,pods -A", b"GANG", b"default/resnet", b"QUEUE", b"cpu 14", b"8/8"):
+            assert word in shown
+        os.write(ours, b"\x03")
+        assert b"enbloc has stopped." in _read_until(ours, b"has stopped.")
+        assert process.wait(5) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _read_until(terminal: int, word: bytes) -> bytes:
+    seen, end_s = b"", time.monotonic() + 30
+    while word not in seen and time.monotonic() < end_s:
+        if select.select([terminal], [], [], 1)[0]:
+            seen += os.read(terminal, 65_536)
+    assert word in seen, seen[-2000:]
+    time.sleep(0.2)
+    return seen
+
+
 def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) -> None:
     data = tmp_path / "data"
     pod = {
@@ -120,6 +164,78 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
         again = cluster.ask(f"{pods}/p")
         assert again["metadata"]["uid"] == running[0]["metadata"]["uid"]
         assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
+
+
+def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {
+        "metadata": {"name": "p", "annotations": {"sim.enbloc.dev/run-time": "5s"}},
+        "spec": {"schedulerName": "enbloc", "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        cluster.ask(pods, pod)
+        (running,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
+        cluster.process.kill()
+        cluster.process.wait(20)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        (over,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DSucceeded", 1)
+    ran = over["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ran["startedAt"] == running["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    maps = "/api/v1/namespaces/default/configmaps"
+    acknowledged: dict[str, str] = {}
+
+    def write(cluster: Up, who: int) -> None:
+        for number in range(10_000):
+            name = f"cm-{who}-{number}"
+            try:
+                made = cluster.ask(maps, {"metadata": {"name": name}, "data": {"n": str(number)}})
+            except (OSError, http.client.HTTPException, ValueError):
+                return
+            acknowledged[name] = made["metadata"]["uid"]
+
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        writers = [threading.Thread(target=write, args=(cluster, who)) for who in range(4)]
+        for writer in writers:
+            writer.start()
+        time.sleep(1.5)
+        cluster.process.kill()
+        for writer in writers:
+            writer.join(30)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        found = {one["metadata"]["name"]: one["metadata"]["uid"] for one in cluster.ask(maps)["items"]}
+    assert acknowledged
+    assert acknowledged.items() <= found.items()
+    assert len(found) <= len(acknowledged) + len(writers) + 1  # what was under way, and nothing else
+
+
+def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
+    """API and nodes here, `enbloc run` as on a real cluster there."""
+    with up(tmp_path, "--no-scheduler", "--load", str(QUICKSTART)) as (cluster, lines):
+        kubeconfig = lines[-1].partition("=")[2]
+        assert cluster.wait_for("/apis/batch.volcano.sh/v1alpha1/jobs", 1)
+        assert not cluster.ask("/api/v1/pods")["items"]
+        code = "from enbloc.cli.main import main; main()"
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
+            env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": kubeconfig},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            pods = cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
+            assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2"}
+            run.send_signal(signal.SIGTERM)
+            _, said = run.communicate(timeout=20)
+            assert run.returncode == 0, said
+            assert "Traceback" not in said
+        finally:
+            run.kill()
+            run.wait()
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,16 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
+import os
 import resource
+import shutil
+import signal
 import statistics
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -30,14 +35,17 @@ FANNED_OUT: Final = 200
 _PODS: Final = "/api/v1/namespaces/default/pods"
 
 
-def run(nodes: int, pods: int, watches: int) -> dict[str, Any]:
+def run(nodes: int, pods: int, watches: int, *, data: bool = False) -> dict[str, Any]:
+    """With `data` every write is on disk before it is acknowledged, as with `enbloc up --data`."""
     reference = _with_server("bare", 0, lambda port, ask: _create(port, ask, min(pods, 5_000)))
-    figures = _with_server("facade", nodes, lambda port, ask: _measure(port, ask, pods, watches))
+    kept = "kept" if data else "facade"
+    figures = _with_server(kept, nodes, lambda port, ask: _measure(port, ask, pods, watches))
     rate, reference_rate = figures.pop("rate"), reference
     return {
         "nodes": nodes,
         "pods": pods,
         "watches": watches,
+        "data": data,
         "creates_per_s": round(rate),
         "reference_per_s": round(reference_rate),
         "ratio": round(rate / reference_rate, 3),
@@ -79,7 +87,8 @@ def _serve(which: str, nodes: int, pipe: Connection) -> None:
 async def _serving(which: str, nodes: int, pipe: Connection) -> None:
     from enbloc.cluster.embedded.http.listener import Listener
 
-    handler = _bare if which == "bare" else _facade(nodes)
+    directory = tempfile.mkdtemp(prefix="enbloc-bench-") if which == "kept" else None
+    handler = _bare if which == "bare" else _facade(nodes, directory)
     port = await Listener(handler).start("127.0.0.1", 0)
 
     def answer() -> None:
@@ -88,8 +97,13 @@ async def _serving(which: str, nodes: int, pipe: Connection) -> None:
         pipe.send((time.process_time(), peak_mb))
 
     asyncio.get_running_loop().add_reader(pipe.fileno(), answer)
+    end = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
     pipe.send(port)
-    await asyncio.Event().wait()
+    await end.wait()
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
+    os._exit(0)
 
 
 async def _bare(request: web.BaseRequest) -> web.StreamResponse:
@@ -97,17 +111,20 @@ async def _bare(request: web.BaseRequest) -> web.StreamResponse:
     return web.Response(body=body, status=201, headers={"Content-Type": "application/json"})
 
 
-def _facade(nodes: int) -> Any:
+def _facade(nodes: int, directory: str | None) -> Any:
+    from enbloc.cluster.embedded.datadir import DataDir
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
+    from enbloc.cluster.embedded.journal import Journal
     from enbloc.local.clock import now
     from enbloc.local.options import Options, make_nodes
     from enbloc.sim.world import make_store
 
-    store = make_store(now, configs.parse(None))
+    journal = Journal(DataDir(Path(directory))) if directory is not None else None
+    store = make_store(now, configs.parse(None), journal.restore if journal is not None else None)
     for node in make_nodes(Options(nodes=nodes), load_brings_nodes=False):
         store.create(node)
-    return Facade(store, Access(TOKEN))
+    return Facade(store, Access(TOKEN), committed=journal.durable if journal is not None else None)
 
 
 def _pod(number: int) -> Obj:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,6 +11,9 @@ from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.cli.problems import Refusal
 from enbloc.facts.overview import KINDS, Overview, read_overview
+
+PATIENCE_S: Final = 3.0
+"""Somebody sits and waits: a cluster that does not answer is told soon."""
 
 
 def kubeconfig_options(command: Any) -> Any:
@@ -33,13 +35,16 @@ def ask(kubeconfig: str | None, context: str | None) -> Overview:
 
 
 async def _fetch(kubeconfig: str | None, context: str | None) -> dict[str, list[Obj]]:
-    adapter = import_module("enbloc.cluster.kube.cluster")  # imported late: help must be quick
-    credentials = import_module("enbloc.cluster.kube.credentials")
+    from enbloc.cluster.kube import connect  # imported late: help must be quick
+    from enbloc.cluster.kube.credentials import NoCredentials
+    from enbloc.cluster.kube.http import Bounds
+
     try:
-        async with await adapter.connect(kubeconfig, context) as cluster:
+        async with await connect(kubeconfig, context, bounds=Bounds(patience_s=PATIENCE_S)) as cluster:
             lists = await asyncio.gather(*(cluster.list(kind) for kind in KINDS))
-    except credentials.NoCredentials as why:
+    except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
-        raise Refusal([f"the cluster refused: {why.message}"]) from None
+        what = "cannot be reached" if why.code in (503, 504) else "refused"
+        raise Refusal([f"the cluster {what}: {why.message}"]) from None
     return dict(zip(KINDS, lists, strict=True))

@@ -67,12 +67,13 @@ def live(kubeconfig: str | None, context: str | None, nodes: int, pods: int, gan
 @click.option("--nodes", default=2000, show_default=True, type=click.IntRange(1, 20_000), help="Nodes of the cluster.")
 @click.option("--pods", default=20000, show_default=True, type=click.IntRange(100, 200_000), help="Pods to create.")
 @click.option("--watches", default=200, show_default=True, type=click.IntRange(1, 1_000), help="Watches at once.")
+@click.option("--data", is_flag=True, help="Keep everything on disk, as `enbloc up --data` does.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def facade(nodes: int, pods: int, watches: int, output: str) -> None:
+def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None:
     """Create pods over HTTP, list them, watch them; compare with a server that does nothing."""
     from enbloc.bench import facade as measured
 
-    _print(measured.run(nodes, pods, watches), output)
+    _print(measured.run(nodes, pods, watches, data=data), output)
 
 
 def _print(figures: dict[str, Any], output: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import click
 import msgspec
@@ -15,7 +16,8 @@ from enbloc.facts.overview import explain
 @click.argument("gang", metavar="NAMESPACE/NAME")
 @kubeconfig_options
 def command(gang: str, kubeconfig: str | None, context: str | None, output: str) -> None:
-    """Why a gang waits: one sentence, the numbers behind it, and who is ahead.
+    """Why a gang waits: one sentence, the numbers behind it, who is ahead, when it is expected to start, and what
+    would let it.
 
     \b
     Example: enbloc explain default/bert
@@ -29,5 +31,5 @@ def command(gang: str, kubeconfig: str | None, context: str | None, output: str)
         return
     from enbloc.facts.tables import explanation_lines
 
-    for line in explanation_lines(told):
+    for line in explanation_lines(told, time.time_ns()):
         click.echo(line)

@@ -37,6 +37,7 @@ from enbloc.sim.scenario import Scenario, read_scenario
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Whom to listen to.")
 @click.option("--load", multiple=True, metavar="FILE", help="Manifests to begin with; may be given several times.")
 @click.option("--data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep the state here.")
+@click.option("--no-scheduler", is_flag=True, help="API and nodes alone: `enbloc run` brings the rest.")
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 def command(
@@ -48,6 +49,7 @@ def command(
     listen: str,
     load: tuple[str, ...],
     data: Path | None,
+    no_scheduler: bool,
     config_file: str | None,
     files: tuple[str, ...],
 ) -> None:
@@ -65,7 +67,7 @@ def command(
         resources = parse_resources(node_resources) if node_resources is not None else None
     except ValueError as why:
         raise Refusal([f"--node-resources: {why}"]) from None
-    options = Options(nodes, resources, runtime, speed, listen, port, data)
+    options = Options(nodes, resources, runtime, speed, listen, port, data, not no_scheduler)
     config = read_config(config_file)
     with readable_input():
         scenario = read_scenario(read_documents((*load, *files)))

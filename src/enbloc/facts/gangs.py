@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api.meta import Obj, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api import core
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.book import GangBook, queue_hint
+from enbloc.gangs.claims import Record
 from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.terms import EXPECTED_START
 from enbloc.units import parse_timestamp
 
 Objects = Mapping[str, Sequence[Obj]]
@@ -20,6 +25,7 @@ Objects = Mapping[str, Sequence[Obj]]
 KINDS: Final = tuple(sorted(GangBook.kinds)) + ("Pod",)
 WAITING, RUNNING, FINISHED = "Waiting", "Running", "Finished"
 _ORDER: Final = (WAITING, RUNNING, FINISHED)
+_ON_A_NODE: Final = ("running", "starting", "leaving")
 
 
 class Gang(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,6 +50,14 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
     since: str = ""
     """Since when it says so."""
+    expected_start: str = ""
+    """When the scheduler expects it to start, where it can tell (R8)."""
+    set_aside: Mapping[str, int] = {}
+    """For how many of its pods room is set aside on which node: a reservation, or what was made free for it."""
+    needs: Mapping[str, int] = {}
+    """Nano-units by resource: what it has to be given to reach its minimum, where that is known."""
+    largest: Mapping[str, int] = {}
+    """The same of the largest single pod of it that waits."""
 
 
 class Reading:
@@ -51,6 +65,7 @@ class Reading:
 
     def __init__(self, objects: Objects) -> None:
         self.book = GangBook()
+        self._requests: dict[int, dict[str, int]] = {}  # by the pod's identity: who reads it keeps it alive
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
         keys: dict[GangKey, None] = {}
         for kind in KINDS:
@@ -65,8 +80,28 @@ class Reading:
 
     def gangs(self) -> list[Gang]:
         """Every gang: those that wait first, each in the order in which they are served (G8)."""
-        rows = (_row(self.book, key, self.members.get(key, [])) for key in self.keys)
+        rows = (self._row(key, self.members.get(key, [])) for key in self.keys)
         return sorted((row for row in rows if row is not None), key=order)
+
+    def requests(self, pod: Obj) -> dict[str, int]:
+        """What a pod asks for, in nano-units."""
+        found = self._requests.get(id(pod))
+        if found is None:
+            found = self._requests[id(pod)] = pod_requests(view(pod["spec"], core.PodSpec))
+        return found
+
+    def aliases(self) -> dict[str, str]:
+        """NAMESPACE/NAME of each gang's pods and object → what its author calls it."""
+        found: dict[str, str] = {}
+        for key, members in self.members.items():
+            spec = self.book.spec(key)
+            if spec is not None:
+                found.update((f"{namespace_of(pod)}/{name_of(pod)}", spec.title) for _, pod in members)
+        for key in self.keys:
+            obj, spec = self.book.object(key), self.book.spec(key)
+            if obj is not None and spec is not None:
+                found[f"{namespace_of(obj)}/{name_of(obj)}"] = spec.title
+        return found
 
     def queue_of_pods(self) -> dict[tuple[str, str], str]:
         """By a pod's namespace and name."""
@@ -78,42 +113,88 @@ class Reading:
                 found[namespace_of(pod), name_of(pod)] = queue
         return found
 
+    def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
+        book = self.book
+        spec = book.spec(key)
+        if spec is None:
+            if not members:
+                return None
+            created = min(_instant(pod) for _, pod in members)
+            spec = book.undeclared(key, created, queue_hint(members[0][1]))
+        roles: dict[str, dict[str, int]] = {}
+        pods: dict[str, int] = {}
+        nodes: dict[str, int] = {}
+        for role, pod in members:
+            stands = pod_state(pod)
+            counts = roles.setdefault(role, {})
+            counts[stands] = counts.get(stands, 0) + 1
+            pods[stands] = pods.get(stands, 0) + 1
+            if stands in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
+                nodes[node] = nodes.get(node, 0) + 1
+        state = _state(spec, pods)
+        condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
+        told = condition or {}
+        priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
+        needs, largest = self._needs(spec, members, pods) if state == WAITING else ({}, {})
+        return Gang(
+            gang=spec.title,
+            dialect=spec.dialect or key.dialect,
+            queue=spec.queue,
+            state=state,
+            priority=spec.priority if spec.priority is not None else max(priorities, default=0),
+            minimum=spec.minimum,
+            minima=dict(spec.minima),
+            pods=pods,
+            roles=dict(sorted(roles.items())),
+            nodes=nodes,
+            created=spec.created,
+            message=spec.problem or str(told.get("message") or ""),
+            reason=str(told.get("reason") or ""),
+            since=str(told.get("lastTransitionTime") or ""),
+            expected_start=_expected(book.home(key)) if state == WAITING else "",
+            set_aside=_set_aside(spec.claim) if state == WAITING else {},
+            needs=needs,
+            largest=largest,
+        )
+
+    def _needs(
+        self, spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Of its pods that wait, those that its minimum lacks, the first by name; of pods that nobody has made yet what
+        its author says they need."""
+        lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
+        waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
+        if len(waiting) < lacks and not pods.get("running"):
+            needs = dict(spec.min_resources or {})
+            return needs, needs if lacks == 1 else {}
+        total: Counter[str] = Counter()
+        largest: dict[str, int] = {}
+        for pod in waiting[: max(lacks, 0)]:
+            requests = self.requests(pod)
+            total.update(requests)
+            for name, nanos in requests.items():
+                largest[name] = max(nanos, largest.get(name, 0))
+        return dict(total), largest
+
 
 def order(gang: Gang) -> tuple[int, str, int, int, str]:
     return (_ORDER.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
 
 
-def _row(book: GangBook, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
-    spec = book.spec(key)
-    if spec is None:
-        if not members:
-            return None
-        created = min(_instant(pod) for _, pod in members)
-        spec = book.undeclared(key, created, queue_hint(members[0][1]))
-    roles: dict[str, Counter[str]] = {}
-    for role, pod in members:
-        roles.setdefault(role, Counter())[pod_state(pod)] += 1
-    pods = sum(roles.values(), Counter[str]())
-    state = _state(spec, pods)
-    condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
-    told = condition or {}
-    priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
-    return Gang(
-        gang=spec.title,
-        dialect=spec.dialect or key.dialect,
-        queue=spec.queue,
-        state=state,
-        priority=spec.priority if spec.priority is not None else max(priorities, default=0),
-        minimum=spec.minimum,
-        minima=dict(spec.minima),
-        pods=dict(pods),
-        roles={role: dict(counts) for role, counts in sorted(roles.items())},
-        nodes=dict(Counter(node for _, pod in members if (node := _node(pod)))),
-        created=spec.created,
-        message=spec.problem or str(told.get("message") or ""),
-        reason=str(told.get("reason") or ""),
-        since=str(told.get("lastTransitionTime") or ""),
-    )
+def _expected(home: Obj | None) -> str:
+    text = annotations_of(home).get(EXPECTED_START, "") if home is not None else ""
+    try:
+        parse_timestamp(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _set_aside(claim: Record | None) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for nodes in claim.slots.values() if claim is not None else ():
+        found.update(nodes)
+    return dict(sorted(found.items()))
 
 
 def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
@@ -136,10 +217,6 @@ def pod_state(pod: Obj) -> str:
     if not (pod.get("spec") or {}).get("nodeName"):
         return "waiting"
     return "running" if phase == "Running" else "starting"
-
-
-def _node(pod: Obj) -> str:
-    return (pod.get("spec") or {}).get("nodeName") or "" if pod_state(pod) in ("running", "starting", "leaving") else ""
 
 
 def _waits(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:

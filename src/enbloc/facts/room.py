@@ -10,8 +10,7 @@ import msgspec
 from enbloc.api import core, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, name_of
-from enbloc.api.requests import pod_requests
-from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, pod_state
+from enbloc.facts.gangs import RUNNING, WAITING, Gang, Objects, Reading, pod_state
 from enbloc.units import NANO, Quantity, format_bytes, format_quantity, natural_key
 
 KINDS = ("Node", "Pod", volcano.QUEUE)
@@ -49,14 +48,14 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
     capability: Mapping[str, int]
 
 
-def read_nodes(objects: Objects) -> list[Node]:
+def read_nodes(objects: Objects, reading: Reading) -> list[Node]:
     used: dict[str, Counter[str]] = {}
     for pod in objects.get("Pod", ()):
         node = (pod.get("spec") or {}).get("nodeName")
         if node and pod_state(pod) in ("starting", "running", "leaving"):
             counts = used.setdefault(node, Counter())
             counts["pods"] += NANO
-            counts.update(_requests(pod))
+            _add(counts, reading.requests(pod))
     rows = []
     for obj in objects.get("Node", ()):
         status = view(obj, core.Node).status
@@ -68,16 +67,17 @@ def read_nodes(objects: Objects) -> list[Node]:
     return sorted(rows, key=lambda row: natural_key(row.node))
 
 
+def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
+    for name, nanos in more.items():
+        counts[name] += nanos
+
+
 def _word(node: Obj) -> str:
     ready = condition_of(node, "Ready")
     words = ["Ready" if ready is None or ready.get("status") == "True" else "NotReady"]
     if (node.get("spec") or {}).get("unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)
-
-
-def _requests(pod: Obj) -> dict[str, int]:
-    return pod_requests(view(pod["spec"], core.PodSpec))
 
 
 def read_queues(objects: Objects, gangs: Sequence[Gang], used: Mapping[str, Mapping[str, int]]) -> list[Queue]:
@@ -103,14 +103,15 @@ def read_queues(objects: Objects, gangs: Sequence[Gang], used: Mapping[str, Mapp
     return sorted(rows, key=lambda row: (-row.priority, natural_key(row.queue)))
 
 
-def use_of_queues(objects: Objects, queue_of: Mapping[tuple[str, str], str]) -> dict[str, dict[str, int]]:
-    """What the pods of each queue's gangs hold; `queue_of` by a pod's namespace and name."""
+def use_of_queues(objects: Objects, reading: Reading) -> dict[str, dict[str, int]]:
+    """What the pods of each queue's gangs hold."""
+    queue_of = reading.queue_of_pods()
     used: dict[str, Counter[str]] = {}
     for pod in objects.get("Pod", ()):
         if (pod.get("spec") or {}).get("nodeName") and pod_state(pod) in ("starting", "running"):
             queue = queue_of.get((pod["metadata"].get("namespace") or "", name_of(pod)))
             if queue is not None:
-                used.setdefault(queue, Counter()).update(_requests(pod))
+                _add(used.setdefault(queue, Counter()), reading.requests(pod))
     return {queue: dict(counts) for queue, counts in used.items()}
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from enbloc.facts.gangs import RUNNING, WAITING, Gang
 from enbloc.facts.overview import Explanation, Overview
 from enbloc.facts.room import amount
-from enbloc.units import SECOND
+from enbloc.units import SECOND, parse_timestamp
 
 _STYLES = {WAITING: "yellow", RUNNING: "green"}
 _MOST_ROWS = 1_000
@@ -27,10 +27,22 @@ def gangs_table(overview: Overview, now: int, rows: int = _MOST_ROWS) -> Table:
     for gang in overview.gangs[:rows]:
         style = _STYLES.get(gang.state, "dim")
         state = Text(gang.state, style=style)
-        why = gang.message if gang.state == WAITING else _where(gang)
+        why = _why(gang, now) if gang.state == WAITING else _where(gang)
         age = human(max(now - gang.created, 0))
         table.add_row(escape(gang.gang), escape(gang.queue), state, _pods(gang), str(gang.minimum), age, escape(why))
     return table
+
+
+def _why(gang: Gang, now: int) -> str:
+    if not gang.expected_start:
+        return gang.message
+    return f"{expected(gang.expected_start, now)}: {gang.message}"
+
+
+def expected(at: str, now: int) -> str:
+    """How long it is until then, in words."""
+    remaining = parse_timestamp(at) - now
+    return f"expected to start in {human(remaining)}" if remaining >= SECOND else "expected to start now"
 
 
 def _pods(gang: Gang) -> str:
@@ -84,16 +96,18 @@ def _bar(percent: int) -> str:
     return "█" * full + "░" * (10 - full)
 
 
-def explanation_lines(told: Explanation) -> list[str]:
+def explanation_lines(told: Explanation, now: int) -> list[str]:
     numbers = told.numbers
     lines = [f"{told.gang}: {told.sentence}", ""]
     pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
     lines.append(f"  pods      {pods}; {numbers['minimum']} start together")
     for role, least in numbers["minima"].items():
         states = numbers["roles"].get(role, {})
-        lines.append(f"  role      {role}: {sum(states.values())} pods, minimum {least}")
+        lines.append(f"  role      {role}: {counted(sum(states.values()), 'pod')}, minimum {least}")
+    if numbers["needs"]:
+        lines.append("  needs     " + ", ".join(f"{name} {text}" for name, text in numbers["needs"].items()))
     free = ", ".join(f"{name} {text}" for name, text in numbers["freeInCluster"].items())
-    lines.append(f"  free      {free or 'nothing'} on {numbers['readyNodes']} ready nodes in all")
+    lines.append(f"  free      {free or 'nothing'} on {counted(numbers['readyNodes'], 'ready node')}")
     queue = f"  queue     {numbers['queue']}, priority {numbers['priority']}"
     if numbers.get("queueMayUse"):
         queue += ", may use " + ", ".join(f"{name} {text}" for name, text in numbers["queueMayUse"].items())
@@ -101,7 +115,17 @@ def explanation_lines(told: Explanation) -> list[str]:
     if told.state == WAITING:
         ahead = ", ".join(told.ahead[:8]) + (f" and {len(told.ahead) - 8} more" if len(told.ahead) > 8 else "")
         lines.append(f"  ahead     {ahead or 'nobody: it is first in its queue'}")
+        start = (
+            f"{told.expected_start} ({expected(told.expected_start, now)})" if told.expected_start else "nobody knows"
+        )
+        lines.append(f"  start     {start}")
+        for number, remedy in enumerate(told.would_help):
+            lines.append(f"  {'' if number else 'helps':<9} {remedy}")
     return lines
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def human(nanos: int) -> str:

@@ -25,7 +25,7 @@ from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, scheduler_names
 from enbloc.local.clock import now
-from enbloc.local.drive import Drive
+from enbloc.local.drive import Drive, Nobody, Plane
 from enbloc.local.options import Options, make_nodes
 from enbloc.runtime.plane import ControlPlane
 from enbloc.sim.playbook import Playbook
@@ -56,7 +56,7 @@ class LocalCluster:
         self._drive = Drive(
             self.store,
             self.nodes,
-            lambda: ControlPlane(self.store, config, scheduler_names(config, alone=True)),
+            lambda: self._make_plane(config),
             (self._load,),
             self._journal.nudge if self._journal is not None else lambda: None,
         )
@@ -83,11 +83,10 @@ class LocalCluster:
             if self.store.get(*ref_of(node)) is None:
                 self.store.create(node)
 
-    @property
-    def plane(self) -> ControlPlane:
-        plane = self._drive.plane
-        assert isinstance(plane, ControlPlane)
-        return plane
+    def _make_plane(self, config: Config) -> Plane:
+        if not self._options.scheduled:
+            return Nobody()
+        return ControlPlane(self.store, config, scheduler_names(config, alone=True))
 
     @property
     def watch_count(self) -> int:

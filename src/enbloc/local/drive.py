@@ -38,6 +38,22 @@ class Plane(Protocol):
     def close(self) -> None: ...
 
 
+class Nobody:
+    """Controllers and scheduler are elsewhere."""
+
+    def reconcile(self, now: int) -> bool:
+        return False
+
+    def schedule(self, now: int) -> bool:
+        return False
+
+    def due(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
 class Timed(Protocol):
     """Something that happens at times of its own, such as a scenario."""
 
@@ -66,10 +82,6 @@ class Drive:
         self._woken = asyncio.Event()
         self._closing = False
         store.listeners.append(self._note)
-
-    @property
-    def plane(self) -> Plane:
-        return self._plane
 
     def wake(self) -> None:
         self._woken.set()

@@ -27,6 +27,8 @@ class Options(msgspec.Struct, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8001
     data: Path | None = None
+    scheduled: bool = True
+    """Whether controllers and scheduler run here; else API and nodes wait for those of `enbloc run`."""
 
 
 def parse_resources(text: str) -> dict[str, str]:

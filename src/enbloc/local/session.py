@@ -6,7 +6,9 @@ import asyncio
 import gc
 import resource
 import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
@@ -111,10 +113,24 @@ def _greeting(address: str, kubeconfig: str) -> list[str]:
         "In another terminal:",
         f"  export KUBECONFIG={shlex.quote(kubeconfig)}",
         "  kubectl get vcjob,podgroup,pods -A",
-        "  enbloc gangs",
+        f"  {_own_name()} gangs",
         "",
         "",
     ]
+
+
+def _own_name() -> str:
+    """How to call this program: by its name if that is found, else by the way to it."""
+    if shutil.which("enbloc"):
+        return "enbloc"
+    path = Path(sys.argv[0])
+    if path.name != "enbloc" or not path.is_file():
+        return "enbloc"
+    try:
+        path = path.absolute().relative_to(Path.cwd())
+    except ValueError:
+        path = path.absolute()
+    return shlex.quote(str(path))
 
 
 def _calm_the_collector() -> None:

@@ -26,6 +26,11 @@ from enbloc.facts.overview import (
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 FRESH_S: Final = 0.5
 """How old an answer may be; where reading everything takes long, it may be ten times as old as that took."""
+SLOW_S: Final = 0.25
+STALE_S: Final = 30.0
+"""Where reading takes longer than the one, an answer may be older by the other while a new one is made."""
+ANSWERS: Final = 8
+"""How many of different length are kept."""
 
 
 class Pages:
@@ -36,6 +41,7 @@ class Pages:
         self._figures = figures
         self._known: Overview | None = None
         self._until_s = 0.0
+        self._took_s = 0.0
         self._making: asyncio.Task[Overview] | None = None
         self._page = files("enbloc.web").joinpath("page.html").read_text(encoding="utf-8")
 
@@ -44,9 +50,9 @@ class Pages:
         return {
             "/": self._index,
             "/api/overview": self._json(shown),
-            "/api/gangs": self._json(lambda overview: {"gangs": gangs_json(overview)}),
-            "/api/queues": self._json(lambda overview: {"queues": queues_json(overview)}),
-            "/api/nodes": self._json(lambda overview: {"nodes": nodes_json(overview)}),
+            "/api/gangs": self._json(lambda overview, limit: {"gangs": gangs_json(overview, limit)}),
+            "/api/queues": self._json(lambda overview, limit: {"queues": queues_json(overview, limit)}),
+            "/api/nodes": self._json(lambda overview, limit: {"nodes": nodes_json(overview, limit)}),
             "/api/explain/*": self._explain,
             "/metrics": self._metrics,
         }
@@ -57,6 +63,8 @@ class Pages:
             return self._known
         if self._making is None or self._making.done():
             self._making = asyncio.create_task(self._make())
+        if self._known is not None and self._took_s > SLOW_S and time.monotonic() < self._until_s + STALE_S:
+            return self._known  # nobody waits for the next one
         return await asyncio.shield(self._making)
 
     async def _make(self) -> Overview:
@@ -64,7 +72,8 @@ class Pages:
         begin_s = time.monotonic()
         made = await asyncio.to_thread(read_overview, self._objects())
         end_s = time.monotonic()
-        self._known, self._until_s = made, end_s + max(FRESH_S, 10 * (end_s - begin_s))
+        self._took_s = end_s - begin_s
+        self._known, self._until_s = made, end_s + max(FRESH_S, 10 * self._took_s)
         return made
 
     async def _index(self, request: web.BaseRequest) -> web.Response:
@@ -76,9 +85,25 @@ class Pages:
         headers = {"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
         return web.Response(text=self._page.replace("NONCE", nonce), content_type="text/html", headers=headers)
 
-    def _json(self, show: Callable[[Overview], Any]) -> Handler:
+    def _json(self, show: Callable[[Overview, int | None], Any]) -> Handler:
+        """Answers with rows, `?limit=` of each kind if that is asked for. Each answer is made once an overview, and
+        beside the loop: there may be many rows."""
+        made_of: Overview | None = None
+        known: dict[int | None, asyncio.Task[bytes]] = {}
+
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return _answer(show(await self.overview()))
+            nonlocal made_of
+            asked = request.query.get("limit", "")
+            limit = int(asked) if asked.isdecimal() and len(asked) < 10 else None
+            overview = await self.overview()
+            if made_of is not overview or (limit not in known and len(known) >= ANSWERS):
+                known.clear()
+                made_of = overview
+            if limit not in known:
+                known[limit] = asyncio.create_task(
+                    asyncio.to_thread(lambda: msgspec.json.encode(show(overview, limit)))
+                )
+            return _answer(await asyncio.shield(known[limit]))
 
         return handle
 
@@ -108,5 +133,8 @@ class Pages:
 
 
 def _answer(body: Any, code: int = 200) -> web.Response:
+    """`body` is what to encode, or bytes that are encoded already."""
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return web.Response(body=msgspec.json.encode(body), status=code, headers=headers)
+    return web.Response(
+        body=body if isinstance(body, bytes) else msgspec.json.encode(body), status=code, headers=headers
+    )

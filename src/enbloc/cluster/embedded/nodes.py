@@ -253,12 +253,30 @@ class NodePlayer:
             self._forget(play)
             self._write(play, podstatus.failed(pod, self._store.stamp(), *refusal))
             return
+        run = podstatus.read_run(pod)
+        if run is not None:
+            self._resume(play, pod, now, run)
+            return
         self._plan_deadline(play, pod)
         play.stage = "starting"
         if play.script.start_delay:
             self._plan(play, now + play.script.start_delay, "start")
         else:
             self._start(play, pod, now)
+
+    def _resume(self, play: Play, pod: Obj, now: int, run: podstatus.Run) -> None:
+        """It ran before this player came, and has gone on since: it ends when it would have ended."""
+        play.let_in_at = min(run.let_in_at, now)
+        play.restarts = run.restarts
+        play.started = min(run.started, now)
+        play.stage = "running"
+        self._attempts.setdefault(play.key, run.restarts + 1)
+        self._addresses = max(self._addresses, _number_of((pod.get("status") or {}).get("podIP") or ""))
+        self._plan_deadline(play, pod)
+        if play.script.run_time is None:
+            play.turn += 1
+        else:
+            self._plan(play, play.started + play.script.run_time, "exit")
 
     def _start(self, play: Play, pod: Obj, now: int) -> None:
         at = self._store.stamp()
@@ -268,9 +286,7 @@ class NodePlayer:
         machine = self._fleet.machine(play.node)
         if "podIP" not in had and machine is not None:
             self._addresses += 1
-            number = self._addresses
-            address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
-            status.update(hostIP=machine.address, podIP=address)
+            status.update(hostIP=machine.address, podIP=_address_of(self._addresses))
         if "startTime" not in had:
             status["startTime"] = at if play.let_in_at in (None, now) else _stamp_of(play.let_in_at)
         play.stage = "running"
@@ -343,3 +359,15 @@ class NodePlayer:
 @lru_cache(maxsize=1024)
 def _stamp_of(instant: int | None) -> str:
     return format_timestamp(instant or 0)
+
+
+def _address_of(number: int) -> str:
+    return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
+
+
+def _number_of(address: str) -> int:
+    """Of an address that `_address_of` gave; 0 for any other."""
+    parts = address.split(".")
+    if len(parts) != 4 or parts[0] != "10" or not all(part.isdecimal() and len(part) < 4 for part in parts):
+        return 0
+    return int(parts[1]) << 16 | int(parts[2]) << 8 | int(parts[3])

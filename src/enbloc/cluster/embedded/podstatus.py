@@ -7,10 +7,11 @@ place), so that a hundred thousand running pods do not cost a hundred thousand t
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.pods import condition, with_conditions
+from enbloc.units import parse_timestamp
 
 Status = dict[str, Any]
 KILLED = 137
@@ -107,3 +108,29 @@ def failed(pod: Obj, at: str, reason: str, message: str) -> Status:
         "message": message,
         "conditions": _conditions(pod, at, "False", "PodFailed"),
     }
+
+
+class Run(NamedTuple):
+    """Of a pod that says it runs: since when, in nanoseconds since the epoch."""
+
+    let_in_at: int
+    started: int
+    restarts: int
+
+
+def read_run(pod: Obj) -> Run | None:
+    """What `running` wrote, be it in an earlier life; `None` where the containers do not run."""
+    status = pod.get("status") or {}
+    containers = status.get("containerStatuses") or ()
+    if status.get("phase") != "Running" or not containers:
+        return None
+    state = (containers[0].get("state") or {}).get("running")
+    if state is None:
+        return None
+    try:
+        started = parse_timestamp(state.get("startedAt"))
+        let_in_at = parse_timestamp(status["startTime"]) if status.get("startTime") else started
+    except (TypeError, ValueError):
+        return None
+    restarts = containers[0].get("restartCount")
+    return Run(let_in_at, started, restarts if isinstance(restarts, int) else 0)

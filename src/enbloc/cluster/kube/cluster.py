@@ -166,11 +166,13 @@ class KubeCluster:
         await self.close()
 
 
-async def connect(kubeconfig: str | None, context: str | None, *, in_flight: int = IN_FLIGHT) -> KubeCluster:
+async def connect(
+    kubeconfig: str | None, context: str | None, *, in_flight: int = IN_FLIGHT, bounds: Bounds | None = None
+) -> KubeCluster:
     """A cluster by kubeconfig and context: the file given, else `$KUBECONFIG`, else `~/.kube/config`, else what a pod
     is given inside its cluster. Raises `NoCredentials` (see `credentials`) with one line for the user, or `Refused`.
     """
-    cluster = KubeCluster(await load(kubeconfig, context), in_flight)
+    cluster = KubeCluster(await load(kubeconfig, context), in_flight, bounds)
     try:
         await cluster.reach()
     except BaseException:

@@ -117,20 +117,27 @@ def serve(test: Callable[[Api], Awaitable[None]], store: Store | None = None, **
 
 @contextmanager
 def served_in_background(directory: Path, store: Store | None = None) -> Iterator[tuple[Path, Store]]:
-    """A server with TLS in a thread of its own, and the kubeconfig for it."""
+    """A server with TLS in a thread of its own, which also collects garbage, and the kubeconfig for it."""
     store = store or fresh_store()
     loop = asyncio.new_event_loop()
     certificate = make_certificate()
     path = directory / "kubeconfig"
 
-    async def start() -> tuple[Facade, Listener]:
+    async def tidy() -> None:
+        while True:
+            await asyncio.sleep(0.05)
+            store.collect_garbage()
+            store.settle()
+
+    async def start() -> tuple[Facade, Listener, asyncio.Task[None]]:
         facade = Facade(store, Access(TOKEN))
         listener = Listener(facade, certificate.context())
         port = await listener.start("127.0.0.1", 0)
         write_kubeconfig(path, f"https://127.0.0.1:{port}", TOKEN, certificate.certificate)
-        return facade, listener
+        return facade, listener, asyncio.create_task(tidy())
 
-    async def stop(facade: Facade, listener: Listener) -> None:
+    async def stop(facade: Facade, listener: Listener, tidying: asyncio.Task[None]) -> None:
+        tidying.cancel()
         facade.close()
         await listener.stop()
 

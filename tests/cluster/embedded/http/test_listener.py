@@ -8,7 +8,10 @@ import json
 import ssl
 from pathlib import Path
 
-from cluster.embedded.http.serving import served_in_background
+import pytest
+
+from cluster.embedded.http.serving import MAPS, TOKEN, Api, serve, served_in_background
+from enbloc.cluster.embedded.http import bodies, listener
 from enbloc.cluster.embedded.http.encoding import encode
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 
@@ -55,3 +58,50 @@ def test_a_kubeconfig_is_replaced_whole(tmp_path: Path) -> None:
         assert encode({"token": token}) in path.read_bytes().replace(b" ", b"")
     assert list(path.parent.iterdir()) == [path]
     assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_who_never_ends_a_request_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HEAD_S", 0.4)
+    monkeypatch.setattr(listener, "FIRST_BYTE_S", 0.4)
+    monkeypatch.setattr(bodies, "BODY_S", 0.4)
+    post = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n".encode()
+
+    async def test(api: Api) -> None:
+        assert await exchange(api.port, b"") == b""
+        assert await exchange(api.port, b"GET / HTTP/1.1\r\nHost: ") == b""
+        assert b" 408 " in (await exchange(api.port, post + b'{"a')).splitlines()[0]
+        kept, writer = await asyncio.open_connection("127.0.0.1", api.port)
+        for _ in range(3):  # who has sent one request may take the time between two
+            writer.write(REQUEST.replace(b"Connection: close\r\n", b""))
+            assert b"200 OK" in await kept.readuntil(b"ok")
+            await asyncio.sleep(0.3)
+        writer.close()
+
+    serve(test)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET " + b"/x" * 50_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+        b"G\x00T / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: y\r\n" % number for number in range(100_000)) + b"\r\n",
+        b"\r\n" * 100_000,
+    ],
+    ids=["path", "header", "version", "method", "length", "both", "headers", "nothing"],
+)
+def test_what_is_no_request_has_a_short_answer(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "HEAD_S", 2.0)
+
+    async def test(api: Api) -> None:
+        answer = await exchange(api.port, sent)
+        assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), answer[:200]
+        assert len(answer) < 20_000
+        assert b"Traceback" not in answer
+        assert b"200 OK" in await exchange(api.port, REQUEST)
+
+    serve(test)

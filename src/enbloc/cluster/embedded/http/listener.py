@@ -20,6 +20,8 @@ from aiohttp import web
 from enbloc.cluster.embedded.http.facade import Handler
 
 FIRST_BYTE_S = 30.0
+HEAD_S = 30.0
+"""How long a connection may take from its first byte to its first whole request."""
 CONNECTIONS = 20_000
 LINGER_S = 2.0
 STOP_S = 0.5
@@ -33,8 +35,9 @@ class Listener:
     """Accepts connections on one address and gives their requests to a handler."""
 
     def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
+        self._handler = handler
         self._server = web.Server(
-            handler,
+            self._handle,
             handler_cancellation=True,
             auto_decompress=False,
             access_log=None,
@@ -47,6 +50,8 @@ class Listener:
         self._tls = tls
         self._socket: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._heads: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
+        """Connections that have not sent a whole request yet, and when they are given up."""
 
     async def start(self, host: str, port: int) -> int:
         """Listens, and returns the port. Raises `OSError` if the address is taken."""
@@ -72,6 +77,8 @@ class Listener:
             self._socket.close()
         for task in list(self._tasks):
             task.cancel()
+        for timer in self._heads.values():
+            timer.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.shutdown(STOP_S)
 
@@ -107,12 +114,25 @@ class Listener:
                 connection.close()
                 return
             tls = self._tls if first == _TLS else None
-            await loop.connect_accepted_socket(self._server, connection, ssl=tls)
+            transport, protocol = await loop.connect_accepted_socket(
+                self._server, connection, ssl=tls, ssl_handshake_timeout=HEAD_S if tls else None
+            )
+            self._heads[protocol] = loop.call_later(HEAD_S, self._give_up, protocol, transport)
         except (OSError, TimeoutError, ssl.SSLError):
             connection.close()
         except asyncio.CancelledError:
             connection.close()
             raise
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        timer = self._heads.pop(request.protocol, None)
+        if timer is not None:
+            timer.cancel()
+        return await self._handler(request)
+
+    def _give_up(self, protocol: asyncio.BaseProtocol, transport: asyncio.Transport) -> None:
+        del self._heads[protocol]
+        transport.abort()
 
     async def _first_byte(self, connection: socket.socket) -> bytes:
         """Looks at it without taking it."""

@@ -1,0 +1,47 @@
+"""The page in a real browser, where there is one: what stands there after its script has run."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cluster.embedded.http.serving import serving
+from enbloc import config
+from enbloc.facts.overview import KINDS
+from enbloc.sim.documents import read_documents
+from enbloc.sim.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
+from enbloc.units import SECOND
+from enbloc.web.pages import Pages
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no chromium on the PATH")
+def test_a_browser_shows_gangs_queues_and_nodes(tmp_path: Path) -> None:
+    assert BROWSER is not None
+    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
+    simulation.run(30 * SECOND)
+    store = simulation._store
+    pages = Pages(lambda: {kind: store.list(kind)[0] for kind in KINDS}, dict)
+
+    async def look() -> str:
+        async with serving(store, pages=pages.handlers()) as api:
+            browser = await asyncio.create_subprocess_exec(
+                *(BROWSER, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"),
+                *("--virtual-time-budget=3000", "--dump-dom", f"http://127.0.0.1:{api.port}/"),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            out, _ = await asyncio.wait_for(browser.communicate(), 60)
+            return out.decode()
+
+    shown = asyncio.run(look())
+    assert "3 gangs, 2 waiting; 2 nodes" in shown
+    assert "It waits: not let in: it needs 6 cpu, and 2 are free of 16." in shown
+    assert "<td>node-2</td>" in shown
+    assert "NONCE" not in shown

@@ -126,6 +126,8 @@ def test_a_job_runs_from_its_manifest_to_its_end(installed: ControlPlane) -> Non
     assert shown[1].split()[:3] == ["train", "Completed", "3"]
     installed.api.wait("/api/v1/namespaces/default/events", lambda listed: "JobCompleted" in str(listed))
     assert "JobCompleted" in installed.kubectl("describe", "vcjob", "train")
+    installed.api.wait("/api/v1/namespaces/default/events", lambda listed: "bound together" in str(listed))
+    assert "3 pods bound together: n0 (" in installed.kubectl("describe", "pg")
     for path in ("secrets/train-ssh", "configmaps/train-svc", "services/train"):
         assert installed.api.get(f"/api/v1/namespaces/default/{path}").status == 200
 

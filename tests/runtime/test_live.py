@@ -144,6 +144,27 @@ def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
     run(main)
 
 
+def test_that_a_gang_was_bound_is_told_though_its_conditions_say_nothing_new() -> None:
+    """Also of a gang that waited for a moment, and of which nobody heard that it did."""
+
+    async def main() -> None:
+        world = LiveWorld(node("n1", 4), job("at-once", role("w", 2)), *gang("waits", 3))
+        await world.begin()
+        await asyncio.sleep(0.1)
+        world.store.create(node("n2", 4))
+        await world.settle()
+        told = {
+            write.ref.name.partition("-0")[0]: write.message
+            for write in world.cluster.writes
+            if isinstance(write, EmitEvent) and write.reason == "Scheduled" and write.ref.kind.startswith("PodGroup")
+        }
+        assert len(told) == 2, told
+        assert all("pods bound together" in message for message in told.values())
+        await world.end()
+
+    run(main)
+
+
 def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
     async def main() -> None:
         world = LiveWorld(node("n1", 40))

@@ -75,6 +75,13 @@ class Reset:
 
 
 @dataclass(frozen=True)
+class Delay:
+    """Passed on after a while: up to so many seconds, which follow from the request."""
+
+    at_most_s: float
+
+
+@dataclass(frozen=True)
 class Cut:
     """A watch (or a long list) breaks in the middle of the line after so many whole lines."""
 
@@ -88,7 +95,7 @@ class Expire:
     lines: int = 0
 
 
-Fault = Refuse | Hang | Reset | Cut | Expire
+Fault = Refuse | Hang | Reset | Delay | Cut | Expire
 
 
 class Injected(NamedTuple):
@@ -259,6 +266,9 @@ class FaultProxy:
         injected = self._fault_for(request, verb)
         fault = injected.fault if injected is not None else None
         body = await request.read()
+        if injected is not None and isinstance(fault, Delay):
+            await asyncio.sleep(random.Random(f"{self.seed} {injected.path} {injected.nth}").uniform(0, fault.at_most_s))
+            injected = None
         if injected is not None and not isinstance(fault, Cut | Expire):
             self.injected.append(injected)
             if fault is not None and getattr(fault, "when", "") == "after":
@@ -311,10 +321,9 @@ class FaultProxy:
                             return await self._break_off(request, response, chunk, allowed - lines, injected)
                         lines += chunk.count(b"\n")
                     await response.write(chunk)
-            except aiohttp.ClientError:
+                await response.write_eof()
+            except aiohttp.ClientError:  # either side is gone
                 _abort(request)
-                return response
-            await response.write_eof()
         return response
 
     async def _break_off(

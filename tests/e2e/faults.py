@@ -76,9 +76,10 @@ class Reset:
 
 @dataclass(frozen=True)
 class Delay:
-    """Passed on after a while: up to so many seconds, which follow from the request."""
+    """Passed on after a while: so many seconds as follow from the seed and the request."""
 
     at_most_s: float
+    at_least_s: float = 0
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,9 @@ class FaultProxy:
         fault = injected.fault if injected is not None else None
         body = await request.read()
         if injected is not None and isinstance(fault, Delay):
-            await asyncio.sleep(random.Random(f"{self.seed} {injected.path} {injected.nth}").uniform(0, fault.at_most_s))
+            self.injected.append(injected)
+            dice = random.Random(f"{self.seed} {injected.path} {injected.nth}")
+            await asyncio.sleep(dice.uniform(fault.at_least_s, fault.at_most_s))
             injected = None
         if injected is not None and not isinstance(fault, Cut | Expire):
             self.injected.append(injected)

@@ -87,7 +87,7 @@ class History:
         """By node: for how many seconds more CPUs were taken there than it has. A pod that is deleted takes them until
         it is gone."""
         has = {
-            node["metadata"]["name"]: _milli(node["status"]["allocatable"]["cpu"])
+            node["metadata"]["name"]: cpu_milli(node["status"]["allocatable"]["cpu"])
             for node in self._plane.api.items("/api/v1/nodes")
         }
         taken: dict[str, dict[str, int]] = defaultdict(dict)
@@ -101,7 +101,7 @@ class History:
                 taken[node].pop(event.uid, None)
             else:
                 taken[node][event.uid] = sum(
-                    _milli(one.get("resources", {}).get("requests", {}).get("cpu", "0"))
+                    cpu_milli(one.get("resources", {}).get("requests", {}).get("cpu", "0"))
                     for one in event.pod["spec"]["containers"]
                 )
             if sum(taken[node].values()) > has[node]:
@@ -174,5 +174,5 @@ class History:
             self.changed.notify_all()
 
 
-def _milli(text: str) -> int:
+def cpu_milli(text: str) -> int:
     return int(text[:-1]) if text.endswith("m") else int(float(text) * 1000)

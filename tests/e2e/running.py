@@ -189,9 +189,18 @@ def make_gang(plane: ControlPlane, name: str, size: int, cpu: str = "1", run_tim
         plane.api.create(PODS, member(name, index, cpu, run_time))
 
 
-def job(name: str, replicas: int, run_time: str | None = "2s", cpu: str = "1", **spec: Any) -> Json:
+def job(
+    name: str,
+    replicas: int,
+    run_time: str | None = "2s",
+    cpu: str = "1",
+    start_delay: str | None = None,
+    **spec: Any,
+) -> Json:
     """With all that admission would fill in, so that it may do without."""
     notes = {"sim.enbloc.dev/run-time": run_time} if run_time is not None else {}
+    if start_delay is not None:
+        notes["sim.enbloc.dev/start-delay"] = start_delay
     template = {
         "metadata": {"annotations": notes},
         "spec": {

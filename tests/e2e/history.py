@@ -55,6 +55,8 @@ class History:
         self._plane = plane
         self.events: list[Event] = []
         self.bound: list[Bound] = []
+        self.ended: list[str] = []
+        """Names of pods that succeeded or failed."""
         self.changed = threading.Condition()
         self._pods: dict[str, Json] = {}
         self._stop = threading.Event()
@@ -166,6 +168,8 @@ class History:
             node = pod["spec"].get("nodeName")
             if node and type_ != "DELETED" and not (before and before["spec"].get("nodeName")):
                 self.bound.append(Bound(now, pod["metadata"]["namespace"], pod["metadata"]["name"], uid, node))
+            if pod["status"].get("phase") in ENDED and not (before and before["status"].get("phase") in ENDED):
+                self.ended.append(pod["metadata"]["name"])
             if type_ == "DELETED":
                 self._pods.pop(uid, None)
             else:

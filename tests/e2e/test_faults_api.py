@@ -99,7 +99,7 @@ def test_etcd_paused_and_resumed(plane: ControlPlane) -> None:
 
 
 def test_watches_cut_in_the_middle_of_a_line(plane: ControlPlane, proxy: FaultProxy) -> None:
-    for lines in range(12):
+    for lines in range(6):
         proxy.script("WATCH", "/pods$", Cut(lines % 4), nth=lines + 1)
         proxy.script("WATCH", "/jobs$", Cut(lines % 3), nth=lines + 1)
         proxy.script("WATCH", "/podgroups$", Cut(lines % 2), nth=lines + 1)
@@ -110,14 +110,14 @@ def test_watches_cut_in_the_middle_of_a_line(plane: ControlPlane, proxy: FaultPr
             plane.api.create(JOBS, job(name, 4, "500ms"))
         wait_completed(plane, names, 60)
         _check(plane, history, names, 4)
-    assert len(proxy.injected) >= 10, proxy.story()
+    assert len(proxy.injected) >= 6, proxy.story()
     _end(part)
 
 
 @pytest.mark.parametrize(
     "fault",
-    [Refuse(409), Refuse(410), Refuse(429, 1), Refuse(500), Refuse(500, when="after"), Hang(8), Hang(8, "after"), Reset("after")],
-    ids=["409", "410", "429", "500", "500-done", "time-out", "time-out-done", "reset-done"],
+    [Refuse(409), Refuse(410), Refuse(429, 1), Refuse(500, when="after"), Hang(6, "after"), Reset("after")],
+    ids=["409", "410", "429", "500-done", "time-out-done", "reset-done"],
 )
 def test_each_fault_on_each_verb(plane: ControlPlane, proxy: FaultProxy, fault: Fault) -> None:
     """The second request of each verb (of those on which it makes sense) meets with it, and the first that lists."""
@@ -143,7 +143,7 @@ def test_each_fault_on_each_verb(plane: ControlPlane, proxy: FaultProxy, fault: 
 def test_faults_by_chance_on_any_verb(plane: ControlPlane, number: int) -> None:
     seed = int(os.environ.get("ENBLOC_E2E_SEED") or random.randrange(2**31))
     print(f"ENBLOC_E2E_SEED={seed}")
-    names = [f"s{index}" for index in range(6)]
+    names = [f"s{index}" for index in range(4)]
     with FaultProxy(plane, seed=seed, chances=Chances(each=0.12)) as proxy, History(plane) as history:
         part = run(plane, f"enbloc-chance-{number}", proxy.kubeconfig)
         for name in names:

@@ -71,7 +71,9 @@ def test_two_schedulers_at_once_by_mistake(plane: ControlPlane) -> None:
         states = _states(plane)
         overfull = history.overfull()
         conflicts = sum(_metric(port_of(part), 'enbloc_binds_total{result="refused"}') for part in parts)
-    print(f"{conflicts:.0f} Bindings were refused, {len(kubelets.refused)} pods were refused by kubelets, {len(history.bound)} bound, overfull: {overfull}")
+    print(
+        f"{conflicts:.0f} Bindings were refused, {len(kubelets.refused)} pods were refused by kubelets, {len(history.bound)} bound, overfull: {overfull}"
+    )
     assert conflicts > 0, "they were never in each other's way: this has shown nothing"
     assert [counts for gang, counts in states.items()] == [Counter({True: 4})], states
     assert all(seconds < 3 for seconds in overfull.values()), overfull
@@ -181,7 +183,9 @@ def test_r7_a_reservation_survives_a_kill(plane: ControlPlane, tmp_path: Path) -
     make_gang(plane, "small", 1, run_time=None)
     plane.api.wait(f"{PODS}/small-0", lambda pod: pod["spec"].get("nodeName"))
     make_gang(plane, "large", 2, run_time=None)
-    kept = plane.api.wait(f"{GROUPS}/large", lambda one: one["metadata"].get("annotations", {}).get("enbloc.dev/claims"))
+    kept = plane.api.wait(
+        f"{GROUPS}/large", lambda one: one["metadata"].get("annotations", {}).get("enbloc.dev/claims")
+    )
     assert "n0" in kept["metadata"]["annotations"]["enbloc.dev/claims"]
     plane.api.wait(f"{GROUPS}/large", lambda one: _condition(one, "Reserved") == "True")
     part.kill()

@@ -110,7 +110,10 @@ def test_p1_a_gang_of_higher_priority_evicts_a_whole_gang_of_lower(installed: Co
             pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _poor()}}
         return obj
 
-    budget = {"metadata": {"name": "kept"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"pool": "poor-0"}}}}
+    budget = {
+        "metadata": {"name": "kept"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"pool": "poor-0"}}},
+    }
     api.create("/apis/policy/v1/namespaces/default/poddisruptionbudgets", budget)
     with History(installed) as history:
         for pool in ("poor-0", "poor-1"):

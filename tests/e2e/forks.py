@@ -1,7 +1,7 @@
 """`enbloc` in the time of a fork: a process that has imported everything already, and makes one like it when asked.
 
-For tests that kill and start a program a hundred times. There is at most one child at a time; it is ended by the one
-that made it, so its number is its own, and it ends with the test whatever happens: the end of standard input is the end.
+For tests that kill and start a program a hundred times. There is at most one child at a time. It is ended by the one
+that made it, so its number is its own; and it ends with the test whatever happens, since that ends standard input.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class Forks:
 
     def _ask(self, what: object) -> int:
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(json.dumps(what) + "\n")
         process.stdin.flush()
         answer = process.stdout.readline()

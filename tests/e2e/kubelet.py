@@ -42,7 +42,8 @@ class Kubelets:
         admitted: dict[str, tuple[str, int]] = {}
         while not self._stop.is_set():
             with self._history.changed:
-                self._history.changed.wait_for(lambda: len(self._history.events) > told or self._stop.is_set(), 1)
+                if len(self._history.events) == told:
+                    self._history.changed.wait(1)
                 news = self._history.events[told:]
             told += len(news)
             for event in news:

@@ -1,4 +1,4 @@
-"""What goes wrong between us and an API server, while jobs and gangs come and go: nothing is lost, nothing is doubled."""
+"""What goes wrong between us and an API server while jobs and gangs come and go: nothing is lost, nothing doubled."""
 
 from __future__ import annotations
 

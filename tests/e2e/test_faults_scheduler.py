@@ -71,9 +71,7 @@ def test_two_schedulers_at_once_by_mistake(plane: ControlPlane) -> None:
         states = _states(plane)
         overfull = history.overfull()
         conflicts = sum(_metric(port_of(part), 'enbloc_binds_total{result="refused"}') for part in parts)
-    print(
-        f"{conflicts:.0f} Bindings were refused, {len(kubelets.refused)} pods were refused by kubelets, {len(history.bound)} bound, overfull: {overfull}"
-    )
+    print(f"refused: {conflicts:.0f} Bindings, {len(kubelets.refused)} pods by kubelets; overfull: {overfull}")
     assert conflicts > 0, "they were never in each other's way: this has shown nothing"
     assert [counts for gang, counts in states.items()] == [Counter({True: 4})], states
     assert all(seconds < 3 for seconds in overfull.values()), overfull

@@ -75,6 +75,14 @@ class Reset:
 
 
 @dataclass(frozen=True)
+class Delay:
+    """Passed on after a while: so many seconds as follow from the seed and the request."""
+
+    at_most_s: float
+    at_least_s: float = 0
+
+
+@dataclass(frozen=True)
 class Cut:
     """A watch (or a long list) breaks in the middle of the line after so many whole lines."""
 
@@ -88,7 +96,7 @@ class Expire:
     lines: int = 0
 
 
-Fault = Refuse | Hang | Reset | Cut | Expire
+Fault = Refuse | Hang | Reset | Delay | Cut | Expire
 
 
 class Injected(NamedTuple):
@@ -259,6 +267,11 @@ class FaultProxy:
         injected = self._fault_for(request, verb)
         fault = injected.fault if injected is not None else None
         body = await request.read()
+        if injected is not None and isinstance(fault, Delay):
+            self.injected.append(injected)
+            dice = random.Random(f"{self.seed} {injected.path} {injected.nth}")
+            await asyncio.sleep(dice.uniform(fault.at_least_s, fault.at_most_s))
+            injected = None
         if injected is not None and not isinstance(fault, Cut | Expire):
             self.injected.append(injected)
             if fault is not None and getattr(fault, "when", "") == "after":
@@ -311,10 +324,9 @@ class FaultProxy:
                             return await self._break_off(request, response, chunk, allowed - lines, injected)
                         lines += chunk.count(b"\n")
                     await response.write(chunk)
-            except aiohttp.ClientError:
+                await response.write_eof()
+            except aiohttp.ClientError:  # either side is gone
                 _abort(request)
-                return response
-            await response.write_eof()
         return response
 
     async def _break_off(

@@ -9,11 +9,13 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
+from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
-from enbloc.api.writes import BindPod, Create, EmitEvent, Patch, Refused, Write
+from enbloc.api.writes import BindPod, Create, EmitEvent, EvictPod, Patch, Refused, Write
 from enbloc.cluster.embedded.pods import node_of
+from enbloc.config import Config
 from live_world import LiveWorld, in_virtual_time
-from stories import Obj, gang, job, node, role
+from stories import Obj, gang, job, node, pod, priority_class, role
 
 
 def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -23,9 +25,9 @@ def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
 def gangs_of(world: LiveWorld) -> dict[str, Counter[bool]]:
     """By gang: how many members are bound, and how many are not."""
     found: dict[str, Counter[bool]] = {}
-    for pod in world.pods():
-        gang = annotations_of(pod).get("scheduling.k8s.io/group-name", "")
-        found.setdefault(gang, Counter())[bool(node_of(pod))] += 1
+    for one in world.pods():
+        gang = annotations_of(one).get("scheduling.k8s.io/group-name", "")
+        found.setdefault(gang, Counter())[bool(node_of(one))] += 1
     return found
 
 
@@ -144,6 +146,27 @@ def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
     run(main)
 
 
+def test_that_a_gang_was_bound_is_told_though_its_conditions_say_nothing_new() -> None:
+    """Also of a gang that waited for a moment, and of which nobody heard that it did."""
+
+    async def main() -> None:
+        world = LiveWorld(node("n1", 4), job("at-once", role("w", 2)), *gang("waits", 3))
+        await world.begin()
+        await asyncio.sleep(0.1)
+        world.store.create(node("n2", 4))
+        await world.settle()
+        told = {
+            write.ref.name.partition("-0")[0]: write.message
+            for write in world.cluster.writes
+            if isinstance(write, EmitEvent) and write.reason == "Scheduled" and write.ref.kind.startswith("PodGroup")
+        }
+        assert len(told) == 2, told
+        assert all("pods bound together" in message for message in told.values())
+        await world.end()
+
+    run(main)
+
+
 def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
     async def main() -> None:
         world = LiveWorld(node("n1", 40))
@@ -221,6 +244,94 @@ def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -
         uids = Counter(write.uid for write in world.binds())
         assert not [uid for uid, times in uids.items() if times > 1]
         world.plane.scheduler.engine.state.validate()  # type: ignore[union-attr]
+        await world.end()
+
+    run(main)
+
+
+def _config(**arguments: int) -> Config:
+    named = ["enqueue", "allocate", "backfill", "preempt"]
+    return configs.parse({"actions": [*named, {"name": "reserve", "arguments": arguments}]})
+
+
+def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
+    async def main() -> None:
+        low = [pod(f"low-{index}", 1, priority="low") for index in range(3)]
+        classes = [priority_class("low", 1), priority_class("high", 9)]
+        world = LiveWorld(*classes, node("n1", 3), *low, lag_s=0.05)
+        await world.begin()
+        await world.settle()
+        refused: list[Write] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if isinstance(write, Patch) and "enbloc.dev/claims" in str(write.patch) and not refused:
+                refused.append(write)
+                return Refused(500, "InternalError", "no")
+            return None
+
+        world.cluster.refuse = refuse
+        for obj in gang("vip", 3, priority="high"):
+            world.store.create(obj)
+        await world.settle()
+        assert [one for one in world.cluster.writes if isinstance(one, EvictPod)] == []
+        await asyncio.sleep(40)  # those whose eviction was held back are asked again after 30 s
+        await world.settle()
+        writes = [one for one in world.cluster.writes if isinstance(one, EvictPod) or "enbloc.dev/claims" in str(one)]
+        assert len(refused) == 1
+        assert isinstance(writes[0], Patch), "the claim comes first"
+        assert Counter(type(one) for one in writes)[EvictPod] == 3, "and nobody is evicted twice"
+        assert sorted(world.bound()) == ["vip-0", "vip-1", "vip-2"]
+        await world.end()
+
+    run(main)
+
+
+def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> None:
+    async def main() -> None:
+        classes = [priority_class("low", 1), priority_class("high", 9)]
+        world = LiveWorld(*classes, node("n1", 1), pod("low", 1, priority="low"))
+        await world.begin()
+        await world.settle()
+        tried: list[float] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if isinstance(write, EvictPod):
+                tried.append(world.loop.time())
+                return Refused(403, "Forbidden", "no")
+            return None
+
+        world.cluster.refuse = refuse
+        world.store.create(pod("vip", 1, priority="high"))
+        await asyncio.sleep(20)
+        assert len(tried) == 1
+        assert list(world.bound()) == ["low"]
+        world.store.delete(Ref("Pod", "default", "low"))
+        await world.settle()
+        assert list(world.bound()) == ["vip"]
+        await world.end()
+
+    run(main)
+
+
+def test_r8_a_gang_does_not_wait_until_it_was_told_when_it_would_start() -> None:
+    async def main() -> None:
+        config = _config(starvingJobTimeThreshold=1, reservedNodePercent=100)
+        first = pod("first", 1, run="10s", notes={"enbloc.dev/expected-duration": "10s"})
+        world = LiveWorld(node("n1", 2), first, config=config)
+
+        def refuse(write: Write) -> Refused | None:
+            told = isinstance(write, Patch) and "enbloc.dev/expected-start" in str(write.patch)
+            return Refused(500, "InternalError", "no") if told else None
+
+        world.cluster.refuse = refuse
+        await world.begin()
+        await asyncio.sleep(1)
+        for obj in gang("big", 2):
+            world.store.create(obj)
+        await asyncio.sleep(8)
+        assert "big-0" not in world.bound()
+        await asyncio.sleep(2)
+        assert {"big-0", "big-1"} <= world.bound().keys(), "it is bound as soon as there is room"
         await world.end()
 
     run(main)

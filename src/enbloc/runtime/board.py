@@ -199,10 +199,14 @@ class Board:
 
     async def _go(self, entry: _Entry) -> None:
         try:
-            if not entry.conditions or await self._write(entry):
-                for about, event in list(entry.events.items()):
-                    await self._outbox.send(event, Lane.SAID)
-                    self._add_event(entry, about, None)
+            if entry.conditions:
+                conditions = list(entry.conditions)
+                if not await self._write(entry):
+                    for about in conditions:  # what stands there already was told; the rest was not
+                        self._add_event(entry, about, None)
+            for about, event in list(entry.events.items()):
+                await self._outbox.send(event, Lane.SAID)
+                self._add_event(entry, about, None)
         except Refused as why:
             if why.code in _GONE:
                 self._forget(entry.uid)

@@ -53,8 +53,8 @@ class Courier:
         self._tell = tell
         self._wake = wake
         self._metrics = metrics
-        self._last: dict[GangKey, asyncio.Task[bool]] = {}
-        """The errand that the next one of a gang has to wait for."""
+        self._last: dict[tuple[GangKey, bool], asyncio.Task[bool]] = {}
+        """The errand that the next one of a gang has to wait for, of those that decide and of those that tell."""
         self._refusals: dict[GangKey, int] = {}
         """How often in a row, for gangs that are still tried."""
         self._assumed: dict[str, tuple[float, Errand, BindPod]] = {}
@@ -68,10 +68,11 @@ class Courier:
 
     def take(self, errand: Errand) -> None:
         """Sends somebody off."""
-        before = [self._last[key] for key in errand.gangs if key in self._last]
+        keys = [(gang, errand.aside) for gang in errand.gangs]
+        before = [self._last[key] for key in keys if key in self._last]
         task = self._crew.send(self._go(errand, before))
         self._tasks.add(task)
-        for key in errand.gangs:
+        for key in keys:
             self._last[key] = task
         task.add_done_callback(lambda done: self._back(errand, done))
 
@@ -145,9 +146,9 @@ class Courier:
 
     def _back(self, errand: Errand, task: asyncio.Task[bool]) -> None:
         self._tasks.discard(task)
-        for key in errand.gangs:
-            if self._last.get(key) is task:
-                del self._last[key]
+        for gang in errand.gangs:
+            if self._last.get((gang, errand.aside)) is task:
+                del self._last[gang, errand.aside]
 
     async def _take_step(self, errand: Errand, step: Step, decided: float) -> list[Write]:
         """All writes of a step at once; those that were refused."""

@@ -42,6 +42,8 @@ class Errand(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     is_base: bool = False
     builds: bool = False
+    aside: bool = False
+    """Whether it only tells something: errands of the same gangs that decide neither wait for it nor hold it up."""
     doomed: bool = False
     """Whether it has failed before it began: what it should be written on is not there."""
 

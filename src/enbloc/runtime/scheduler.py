@@ -284,7 +284,7 @@ class Scheduler:
         text = format_timestamp(decision.at) if decision.at is not None else None
         if home is not None and annotations_of(home).get(EXPECTED_START) != text:
             patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
-            yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),))
+            yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),), aside=True)
 
     def _evict(self, decision: Evict) -> Errand:
         """Nobody is evicted for a gang whose claim to the room could not be written down (P3)."""

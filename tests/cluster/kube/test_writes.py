@@ -103,6 +103,18 @@ def test_what_exists_already_is_shown_with_the_refusal() -> None:
     on_a_cluster(story)
 
 
+def test_what_exists_and_may_not_be_read_is_still_said_to_exist() -> None:
+    """Controllers may create Secrets, and not read them."""
+
+    async def story(server: ApiServer, cluster: KubeCluster) -> None:
+        server.put(pod("a"))
+        server.next("GET", "/pods/a", Fail(403, "Forbidden"))
+        why = await refused(cluster, Create(pod("a")))
+        assert (why.code, why.reason, why.existing) == (409, "AlreadyExists", None)
+
+    on_a_cluster(story)
+
+
 def _owned(by: str, **spec: Any) -> dict[str, Any]:
     obj = pod("a", **spec)
     return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [{"uid": by, "controller": True}]}}

@@ -112,7 +112,12 @@ class Writer:
         refused = refusal(answer)
         if refused.reason != "AlreadyExists" or not name:
             raise refused
-        refused.existing = await read(self._api, resource, namespace, name)
+        try:
+            refused.existing = await read(self._api, resource, namespace, name)
+        except Refused as why:
+            if why.code != 403:
+                raise
+            # Who may create a Secret may not read one: whose it is stays unknown.
         if answer.unsure and refused.existing is not None and is_made_of(refused.existing, obj):
             return refused.existing
         raise refused

@@ -1,0 +1,66 @@
+"""The scenario files and the examples, unchanged, on a real API server: the same pods are bound, in the same order, and
+the same pods are not.
+
+No file is left out. Where many jobs compete from the first instant, whose pods are made first is chance here: then only
+who is bound is compared, and not in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from e2e.control_plane import ControlPlane, free_port
+from e2e.history import History
+from e2e.parts import Part
+from e2e.playing import Player, expected
+from e2e.running import ENBLOC, answers, arguments, install
+from enbloc.install.rights import CONTROLLERS, SCHEDULER
+from enbloc.sim.documents import read_documents
+from enbloc.sim.scenario import read_scenario
+from test_scenarios import run as simulate
+
+ROOT = Path(__file__).parent.parent
+IN_ANY_ORDER = ("queues",)
+FILES = sorted([*(ROOT / "scenarios").glob("*.yaml"), *(ROOT.parent / "examples").glob("*.yaml")])
+
+
+@pytest.fixture(scope="module")
+def scheduler(plane: ControlPlane) -> Part:
+    """Scheduler and controllers in one process, which each story starts anew; the webhook runs all the time."""
+    components = install(plane)
+    for name in (SCHEDULER, CONTROLLERS):
+        components[name].stop()
+    port = free_port()
+    words = [*ENBLOC, *arguments(plane.kubeconfig, port)]
+    part = plane.launch("enbloc", words, ready=lambda: answers(port, "/readyz"))
+    part.stop()
+    return part
+
+
+@pytest.fixture(scope="module")
+def history(plane: ControlPlane) -> Iterator[History]:
+    with History(plane) as started:
+        yield started
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_on_a_real_api_server_as_in_the_simulation(
+    plane: ControlPlane, scheduler: Part, history: History, file: Path
+) -> None:
+    result = simulate(file)
+    wanted = expected(result)
+    player = Player(plane, history, scheduler, read_scenario(read_documents([str(file)])), result)
+    try:
+        found = player.play()
+    finally:
+        player.clear()
+    if file.stem in IN_ANY_ORDER:
+        assert sorted(chain(*found.bound)) == sorted(chain(*wanted.bound))
+    else:
+        assert found.bound == wanted.bound
+    assert found.waiting == wanted.waiting
+    assert "Traceback" not in scheduler.tail(1_000_000)

@@ -1,4 +1,4 @@
-"""Starvation in virtual time: a stream of small jobs keeps a cluster busy, and one large gang wants a part of it at once.
+"""Starvation in virtual time: a stream of small jobs keeps a cluster busy, and one large gang wants a part of it.
 
 The same load runs through the simulation under several policies. Everything is drawn from a seed, so the figures are
 the same on every machine: how long the large gang waits, what that costs in utilisation, and how long small jobs wait.
@@ -34,9 +34,9 @@ LARGE: Final = "large"
 _RESERVE: Final = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": STARVES_AFTER_S}}
 _EASY: Final = {"name": "backfill", "arguments": {"mode": "easy"}}
 POLICIES: Final[dict[str, dict[str, Any]]] = {
-    "none": {"actions": ["enqueue", "allocate", "backfill"]},
-    "reserve": {"actions": ["enqueue", "allocate", "backfill", _RESERVE]},
-    "easy": {"actions": ["enqueue", "allocate", _EASY]},
+    "none": {"actions": ["allocate", "backfill"]},
+    "reserve": {"actions": ["allocate", "backfill", _RESERVE]},
+    "easy": {"actions": ["allocate", _EASY]},
 }
 
 
@@ -136,14 +136,16 @@ def _nodes(load: Load) -> Iterator[Obj]:
 
 
 def _jobs(load: Load) -> Iterator[Obj]:
-    """Small ones come at random, so many that on average they ask for `load` of the cluster."""
+    """Small ones come at random, and together they ask for `load` of what the cluster has meanwhile."""
     dice = random.Random(load.seed)
-    work = SMALL_CPUS * sum(SMALL_PODS) / 2 * sum(SMALL_S) / 2
-    per_second = load.load * load.cpus / work
-    at, number = 0.0, 0
-    while (at := at + dice.expovariate(per_second)) < load.hours * HOUR_S:
-        number += 1
-        yield _job(f"small-{number:05d}", at, dice.randint(*SMALL_PODS), SMALL_CPUS, dice.randint(*SMALL_S))
+    end = load.hours * HOUR_S
+    left = load.load * load.cpus * end
+    drawn = []
+    while left > 0:
+        drawn.append((dice.uniform(0, end), dice.randint(*SMALL_PODS), dice.randint(*SMALL_S)))
+        left -= SMALL_CPUS * drawn[-1][1] * drawn[-1][2]
+    for number, (at, pods, seconds) in enumerate(sorted(drawn), 1):
+        yield _job(f"small-{number:05d}", at, pods, SMALL_CPUS, seconds)
     yield _job(LARGE, load.large_at_s, load.large_pods, NODE_CPUS, LARGE_S)
 
 

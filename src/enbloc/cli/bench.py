@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -74,6 +75,73 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
     from enbloc.bench import facade as measured
 
     _print(measured.run(nodes, pods, watches, data=data), output)
+
+
+@command.command()
+@click.option(
+    "--nodes", default=5000, show_default=True, type=click.IntRange(20, 100_000), help="Nodes of the cluster."
+)
+@click.option("--pods", default=50000, show_default=True, type=click.IntRange(20, 1_000_000), help="Pods that run.")
+@click.option("--gang-size", default=64, show_default=True, type=click.IntRange(1, 10_000), help="Pods in the gang.")
+@click.option(
+    "--load",
+    "kind",
+    default="mixed",
+    show_default=True,
+    type=click.Choice(["mixed", "alone", "gangs", "large-gangs", "priorities", "budgets", "queues"]),
+    help="What runs: some alone and some in gangs, or something odd.",
+)
+@click.option("--seed", default=1, show_default=True, help="Another seed, another load.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def contention(nodes: int, pods: int, gang_size: int, kind: str, seed: int, output: str) -> None:
+    """Decide for a gang when there is no room: preempt, reclaim, reserve, each against allocate.
+
+    The cluster is full. What is measured is the whole cycle that decides for the gang, the failed try to place it
+    included; the median of several, with a fresh gang each time and everybody put back. Allocate is the same gang on
+    free room, in the same run. The first preempt, which counts what everybody uses, is told apart.
+    """
+    from enbloc.bench import contention as measured
+
+    try:
+        found = measured.run(nodes, pods, gang_size, kind, seed)
+    except measured.Unmeasurable as why:
+        raise Refusal([f"--gang-size: {why}; take a smaller one, or more nodes"]) from None
+    _print(found, output)
+
+
+@command.command()
+@click.option("--nodes", default=20, show_default=True, type=click.IntRange(4, 1000), help="Nodes, of 8 CPUs each.")
+@click.option("--load", default=0.95, show_default=True, type=click.FloatRange(0.1, 2), help="What small jobs ask for.")
+@click.option("--hours", default=6.0, show_default=True, type=click.FloatRange(0.5, 100), help="How long they come.")
+@click.option("--seed", default=1, show_default=True, help="Another seed, another stream of jobs.")
+@click.option("--plot", metavar="FILE.svg", help="Draw it, too.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | None, output: str) -> None:
+    """Let a large gang wait in a busy cluster: without help, with reserve, with backfill in mode easy.
+
+    Runs in virtual time; the same seed gives the same figures on every machine.
+    """
+    from enbloc.bench import starvation as measured
+    from enbloc.bench.starvation_plot import draw
+
+    wanted = measured.Load(nodes, load, hours, seed)
+    if plot is not None:
+        try:
+            open(plot, "w").close()  # before it takes minutes
+        except OSError as why:
+            raise Refusal([f"--plot: {plot}: {why.strerror}"]) from None
+    outcomes = measured.run(wanted)
+    if plot is not None:
+        Path(plot).write_text(draw(wanted, outcomes))
+    found = measured.figures(wanted, outcomes)
+    if output == "json":
+        click.echo(json.dumps(found))
+        return
+    runs = found.pop("runs")
+    _print(found, output)
+    for one in runs:
+        click.echo()
+        _print(one, output)
 
 
 def _print(figures: dict[str, Any], output: str) -> None:

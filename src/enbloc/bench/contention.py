@@ -1,0 +1,313 @@
+"""Decisions under contention: what preempt, reclaim and reserve cost, against placing the same gang on free room.
+
+A cluster is filled with pods, some alone and some in gangs, some elastic, of several priorities and run times. A gang
+comes; what is measured is the whole cycle that decides for it, as a scheduler in service would run it: all caches are
+warm, and what changed since the cycle before is what an earlier decision changed.
+
+- allocate: part of the nodes is still empty; the gang is bound there;
+- preempt: the cluster is full; the gang is found no room, and victims of lower priority in its queue are chosen;
+- reclaim: the same between queues: the gang's is within its share, the others are above theirs;
+- reserve: the gang's time has come at which it starves, and nodes are reserved for it.
+
+After each decision all is put back as it was, and the next round has a fresh gang. Measured is the time this process
+had on a core, so a busy machine does not bend the ratios much; each figure is the median of several rounds.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from enbloc import config as configs
+from enbloc.bench import load as loads
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import Bind, Decision, Evict, SetAside
+from enbloc.engine.engine import Engine
+from enbloc.engine.nodes import NodeFacts
+from enbloc.engine.queues import QueueFacts
+from enbloc.engine.tasks import PodFacts, Stand
+from enbloc.gangs.claims import RESERVE
+from enbloc.gangs.model import GangKey, GangSpec, Membership
+from enbloc.gangs.terms import Terms
+from enbloc.units import NANO, SECOND
+
+ROUNDS = 15
+STARVES_AFTER = 60 * SECOND
+
+_HIGH = 1_000_000
+_RICH, _POOR = "default", "poor"
+"""The queues that use everything, and the one that has nothing yet."""
+_HEADROOM = 20
+"""One in so many nodes is empty at first."""
+_REQUEST = {"cpu": "4", "memory": "8Gi"}
+
+
+Slot = tuple[str, dict[str, str]]
+"""A node, and what a pod asks for there."""
+
+
+class Kind(NamedTuple):
+    """Of what the cluster is full."""
+
+    gang_size: int = 20
+    alone: float = 0.5
+    """The part of the pods that are in no gang."""
+    priorities: int = 4
+    queues: int = 1
+    budgets: int = 0
+
+
+KINDS = {
+    "mixed": Kind(),
+    "alone": Kind(alone=1.0),
+    "gangs": Kind(alone=0.0),
+    "large-gangs": Kind(gang_size=1000, alone=0.0),
+    "priorities": Kind(priorities=20),
+    "budgets": Kind(budgets=50),
+    "queues": Kind(queues=200),
+}
+
+
+def run(nodes: int, pods: int, gang_size: int, kind: str, seed: int, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Fills a cluster and measures every sort of decision in it."""
+    filled = KINDS[kind]._replace(queues=min(KINDS[kind].queues, max(1, pods // 200)))
+    bench = _Bench(nodes, pods, gang_size, filled, random.Random(seed))
+    allocate = bench.measure(rounds, bench.allocate)
+    bench.fill_up()
+    sorts = {
+        "preempt": bench.measure(rounds, bench.preempt),
+        "reclaim": bench.measure(rounds, bench.reclaim),
+        "reserve": bench.measure(rounds, bench.reserve),
+    }
+    return {
+        "nodes": nodes,
+        "pods": pods,
+        "gang_size": gang_size,
+        "load": kind,
+        "allocate_ms": _ms(allocate),
+        **{f"{name}_ms": _ms(seconds) for name, seconds in sorts.items()},
+        **{f"{name}_ratio": round(_middle(seconds) / _middle(allocate), 2) for name, seconds in sorts.items()},
+        "preempt_first_ms": round(sorts["preempt"][0] * 1e3, 3),
+        "victims": bench.victims,
+    }
+
+
+def _middle(seconds: list[float]) -> float:
+    """The first round fills the caches, and is told apart."""
+    return statistics.median(seconds[1:] or seconds)
+
+
+def _ms(seconds: list[float]) -> float:
+    return round(_middle(seconds) * 1e3, 3)
+
+
+class Unmeasurable(Exception):
+    """The decision that was to be measured was not made: the gang is too large for such a cluster."""
+
+
+class _Bench:
+    """A cluster, and gangs that come one after the other."""
+
+    def __init__(self, nodes: int, pods: int, gang_size: int, kind: Kind, dice: random.Random) -> None:
+        reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": STARVES_AFTER // SECOND}}
+        actions = ["enqueue", "allocate", "backfill", "preempt", "reclaim", reserve]
+        self._engine = Engine(configs.parse({"actions": actions}))
+        self._gang_size = gang_size
+        self._now = 1000 * SECOND
+        self._comers = 0
+        self.victims = 0
+        """How many pods the last preempt was to evict."""
+        cluster = list(loads.nodes(nodes))
+        for facts in _queues(cluster, kind):
+            self._engine.state.put_queue(facts)
+        for number in range(kind.budgets):
+            self._engine.state.put_budget(_budget(number), gone=False)
+        for node in cluster:
+            self._engine.state.put_node(node)
+        full = [node for number, node in enumerate(cluster) if number % _HEADROOM != 1]
+        empty = [node for number, node in enumerate(cluster) if number % _HEADROOM == 1]
+        self._later = list(_filling("late", empty, pods * len(empty) // nodes, kind, dice))
+        """Those who come when no room is to be left."""
+        for spec, pod, index in _filling("early", full, pods - len(self._later), kind, dice):
+            self._put(spec, pod, index)
+        self._cycle()
+        self._cycle()
+
+    def fill_up(self) -> None:
+        """From now on there is no room."""
+        for spec, pod, index in self._later:
+            self._put(spec, pod, index)
+        self._cycle()
+        self._cycle()
+
+    def measure(self, rounds: int, decision: Callable[[], float]) -> list[float]:
+        gc.collect()
+        gc.freeze()  # what is loaded stays: the collector would walk it again and again
+        found = [decision() for _ in range(rounds)]
+        gc.unfreeze()
+        return found
+
+    # ---- the decisions
+
+    def allocate(self) -> float:
+        spec = self._come(_HIGH, _RICH)
+        seconds, decisions = self._cycle()
+        bound = sum(len(one.placements) for one in decisions if isinstance(one, Bind))
+        self._expect(bound == self._gang_size, "is not placed in what is left free")
+        self._go(spec)
+        return seconds
+
+    def preempt(self) -> float:
+        return self._evicting(self._come(_HIGH, _RICH))
+
+    def reclaim(self) -> float:
+        return self._evicting(self._come(0, _POOR))
+
+    def reserve(self) -> float:
+        spec = self._come(0, _RICH)
+        self._cycle()
+        self._now += STARVES_AFTER
+        seconds, decisions = self._cycle()
+        reserved = [one for one in decisions if isinstance(one, SetAside) and one.kind == RESERVE and one.record]
+        self._expect([one.gang for one in reserved] == [spec.key], "gets no nodes reserved")
+        self._go(spec)
+        return seconds
+
+    def _evicting(self, spec: GangSpec) -> float:
+        seconds, decisions = self._cycle()
+        evicted = [one for one in decisions if isinstance(one, Evict)]
+        self._expect({one.preemptor for one in evicted} == {spec.key}, "has nobody evicted for it")
+        self.victims = self.victims or len(evicted)
+        self._go(spec)
+        for one in evicted:
+            self._engine.state.stay(one.uid)
+        self._cycle()
+        return seconds
+
+    def _expect(self, so: bool, otherwise: str) -> None:
+        if not so:
+            raise Unmeasurable(f"a gang of {self._gang_size} pods {otherwise}")
+
+    # ---- those who come and go
+
+    def _come(self, priority: int, queue: str) -> GangSpec:
+        self._comers += 1
+        key = GangKey("volcano", "bench", f"comer-{self._comers:06d}")
+        size = self._gang_size
+        spec = GangSpec(key, f"bench/{key.name}", self._now, size, {"worker": size}, queue, priority)
+        containers = [{"resources": {"requests": _REQUEST}}]
+        for index in range(size):
+            pod = _pod(f"{key.name}-worker-{index}", {"containers": containers}, priority, "", Stand.PENDING)
+            self._put(spec, pod, index)
+        return spec
+
+    def _put(self, spec: GangSpec, pod: PodFacts, index: int) -> None:
+        if index == 0:
+            self._engine.state.put_gang(spec)
+        self._engine.state.put_pod(pod, Membership(spec.key, "worker", index), lambda: spec)
+
+    def _go(self, spec: GangSpec) -> None:
+        for index in range(self._gang_size):
+            self._engine.state.remove_pod(f"{spec.key.name}-worker-{index}")
+        self._engine.state.remove_gang(spec.key)
+        self._cycle()
+
+    def _cycle(self) -> tuple[float, list[Decision]]:
+        self._now += SECOND
+        begin = time.process_time()
+        decisions = cycle(self._engine, self._now)
+        return time.process_time() - begin, decisions
+
+
+def _queues(cluster: list[NodeFacts], kind: Kind) -> Iterator[QueueFacts]:
+    """The poor one deserves a tenth of everything, the others share the rest."""
+    totals = {name: sum(node.allocatable[name] for node in cluster) for name in ("cpu", "memory")}
+    tenth = {name: amount // 10 for name, amount in totals.items()}
+    part = {name: (amount - tenth[name]) // kind.queues for name, amount in totals.items()}
+    yield QueueFacts("root")
+    yield QueueFacts(_POOR, parent="root", deserved=tenth)
+    for number in range(kind.queues):
+        yield QueueFacts(_queue(number), parent="root", deserved=part)
+
+
+def _queue(number: int) -> str:
+    return _RICH if number == 0 else f"queue-{number}"
+
+
+def _budget(number: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"namespace": "bench", "name": f"budget-{number}"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": f"app-{number}"}}},
+    }
+
+
+def _filling(
+    prefix: str, cluster: list[NodeFacts], pods: int, kind: Kind, dice: random.Random
+) -> Iterator[tuple[GangSpec, PodFacts, int]]:
+    """Pods that leave no room on any node, in gangs that are spread over the cluster."""
+    slots = [
+        slot for number, node in enumerate(cluster) for slot in _slots(node, _part(pods, len(cluster), number), dice)
+    ]
+    dice.shuffle(slots)
+    alone = round(len(slots) * kind.alone)
+    cuts = [*range(alone), *range(alone, len(slots), kind.gang_size), len(slots)]
+    for number, (first, end) in enumerate(itertools.pairwise(cuts)):
+        name = f"{prefix}-{number:06d}"
+        size = end - first
+        minimum = size if number % 4 else max(1, size // 2)
+        spec = GangSpec(
+            GangKey("volcano", "bench", name),
+            f"bench/{name}",
+            number,
+            minimum,
+            {"worker": minimum},
+            _queue(number % kind.queues),
+            dice.randrange(kind.priorities),
+            terms=Terms(run_time=dice.randrange(600, 36_000) * SECOND if number % 2 else None),
+        )
+        for index, (node, request) in enumerate(slots[first:end]):
+            containers = [{"resources": {"requests": request}}]
+            labels = {"app": f"app-{number % 200}"}
+            pod = _pod(
+                f"{name}-worker-{index}", {"containers": containers}, spec.priority or 0, node, Stand.BOUND, labels
+            )
+            yield spec, pod, index
+
+
+def _part(pods: int, nodes: int, number: int) -> int:
+    """So many of the pods are on this node."""
+    return pods * (number + 1) // nodes - pods * number // nodes
+
+
+def _slots(node: NodeFacts, count: int, dice: random.Random) -> list[Slot]:
+    """Requests that share a node among so many pods, small and large ones."""
+    parts = [dice.choice((1, 2, 4)) for _ in range(count)]
+    milli = node.allocatable["cpu"] // (NANO // 1000)
+    mebi = node.allocatable["memory"] // NANO // 2**20
+    total = sum(parts)
+    return [(node.name, {"cpu": f"{milli * part // total}m", "memory": f"{mebi * part // total}Mi"}) for part in parts]
+
+
+def _pod(
+    name: str, spec: dict[str, Any], priority: int, node: str, stand: Stand, labels: dict[str, str] | None = None
+) -> PodFacts:
+    return PodFacts(
+        uid=name,
+        namespace="bench",
+        name=name,
+        labels=labels or {},
+        spec=spec,
+        created=0,
+        priority=priority,
+        node=node,
+        stand=stand,
+        ours=True,
+        since=0 if node else None,
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Callable
 
 from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.disruptions import Disruptions
-from enbloc.engine.ledger import Ledger, may_leave
-from enbloc.engine.resources import Request
+from enbloc.engine.ledger import Ledger
 from enbloc.engine.state import State
+from enbloc.engine.surplus import Surplus
 from enbloc.engine.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
@@ -24,10 +23,7 @@ class Departures:
         self._decide = decide
         self.ledger = Ledger(state)
         self._now = 0
-        self._elastic: dict[GangKey, GangState] = {}
-        self._surplus: dict[GangKey, tuple[GangState, int, list[Task]]] = {}
-        """What was found of a gang, as of its version."""
-        self._surplus_rows: dict[GangKey, tuple[list[Task], int, Mapping[Request, list[int]]]] = {}
+        self.surplus = Surplus(state, self.may_go, lambda: bool(self._staying))
         self._in_vain: dict[tuple[str, GangKey], object] = {}
         """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
         self._evictors: dict[GangKey, set[GangKey]] = {}
@@ -52,57 +48,7 @@ class Departures:
         """A gang was read, or placed."""
         self._in_vain.pop(("preempt", gang.key), None)
         self._in_vain.pop(("reclaim", gang.key), None)
-        if gang.total_occupied > gang.spec.minimum:
-            self._elastic[gang.key] = gang
-
-    def elastic(self) -> list[GangState]:
-        """Gangs that have more than their minimum."""
-        for key, gang in list(self._elastic.items()):
-            if self._state.gangs.get(key) is not gang or gang.total_occupied <= gang.spec.minimum:
-                del self._elastic[key]
-                self._surplus.pop(key, None)
-                self._surplus_rows.pop(key, None)
-        return list(self._elastic.values())
-
-    def surplus(self, gang: GangState) -> list[Task]:
-        """Members that can leave without harm to a minimum, the last in order first (P1)."""
-        known = self._surplus.get(gang.key)
-        if known is not None and known[0] is gang and known[1] == gang.version:
-            return known[2]
-        found = self._find_surplus(gang)
-        if not self._staying and not any(task.terms.cooldown for task in gang.tasks.values()):
-            if not gang.spec.terms.cooldown:  # else it is another matter a moment later
-                self._surplus[gang.key] = (gang, gang.version, found)
-        return found
-
-    def surplus_rows(self, gang: GangState) -> Mapping[Request, list[int]]:
-        """Where they are, by what they ask for."""
-        tasks, nodes = self.surplus(gang), self._state.nodes
-        known = self._surplus_rows.get(gang.key)
-        if known is not None and known[0] is tasks and known[1] == nodes.moves:
-            return known[2]
-        found: dict[Request, list[int]] = {}
-        for task in tasks:
-            row = nodes.rows.get(task.node)
-            if row is not None:
-                found.setdefault(task.cls.request, []).append(row)
-        self._surplus_rows[gang.key] = (tasks, nodes.moves, found)
-        return found
-
-    def _find_surplus(self, gang: GangState) -> list[Task]:
-        spare = gang.total_occupied - gang.spec.minimum
-        if spare <= 0 or gang.spec.goes_whole:
-            return []
-        by_role = {role: gang.occupied.get(role, 0) - minimum for role, minimum in gang.spec.minima.items()}
-        found: list[Task] = []
-        for task in sorted(gang.tasks.values(), key=attrgetter("order"), reverse=True):
-            if len(found) == spare:
-                break
-            if by_role.get(task.role, 1) > 0 and may_leave(task) and self.may_go(task):
-                found.append(task)
-                if task.role in by_role:
-                    by_role[task.role] -= 1
-        return found
+        self.surplus.see(gang)
 
     # ---- tried in vain
 

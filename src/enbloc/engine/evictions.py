@@ -15,7 +15,7 @@ import numpy as np
 from enbloc.engine.attempt import Placer, runs
 from enbloc.engine.departures import Departures
 from enbloc.engine.ledger import Cell, may_leave
-from enbloc.engine.resources import Bools, Ints, Request
+from enbloc.engine.resources import Bools, Ints
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.transaction import Transaction
@@ -121,31 +121,6 @@ class _Offers:
                 self._open[row] = found
 
 
-class _Surplus:
-    """All surplus members of some queues and priorities: where they are, and what they would free."""
-
-    def __init__(self, state: State, departures: Departures, cells: Sequence[Cell]) -> None:
-        self._shape = (len(state.nodes.free), state.nodes.count)
-        self._rows: dict[Cell, dict[Request, list[int]]] = {cell: {} for cell in cells}
-        for gang in departures.elastic():
-            of_cell = self._rows.get((gang.spec.queue, gang.priority))
-            if of_cell is not None:
-                for request, rows in departures.surplus_rows(gang).items():
-                    of_cell.setdefault(request, []).extend(rows)
-
-    def __bool__(self) -> bool:
-        return any(self._rows.values())
-
-    def freed(self, cells: Iterable[Cell]) -> Ints:
-        found = np.zeros(self._shape, np.int64)
-        for cell in cells:
-            for request, rows in self._rows[cell].items():
-                counts = np.bincount(rows, minlength=self._shape[1])
-                for column, amount in request:
-                    found[column] += counts * amount
-        return found
-
-
 class Planner:
     """One plan for one gang, or for gangs that start together."""
 
@@ -179,13 +154,13 @@ class Planner:
     def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
         cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
-        surplus = _Surplus(self._state, self._departures, cells)
-        for surplus_only in (True, False) if surplus else (False,):
+        surplus = self._departures.surplus
+        for surplus_only in (True, False) if surplus.is_in(cells) else (False,):
             for tier in _tiers(cells):
                 self._cells = set(tier)
                 self._see_off()
                 prepare(self._transaction)
-                self._freed = surplus.freed(self._cells) if surplus_only else self._ledger.freed(tier)
+                self._freed = surplus.freed(tier) if surplus_only else self._ledger.freed(tier)
                 if self._could(needs) and self._fill(needs, surplus_only):
                     self._spare()
                     victims = [task for unit, _ in self._chosen for task in unit.tasks]
@@ -403,7 +378,7 @@ class Planner:
             return None
         if not self._leaves(task):
             return None
-        surplus = self._departures.surplus(gang)
+        surplus = self._departures.surplus.of(gang)
         if task in surplus:
             return Victims([task], whole=False, skips=surplus.index(task))
         if surplus_only:

@@ -15,6 +15,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from e2e.api import MERGE_PATCH, Json
@@ -86,21 +87,35 @@ class Player:
         first = [what for at, what in coming if at == 0]
         for what in first:
             what()
-        for node in self._plane.api.items("/api/v1/nodes"):
-            self._plane.api.wait(f"/api/v1/nodes/{node['metadata']['name']}", _has_come_up)
+        self._wait_for_nodes()
         self._scheduler.start()
         self._scheduler.wait_ready()
         began = time.monotonic()
-        for at, what in coming[len(first) :]:
+        for at, together in groupby(coming[len(first) :], key=lambda one: one[0]):
             time.sleep(max(0.0, began + at / SECOND * self._scale - time.monotonic()))
             self._catch_up(at / SECOND)
-            what()
+            self._at_once([what for _, what in together])
         self._catch_up(float("inf"))
         until = time.monotonic() + CATCH_UP_S
         while self._waiting() != expected(self._result).waiting and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(REST_S)
         return self._outcome()
+
+    def _at_once(self, together: list[Callable[[], None]]) -> None:
+        """What comes at one instant is seen at one instant: the scheduler stands still meanwhile."""
+        still = len(together) > 1
+        if still:
+            self._scheduler.pause()
+        for what in together:
+            what()
+        if still:
+            self._wait_for_nodes()
+            self._scheduler.resume()
+
+    def _wait_for_nodes(self) -> None:
+        for node in self._plane.api.items("/api/v1/nodes"):
+            self._plane.api.wait(f"/api/v1/nodes/{node['metadata']['name']}", _has_come_up)
 
     def _waiting(self) -> list[str]:
         return _waiting(self._plane.api.items("/api/v1/pods"))

@@ -70,9 +70,13 @@ def test_two_schedulers_at_once_by_mistake(plane: ControlPlane) -> None:
         time.sleep(1)
         states = _states(plane)
         overfull = history.overfull()
-        conflicts = sum(_metric(port_of(part), 'enbloc_binds_total{result="refused"}') for part in parts)
-    print(f"refused: {conflicts:.0f} Bindings, {len(kubelets.refused)} pods by kubelets; overfull: {overfull}")
-    assert conflicts > 0, "they were never in each other's way: this has shown nothing"
+        sent = [
+            sum(_metric(port_of(part), f'enbloc_binds_total{{result="{result}"}}') for part in parts)
+            for result in ("taken", "refused")
+        ]
+    print(f"Bindings taken and refused: {sent}, of {len(history.bound)} pods; refused by kubelets: {kubelets.refused}")
+    # A Binding that the other one has carried out just so counts as taken: the same facts make the same decision.
+    assert sum(sent) > len(history.bound), "they were never in each other's way: this has shown nothing"
     assert [counts for gang, counts in states.items()] == [Counter({True: 4})], states
     assert all(seconds < 3 for seconds in overfull.values()), overfull
     for part in parts:

@@ -13,7 +13,7 @@ from enbloc.cli.bench import command
 
 @pytest.mark.parametrize("kind", contention.KINDS)
 def test_every_decision_is_made_in_every_load(kind: str) -> None:
-    figures = contention.run(nodes=60, pods=600, gang_size=8, kind=kind, seed=1, rounds=2)
+    figures = contention.run(nodes=60, pods=600, gang_size=8, kind=kind, seed=1, passes=2, rounds=2)
     for sort in ("preempt", "reclaim", "reserve"):
         assert figures[f"{sort}_ms"] > 0
         assert figures[f"{sort}_ratio"] > 0

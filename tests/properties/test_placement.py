@@ -30,7 +30,7 @@ class Plain(Told):
         candidates = state.candidates
 
         def forgetful(cls: TaskClass) -> Candidates:
-            state._candidates.clear()
+            state._candidates._known.clear()
             return candidates(cls)
 
         state.candidates = forgetful  # type: ignore[method-assign]

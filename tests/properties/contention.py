@@ -740,6 +740,7 @@ def _no_head_is_late(watcher: Watcher, load: Load) -> None:
 
 
 def _is_elastic(group: str, load: Load) -> bool:
-    members = [one for one in load.documents if annotations_of(one).get(GROUP_NAME) == group]
+    pods = [one for one in load.documents if one["kind"] == "Pod"]
+    members = [one for one in pods if annotations_of(one).get(GROUP_NAME) == group]
     specs = [one["spec"] for one in load.documents if one["kind"] == "PodGroup" and name_of(one) == group]
     return any(spec["minMember"] < len(members) for spec in specs)

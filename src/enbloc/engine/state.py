@@ -318,6 +318,7 @@ class State:
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
+            gang.priority = gang.spec.priority or 0
             self.priorities[gang.priority] += 1
         cls = self.class_of(gang, facts)
         number = membership.number

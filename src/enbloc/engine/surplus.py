@@ -14,7 +14,7 @@ import numpy as np
 from enbloc.engine.ledger import Cell, may_leave
 from enbloc.engine.resources import Ints, Request
 from enbloc.engine.state import State
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.gangs.model import GangKey
 
 
@@ -24,6 +24,7 @@ class _Part(NamedTuple):
     gang: GangState
     version: int
     cell: Cell
+    occupied: int
     cools: bool
     """Whether it may be another matter a moment later, though nothing happened."""
     tasks: list[Task]
@@ -54,8 +55,13 @@ class Surplus:
     def of(self, gang: GangState) -> list[Task]:
         """Members that can leave, the last in order first."""
         part = self._parts.get(gang.key)
-        if part is not None and part.holds(gang):
+        if part is None or part.gang is not gang or part.cools:
+            return self._find(gang)
+        if part.version == gang.version:
             return part.tasks
+        left = [task for task in part.tasks if task.stand is Stand.BOUND]
+        if len(part.tasks) - len(left) == part.occupied - gang.total_occupied:  # only of these some have left
+            return left
         return self._find(gang)
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
@@ -108,7 +114,9 @@ class Surplus:
         places = [(rows[task.node], task.cls.request) for task in tasks if task.node in rows]
         cell = (gang.spec.queue, gang.priority)
         cools = bool(gang.spec.terms.cooldown) or any(task.terms.cooldown for task in gang.tasks.values())
-        self._parts[gang.key] = _Part(gang, gang.version, cell, cools or self._doubts(), tasks, places)
+        self._parts[gang.key] = _Part(
+            gang, gang.version, cell, gang.total_occupied, cools or self._doubts(), tasks, places
+        )
         self._add(cell, places, 1)
 
     def _take(self, key: GangKey) -> None:

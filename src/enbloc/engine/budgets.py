@@ -48,6 +48,9 @@ class Budgets:
         self._by_namespace: dict[str, dict[str, Budget]] = {}
         self.version = 0
 
+    def __bool__(self) -> bool:
+        return any(self._by_namespace.values())
+
     def put(self, obj: Obj) -> str | None:
         """A budget came or changed. Returns the namespace whose pods are to be seen again, if any."""
         spec = view(obj, core.PodDisruptionBudget).spec

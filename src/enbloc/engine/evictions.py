@@ -8,6 +8,7 @@ only as a whole. Rows are chosen by arrays; single tasks are looked at only on t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -79,8 +80,8 @@ class Rules(Protocol):
         ...
 
 
-Offer = tuple[tuple[int, ...], list[Victims]]
-"""What it would cost to make one more place on a row, the row last; and who would leave."""
+Offer = tuple[tuple[int, ...], list[Victims], object]
+"""What it would cost to make one more place on a row, the row last; who would leave; and of what that is so."""
 
 
 class _Offers:
@@ -92,18 +93,19 @@ class _Offers:
         self._used: dict[int, None] = {}
         """Rows on which a place was made: more can be, when all others were asked."""
 
-    def best(self, offer: Callable[[int], Offer | None]) -> Offer | None:
-        """The cheapest of a few, looked at once more: what was evicted meanwhile may have changed it."""
+    def best(self, offer: Callable[[int], Offer | None], facts: Callable[[int, list[Victims]], object]) -> Offer | None:
+        """The cheapest of a few; if what was evicted meanwhile may have changed it, it is looked at once more."""
         self._look_ahead(offer, self._rows)
         if not self._open:
             again, self._used = self._used, {}
             self._look_ahead(offer, iter(again))
         while self._open:
-            row = min(self._open.values())[0][-1]
-            again_now = offer(row)
+            cost, units, was = min(self._open.values(), key=itemgetter(0))
+            row = cost[-1]
+            again_now = self._open[row] if facts(row, units) == was else offer(row)
             if again_now is None:
                 del self._open[row]
-            elif again_now[0] != self._open[row][0]:
+            elif again_now[0] != cost:
                 self._open[row] = again_now
             else:
                 del self._open[row]
@@ -273,13 +275,18 @@ class Planner:
 
         def offer(row: int) -> Offer | None:
             found = look(row, task, surplus_only) if row not in self._bad else None
-            return ((*_cost(found), row), found) if found else None
+            return ((*_cost(found), row), found, self._facts(row, found)) if found else None
 
-        best = offers.best(offer)
+        best = offers.best(offer, self._facts)
         if best is None:
             return None
         self._evict(best[1])
         return best[0][-1]
+
+    def _facts(self, row: int, units: list[Victims]) -> object:
+        """What an offer depends on: the row, the gangs, and, where they count, what budgets and queues have left."""
+        counted = len(self._chosen) if self._rules.by_use or self._state.budgets else 0
+        return (int(self._state.nodes.stamp[row]), counted, [unit.tasks[0].gang.version for unit in units])
 
     def _rows_by_burden(self, task: Task) -> list[int]:
         """The rows on which enough could be freed, those first on which it is the smallest part of that."""

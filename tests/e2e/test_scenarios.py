@@ -27,7 +27,10 @@ ROOT = Path(__file__).parent.parent
 IN_ANY_ORDER = ("queues",)
 LEFT_OUT = {
     "surplus-of-an-elastic-job": "an urgent job and the node it wants come at one instant; here its pods are made a "
-    "moment after the node has come, when surplus is on it already, and is evicted"
+    "moment after the node has come, when surplus is on it already, and is evicted",
+    "easy-backfill": "it needs a config of its own, and run times to the second",
+    "starving": "how long it can wait counts in seconds that are not scaled",
+    "starving-gang": "it needs a config of its own, and how long a gang can wait counts in seconds",
 }
 FILES = sorted([*(ROOT / "scenarios").glob("*.yaml"), *(ROOT.parent / "examples").glob("*.yaml")])
 

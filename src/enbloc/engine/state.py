@@ -77,6 +77,8 @@ class State:
         self._candidates = CandidateTable(self.nodes, self.volumes, plugins, weights)
         self.watched = False
         """Whether somebody wants to know of rows on which a task could leave that could not before (see `ledger`)."""
+        self.evicting: set[str] = set()
+        """Tasks that we evict and that the API does not call terminating yet."""
         self.leaving: dict[str, Task] = {}
         """Tasks that are terminating and still have their room."""
         self._homeless: dict[str, dict[str, Task]] = {}
@@ -266,6 +268,9 @@ class State:
                 return
             if not facts.node and facts.stand is Stand.PENDING:
                 return  # an update that was under way before our Binding
+        if facts.uid in self.evicting and facts.stand is Stand.BOUND and facts.node == task.node:
+            return  # it is being evicted: first it is marked, and only then it goes
+        self.evicting.discard(facts.uid)
         if (
             task.stand in _KEEPS_ITS_PLACE
             and facts.stand is Stand.PENDING
@@ -292,6 +297,7 @@ class State:
         if task is None:
             return
         gang = task.gang
+        self.evicting.discard(uid)
         self._leave(task)
         del gang.tasks[uid]
         if task.mark:
@@ -431,10 +437,12 @@ class State:
         self._leave(task)
         task.stand = Stand.LEAVING
         self._enter(task)
+        self.evicting.add(task.uid)
         self.touch(task.gang)
 
     def stay(self, uid: str) -> None:
         """An eviction was refused."""
+        self.evicting.discard(uid)
         task = self.tasks.get(uid)
         if task is not None and task.stand is Stand.LEAVING:
             self._leave(task)

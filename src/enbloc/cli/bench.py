@@ -82,7 +82,7 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
     "--nodes", default=5000, show_default=True, type=click.IntRange(20, 100_000), help="Nodes of the cluster."
 )
 @click.option("--pods", default=50000, show_default=True, type=click.IntRange(20, 1_000_000), help="Pods that run.")
-@click.option("--gang-size", default=64, show_default=True, type=click.IntRange(1, 10_000), help="Pods in the gang.")
+@click.option("--gang-size", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Pods in the gang.")
 @click.option(
     "--load",
     "kind",

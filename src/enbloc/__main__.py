@@ -1,0 +1,5 @@
+"""`python -m enbloc` is `enbloc`."""
+
+from enbloc.cli.main import main
+
+main()

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from cluster.embedded.http.serving import served_in_background
+from e2e import binaries
 from enbloc.cluster.embedded.store import Store
 
 
 def find_kubectl() -> str | None:
     """The one that was built for the end-to-end tests, else whatever the machine has."""
-    built = sorted(Path.home().glob(".cache/enbloc/control-plane/*/bin/kubectl"))
-    return os.environ.get("ENBLOC_KUBECTL") or (str(built[-1]) if built else shutil.which("kubectl"))
+    built = next(binaries.path(program) for program in binaries.PROGRAMS if program.name == "kubectl")
+    return os.environ.get("ENBLOC_KUBECTL") or (str(built) if built.exists() else shutil.which("kubectl"))
 
 
 KUBECTL = find_kubectl()

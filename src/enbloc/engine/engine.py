@@ -379,7 +379,7 @@ class Engine:
             self.telling.tell(gang, bucket.story, of_gang=True)
 
     def _dequeue(self, gang: GangState) -> None:
-        gang.ticket = 0
+        Waiting.take(gang)
         gang.bucket = gang.why = None
 
     def order(self, gang: GangState, band: int) -> Order:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
-from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.decisions import Decision
+from enbloc.engine.records import Records
 from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState, Stand, Task
 from enbloc.engine.transaction import Transaction
@@ -23,11 +22,8 @@ class Nominations:
 
     def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
         self._state = state
-        self._decide = decide
+        self._records = Records(PREEMPT, decide)
         self._gangs: dict[GangKey, GangState] = {}
-        self._homes: dict[GangKey, str] = {}
-        self._seen: set[GangKey] = set()
-        """Gangs whose record was read: from then on we know better than it does."""
 
     def __bool__(self) -> bool:
         return bool(self._gangs)
@@ -88,7 +84,7 @@ class Nominations:
         for key, gang in list(self._gangs.items()):
             if self._state.gangs.get(key) is not gang:
                 del self._gangs[key]
-                self._seen.discard(key)
+                self._records.forget(key)
             elif not all(map(self._will_have_room, self.of(gang))):
                 self.end(gang, "GaveUp", "the room that was to be made for it will not be there")
 
@@ -114,22 +110,18 @@ class Nominations:
 
     def follow(self, gang: GangState) -> None:
         """A gang is read: what its record says is taken over if nothing is known of it; else it is kept up to date."""
-        if gang.key not in self._seen:
-            claim = gang.spec.claim
-            if claim is None or claim.kind != PREEMPT:
-                return
-            self._adopt(gang, claim)
+        earlier = self._records.unread(gang)
+        if earlier is not None:
+            self._adopt(gang, earlier)
         if gang.key not in self._gangs:
             return
         if gang.ready() or gang.spec.finished or not self.of(gang):
             self.end(gang, "Landed" if gang.ready() else "GaveUp", "nothing is kept for it any more")
-        elif self._homes.get(gang.key) != gang.spec.claim_home:
+        elif self._records.has_moved(gang):
             self._write(gang, "Preempting", "what is kept for it is written on another pod of it")
 
     def _adopt(self, gang: GangState, record: Record) -> None:
         """After a restart: room that was being made is kept again, where it still is to be had."""
-        self._seen.add(gang.key)
-        self._homes[gang.key] = gang.spec.claim_home
         self._gangs[gang.key] = gang
         for task in sorted(gang.tasks.values(), key=lambda task: task.order):
             node = next(iter(record.slots.get(task.name, ())), "")
@@ -155,8 +147,4 @@ class Nominations:
             self._state.touch(gang)
 
     def _write(self, gang: GangState, reason: str, message: str) -> None:
-        self._seen.add(gang.key)
-        self._homes[gang.key] = gang.spec.claim_home
-        record = self.record(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
-        self._decide(SetAside(gang.key, PREEMPT, record, reason, message))
+        self._records.write(gang, self.record(gang), reason, message)

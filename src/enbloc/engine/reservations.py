@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
 import numpy as np
 
-from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.decisions import Decision
+from enbloc.engine.records import Records
 from enbloc.engine.resources import Bools, Ints
 from enbloc.engine.state import State
 from enbloc.engine.tasks import WAITS, GangState, Task
@@ -32,15 +32,11 @@ class Reservations:
 
     def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
         self._state = state
-        self._decide = decide
+        self._records = Records(RESERVE, decide)
         self._places: dict[GangKey, dict[str, str]] = {}
         """Gang → task → node."""
         self._gangs_on: dict[str, dict[GangKey, None]] = {}
         """Node → gangs that have reserved it."""
-        self._homes: dict[GangKey, str] = {}
-        """What each record was written on."""
-        self._seen: set[GangKey] = set()
-        """Gangs whose record was read: from then on we know better than it does."""
         self.due: dict[GangKey, int] = {}
         """When each gang's reservation is due: it could start then (see `forecast`)."""
         self.version = 0
@@ -176,27 +172,23 @@ class Reservations:
         """Gangs go, and nodes go: what was reserved for them, or there, is not reserved any more."""
         for key in [key for key in self._places if key not in self._state.gangs]:
             self._take(key)
-            self._seen.discard(key)
+            self._records.forget(key)
         if self._state.news.everything or (self._state.news.any and self._state.queues.guarantees):
             for gang in self.gangs():
                 self._review(gang)
 
     def follow(self, gang: GangState) -> None:
         """A gang is read: what its record says is taken over if nothing is known of it; else it is kept up to date."""
-        if gang.key not in self._seen:
-            claim = gang.spec.claim
-            if claim is None or claim.kind != RESERVE:
-                return
-            self._adopt(gang, claim)
+        earlier = self._records.unread(gang)
+        if earlier is not None:
+            self._adopt(gang, earlier)
         if gang.key in self._places:
             self._review(gang)
-        if gang.key in self._places and self._homes.get(gang.key) != gang.spec.claim_home:
+        if gang.key in self._places and self._records.has_moved(gang):
             self._write(gang, "Reserved", "its reservation is written on another pod of it")
 
     def _adopt(self, gang: GangState, record: Record) -> None:
         """After a restart: what was reserved is reserved again."""
-        self._seen.add(gang.key)
-        self._homes[gang.key] = gang.spec.claim_home
         tasks = {task.name: task for task in gang.tasks.values() if task.stand in WAITS}
         places = {tasks[name].uid: next(iter(nodes)) for name, nodes in record.slots.items() if name in tasks and nodes}
         if places:
@@ -256,11 +248,7 @@ class Reservations:
             self._state.touch(gang)
 
     def _write(self, gang: GangState, reason: str, message: str) -> None:
-        self._seen.add(gang.key)
-        self._homes[gang.key] = gang.spec.claim_home
-        record = self.record(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
-        self._decide(SetAside(gang.key, RESERVE, record, reason, message))
+        self._records.write(gang, self.record(gang), reason, message)
 
 
 def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> bool:

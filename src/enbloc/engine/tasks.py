@@ -128,12 +128,6 @@ class Task:
         own = self.terms.run_time
         return own if own is not None else self.gang.spec.terms.run_time
 
-    @property
-    def ends(self) -> int | None:
-        """When it is expected to end, if it runs and anybody knows."""
-        run_time = self.run_time
-        return None if run_time is None or self.since is None else self.since + run_time
-
     def __repr__(self) -> str:
         return f"Task({self.namespace}/{self.name} {self.stand.name} {self.node})"
 

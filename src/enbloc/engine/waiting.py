@@ -85,8 +85,9 @@ class Waiting:
             bucket.fresh.append(gang)
         return bucket
 
-    def take(self, gang: GangState) -> None:
-        """It waits no longer."""
+    @staticmethod
+    def take(gang: GangState) -> None:
+        """It waits no longer, in whatever line it stood."""
         gang.ticket = 0
 
     def holds(self, bucket: Bucket) -> bool:

@@ -54,9 +54,6 @@ class Fleet(Generic[G]):
     def guest(self, key: Key) -> G | None:
         return self._guests.get(key)
 
-    def guests(self) -> list[G]:
-        return list(self._guests.values())
-
     def guests_on(self, node: str) -> list[G]:
         return list(self._on.get(node, {}).values())
 

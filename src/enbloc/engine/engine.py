@@ -5,7 +5,6 @@ Events go into `state`; `cycle` runs the actions. Nothing here knows a clock or 
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
@@ -14,16 +13,16 @@ import msgspec
 from enbloc.config import Config
 from enbloc.engine import story
 from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split, take_reserved
+from enbloc.engine.binding import binding
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
-from enbloc.engine.decisions import Bind, Decision, LetIn, Pending, Placement, SetAside
+from enbloc.engine.decisions import Decision, LetIn, Pending, SetAside
 from enbloc.engine.departures import Departures
 from enbloc.engine.easy import Easy
 from enbloc.engine.foresight import Foresight
 from enbloc.engine.groups import Group, Groups
 from enbloc.engine.holds import Holds
 from enbloc.engine.kept import Kept
-from enbloc.engine.marks import mark_of
 from enbloc.engine.nominations import Nominations
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.reservations import Reservations
@@ -90,7 +89,7 @@ class Engine:
         listed = config.plugin("nodeorder")
         self.ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
         """R6, unless a flag says no."""
-        self._served: list[tuple[str, Order]] = []
+        self.served: list[tuple[str, Order]] = []
         """Who was served in this cycle."""
         self._timed = False
         """Whether it matters who ends when: then gangs of different run times are told apart."""
@@ -112,7 +111,7 @@ class Engine:
         self.now = now
         self._decisions = []
         self._surplus_until = None
-        self._served = []
+        self.served = []
         self.state.settle()
         self.starving.begin(now)
         self.cut_off.see_again(now)
@@ -468,37 +467,10 @@ class Engine:
             if task.stand is Stand.PENDING:
                 transaction.hold_again(task, row, Stand.NOMINATED)
 
-    def was_served_before(self, gang: GangState) -> bool:
-        """R3: whether somebody of higher order was served in this cycle."""
-        queues, totals = self.state.queues, self.state.nodes.totals()
-        own, order = gang.spec.queue, self.order(gang, MINIMA)
-        turn = queues.order(queues.get(own), totals)
-        return any(
-            other_order < order if queue == own else queues.order(queues.get(queue), totals) < turn
-            for queue, other_order in self._served
-        )
-
-    @property
-    def served_count(self) -> int:
-        return len(self._served)
-
     def turn(self, gang: GangState) -> tuple[object, ...]:
         """Who comes first of gangs in different queues (G8)."""
         queues = self.state.queues
         return (queues.order(queues.get(gang.spec.queue), self.state.nodes.totals()), self.order(gang, MINIMA))
-
-    def look_again(self) -> None:
-        """The next cycle follows at once."""
-        self.state.news.any = True
-
-    def reserve_facts(self, unit: Sequence[GangState]) -> object:
-        """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer."""
-        queue = self.state.queue_of(unit[0])
-        moving = any(self.state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
-        limited = self.state.queues.guarantees or any(place.limits for place in queue.ancestors)
-        claimed = bool(self.nominations) or bool(self.holds) or bool(self.waves.claims)
-        by_use = self.state.nodes.clock if moving or limited or claimed else 0
-        return (self.state.nodes.static_clock, self.reservations.version, by_use)
 
     def _tell_times_apart(self) -> None:
         """While nodes are reserved, gangs of one shape and different run times may fare differently."""
@@ -549,50 +521,19 @@ class Engine:
 
     def bind_together(self, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> None:
         """The same for the gangs of a group, by one decision: the very last Binding completes them all (K7, G11)."""
-        gang = placed[-1].gang
         for one in gangs:
             one.attempted = frozenset(one.tasks)
             self._count(one)
-            self._served.append((one.spec.queue, self.order(one, MINIMA)))
+            self.served.append((one.spec.queue, self.order(one, MINIMA)))
             self.departures.see(one)
         self.state.news.any = True  # where others are may matter to those whose tasks look at it
-        with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
-        volumes = tuple(
-            (volume, task.namespace, claim)
-            for task in with_claims
-            for claim, volume in self.state.moving.volumes_to_bind(task.uid).items()
-        )
-        bound = {(namespace, claim) for _, namespace, claim in volumes}
-        claims = tuple(
-            (task.namespace, claim, task.node)
-            for task in with_claims
-            for claim in self._claims(task)
-            if (task.namespace, claim) not in bound
-        )
-        self._decisions.append(
-            Bind(
-                gang.key,
-                _decision_id(gang, placed),
-                tuple(Placement(task.namespace, task.name, task.uid, task.node) for task in placed),
-                mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
-                commits,
-                tuple(one.key for one in gangs if one is not gang),
-                claims,
-                volumes,
-            )
-        )
+        self.decide(binding(self.state, gangs, placed, commits))
         for one in gangs:
             self.reservations.end(one, "ReservationUsed", "its pods are bound")
             if one.ready() or not self.nominations.of(one):
                 self.nominations.end(one, "Landed", "its pods are bound")
             if commits or one.ready():
                 self.telling.withdraw(one)
-
-    def _claims(self, task: Task) -> list[str]:
-        """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
-        volumes = self.state.volumes
-        ephemeral = [f"{task.name}-{name}" for name in volumes.ephemeral_to_select(task.cls)]
-        return [*volumes.claims_to_select(task.cls), *ephemeral]
 
     def sleep(self, lane: Waiting, bucket: Bucket, told: Story, of_gang: bool) -> None:
         """The first of a bucket failed: all of it sleeps, and hears why."""
@@ -612,9 +553,3 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self.telling.pending()
-
-
-def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:
-    """The same for the same pods of the same gang, different for any other: no counter has to survive a restart."""
-    facts = "/".join((*gang.key, *[task.uid for task in placed]))
-    return hashlib.sha1(facts.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -32,7 +32,7 @@ def place_all(engine: Engine, lane: Waiting) -> None:
         head = first_waiting(engine, queue)
         if head is not None:
             engine.close_to(head)
-            engine.easy.shadow(head, engine.now, engine.served_count)
+            engine.easy.shadow(head, engine.now, len(engine.served))
     engine.foresight.settle_heads(engine.easy.heads, engine.now)
 
 
@@ -45,7 +45,7 @@ def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
     engine.placer.shadow = no_shadow
     if head is not None and engine.easy is not None:
         engine.close_to(head)
-        engine.placer.shadow = engine.easy.shadow(head, engine.now, engine.served_count)
+        engine.placer.shadow = engine.easy.shadow(head, engine.now, len(engine.served))
     return serve(engine, gang)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from enbloc.engine.attempt import pending_tasks, runs, split
 from enbloc.engine.claims import is_claim
-from enbloc.engine.engine import Engine
+from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.reservations import is_beyond_queue
 from enbloc.engine.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tasks import GangState, Task
@@ -23,17 +23,17 @@ _N = TypeVar("_N", float, Floats)
 
 def run(engine: Engine) -> None:
     for unit in _starving(engine):
-        if engine.was_served_before(unit[0]):
-            engine.look_again()  # R3: in the next cycle, if nobody of higher order is served then
+        if _was_served_before(engine, unit[0]):
+            engine.state.news.any = True  # R3: in the next cycle, if nobody of higher order is served then
             continue
         places = _Plan(engine).places(unit)
         if places is None:
-            engine.unreservable[unit[0].key] = engine.reserve_facts(unit)
+            engine.unreservable[unit[0].key] = _facts(engine, unit)
             continue
         for gang in unit:
             of_gang = [(task, engine.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not engine.reservations.make(gang, of_gang):
-                engine.unreservable[unit[0].key] = engine.reserve_facts(unit)
+                engine.unreservable[unit[0].key] = _facts(engine, unit)
     engine.foresight.foresee(engine.now)
 
 
@@ -52,7 +52,7 @@ def _starving(engine: Engine) -> list[list[GangState]]:
             continue
         if unit[0].spec.later or (group is not None and group.holds):
             continue  # what it gets it holds (K6), or room for later waves would have to be found with it (D5)
-        if engine.unreservable.get(unit[0].key) == engine.reserve_facts(unit):
+        if engine.unreservable.get(unit[0].key) == _facts(engine, unit):
             continue
         if all(engine.reservations.condition_ready(one) for one in unit):
             continue
@@ -60,6 +60,27 @@ def _starving(engine: Engine) -> list[list[GangState]]:
             continue  # room is being made for it already
         found[id(unit[0])] = unit
     return sorted(found.values(), key=lambda unit: engine.turn(unit[0]))
+
+
+def _was_served_before(engine: Engine, gang: GangState) -> bool:
+    """R3: whether somebody of higher order was served in this cycle."""
+    queues, totals = engine.state.queues, engine.state.nodes.totals()
+    own, order = gang.spec.queue, engine.order(gang, MINIMA)
+    turn = queues.order(queues.get(own), totals)
+    return any(
+        other_order < order if queue == own else queues.order(queues.get(queue), totals) < turn
+        for queue, other_order in engine.served
+    )
+
+
+def _facts(engine: Engine, unit: Sequence[GangState]) -> object:
+    """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer (G9)."""
+    state = engine.state
+    moving = any(state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
+    limited = state.queues.guarantees or any(place.limits for place in state.queue_of(unit[0]).ancestors)
+    claimed = bool(engine.nominations) or bool(engine.holds) or bool(engine.waves.claims)
+    by_use = state.nodes.clock if moving or limited or claimed else 0
+    return (state.nodes.static_clock, engine.reservations.version, by_use)
 
 
 class _Plan:

@@ -136,6 +136,21 @@ def test_r1_a_bad_waiting_time_does_not_count_and_is_told() -> None:
         assert not bad or any(SLA in line["message"] for line in answer.lines("warning", "big"))
 
 
+def test_r1_a_gang_made_anew_under_its_name_waits_for_itself() -> None:
+    """Even if the first would have starved at the very instant at which the second does, and somebody before both."""
+    for first, second, at in (("10s", "8s", 11.0), ("10s", "20s", 23.0), ("20s", "5s", 8.0)):
+        answer = simulate(
+            node("n"),
+            full(),
+            pod("other", 1, gone="9s", notes={SLA: "4s"}),
+            pod("big", 4, at="1s", gone="2s", notes={SLA: first}),
+            pod("big", 4, at="3s", notes={SLA: second}),
+            config=reserving(),
+        )
+        assert reserved(answer, "big") == {"big": (max(at, 9.0), "n")}
+        assert answer.at("big") == 100.0
+
+
 def test_r1_an_annotation_gang_is_as_old_as_its_first_pod() -> None:
     first, second = kgang("g", 2, cpu=2)
     second = noted(second, **{"sim.enbloc.dev/at": "8s"})

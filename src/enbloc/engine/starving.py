@@ -17,7 +17,8 @@ class Starving:
         self._state = state
         self._after = after
         self._now = 0
-        self._to_come: list[tuple[int, GangKey, GangState]] = []
+        self._to_come: list[tuple[int, GangKey]] = []
+        """When whom to look at. Who is meant is in `_watched`: a gang may go and come again under one name."""
         self._watched: dict[GangKey, tuple[int, GangState]] = {}
         self.gangs: dict[GangKey, GangState] = {}
         """Those that starve, whether room is reserved for them by now or not."""
@@ -37,7 +38,7 @@ class Starving:
             if instant <= self._now:
                 self.gangs[gang.key] = gang
             else:
-                heapq.heappush(self._to_come, (instant, gang.key, gang))
+                heapq.heappush(self._to_come, (instant, gang.key))
 
     def forget(self, gang: GangState) -> None:
         self._watched.pop(gang.key, None)
@@ -50,24 +51,25 @@ class Starving:
         """Whoever starves from now on is looked at anew."""
         self._now = now
         while self._to_come and self._to_come[0][0] <= now:
-            instant, key, gang = heapq.heappop(self._to_come)
-            if self._is_so(instant, key, gang):
-                self.gangs[key] = gang
+            gang = self._meant(*heapq.heappop(self._to_come))
+            if gang is not None:
+                self.gangs[gang.key] = gang
                 self._state.touch(gang)
         gone = [key for key, gang in self.gangs.items() if self._state.gangs.get(key) is not gang]
         for key in gone:
             del self.gangs[key]
 
     def due(self) -> int | None:
-        while self._to_come and not self._is_so(*self._to_come[0]):
+        while self._to_come and self._meant(*self._to_come[0]) is None:
             heapq.heappop(self._to_come)
         return self._to_come[0][0] if self._to_come else None
 
-    def _is_so(self, instant: int, key: GangKey, gang: GangState) -> bool:
-        """Whether an entry still stands: it is the gang that waits, and it is not placed yet."""
-        if self._watched.get(key) != (instant, gang) or self._state.gangs.get(key) is not gang:
-            return False
-        return not gang.satisfied and not gang.ready()
+    def _meant(self, instant: int, key: GangKey) -> GangState | None:
+        """The gang that an entry is about, if it still stands: it is the one that waits, and it is not placed yet."""
+        watched, gang = self._watched.get(key, (None, None))
+        if gang is None or watched != instant or self._state.gangs.get(key) is not gang:
+            return None
+        return None if gang.satisfied or gang.ready() else gang
 
     def _patience(self, gang: GangState) -> int:
         own = gang.spec.terms.patience

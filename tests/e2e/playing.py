@@ -4,6 +4,9 @@ Time is scaled: a scenario of a minute takes some seconds. What happens at an in
 came before it in the simulation has come about here too, so that a slow machine does not change the story. What comes
 at the start is there before the scheduler is, as in a simulation.
 
+A pod that a controller makes goes by its role: many are made at a time, and which of a role's equal pods is there
+first, and is bound first, is chance.
+
 What a simulation is lenient about is made good: containers get an image, nodes a capacity, objects the version that is
 served, and owners the UID that the API server gave them. A node that fails loses its pods at once; Kubernetes would
 take five minutes.
@@ -14,7 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -39,29 +42,49 @@ class Outcome(NamedTuple):
     """What became of a scenario."""
 
     bound: list[list[tuple[str, int]]]
-    """Who was bound, instant by instant: the name of a pod, and for which time that name was bound."""
+    """Who was bound, instant by instant: the pod (see `Names`), and for which time one of that name was bound."""
     waiting: list[str]
     """Pods without a node at the end."""
 
 
-def expected(result: Result) -> Outcome:
+class Names:
+    """By what name to call a pod: its own if the scenario gives it one, its role's if a controller does."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        arrived = [one.obj for one in scenario.happenings if isinstance(one, Arrival)]
+        self._given = {obj["metadata"].get("name") for obj in arrived if kind_id(obj) == "Pod"}
+
+    def of(self, pod: str) -> str:
+        role, _, index = pod.rpartition("-")
+        return pod if pod in self._given or not index.isdigit() else role
+
+    def count(self, pods: Iterable[str]) -> Counter[str]:
+        return Counter(map(self.of, pods))
+
+    def numbered(self, pods: Iterable[str]) -> Iterator[tuple[str, int]]:
+        times: Counter[str] = Counter()
+        for name in map(self.of, pods):
+            times[name] += 1
+            yield name, times[name]
+
+    def waiting(self, pods: list[Json]) -> list[str]:
+        """Those without a node."""
+        return sorted(
+            self.of(pod["metadata"]["name"])
+            for pod in pods
+            if not pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in ENDED
+        )
+
+
+def expected(scenario: Scenario, result: Result) -> Outcome:
     """What a simulation says."""
+    names = Names(scenario)
+    bindings = [line for line in result.timeline if line.what == "bound"]
     instants: dict[float, list[tuple[str, int]]] = {}
-    times: Counter[str] = Counter()
-    for line in result.timeline:
-        if line.what == "bound":
-            times[line.name] += 1
-            instants.setdefault(line.t, []).append((line.name, times[line.name]))
+    for line, one in zip(bindings, names.numbered(line.name for line in bindings), strict=True):
+        instants.setdefault(line.t, []).append(one)
     pods = [obj for obj in result.objects if kind_id(obj) == "Pod"]
-    return Outcome([sorted(names) for names in instants.values()], _waiting(pods))
-
-
-def _waiting(pods: list[Json]) -> list[str]:
-    return sorted(
-        pod["metadata"]["name"]
-        for pod in pods
-        if not pod["spec"].get("nodeName") and (pod.get("status") or {}).get("phase") not in ENDED
-    )
+    return Outcome([sorted(together) for together in instants.values()], names.waiting(pods))
 
 
 class Player:
@@ -73,6 +96,8 @@ class Player:
         self._scheduler = scheduler
         self._scenario = scenario
         self._result = result
+        self._names = Names(scenario)
+        self._wanted = expected(scenario, result)
         self._before = len(history.bound)
         self._ended_before = len(history.ended)
         last = max((line.t for line in result.timeline if line.what == "bound"), default=0.0)
@@ -97,7 +122,7 @@ class Player:
             self._at_once([what for _, what in together])
         self._catch_up(float("inf"))
         until = time.monotonic() + CATCH_UP_S
-        while self._waiting() != expected(self._result).waiting and time.monotonic() < until:
+        while self._waiting() != self._wanted.waiting and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(REST_S)
         return self._outcome()
@@ -118,7 +143,7 @@ class Player:
             self._plane.api.wait(f"/api/v1/nodes/{node['metadata']['name']}", _has_come_up)
 
     def _waiting(self) -> list[str]:
-        return _waiting(self._plane.api.items("/api/v1/pods"))
+        return self._names.waiting(self._plane.api.items("/api/v1/pods"))
 
     def _events(self) -> list[tuple[int, Callable[[], None]]]:
         found: list[tuple[int, int, Callable[[], None]]] = []
@@ -139,25 +164,22 @@ class Player:
         not waited for."""
         last = max((line.t for line in self._result.timeline if line.what == "bound"), default=0.0)
         lines = [line for line in self._result.timeline if line.t < t]
-        wanted = Counter(line.name for line in lines if line.what == "bound")
-        ended = Counter(line.name for line in lines if line.what in ("succeeded", "failed") and line.t < last)
+        count = self._names.count
+        wanted = count(line.name for line in lines if line.what == "bound")
+        ended = count(line.name for line in lines if line.what in ("succeeded", "failed") and line.t < last)
 
         def is_so() -> bool:
-            bound = Counter(one.name for one in self._history.bound[self._before :])
-            return bound >= wanted and Counter(self._history.ended[self._ended_before :]) >= ended
+            bound = count(one.name for one in self._history.bound[self._before :])
+            return bound >= wanted and count(self._history.ended[self._ended_before :]) >= ended
 
         with self._history.changed:
             self._history.changed.wait_for(is_so, CATCH_UP_S)
 
     def _outcome(self) -> Outcome:
         """Bindings in the simulation's instants, as far as they came in that order."""
-        times: Counter[str] = Counter()
-        order = []
-        for one in self._history.bound[self._before :]:
-            times[one.name] += 1
-            order.append((one.name, times[one.name]))
+        order = list(self._names.numbered(one.name for one in self._history.bound[self._before :]))
         found, at = [], 0
-        for instant in expected(self._result).bound:
+        for instant in self._wanted.bound:
             found.append(sorted(order[at : at + len(instant)]))
             at += len(instant)
         if order[at:]:

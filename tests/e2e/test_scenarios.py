@@ -61,8 +61,9 @@ def test_on_a_real_api_server_as_in_the_simulation(
     if file.stem in LEFT_OUT:
         pytest.skip(LEFT_OUT[file.stem])
     result = simulate(file)
-    wanted = expected(result)
-    player = Player(plane, history, scheduler, read_scenario(read_documents([str(file)])), result)
+    scenario = read_scenario(read_documents([str(file)]))
+    wanted = expected(scenario, result)
+    player = Player(plane, history, scheduler, scenario, result)
     try:
         found = player.play()
     finally:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -21,14 +20,13 @@ from hypothesis.stateful import (
 )
 
 from enbloc.api.meta import name_of
-from enbloc.api.writes import EmitEvent, Patch
+from enbloc.api.writes import EmitEvent, Patch, Write
 from enbloc.engine.actions.together import _stuck
-from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Waits
 from enbloc.units import SECOND
 from gang_stories import kgang, kgroup, labelled
+from properties.at_rest import AtRest
 from properties.test_cut_off import crash
-from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+from properties.world import World, bound_lines, replay, step
 from stories import node, pod
 
 names = st.sampled_from("abcd")
@@ -40,10 +38,9 @@ waits = st.sampled_from(["3s", "20s", "500s"])
 runs = st.sampled_from(["2s", "20s", None])
 
 
-class Gangs(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.world = World()
+class Gangs(AtRest):
+    def matters(self, write: Write) -> bool:
+        return not isinstance(write, EmitEvent) and not _is_status(write)
 
     @initialize(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3))
     def begin(self, sizes: list[int]) -> None:
@@ -87,43 +84,12 @@ class Gangs(RuleBasedStateMachine):
     def wait(self, after: int) -> None:
         self.world.do(after=after)
 
-    @rule()
-    def restart(self) -> None:
-        self.world.step("restart-scheduler")
-
-    @invariant()
-    def sound(self) -> None:
-        self.world.engine.state.validate()
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def decided_all_there_was_to_decide(self) -> None:
-        """I7, G9."""
-        world = self.world
-        assert cycle(world.engine, world.now) == []
-        world.engine.force()
-        found = cycle(world.engine, world.now)
-        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
-
     @precondition(lambda self: self.world.documents)
     @invariant()
     def nobody_waits_in_a_circle(self) -> None:
         """K12."""
         engine = self.world.engine
         assert _stuck(engine, engine.holds.holders()) == []
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def known_again_after_a_restart(self) -> None:
-        """I5: what is held, too."""
-        world = self.world
-        scheduler, cluster = fresh_scheduler(world.store, world.config)
-        scheduler.schedule(world.now)
-        told = [each for each in cluster.tried if not isinstance(each, EmitEvent) and not _is_status(each)]
-        assert told == []
-        mine, fresh = seen(world.engine), seen(scheduler.engine)
-        for what in mine:
-            assert mine[what] == fresh[what], what
 
     def teardown(self) -> None:
         world = self.world

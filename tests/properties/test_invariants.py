@@ -12,20 +12,17 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
 
 from enbloc.api.meta import Obj, name_of
-from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Waits
 from enbloc.units import SECOND
 from properties import making
-from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+from properties.at_rest import AtRest
+from properties.world import bound_lines, replay, step
 
 names = st.integers(0, 5)
 sizes = st.sampled_from([("1", "1Gi", 3), ("2", "2Gi", 5), ("4", "8Gi", 110), ("8", "3Gi", 110)])
@@ -49,12 +46,8 @@ kinds_of_pod = st.sampled_from(
 )
 
 
-class Cluster(RuleBasedStateMachine):
+class Cluster(AtRest):
     """Whatever can happen to a cluster."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.world = World()
 
     # ---- what there is
 
@@ -205,6 +198,18 @@ class Cluster(RuleBasedStateMachine):
         if name := self._some("Pod", index):
             self.world.step("delete", "Pod", name)
 
+    @rule(index=st.integers(0, 30), requests=making.plain_requests)
+    def replace_pod(self, index: int, requests: Any) -> None:
+        """It goes, and comes again under its name with another size."""
+        made = [pod for pod in self.world.pods() if name_of(pod)[0] in "gp"]
+        if made:
+            old = made[index % len(made)]
+            metadata = {key: old["metadata"].get(key) or {} for key in ("name", "namespace", "labels", "annotations")}
+            spec = {key: value for key, value in old["spec"].items() if key != "nodeName"}
+            spec["containers"] = [{**spec["containers"][0], "resources": {"requests": dict(requests)}}]
+            self.world.step("delete", "Pod", name_of(old))
+            self.world.do({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
     @rule(index=st.integers(0, 30))
     def fail_pod(self, index: int) -> None:
         if name := self._some("Pod", index):
@@ -242,39 +247,7 @@ class Cluster(RuleBasedStateMachine):
     def wait(self, after: int) -> None:
         self.world.do(after=after)
 
-    @rule()
-    def restart(self) -> None:
-        self.world.step("restart-scheduler")
-
     # ---- what must hold at rest
-
-    @invariant()
-    def sound(self) -> None:
-        self.world.engine.state.validate()
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def decided_all_there_was_to_decide(self) -> None:
-        """I7, G9: nothing more to do at rest, however hard one looks."""
-        world = self.world
-        assert cycle(world.engine, world.now) == []
-        world.engine.force()
-        found = cycle(world.engine, world.now)
-        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
-        world.engine.force()
-        assert cycle(world.engine, world.now) == [], "the same was said twice"
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def known_again_after_a_restart(self) -> None:
-        """I5: a scheduler that starts now sees the same, and has nothing to add."""
-        world = self.world
-        scheduler, cluster = fresh_scheduler(world.store, world.config)
-        scheduler.schedule(world.now)
-        assert cluster.tried == []
-        mine, fresh = seen(world.engine), seen(scheduler.engine)
-        for what in mine:
-            assert mine[what] == fresh[what], what
 
     @invariant()
     def nobody_is_lost(self) -> None:

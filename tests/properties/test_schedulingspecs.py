@@ -9,10 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
-    invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -20,10 +17,9 @@ from hypothesis.stateful import (
 from enbloc.api import arbitrator
 from enbloc.api.meta import Obj, name_of
 from enbloc.config import Config, parse
-from enbloc.engine.cycle import cycle
-from enbloc.engine.decisions import Waits
 from enbloc.units import SECOND
-from properties.world import World, bound_lines, fresh_scheduler, replay, seen, step
+from properties.at_rest import AtRest
+from properties.world import World, bound_lines, replay, step
 
 OWNERS = (0, 1, 2)
 owners = st.sampled_from(OWNERS)
@@ -59,7 +55,7 @@ def node(name: str, cpu: str, disk: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": room}}
 
 
-class Specs(RuleBasedStateMachine):
+class Specs(AtRest):
     """Whatever can happen to SchedulingSpecs and the pods of their owners."""
 
     config: Config = parse(None)
@@ -128,40 +124,10 @@ class Specs(RuleBasedStateMachine):
     def wait(self, after: int) -> None:
         self.world.do(after=after)
 
-    @rule()
-    def restart(self) -> None:
-        self.world.step("restart-scheduler")
-
     def specs(self) -> list[str]:
         return [name_of(found) for found in self.world.store.list(arbitrator.SCHEDULING_SPEC)[0]]
 
     # ---- what must hold at rest
-
-    @invariant()
-    def sound(self) -> None:
-        self.world.engine.state.validate()
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def decided_all_there_was_to_decide(self) -> None:
-        world = self.world
-        assert cycle(world.engine, world.now) == []
-        world.engine.force()
-        found = cycle(world.engine, world.now)
-        assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
-        world.engine.force()
-        assert cycle(world.engine, world.now) == [], "the same was said twice"
-
-    @precondition(lambda self: self.world.documents)
-    @invariant()
-    def known_again_after_a_restart(self) -> None:
-        world = self.world
-        scheduler, cluster = fresh_scheduler(world.store, world.config)
-        scheduler.schedule(world.now)
-        assert cluster.tried == []
-        mine, fresh = seen(world.engine), seen(scheduler.engine)
-        for what in mine:
-            assert mine[what] == fresh[what], what
 
     def teardown(self) -> None:
         world = self.world

@@ -103,6 +103,33 @@ def test_g9_what_could_help_wakes(watched: Watched, event: list[Obj]) -> None:
     assert watched.decided_when_forced() == []
 
 
+PER_HOST = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [PER_HOST]}}
+
+
+@pytest.mark.parametrize("looks", [{}, {"affinity": APART}], ids=["plain", "anti-affinity"])
+@pytest.mark.parametrize("again", ["10s", "11s"], ids=["at once", "later"])
+def test_g9_who_comes_again_under_a_name_with_another_size_is_tried(
+    watched: Watched, looks: dict[str, Any], again: str
+) -> None:
+    """A pod, and a member of a gang of two."""
+    web = {"app": "web"}
+    answer = simulate(
+        [node(f"n{index}", 4) for index in range(3)],
+        pod("p", 8, gone="10s", labels=web, **looks),
+        pod("p", 2, at=again, labels=web, **looks),
+        gang("a", 0, minimum=2),
+        pod("a-0", 1, group="a", labels=web, **looks),
+        pod("a-1", 8, group="a", gone="10s", labels=web, **looks),
+        pod("a-1", 2, group="a", at=again, labels=web, **looks),
+        plane=watched.plane,
+        until="20s",
+    )
+    assert {at for at, _ in answer.bound("").values()} == {float(again[:-1])}
+    assert len(answer.bound("")) == 3
+    assert watched.decided_when_forced() == []
+
+
 def test_g9_less_use_of_a_queue_wakes_those_it_held_back(watched: Watched) -> None:
     capped = queue("q", capability={"cpu": "2"})
     answer = simulate(

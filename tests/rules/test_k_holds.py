@@ -108,6 +108,12 @@ def test_k6_a_group_of_gangs_holds_as_one() -> None:
     assert set(answer.times()) == {5.0}
 
 
+def test_k6_a_group_that_grows_holds_what_the_newcomer_can_get() -> None:
+    """The first gang had nothing to hold; it stands in line for both."""
+    answer = simulate(node("n", 1), holding("a", 3, cpu=2), holding("b", 2, groups=GROUP, at="5s"), until="9s")
+    assert lines(answer, "held") == [(5.0, "b-0")]
+
+
 def test_k6_what_is_held_does_not_stand_in_its_own_way() -> None:
     """The small pod was held on the large node while there was no other room: all fit only if it moves."""
     said = notes("a", 2, mode=NON_STRICT)

@@ -6,7 +6,7 @@ Events go into `state`; `cycle` runs the actions. Nothing here knows a clock or 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 
@@ -303,10 +303,19 @@ class Engine:
         return sorted(found, key=lambda gang: self.order(gang, MINIMA))
 
     def _queue_group(self, unit: list[GangState]) -> None:
-        classes = {task.cls.id: None for gang in unit for task in pending_tasks(gang)}
+        classes: dict[int, None] = {}
+        shape: list[Hashable] = []
+        for gang in unit:
+            waiting = pending_tasks(gang)
+            classes.update((task.cls.id, None) for task in waiting)
+            needed, rest, short = split(gang, waiting)
+            wanted = [*needed, *(rest if short else ())]
+            asked = tuple(sorted(gang.spec.needs_free.items()))
+            parts = tuple(_part(gang, run) for run in runs(self.state, wanted))
+            shape.append((gang.key, asked, parts, len(needed), short, self._times(wanted)))
         first = unit[0]
         order = self.order(first, MINIMA)
-        bucket = self.allocating.put(first, first.spec.queue, order, first.key, tuple(classes), volatile=True)
+        bucket = self.allocating.put(first, first.spec.queue, order, tuple(shape), tuple(classes), volatile=True)
         for gang in unit:
             gang.why = bucket.story if bucket.asleep and gang is not first else None
         first.bucket = bucket
@@ -331,7 +340,7 @@ class Engine:
         if not wanted:
             self._dequeue(gang)
             return
-        shape: list[tuple[int, tuple[tuple[str, int], ...]]] = []
+        shape: list[Hashable] = []
         volatile = bool(
             gang.spec.later
             or gang.spec.waves
@@ -344,8 +353,7 @@ class Engine:
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
             classes[run[0].cls.id] = None
-            roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
-            shape.append((run[0].cls.id, tuple(roles.items())))
+            shape.append(_part(gang, run))
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
@@ -354,7 +362,7 @@ class Engine:
             gang,
             gang.spec.queue,
             self.order(gang, band),
-            (gang.key if volatile else tuple(shape), len(needed), short, gang.satisfied, self._times(wanted)),
+            (gang.key if volatile else None, *shape, len(needed), short, gang.satisfied, self._times(wanted)),
             tuple(classes),
             volatile or several,
         )
@@ -553,3 +561,9 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self.telling.pending()
+
+
+def _part(gang: GangState, run: Sequence[Task]) -> Hashable:
+    """What a run asks for: gangs that ask for the same fare the same."""
+    roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
+    return run[0].cls.id, tuple(roles.items())

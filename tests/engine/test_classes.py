@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from enbloc.engine.classes import ClassTable, TaskClass
+from enbloc.config import Config
+from enbloc.engine.classes import UNUSED_BOUND, ClassTable, TaskClass
 from enbloc.engine.resources import CPU, PODS, Resources
+from enbloc.runtime.plane import ControlPlane
+from enbloc.sim.simulation import control_plane
+from stories import Obj, node, pod, simulate
+from test_scenarios import STORIES, run, told
 
 BASE: dict[str, Any] = {
     "schedulerName": "enbloc",
@@ -82,7 +88,7 @@ def test_what_is_part_of_a_class(classes: ClassTable, case: str) -> None:
 def test_all_of_these_differ_from_each_other(classes: ClassTable) -> None:
     found = [classes.of("ns", spec) for spec in OTHER.values()]
     assert [cls.id for cls in found] == list(range(len(OTHER)))
-    assert classes.by_id == found
+    assert list(classes.by_id.values()) == found
 
 
 @pytest.mark.parametrize("case, matters", [("affinity", True), ("spread", True), ("claim", True), ("host port", False)])
@@ -109,3 +115,48 @@ def test_what_a_class_knows(classes: ClassTable) -> None:
     assert of({"containers": [{"resources": {"requests": {"cpu": "0"}}}]}).request == ((PODS, 1),)
     plain = {name for name, spec in OTHER.items() if of(spec).plain}
     assert set(OTHER) - plain == {"host port", "affinity", "spread", "claim", "ephemeral claim"}
+
+
+def test_classes_that_nobody_uses_are_forgotten_and_their_numbers_do_not_come_again(classes: ClassTable) -> None:
+    found = [classes.of("ns", spec) for spec in OTHER.values()]
+    classes.keep({found[0].id, found[-1].id})
+    assert list(classes.by_id.values()) == [found[0], found[-1]]
+    again = [classes.of("ns", spec) for spec in OTHER.values()]
+    assert (again[0], again[-1]) == (found[0], found[-1])
+    assert [cls.id for cls in again[1:-1]] == list(range(len(OTHER), 2 * len(OTHER) - 2))
+
+
+def selfish(name: str, at: int) -> Obj:
+    """A pod that shuns those of its own job, on which nobody else has the like."""
+    shunned = {"labelSelector": {"matchLabels": {"job": name}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [shunned]}}
+    spread = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **shunned}]
+    looks = {"affinity": apart, "topologySpreadConstraints": spread}
+    return pod(name, 1, at=f"{at}s", gone=f"{at + 9}s", labels={"job": name}, **looks)
+
+
+def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
+    made: list[ControlPlane] = []
+
+    def plane(store: Any, config: Config) -> Any:
+        found = control_plane(store, config)
+        assert isinstance(found, ControlPlane)
+        made.append(found)
+        return found
+
+    many = 3 * UNUSED_BOUND
+    answer = simulate(node("n", 16), [selfish(f"p{number}", number) for number in range(many)], plane=plane)
+    assert len(answer.bound("p")) == many
+    state = made[-1].scheduler.engine.state
+    assert len(state.classes.by_id) <= UNUSED_BOUND + 32
+    caches = [*vars(state.moving._affinity._terms).values(), *vars(state.moving._spread).values()]
+    caches += [state._candidates._known, state.moving._tellings]
+    assert max(len(cache) for cache in caches if isinstance(cache, dict)) <= UNUSED_BOUND + 32
+    assert not state.moving._affinity._index._anchored
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+def test_forgetting_classes_after_every_cycle_changes_nothing(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = told(run(story))
+    monkeypatch.setattr(ClassTable, "is_crowded", lambda classes: True)
+    assert told(run(story)) == before

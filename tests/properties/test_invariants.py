@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from enbloc.api.meta import Obj, name_of
+from enbloc.engine.classes import ClassTable
 from enbloc.units import SECOND
 from properties import making
 from properties.at_rest import AtRest
@@ -279,6 +280,11 @@ def test_invariants_hold_whatever_happens() -> None:
     run_state_machine_as_test(
         Cluster, settings=settings(max_examples=min(default.max_examples, 200) // 2, stateful_step_count=20)
     )
+
+
+def test_invariants_hold_where_classes_are_forgotten_after_every_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClassTable, "is_crowded", lambda classes: True)
+    run_state_machine_as_test(Cluster, settings=settings(max_examples=20, stateful_step_count=20))
 
 
 @pytest.mark.soak

@@ -6,6 +6,8 @@ the plugins that the config has.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from enbloc.engine.candidates import Board, Bonus, Candidates
@@ -49,6 +51,12 @@ class CandidateTable:
                 board = self._boards[cls.request] = Board(self._nodes, cls.request, self._plugins.score)
             known = self._known[cls.id] = Candidates(cls, self._nodes, self._checks(cls), board, self._bonus(cls))
         return known
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._known = {ident: known for ident, known in self._known.items() if ident in alive}
+        asked = {known.cls.request for known in self._known.values()}
+        self._boards = {request: board for request, board in self._boards.items() if request in asked}
 
     def _checks(self, cls: TaskClass) -> list[Check]:
         found: list[Check | None] = [readiness.check(cls, self._nodes)]

@@ -8,6 +8,7 @@ so itself.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final
 
 import msgspec
@@ -47,13 +48,21 @@ _RELEVANT: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadCo
 _OF_CONTAINER: Final = ("resources", "ports", "restartPolicy")
 
 
+UNUSED_BOUND: Final = 512
+"""So many classes that nobody may use any more are kept: templates come again."""
+
+
 class ClassTable:
-    """All classes that were ever seen, by what makes them equal."""
+    """All classes, by what makes them equal. Jobs that name themselves in their affinity, or volumes of their own, have
+    classes of their own: those that are not used any more are forgotten from time to time, and a number never comes
+    again."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._classes: dict[bytes, TaskClass] = {}
-        self.by_id: list[TaskClass] = []
+        self.by_id: dict[int, TaskClass] = {}
+        self._made = 0
+        self._used = 0
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def of(self, namespace: str, spec: dict[str, Any], node_selector: dict[str, str] | None = None) -> TaskClass:
@@ -68,9 +77,19 @@ class ClassTable:
         if known is None:
             typed = view(facts, core.PodSpec)
             request = self._resources.request(pod_requests(typed))
-            known = self._classes[key] = TaskClass(len(self._classes), namespace, typed, request)
-            self.by_id.append(known)
+            known = self._classes[key] = self.by_id[self._made] = TaskClass(self._made, namespace, typed, request)
+            self._made += 1
         return known
+
+    def is_crowded(self) -> bool:
+        """Whether so many came since it was last tidied that it pays to do so."""
+        return len(self.by_id) > 2 * self._used + UNUSED_BOUND
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._classes = {key: known for key, known in self._classes.items() if known.id in alive}
+        self.by_id = {known.id: known for known in self._classes.values()}
+        self._used = len(self.by_id)
 
 
 def _relevant(spec: dict[str, Any]) -> Obj:

@@ -136,6 +136,9 @@ class Engine:
                 gang, told, of_gang=False
             )  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
+        if self.state.classes.is_crowded():
+            lanes = (self.allocating, self.backfilling)
+            self.state.tidy(ident for lane in lanes for bucket in lane.buckets() for ident in bucket.classes)
         return self._decisions
 
     def due(self) -> int | None:

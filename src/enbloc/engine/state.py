@@ -8,7 +8,7 @@ could help somebody who waits (`News`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -529,6 +529,13 @@ class State:
     def candidates(self, cls: TaskClass) -> Candidates:
         """The rows that tasks of a class may use."""
         return self._candidates.of(cls)
+
+    def tidy(self, needed: Iterable[int]) -> None:
+        """Classes that no task is of, and that are not `needed` besides, are forgotten, with all that hangs on them."""
+        alive = {task.cls.id for task in self.tasks.values()}.union(needed)
+        self.classes.keep(alive)
+        self._candidates.keep(alive)
+        self.moving.keep(alive)
 
     # ---- for tests and for those who look
 

@@ -182,7 +182,11 @@ def test_g6_scores_are_spread_over_the_rows_asked_about() -> None:
 
 # ---- the plain way, one node after the other
 
-selectors = st.sampled_from([WEB, {"matchLabels": {"app": "db"}}, {}, None, {"matchLabels": {"rev": "1"}}])
+EITHER = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db"]}]}
+LABELLED = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+selectors = st.sampled_from(
+    [WEB, {"matchLabels": {"app": "db"}}, {}, None, {"matchLabels": {"rev": "1"}}, EITHER, LABELLED]
+)
 extras = st.sampled_from(
     [
         {},
@@ -222,6 +226,9 @@ def meant(each: dict[str, Any], owner: Task, other: Task) -> bool:
             return False
     for key in each.get("mismatchLabelKeys", []):
         if key in owner.labels and other.labels.get(key) == owner.labels[key]:
+            return False
+    for line in selector.get("matchExpressions", []):
+        if other.labels.get(line["key"]) not in line.get("values", [other.labels.get(line["key"], "")]):
             return False
     return bool((selector.get("matchLabels") or {}).items() <= other.labels.items())
 

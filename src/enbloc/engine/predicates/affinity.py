@@ -6,12 +6,13 @@ brought to 0..100 over the rows asked about; to weigh them against other scores 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
 from enbloc.engine.predicates.census import Census
+from enbloc.engine.predicates.pod_index import PodIndex
 from enbloc.engine.predicates.pod_terms import HARD_AFFINITY_WEIGHT, PodTerm, TermsTable
 from enbloc.engine.predicates.predicate import Placeable
 from enbloc.engine.resources import Bools, Ints
@@ -40,7 +41,7 @@ class PodAffinity:
         self._census = census
         self._terms = TermsTable()
         self._carried: dict[tuple[object, ...], Carried] = {}
-        self._by_namespace: dict[str | None, dict[tuple[object, ...], Carried]] = {}
+        self._index: PodIndex[Carried] = PodIndex()
         self._numbering = census.settled()
         self._size = 0
 
@@ -127,6 +128,10 @@ class PodAffinity:
             for row in np.flatnonzero(rows * alive)
         )
 
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._terms.keep(alive)
+
     # ---- inside
 
     def _near(self, task: Placeable, terms: tuple[PodTerm, ...]) -> Bools:
@@ -137,6 +142,7 @@ class PodAffinity:
         count = census.count(
             ("all of", *sorted({term.pods.key for term in terms}, key=repr)),
             frozenset.intersection(*scopes) if scopes else None,
+            next((term.pods.anchor for term in terms if term.pods.anchor is not None), None),
             lambda other: all(term.pods.matches(other) for term in terms),
         )
         size = census.nodes.count
@@ -167,14 +173,14 @@ class PodAffinity:
         return found
 
     def _matching(self, term: PodTerm) -> Ints:
-        return self._census.count(term.pods.key, term.pods.namespaces, term.pods.matches).rows
+        pods = term.pods
+        return self._census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
 
     def _about(self, task: Placeable) -> Iterator[Carried]:
         """What placed tasks say that concerns this one."""
-        for namespace in (task.namespace, None):
-            for carried in self._by_namespace.get(namespace, {}).values():
-                if carried.term.pods.matches(task):
-                    yield carried
+        for carried in self._index.near(task):
+            if carried.term.pods.matches(task):
+                yield carried
 
     def _carry(self, task: Placeable, row: int | None, by: int) -> None:
         terms = self._terms.of(task)
@@ -189,18 +195,15 @@ class PodAffinity:
 
     def _count_carrier(self, term: PodTerm, by: int) -> Carried:
         """The term's entry, which is there exactly as long as somebody carries it."""
-        fact = term.fact
+        fact, pods = term.fact, term.pods
         carried = self._carried.get(fact)
-        scope = term.pods.namespaces
         if carried is None:
             carried = self._carried[fact] = Carried(term, len(self._census.nodes.alive))
-            for namespace in scope if scope is not None else (None,):
-                self._by_namespace.setdefault(namespace, {})[fact] = carried
+            self._index.put(fact, pods.namespaces, pods.anchor, carried)
         carried.carriers += by
         if carried.carriers == 0:
             del self._carried[fact]
-            for namespace in scope if scope is not None else (None,):
-                del self._by_namespace[namespace][fact]
+            self._index.drop(fact, pods.namespaces, pods.anchor)
         return carried
 
     def _settle(self) -> None:
@@ -208,7 +211,7 @@ class PodAffinity:
         numbering, size = self._census.settled(), len(self._census.nodes.alive)
         if numbering != self._numbering:
             self._carried.clear()
-            self._by_namespace.clear()
+            self._index.clear()
             for task, row in self._census.everyone():
                 if task.cls.spec.affinity is not None:
                     self._carry(task, row, 1)

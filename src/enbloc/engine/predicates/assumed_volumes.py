@@ -10,6 +10,8 @@ exactly; in any other order what is left is still given only once.
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from enbloc.engine.classes import TaskClass
@@ -70,6 +72,10 @@ class AssumedVolumes:
 
     def digest(self) -> object:
         return frozenset(self._volume_of.items()), frozenset(self._users.items()), frozenset(self._claims_of.items())
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._waits = {ident: waits for ident, waits in self._waits.items() if ident in alive}
 
     def _assumed(self) -> dict[ClaimKey, str]:
         """Without those whose claim was bound meanwhile: the book knows better then."""

@@ -17,21 +17,22 @@ from typing import Final
 import numpy as np
 
 from enbloc.engine.nodes import NodeTable
+from enbloc.engine.predicates.pod_index import Anchor, PodIndex, Scope
 from enbloc.engine.predicates.predicate import Placeable
 from enbloc.engine.resources import Bools, Ints
 
 COUNTS_BOUND: Final = 4096
-"""Old templates' terms are never asked for again; past so many counts all are dropped, and those in use retaken."""
+"""Old templates' terms are never asked for again: past so many counts, those that nobody asked for longest go."""
 
 
 class Count:
     """How many placed tasks match, by row."""
 
-    __slots__ = ("matches", "namespaces", "rows")
+    __slots__ = ("anchor", "matches", "rows", "scope")
 
-    def __init__(self, namespaces: frozenset[str] | None, matches: Callable[[Placeable], bool], size: int) -> None:
-        self.namespaces = namespaces
-        """The only namespaces in which a task can match; `None`: all."""
+    def __init__(self, scope: Scope, anchor: Anchor, matches: Callable[[Placeable], bool], size: int) -> None:
+        self.scope = scope
+        self.anchor = anchor
         self.matches = matches
         self.rows: Ints = np.zeros(size, np.int64)
 
@@ -47,7 +48,8 @@ class Census:
         self._residents: dict[str, dict[str, Placeable]] = {}
         """The same by node."""
         self._counts: dict[Hashable, Count] = {}
-        self._by_namespace: dict[str | None, list[Count]] = {}
+        """Those that were asked for last come last."""
+        self._index: PodIndex[Count] = PodIndex()
         self._moves = nodes.moves
         self._rows_known = 0
         self._row_of: dict[str, int] = {}
@@ -85,23 +87,25 @@ class Census:
             if now is not None:
                 self._change(placed, now, -1)
 
-    def count(self, key: Hashable, namespaces: frozenset[str] | None, matches: Callable[[Placeable], bool]) -> Count:
+    def count(self, key: Hashable, scope: Scope, anchor: Anchor, matches: Callable[[Placeable], bool]) -> Count:
         """The count of that key, taken now if it is new. Equal keys must stand for equal matches."""
         self._settle()
-        found = self._counts.get(key)
+        found = self._counts.pop(key, None)
         if found is None:
-            if len(self._counts) >= COUNTS_BOUND:
-                self.drop_counts()
-            found = self._counts[key] = Count(namespaces, matches, len(self.nodes.alive))
+            found = Count(scope, anchor, matches, len(self.nodes.alive))
             self._take(found)
-            for namespace in sorted(namespaces) if namespaces is not None else (None,):
-                self._by_namespace.setdefault(namespace, []).append(found)
+            self._index.put(key, scope, anchor, found)
+        self._counts[key] = found
+        if len(self._counts) > COUNTS_BOUND:
+            oldest = next(iter(self._counts))
+            old = self._counts.pop(oldest)
+            self._index.drop(oldest, old.scope, old.anchor)
         return found
 
     def drop_counts(self) -> None:
         """What a match depends on has changed: each count is taken anew when it is next asked for."""
         self._counts.clear()
-        self._by_namespace.clear()
+        self._index.clear()
 
     def everyone(self) -> Iterable[tuple[Placeable, int | None]]:
         """Every task with the row of its node, `None` if that has gone."""
@@ -146,21 +150,20 @@ class Census:
         self._settle()
         alive = self.nodes.alive
         for key, count in self._counts.items():
-            fresh = Count(count.namespaces, count.matches, len(alive))
+            fresh = Count(count.scope, count.anchor, count.matches, len(alive))
             self._take(fresh)
             assert np.array_equal(np.where(alive, count.rows, 0), fresh.rows), key
 
     def _change(self, task: Placeable, row: int, by: int) -> None:
-        for namespace in (task.namespace, None):
-            for count in self._by_namespace.get(namespace, ()):
-                if count.matches(task):
-                    count.rows[row] += by
+        for count in self._index.near(task):
+            if count.matches(task):
+                count.rows[row] += by
 
     def _take(self, count: Count) -> None:
-        size, namespaces, matches = len(self.nodes.alive), count.namespaces, count.matches
+        size, scope, matches = len(self.nodes.alive), count.scope, count.matches
         rows: list[int] = []
         for task, row in self.everyone():
-            if row is not None and (namespaces is None or task.namespace in namespaces) and matches(task):
+            if row is not None and (scope is None or task.namespace in scope) and matches(task):
                 rows.append(row)
         count.rows = np.bincount(np.array(rows, np.intp), minlength=size).astype(np.int64)
 

@@ -6,7 +6,7 @@ task all the same, since others may look for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Literal
 
 from enbloc.engine.classes import TaskClass
@@ -106,6 +106,12 @@ class Moving:
     def residents(self, name: str) -> Collection[Placeable]:
         """All that is placed on a node, the terminating included."""
         return self._census.residents(name)
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone: what was worked out for them is forgotten."""
+        self._tellings = {ident: told for ident, told in self._tellings.items() if ident in alive}
+        for keeper in (self._ports, self._volumes, self._affinity, self._spread):
+            keeper.keep(alive)
 
     def digest(self) -> object:
         return (self._census.digest(), *[predicate.digest() for predicate in self._order])

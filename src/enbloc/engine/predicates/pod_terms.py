@@ -6,16 +6,20 @@ cannot be read matches nobody. What a term means for a placement is `affinity`'s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from enbloc.api import core
 from enbloc.api.meta import LabelSelector, selector_of
+from enbloc.engine.predicates.pod_index import Anchor, Scope
 from enbloc.engine.predicates.predicate import Placeable
 from enbloc.units import Requirement, Selector
 
 HARD_AFFINITY_WEIGHT: Final = 1
 """How much a placed pod's required affinity draws those that match it: kube-scheduler's default."""
+
+TERMS_BOUND: Final = 4096
+"""Terms are read anew past so many: jobs of one class may each have label values of their own, and come and go."""
 
 _Fact = tuple[tuple[str, str, tuple[str, ...]], ...]
 
@@ -42,7 +46,7 @@ class Namespaces:
 class PodFilter:
     """Which pods are meant: those in some namespaces, whose labels match. Equal keys mean the same pods."""
 
-    __slots__ = ("_all", "_chosen", "_names", "_nobody", "_one_of", "_others", "key", "namespaces")
+    __slots__ = ("_all", "_chosen", "_names", "_nobody", "_one_of", "_others", "anchor", "key", "namespaces")
 
     def __init__(
         self,
@@ -54,13 +58,14 @@ class PodFilter:
         # Asked of every pod that comes or goes: the common lines are therefore looked up without a call.
         lines = selector.requirements if selector is not None else ()
         self._nobody = selector is None
-        self._one_of = tuple((line.key, line.values) for line in lines if line.operator == "In")
+        self._one_of = tuple((line.key, frozenset(line.values)) for line in lines if line.operator == "In")
         self._others = tuple(line for line in lines if line.operator != "In")
         self._names = names
         self._chosen = chosen
         self._all = namespaces
-        self.namespaces: frozenset[str] | None = names if chosen is None else None
+        self.namespaces: Scope = names if chosen is None else None
         """The only ones in which a pod can be meant; `None` if that goes by their labels."""
+        self.anchor: Anchor = self._one_of[0] if self._one_of else None
         self.key: tuple[_Fact | None, tuple[str, ...], _Fact | None] = (
             selector.fact if selector is not None else None,
             tuple(sorted(names)),
@@ -127,8 +132,15 @@ class TermsTable:
         ident = (cls.id, *[task.labels.get(key) for key in keys])
         found = self._terms.get(ident)
         if found is None:
+            if len(self._terms) >= TERMS_BOUND:
+                self._terms.clear()
             found = self._terms[ident] = self._read(affinity, task)
         return found
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._keys = {ident: keys for ident, keys in self._keys.items() if ident in alive}
+        self._terms = {ident: terms for ident, terms in self._terms.items() if ident[0] in alive}
 
     def _read(self, affinity: core.Affinity, task: Placeable) -> PodTerms:
         near, far = affinity.pod_affinity or core.PodAffinity(), affinity.pod_anti_affinity or core.PodAffinity()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 import numpy as np
@@ -74,6 +75,10 @@ class HostPorts:
             for row in np.flatnonzero(rows[: self._nodes.count] * self._nodes.alive[: self._nodes.count])
         ]
         return frozenset(held), frozenset(self._holders.items())
+
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._wanted = {ident: ports for ident, ports in self._wanted.items() if ident in alive}
 
     def _hold(self, ports: tuple[HostPort, ...], row: int, by: int) -> None:
         for protocol, port, address in ports:

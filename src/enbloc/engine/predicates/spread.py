@@ -8,6 +8,7 @@ whose taints it tolerates. The defaults that a cluster may set for pods without 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from enbloc.engine.classes import TaskClass
 from enbloc.engine.predicates import node_affinity, node_selector, taints
 from enbloc.engine.predicates.census import Census
 from enbloc.engine.predicates.node_terms import RowMask, every
-from enbloc.engine.predicates.pod_terms import PodFilter, pod_selector
+from enbloc.engine.predicates.pod_terms import TERMS_BOUND, PodFilter, pod_selector
 from enbloc.engine.predicates.predicate import Placeable
 from enbloc.engine.resources import Bools, Ints
 
@@ -101,12 +102,17 @@ class TopologySpread:
     def digest(self) -> object:
         return ()
 
+    def keep(self, alive: Container[int]) -> None:
+        """Classes that are not among these are gone."""
+        self._classes = {ident: spread for ident, spread in self._classes.items() if ident in alive}
+        self._filters = {ident: pods for ident, pods in self._filters.items() if ident[0] in alive}
+
     def _level(self, task: Placeable, spread: _ClassSpread, constraint: Constraint, eligible: Bools) -> Bools:
         """Rows on which one more would not put its domain too far above the emptiest one."""
         census = self._census
         pods = self._pods(constraint, task)
         counted = spread.counted(constraint, eligible)
-        rows = census.count(pods.key, pods.namespaces, pods.matches).rows
+        rows = census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
         _, sums = census.domain_sums(constraint.topology_key, rows, counted)
         ids = census.nodes.label(constraint.topology_key).ids[: len(eligible)]
         domains = int(np.count_nonzero(np.bincount(ids[counted])))
@@ -121,7 +127,7 @@ class TopologySpread:
         """How crowded each row's domain is. Where there are many domains a pod more weighs more."""
         census, key = self._census, constraint.topology_key
         pods = self._pods(constraint, task)
-        rows = census.count(pods.key, pods.namespaces, pods.matches).rows
+        rows = census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
         if key == _HOSTNAME:
             domains, sums = int(asked.sum()), rows[: len(asked)]
         else:
@@ -158,6 +164,8 @@ class TopologySpread:
         ident = (task.cls.id, id(constraint), *[task.labels.get(key) for key in keys])
         found = self._filters.get(ident)
         if found is None:
+            if len(self._filters) >= TERMS_BOUND:
+                self._filters.clear()
             selector = pod_selector(constraint.label_selector, task, keys)
             found = self._filters[ident] = PodFilter(selector, frozenset((task.namespace,)))
         return found

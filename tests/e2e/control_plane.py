@@ -267,7 +267,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={config}",
             "--manage-all-nodes=true",
-            "--node-lease-duration-seconds=40",
+            "--node-lease-duration-seconds=0",  # a node that is made anew under its name is played at once
             "--cidr=10.128.0.1/9",
             f"--node-ip={NODE_ADDRESS}",
         )

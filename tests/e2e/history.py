@@ -21,6 +21,7 @@ from e2e.api import Json
 from e2e.control_plane import ControlPlane
 
 PATH = "/api/v1/pods"
+RUNNING = "Running"
 ENDED = ("Succeeded", "Failed")
 
 
@@ -55,6 +56,8 @@ class History:
         self._plane = plane
         self.events: list[Event] = []
         self.bound: list[Bound] = []
+        self.started: list[str] = []
+        """Names of pods that ran, or have ended without being seen to."""
         self.ended: list[str] = []
         """Names of pods that succeeded or failed."""
         self.changed = threading.Condition()
@@ -168,7 +171,10 @@ class History:
             node = pod["spec"].get("nodeName")
             if node and type_ != "DELETED" and not (before and before["spec"].get("nodeName")):
                 self.bound.append(Bound(now, pod["metadata"]["namespace"], pod["metadata"]["name"], uid, node))
-            if pod["status"].get("phase") in ENDED and not (before and before["status"].get("phase") in ENDED):
+            phase, was = pod["status"].get("phase"), before["status"].get("phase") if before else None
+            if phase in (RUNNING, *ENDED) and was not in (RUNNING, *ENDED):
+                self.started.append(pod["metadata"]["name"])
+            if phase in ENDED and was not in ENDED:
                 self.ended.append(pod["metadata"]["name"])
             if type_ == "DELETED":
                 self._pods.pop(uid, None)

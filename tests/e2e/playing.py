@@ -99,6 +99,7 @@ class Player:
         self._names = Names(scenario)
         self._wanted = expected(scenario, result)
         self._before = len(history.bound)
+        self._started_before = len(history.started)
         self._ended_before = len(history.ended)
         last = max((line.t for line in result.timeline if line.what == "bound"), default=0.0)
         last = max([last, *(happening.at / SECOND for happening in scenario.happenings)])
@@ -160,17 +161,21 @@ class Player:
     # -- what has come about
 
     def _catch_up(self, t: float) -> None:
-        """Until all were bound, and have ended, who were before `t` in the simulation. Ends after the last Binding are
-        not waited for."""
+        """Until all were bound, run and have ended who did before `t` in the simulation. Ends after the last Binding
+        are not waited for, nor who runs then."""
         last = max((line.t for line in self._result.timeline if line.what == "bound"), default=0.0)
         lines = [line for line in self._result.timeline if line.t < t]
-        count = self._names.count
-        wanted = count(line.name for line in lines if line.what == "bound")
+        count, history = self._names.count, self._history
+        bound = count(line.name for line in lines if line.what == "bound")
+        started = count(line.name for line in lines if line.what == "running" and line.t < last)
         ended = count(line.name for line in lines if line.what in ("succeeded", "failed") and line.t < last)
 
         def is_so() -> bool:
-            bound = count(one.name for one in self._history.bound[self._before :])
-            return bound >= wanted and count(self._history.ended[self._ended_before :]) >= ended
+            return (
+                count(one.name for one in history.bound[self._before :]) >= bound
+                and count(history.started[self._started_before :]) >= started
+                and count(history.ended[self._ended_before :]) >= ended
+            )
 
         with self._history.changed:
             self._history.changed.wait_for(is_so, CATCH_UP_S)

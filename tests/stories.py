@@ -235,6 +235,9 @@ def priority_class(name: str, value: int, *, default: bool = False) -> Obj:
     }
 
 
+HIGH_LOW = [priority_class("high", 1000), priority_class("low", 10)]
+
+
 _API_VERSIONS = {"Job": BATCH, "PodGroup": SCHEDULING, "Queue": SCHEDULING}
 _CLUSTER_WIDE = {"Node", "Queue", "PersistentVolume"}
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from enbloc.api.meta import Obj
 from enbloc.gangs.terms import RUN_TIME
-from properties.contention import CLASSES, Kind, Load, check, make_load, shortened
+from properties.contention import check
+from properties.loads import CLASSES, Kind, Load, make_load, shortened
 from stories import gang, job, node, pod, queue, role
 
 seeds = st.integers(0, 2**32 - 1)

@@ -9,9 +9,7 @@ import pytest
 
 from enbloc.engine.attempt import split
 from enbloc.engine.tasks import GangState
-from stories import Obj, job, node, pod, podgroup, priority_class, restart, role, simulate, step
-
-HIGH_LOW = [priority_class("high", 1000), priority_class("low", 10)]
+from stories import HIGH_LOW, Obj, job, node, pod, podgroup, restart, role, simulate, step
 
 
 def two_roles(priorities: bool) -> list[Obj]:

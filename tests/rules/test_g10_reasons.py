@@ -1,0 +1,124 @@
+"""G10: every pending gang says why, with the numbers, for as long as it is so."""
+
+from __future__ import annotations
+
+from stories import (
+    ALLOCATE_ONLY,
+    condition,
+    gang,
+    job,
+    node,
+    pod,
+    podgroup,
+    queue,
+    role,
+    simulate,
+    waits_because,
+)
+
+
+def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
+    tainted = node("n2", 8, taints=[{"key": "k", "effect": "NoSchedule"}])
+    answer = simulate(node("n0", 1), node("n1", 1), tainted, gang("a", 2, cpu=2))
+    found = answer.pending("default/a")
+    assert found is not None
+    assert found["dialect"] == "volcano"
+    assert {(one["reason"], one["nodes"]) for one in found["reasons"]} == {
+        ("Insufficient cpu", 2),
+        ("node(s) had untolerated taint {k: }", 1),
+    }
+    group = answer.obj("PodGroup", "a")
+    for one in (group, answer.obj("Pod", "a-0"), answer.obj("Pod", "a-1")):
+        told = waits_because(one)
+        assert "2 of 2 pods" in told
+        assert "0/3 nodes are available" in told
+        assert "2 Insufficient cpu" in told
+        assert "1 node(s) had untolerated taint" in told
+
+
+def test_g10_counts_those_that_do_not_fit_among_all_that_are_needed() -> None:
+    answer = simulate(node("n", 1), gang("a", 11, cpu="100m"))
+    assert "1 of 11 pods" in answer.why("default/a")
+    answer = simulate(node("n", 3), job("j", role("big", 2, cpu=2), role("small", 1)), config=ALLOCATE_ONLY)
+    assert "1 of 2 pods of role big" in answer.why("default/j")
+
+
+def test_g10_a_bare_pod_says_so_itself() -> None:
+    answer = simulate(node("n", 1), pod("p", 2))
+    assert "0/1 nodes are available: 1 Insufficient cpu" in waits_because(answer.obj("Pod", "p"))
+    assert answer.pending("default/p")["dialect"] == "pod"  # type: ignore[index]
+    assert [line["name"] for line in answer.lines("warning")] == ["p"]
+
+
+def test_g10_is_withdrawn_when_it_no_longer_holds() -> None:
+    answer = simulate(node("n", 1), gang("a", 2), node("late", 1, at="9s"))
+    told = condition(answer.obj("PodGroup", "a"), "Unschedulable")
+    assert told is not None
+    assert told["status"] == "False"
+    for one in answer.all("Pod"):
+        scheduled = condition(one, "PodScheduled")
+        assert scheduled is not None
+        assert scheduled["status"] == "True"
+        assert not scheduled.get("message")
+    assert not answer.data["pending"]
+
+
+def test_g10_a_gang_that_starts_at_once_never_said_anything() -> None:
+    answer = simulate(node("n"), gang("a", 2), job("j", role("w", 2)))
+    assert not answer.lines("warning")
+    assert condition(answer.obj("PodGroup", "a"), "Unschedulable") is None
+    assert condition(answer.group_of("j"), "Unschedulable") is None
+
+
+def test_g10_the_reason_follows_the_facts() -> None:
+    story = [
+        node("n", 1),
+        podgroup("a", 2),
+        pod("a0", 2, group="a"),
+        pod("a1", 2, group="a", at="10s"),
+        node("m", 9, unschedulable=True, at="20s"),
+    ]
+    for until, words in (("5s", "1 of 2 pods exist"), ("15s", "0/1 nodes"), ("25s", "1 node(s) were unschedulable")):
+        answer = simulate(story, until=until)
+        assert words in waits_because(answer.obj("PodGroup", "a"))
+        assert words in waits_because(answer.obj("Pod", "a0"))
+        assert words in answer.why("default/a")
+
+
+def test_g10_without_nodes() -> None:
+    answer = simulate(gang("a", 2))
+    assert "0/0 nodes" in answer.why("default/a")
+
+
+def test_g10_every_one_of_many_alike_says_why() -> None:
+    answer = simulate(node("n", 1), [doc for i in range(40) for doc in gang(f"a{i}", 2)])
+    assert len(answer.data["pending"]) == 40
+    assert all(waits_because(one) for kind in ("Pod", "PodGroup") for one in answer.all(kind))
+
+
+def test_g10_a_member_that_comes_later_says_why_too() -> None:
+    answer = simulate(node("n", 1), gang("a", 2), pod("a-9", group="a", at="10s"))
+    assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-9"))
+
+
+def test_g10_a_group_that_has_completed_takes_new_members() -> None:
+    answer = simulate(node("n", 2), gang("a", 2, run="5s"), pod("late", group="a", at="10s"))
+    assert answer.at("late") == 10.0
+
+
+def test_g10_a_finished_job_waits_for_nothing() -> None:
+    answer = simulate(node("n", 2), job("j", role("w", 2, run="5s")))
+    assert not answer.data["pending"]
+    assert not waits_because(answer.group_of("j"))
+
+
+def test_g10_capacity_of_a_queue_is_a_reason() -> None:
+    answer = simulate(node("n"), queue("q", capability={"cpu": "1"}), gang("a", 2, queue="q"), config=ALLOCATE_ONLY)
+    for told in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
+        assert "queue q may use 1 cpu" in told
+
+
+def test_g10_a_node_that_goes_is_counted_no_more() -> None:
+    answer = simulate(node("n", 1), node("m", 1, gone="10s"), gang("a", 1, cpu=2))
+    assert "0/1 nodes" in answer.why("default/a")
+    assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))

@@ -130,6 +130,18 @@ def controller_of(obj: Obj) -> dict[str, Any] | None:
     return None
 
 
+def controller_reference(obj: Obj) -> dict[str, Any]:
+    """What is written on an object that `obj` controls."""
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": name_of(obj),
+        "uid": uid_of(obj),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
 def is_terminating(obj: Obj) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp"))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference, labels_of, uid_of
 from enbloc.api.writes import Patch
 from enbloc.controllers.difference import difference
 from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_notes
@@ -19,7 +19,7 @@ def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, in
     metadata: dict[str, Any] = {
         "name": plan.group_name,
         "namespace": plan.namespace,
-        "ownerReferences": [plan.owner_reference()],
+        "ownerReferences": [controller_reference(plan.obj)],
     }
     notes = preserved_notes(plan) | _wave_notes(plan, begun)
     if notes:

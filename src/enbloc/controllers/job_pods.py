@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, annotations_of
+from enbloc.api.meta import Obj, annotations_of, controller_reference
 from enbloc.controllers.job_census import EVICTED_AT, RUN
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_volumes import volume_additions
@@ -38,7 +38,7 @@ class PodMould:
         self._labels = _labels(plan, role)
         self._runs = runs
         self._notes = _notes(plan, role, runs)
-        self._owners = [plan.owner_reference()]
+        self._owners = [controller_reference(plan.obj)]
 
     def pod(self, index: int, evicted_at: int | None = None) -> Obj:
         """`evicted_at`: when the pod that it replaces was evicted, if a policy has still to answer that."""

@@ -60,16 +60,6 @@ class JobPlan(msgspec.Struct, frozen=True):
     def role(self, name: str) -> Role | None:
         return next((role for role in self.roles if role.name == name), None)
 
-    def owner_reference(self) -> dict[str, Any]:
-        return {
-            "apiVersion": self.obj["apiVersion"],
-            "kind": "Job",
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-
 
 def plan_of(obj: Obj) -> JobPlan:
     job = view(obj, volcano.Job)

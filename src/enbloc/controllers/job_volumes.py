@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, controller_reference
 from enbloc.controllers.job_roles import JobPlan
 from enbloc.controllers.plugins.dress import Dress
 
@@ -21,7 +21,7 @@ def new_claims(plan: JobPlan) -> list[Obj]:
             "metadata": {
                 "name": claim_name(plan, position),
                 "namespace": plan.namespace,
-                "ownerReferences": [plan.owner_reference()],
+                "ownerReferences": [controller_reference(plan.obj)],
             },
             "spec": volume.volume_claim,
         }

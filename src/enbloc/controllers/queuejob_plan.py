@@ -54,16 +54,6 @@ class QueueJobPlan(msgspec.Struct, frozen=True):
     def generation(self) -> int:
         return self.obj["metadata"].get("generation") or 0
 
-    def owner_reference(self) -> dict[str, Any]:
-        return {
-            "apiVersion": self.obj["apiVersion"],
-            "kind": "QueueJob",
-            "name": self.name,
-            "uid": self.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
-
     def slots(self, priorities: Priorities) -> list[Slot]:
         """Every pod it should have, in the order in which they are made: roles by the priority of their pods (A4)."""
         ranked = sorted(self.roles, key=lambda role: -priorities.of(role.priority_class))  # equal ones as written

@@ -7,7 +7,17 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api import arbitrator, volcano
-from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, is_terminating, labels_of, name_of, uid_of
+from enbloc.api.meta import (
+    Obj,
+    Ref,
+    annotations_of,
+    condition_of,
+    controller_reference,
+    is_terminating,
+    labels_of,
+    name_of,
+    uid_of,
+)
 from enbloc.api.writes import Patch
 from enbloc.controllers.difference import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
@@ -109,7 +119,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
             "namespace": plan.namespace,
             "labels": labels,
             "annotations": notes,
-            "ownerReferences": [plan.owner_reference()],
+            "ownerReferences": [controller_reference(plan.obj)],
         },
         "spec": spec,
     }
@@ -124,7 +134,7 @@ def new_spec(plan: QueueJobPlan) -> Obj:
             "name": plan.name,
             "namespace": plan.namespace,
             "annotations": {volcano.QUEUE_NAME: _queue_of(plan)},
-            "ownerReferences": [plan.owner_reference()],
+            "ownerReferences": [controller_reference(plan.obj)],
         },
         "spec": _scheduling(plan),
     }

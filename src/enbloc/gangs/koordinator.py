@@ -22,7 +22,7 @@ from enbloc.gangs import claims
 from enbloc.gangs import coscheduling as plugins
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
-from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership, without_group
 from enbloc.gangs.terms import NONE as NO_TERMS
 from enbloc.gangs.terms import terms_of
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
@@ -191,14 +191,7 @@ class Koordinator:
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
         """Pods declare their gang themselves, or wait for their PodGroup (K4): `spec` knows both."""
-        return self.spec(key) or GangSpec(
-            key=key,
-            title=f"{key.namespace}/{key.name}",
-            created=created,
-            minimum=1,
-            queue=queue,
-            problem=f"PodGroup {key.namespace}/{key.name} does not exist",
-        )
+        return self.spec(key) or without_group(key, created, queue)
 
     def object(self, key: GangKey) -> Obj | None:
         groups = self._groups.get(key) or {}

@@ -16,7 +16,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, without_group
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
@@ -74,11 +74,7 @@ class Kubernetes:
         )
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """Pods that came before their PodGroup, or whose PodGroup went, wait for it (K4, V5)."""
-        title = f"{key.namespace}/{key.name}"
-        return GangSpec(
-            key=key, title=title, created=created, minimum=1, queue=queue, problem=f"PodGroup {title} does not exist"
-        )
+        return without_group(key, created, queue)
 
     def object(self, key: GangKey) -> Obj | None:
         return self._groups.get(key)

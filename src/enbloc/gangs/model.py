@@ -128,3 +128,10 @@ class GangSpec(msgspec.Struct, frozen=True):
     complaints: tuple[Complaint, ...] = ()
     problem: str = ""
     """Why it cannot be scheduled as it stands (its object does not exist yet, its values are bad); empty: it can."""
+
+
+def without_group(key: GangKey, created: int, queue: str) -> GangSpec:
+    """Pods came before their PodGroup, or it went: they collect, and wait for it (K4, V5)."""
+    title = f"{key.namespace}/{key.name}"
+    problem = f"PodGroup {title} does not exist"
+    return GangSpec(key=key, title=title, created=created, minimum=1, queue=queue, problem=problem)

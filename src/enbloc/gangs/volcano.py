@@ -24,7 +24,7 @@ from enbloc.api.meta import (
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claims
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, without_group
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
 from enbloc.gangs.terms import pod_terms, terms_of
 from enbloc.units import parse_timestamp
@@ -81,11 +81,7 @@ class Volcano:
         return _gang(key, group, self._jobs.get(owner.get("uid") or "") if owner else None, self._priorities)
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """Pods came before their PodGroup, or it went: they collect, and wait for it (K4, V5)."""
-        title = f"{key.namespace}/{key.name}"
-        return GangSpec(
-            key=key, title=title, created=created, minimum=1, queue=queue, problem=f"PodGroup {title} does not exist"
-        )
+        return without_group(key, created, queue)
 
     def object(self, key: GangKey) -> Obj | None:
         return self._groups.get(key)

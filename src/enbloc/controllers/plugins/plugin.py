@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, controller_reference
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.plugins.dress import Dress
 
@@ -62,5 +62,5 @@ def env_name(role: str) -> str:
 
 def owned(plan: JobPlan, api_version: str, kind: str, name: str, **body: Any) -> Obj:
     """An object that comes and goes with the job."""
-    metadata = {"name": name, "namespace": plan.namespace, "ownerReferences": [plan.owner_reference()]}
+    metadata = {"name": name, "namespace": plan.namespace, "ownerReferences": [controller_reference(plan.obj)]}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}

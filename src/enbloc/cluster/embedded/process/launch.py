@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +41,15 @@ def refusal(pod: Obj) -> tuple[str, str] | None:
     return None
 
 
+@contextmanager
+def _making(what: str) -> Iterator[None]:
+    """What the disk refuses is said of the pod."""
+    try:
+        yield
+    except OSError as why:
+        raise Unanswerable(f"{what} cannot be made: {why}") from why
+
+
 class Launcher:
     """Makes commands. `names` gives the host names of a namespace's pods; `given` is put into every environment."""
 
@@ -61,18 +71,17 @@ class Launcher:
     def address(self, pod: Obj) -> str:
         return self._book.address(namespace_of(pod), host_of(pod))
 
+    @_making("a volume")
     def volumes(self, pod: Obj, place: Place, allocatable: Amounts) -> dict[str, Path]:
         """Makes the pod's volumes. Raises `Unanswerable`."""
 
         def resolve(text: str) -> str:
             return self._resolved(text, pod)
 
-        try:
-            place.scratch.mkdir(parents=True, exist_ok=True)
-            return self._volumes.make(pod, place.volumes, resolve, self.address(pod), allocatable)
-        except OSError as why:
-            raise Unanswerable(f"a volume cannot be made: {why}") from why
+        place.scratch.mkdir(parents=True, exist_ok=True)
+        return self._volumes.make(pod, place.volumes, resolve, self.address(pod), allocatable)
 
+    @_making("its directory")
     def command(
         self,
         pod: Obj,
@@ -83,20 +92,6 @@ class Launcher:
         allocatable: Amounts,
     ) -> Command:
         """What is to be run for this container. Raises `Unanswerable`."""
-        try:
-            return self._command(pod, container, run, place, volumes, allocatable)
-        except OSError as why:
-            raise Unanswerable(f"its directory cannot be made: {why}") from why
-
-    def _command(
-        self,
-        pod: Obj,
-        container: dict[str, Any],
-        run: int,
-        place: Place,
-        volumes: dict[str, Path],
-        allocatable: Amounts,
-    ) -> Command:
         name = container["name"]
         root = place.root(name)
         root.mkdir(parents=True, exist_ok=True)

@@ -145,8 +145,10 @@ class ControlPlane:
         """`api`, with a bound on how long it waits for an answer."""
         return Api(self.url, self.authority.certificate, self.token, timeout_s)
 
-    def kubectl(self, *arguments: str, stdin: str = "", check: bool = True, timeout_s: float = 60) -> str:
-        """What `kubectl` prints on stdout; `check` makes a refusal an error of the test."""
+    def kubectl(
+        self, *arguments: str, stdin: str = "", check: bool = True, timeout_s: float = 60, with_errors: bool = False
+    ) -> str:
+        """What `kubectl` prints, `with_errors` on stderr too; `check` makes a refusal an error of the test."""
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
         done = subprocess.run(
             [str(self._programs["kubectl"]), *arguments],
@@ -157,7 +159,7 @@ class ControlPlane:
             timeout=timeout_s,
         )
         assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
-        return done.stdout
+        return done.stdout + (done.stderr if with_errors else "")
 
     def apply(self, *objects: Json) -> None:
         """`kubectl apply` of the objects, server-side."""

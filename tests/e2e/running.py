@@ -127,9 +127,10 @@ def _lead_the_service_to(plane: ControlPlane, port: int) -> None:
     }
     plane.api.patch(f"/api/v1/namespaces/{NAMESPACE}/services/enbloc-webhook", {"spec": outside})
     for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        (hook,) = plane.api.get(f"{HOOKS}/{kind}/enbloc").must()["webhooks"]
-        hook["clientConfig"]["service"]["port"] = port
-        plane.api.patch(f"{HOOKS}/{kind}/enbloc", {"webhooks": [hook]})
+        hooks = plane.api.get(f"{HOOKS}/{kind}/enbloc").must()["webhooks"]
+        for hook in hooks:
+            hook["clientConfig"]["service"]["port"] = port
+        plane.api.patch(f"{HOOKS}/{kind}/enbloc", {"webhooks": hooks})
 
 
 def _launch(plane: ControlPlane, component: str, deployment: Json, config: Path, webhook_port: int) -> Part:

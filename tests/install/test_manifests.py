@@ -177,9 +177,9 @@ def test_another_config_makes_other_pods() -> None:
     assert note("a: 1") != note("a: 2")
 
 
-def test_webhooks_fail_closed_for_our_kinds_and_never_see_a_pod() -> None:
+def test_webhooks_fail_closed_for_our_kinds() -> None:
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        (hook,) = found(kind)["enbloc"]["webhooks"]
+        hook = found(kind)["enbloc"]["webhooks"][0]
         assert hook["failurePolicy"] == "Fail"
         assert "caBundle" not in hook["clientConfig"], "the webhook's own; applying again must leave it"
         service = hook["clientConfig"]["service"]
@@ -190,6 +190,28 @@ def test_webhooks_fail_closed_for_our_kinds_and_never_see_a_pod() -> None:
         assert "*" not in json.dumps(hook["rules"])
     (mutating,) = found("MutatingWebhookConfiguration")["enbloc"]["webhooks"]
     assert all("DELETE" not in rule["operations"] for rule in mutating["rules"])
+
+
+def test_webhooks_are_in_nobodys_way_for_pods_and_the_groups_of_others() -> None:
+    (_, *advising) = found("ValidatingWebhookConfiguration")["enbloc"]["webhooks"]
+    asked = {hook["name"]: [rule["resources"] + rule["apiGroups"] for rule in hook["rules"]] for hook in advising}
+    groups = [["podgroups", "scheduling.sigs.k8s.io"], ["podgroups", "scheduling.x-k8s.io"]]
+    assert asked == {"groups.enbloc.dev": groups, "pods.enbloc.dev": [["pods", ""]]}
+    for hook in advising:
+        assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", 2, "None")
+        assert "caBundle" not in hook["clientConfig"]
+    (pods,) = (hook for hook in advising if hook["name"] == "pods.enbloc.dev")
+    assert [rule["operations"] for rule in pods["rules"]] == [["CREATE"]]
+    conditions = {one["name"]: one["expression"] for one in pods["matchConditions"]}
+    assert conditions["ours"] == "object.spec.schedulerName in ['enbloc', 'kar-scheduler']"
+    assert "enbloc-controllers" in found("ServiceAccount")
+    assert "'system:serviceaccount:enbloc-system:enbloc-controllers'" in conditions["not-made-by-us"]
+
+
+def test_the_names_of_our_scheduler_are_those_of_the_config() -> None:
+    objects = manifests(Settings("", schedulers=("mine",)))
+    (hooks,) = (one["webhooks"] for one in objects if one["kind"] == "ValidatingWebhookConfiguration")
+    assert hooks[-1]["matchConditions"][0]["expression"] == "object.spec.schedulerName in ['mine']"
 
 
 def test_the_certificates_secret_is_empty() -> None:

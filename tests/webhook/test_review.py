@@ -6,14 +6,16 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from enbloc.admission.review import REVIEWED
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs.book import GangBook
 from enbloc.webhook.known import Asked, Known
-from enbloc.webhook.review import BadReview, answer, judge, read_request
+from enbloc.webhook.review import BadReview, answer, judge, read_request, warn
 from webhook_world import job, queue, review
 
 
@@ -139,6 +141,38 @@ def test_v4_protected_queues_are_not_deleted() -> None:
 def test_kinds_without_rules_are_let_through(operation: str) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
     assert asked(review(operation, pod, pod)) == {"uid": review("CREATE", pod)["request"]["uid"], "allowed": True}
+
+
+def pod(**notes: str) -> Obj:
+    spec = {"schedulerName": "enbloc", "containers": [{"name": "c"}]}
+    metadata = {"name": "p", "namespace": "default", "annotations": notes}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def warned(obj: Obj) -> list[str]:
+    return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangBook())
+
+
+def test_k3_what_is_read_as_something_else_is_told() -> None:
+    gang = {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "1"}
+    assert warned(pod(**gang)) == []
+    (told,) = warned(pod(**gang, **{"gang.scheduling.koordinator.sh/mode": "Sometimes"}))
+    assert "Sometimes" in told
+    (told,) = warned(pod(**{"enbloc.dev/expected-duration": "soon"}))
+    assert "enbloc.dev/expected-duration 'soon' is not a duration" in told
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    (told,) = warned(group | {"spec": {"minMember": 1, "scheduleTimeoutSeconds": -1}})
+    assert "scheduleTimeoutSeconds -1" in told
+    (told,) = warned(group | {"spec": {"minMember": "many"}})
+    assert told.startswith("spec.minMember: ")
+
+
+def test_warnings_refuse_nothing_and_go_by_the_validating_webhook() -> None:
+    request = read_request(json.dumps(review("CREATE", job())).encode())
+    judgement = msgspec.structs.replace(judge(request, lookup(), relaxed=False), warnings=["w"] * 99)
+    told = json.loads(answer(request, judgement, mutates=False))["response"]
+    assert (told["allowed"], told["warnings"]) == (True, ["w"] * 10)
+    assert "warnings" not in json.loads(answer(request, judgement, mutates=True))["response"]
 
 
 def test_a_name_that_is_to_be_made_is_made_here() -> None:

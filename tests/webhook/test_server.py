@@ -114,6 +114,20 @@ def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
     play(story)
 
 
+def test_whoever_writes_a_pod_or_a_job_is_warned() -> None:
+    async def story(world: World) -> None:
+        world.sees("root", "default")
+        notes = {"annotations": {"volcano.sh/sla-waiting-time": "soon"}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **notes}, "spec": {"containers": []}}
+        for path, obj in (("/warn", pod), ("/validate", job() | {"metadata": job()["metadata"] | notes})):
+            told = await world.ask(review("CREATE", obj), path)
+            assert told["allowed"], told
+            assert ["soon" in one for one in told["warnings"]] == [True]
+        assert "warnings" not in await world.ask(review("CREATE", job()), "/validate")
+
+    play(story)
+
+
 def test_nobody_is_refused_because_a_cache_is_behind() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")

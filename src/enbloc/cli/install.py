@@ -7,7 +7,7 @@ import sys
 import click
 
 from enbloc.cli.problems import Refusal, read_config
-from enbloc.config import render
+from enbloc.config import Config, render, scheduler_names
 from enbloc.units import is_dns_label
 
 _MOST_REPLICAS = 100
@@ -39,10 +39,10 @@ def command(namespace: str, image: str | None, replicas: int, config_file: str |
         problems.append(f"--image: {image!r} is no name of an image")
     if problems:
         raise Refusal(problems)
-    _print(namespace, image, replicas, render(read_config(config_file)))
+    _print(namespace, image, replicas, read_config(config_file))
 
 
-def _print(namespace: str, image: str | None, replicas: int, config: str) -> None:
+def _print(namespace: str, image: str | None, replicas: int, config: Config) -> None:
     import yaml
 
     from enbloc import __version__
@@ -57,7 +57,8 @@ def _print(namespace: str, image: str | None, replicas: int, config: str) -> Non
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
 
     Dumper.add_representer(str, text)
-    settings = Settings(config, namespace, image or f"enbloc:{__version__}", replicas)
+    names = tuple(sorted(scheduler_names(config, alone=False)))
+    settings = Settings(render(config), namespace, image or f"enbloc:{__version__}", replicas, names)
     sys.stdout.write(f"# Made by `enbloc install` {__version__}. Apply it with: kubectl apply -f -\n")
     yaml.dump_all(
         manifests(settings),

@@ -1,39 +1,81 @@
 """The webhook configurations: which writes an API server asks us about.
 
-Only kinds that a rule of ours is about, so no pod is ever held up by us. They fail closed: an object that nobody looked
-at is not taken. The authorities to trust are left out: the webhook writes them in, and applying this again leaves them.
+For kinds that a rule of ours is about they fail closed: an object that nobody looked at is not taken. Of pods, and of
+the PodGroups of others, nothing is ever refused, and none waits for us: whoever writes one hears what we read as
+something else (K3), if we answer. The API server asks only about pods that name our scheduler and carry a key of which
+that could be said; those that our own controllers make are good.
+
+The authorities to trust are left out: the webhook writes them in, and applying this again leaves them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.admission.review import DELETION_REVIEWED, REVIEWED
+from enbloc.api import coscheduling, koordinator
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
-from enbloc.webhook.server import CONFIGURATION, MUTATE, SERVICE, VALIDATE
+from enbloc.config.vocabulary import SCHEDULER_NAMES
+from enbloc.gangs import terms
+from enbloc.install.rights import CONTROLLERS
+from enbloc.webhook.server import CONFIGURATION, MUTATE, SERVICE, VALIDATE, WARN
 
 SERVICE_PORT: Final = 443
 TIMEOUT_S: Final = 10
+ADVICE_TIMEOUT_S: Final = 2
+SPOKEN: Final = (
+    koordinator.PREFIX,
+    koordinator.POD_GROUP_KEY,
+    coscheduling.POD_GROUP_LABEL,
+    terms.PATIENCE,
+    terms.RUN_TIME,
+    terms.PREEMPTABLE,
+    terms.COOLDOWN,
+)
+"""How keys of pods begin whose values may be bad."""
 
 
-def configurations(namespace: str, labels: Mapping[str, str]) -> list[Obj]:
+def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequence[str] = SCHEDULER_NAMES) -> list[Obj]:
+    """`schedulers`: the names by which pods ask for ours."""
     written = [_rule(kind, "CREATE", "UPDATE") for kind in REVIEWED]
     deleted = [_rule(kind, "DELETE") for kind in DELETION_REVIEWED]
     mutating = _hook("mutate.enbloc.dev", namespace, MUTATE, written) | {"reinvocationPolicy": "IfNeeded"}
     validating = _hook("validate.enbloc.dev", namespace, VALIDATE, written + deleted)
+    groups = [_rule(kind, "CREATE", "UPDATE") for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)]
+    advising = [
+        _advice("groups.enbloc.dev", namespace, groups),
+        _advice("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
+        | {"matchConditions": _pods_to_ask_about(namespace, schedulers)},
+    ]
     return [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": CONFIGURATION, "labels": dict(labels)},
-            "webhooks": [hook],
+            "webhooks": hooks,
         }
-        for kind, hook in (
-            ("MutatingWebhookConfiguration", mutating),
-            ("ValidatingWebhookConfiguration", validating),
+        for kind, hooks in (
+            ("MutatingWebhookConfiguration", [mutating]),
+            ("ValidatingWebhookConfiguration", [validating, *advising]),
         )
+    ]
+
+
+def _advice(name: str, namespace: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
+    return _hook(name, namespace, WARN, rules) | {"failurePolicy": "Ignore", "timeoutSeconds": ADVICE_TIMEOUT_S}
+
+
+def _pods_to_ask_about(namespace: str, schedulers: Sequence[str]) -> list[dict[str, str]]:
+    """In CEL, so that nobody else's pod comes by."""
+    maker = f"system:serviceaccount:{namespace}:enbloc-{CONTROLLERS}"
+    speaks = f"key, {list(SPOKEN)!r}.exists(word, key.startsWith(word))"
+    places = [f"object.metadata.{name}" for name in ("annotations", "labels")]
+    return [
+        {"name": "ours", "expression": f"object.spec.schedulerName in {list(schedulers)!r}"},
+        {"name": "not-made-by-us", "expression": f"request.userInfo.username != {maker!r}"},
+        {"name": "speaks", "expression": " || ".join(f"has({one}) && {one}.exists({speaks})" for one in places)},
     ]
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from enbloc import __version__
 from enbloc.api.meta import Obj
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.install import workloads
 from enbloc.install.definitions import definitions
 from enbloc.install.hooks import configurations
@@ -19,6 +20,8 @@ class Settings(msgspec.Struct, frozen=True):
     namespace: str = "enbloc-system"
     image: str = f"enbloc:{__version__}"
     replicas: int = 2
+    schedulers: tuple[str, ...] = SCHEDULER_NAMES
+    """The names by which pods ask for our scheduler."""
 
 
 def manifests(settings: Settings) -> list[Obj]:
@@ -38,7 +41,7 @@ def manifests(settings: Settings) -> list[Obj]:
         *workloads.services(namespace, labels),
         *workloads.deployments(namespace, labels, settings.image, settings.replicas, settings.config),
         *workloads.budgets(namespace, labels),
-        *configurations(namespace, labels[WEBHOOK]),
+        *configurations(namespace, labels[WEBHOOK], settings.schedulers),
     ]
 
 

@@ -15,12 +15,14 @@ import msgspec
 from enbloc.admission.review import admit, admit_delete
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
+from enbloc.gangs.book import GangBook
 from enbloc.webhook.jsonpatch import json_patch
 from enbloc.webhook.known import Asked
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 FAULTS_TOLD: Final = 100
+WARNINGS_TOLD: Final = 10
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED: Final = 58
 
@@ -59,6 +61,8 @@ class Judgement(msgspec.Struct, frozen=True):
     given: Obj | None
     kept: Obj | None
     faults: list[Fault]
+    warnings: list[str] = []
+    """What was read as something else than it says: nobody is refused for it."""
 
 
 def read_request(body: bytes) -> Request:
@@ -103,6 +107,15 @@ def judge(request: Request, lookup: Asked, *, relaxed: bool) -> Judgement:
     return Judgement(given, kept, faults)
 
 
+def warn(request: Request, book: GangBook) -> list[str]:
+    """What whoever wrote an object should hear of how it is read (K3)."""
+    obj = request.object
+    if obj is None or not isinstance(obj.get("kind"), str):
+        return []
+    faults = decode_faults(obj)
+    return [str(fault) for fault in faults] if faults else book.complaints(obj)
+
+
 def _named(obj: Obj, uid: str) -> Obj:
     """An object that leaves its name to the API server has none yet when it comes here, but rules and defaults need it.
     So it gets the name here, and in the way in which the API server would make it."""
@@ -128,6 +141,8 @@ def answer(request: Request, judgement: Judgement, *, mutates: bool) -> bytes:
         if operations:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(msgspec.json.encode(operations)).decode()
+    if judgement.warnings and not mutates:
+        response["warnings"] = judgement.warnings[:WARNINGS_TOLD]
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 

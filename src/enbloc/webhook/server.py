@@ -12,21 +12,23 @@ import os
 import ssl
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
+import msgspec
 from aiohttp import web
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
+from enbloc.gangs.book import GangBook
 from enbloc.webhook import certificates, keeper
 from enbloc.webhook.certificates import Content
 from enbloc.webhook.keeper import Keeper
 from enbloc.webhook.known import Asked, Known
-from enbloc.webhook.review import BadReview, Judgement, Request, answer, judge, read_request
+from enbloc.webhook.review import BadReview, Judgement, Request, answer, judge, read_request, warn
 
-MUTATE, VALIDATE = "/mutate", "/validate"
+MUTATE, VALIDATE, WARN = "/mutate", "/validate", "/warn"
 PORT: Final = 8443
 SERVICE: Final = "enbloc-webhook"
 SECRET: Final = "enbloc-webhook-certificates"
@@ -63,21 +65,28 @@ class Webhook:
         self._api = api
         self._known = known
         self._relaxed = config.admission.min_available == "relaxed"
+        self._book = GangBook()
         self._places = asyncio.Semaphore(AT_ONCE)
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_BYTES)
         app.router.add_post(MUTATE, self._mutate)
         app.router.add_post(VALIDATE, self._validate)
+        app.router.add_post(WARN, self._warn)
         return app
 
     async def _mutate(self, http: web.Request) -> web.Response:
-        return await self._answered(http, mutates=True)
+        return await self._answered(http, self.review, mutates=True)
 
     async def _validate(self, http: web.Request) -> web.Response:
-        return await self._answered(http, mutates=False)
+        return await self._answered(http, self.review, mutates=False)
 
-    async def _answered(self, http: web.Request, *, mutates: bool) -> web.Response:
+    async def _warn(self, http: web.Request) -> web.Response:
+        return await self._answered(http, self.warned, mutates=False)
+
+    async def _answered(
+        self, http: web.Request, ask: Callable[[Request], Awaitable[Judgement]], *, mutates: bool
+    ) -> web.Response:
         async with self._places:
             try:
                 async with asyncio.timeout(READ_S):
@@ -88,7 +97,7 @@ class Webhook:
                 return web.Response(status=400)  # nobody is left to read it
             try:
                 request = read_request(body)
-                judgement = await self.review(request)
+                judgement = await ask(request)
                 return web.Response(body=answer(request, judgement, mutates=mutates), content_type="application/json")
             except BadReview as why:
                 return web.Response(status=400, text=f"{why}\n")
@@ -101,6 +110,10 @@ class Webhook:
                 log.exception("webhook: a bug, in answering %s", http.path)
                 return web.Response(status=500, text="a bug in enbloc's webhook; its log tells more\n")
 
+    async def warned(self, request: Request) -> Judgement:
+        """Of pods, and of the PodGroups of others, nothing is refused: K3 reads what is bad as something else."""
+        return Judgement(request.object, request.object, [], warn(request, self._book))
+
     async def review(self, request: Request) -> Judgement:
         """The rules' answer. Before anybody is refused, what the rules looked at is fetched: a cache may be behind."""
         asked = Asked(self._known)
@@ -108,7 +121,9 @@ class Webhook:
             if not self._known.complete(kind):
                 asked.learn_all(kind, await self._api.list(kind))
         judgement = judge(request, asked, relaxed=self._relaxed)
-        if not judgement.faults or not (asked.objects or asked.kinds):
+        if not judgement.faults:
+            return msgspec.structs.replace(judgement, warnings=warn(request, self._book))
+        if not (asked.objects or asked.kinds):
             return judgement
         for kind in sorted(asked.kinds):
             asked.learn_all(kind, await self._api.list(kind))

@@ -120,6 +120,20 @@ def test_faults_are_told_by_field(kubectl: Kubectl) -> None:
     assert 'namespaces "nowhere" not found' in kubectl.run("create", "-n", "nowhere", "configmap", "c").stderr
 
 
+def test_k3_what_is_read_as_something_else_is_warned_of(kubectl: Kubectl) -> None:
+    notes = '{gang.scheduling.koordinator.sh/name: g, gang.scheduling.koordinator.sh/min-available: "1"'
+    bad = POD.replace(
+        "metadata: {", "metadata: {annotations: " + notes + ', gang.scheduling.koordinator.sh/mode: "a\\"b"}, '
+    )
+    assert "annotations" in bad
+    done = kubectl.run("apply", "-f", "-", given=bad)
+    assert (done.returncode, done.stdout) == (0, "pod/web created\n")
+    assert done.stderr.startswith("Warning: ")
+    assert 'a"b' in done.stderr
+    assert "Strict" in done.stderr
+    assert kubectl.run("delete", "pod", "web").stderr == ""
+
+
 def test_create_label_patch_scale_edit_delete(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", "team")
     kubectl("create", "configmap", "c", "-n", "team", "--from-literal", "a=1")

@@ -19,6 +19,7 @@ from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.discovery import CRD
 from enbloc.cluster.embedded.http import bodies, logs
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
+from enbloc.cluster.embedded.http.advice import Advice
 from enbloc.cluster.embedded.http.catalogue import Catalogue
 from enbloc.cluster.embedded.http.changes import Changes, Committed
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
@@ -75,6 +76,7 @@ class Facade:
         self._changes = Changes(committed)
         self._watches = Watches(store, self._lists, self._changes, self._encodings)
         self._writer = Writer(store, self._lists, self._resources)
+        self._advice = Advice()
         store.listeners.append(self._note)
 
     def close(self) -> None:
@@ -376,6 +378,9 @@ class Facade:
         self, request: web.BaseRequest, target: Target, code: int, obj: Obj, *, plain: bool = False
     ) -> web.StreamResponse:
         response = _json(obj, code) if plain else self._show(request, code, target, obj)
+        if request.method != "DELETE" and not target.subresource:
+            for told in self._advice.on(target.kind.id, obj):
+                response.headers.add("Warning", told)
         if self._committed is not None:
             await self._committed()
         return response

@@ -58,7 +58,7 @@ def check_rollback(told: Told, data: st.DataObject) -> None:
         gang = data.draw(st.sampled_from(gangs))
         told.engine.queue(gang)
         before = state.digest()
-        keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id}
+        keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id.values()}
         match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
             case "minima":
                 _, rest, short = split(gang, pending_tasks(gang))
@@ -81,7 +81,7 @@ def check_rollback(told: Told, data: st.DataObject) -> None:
         transaction.rollback()
         state.validate()
         assert state.digest() == before
-        assert {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id} == keys
+        assert {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id.values()} == keys
 
 
 @given(clusters(), st.data())

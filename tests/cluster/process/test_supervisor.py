@@ -18,15 +18,17 @@ from enbloc.cluster.embedded.process.supervisor import start_time
 
 ESCAPES = """
 import os, sys, time
-def daemon(names):
-    if os.fork(): return
+told, tell = os.pipe()
+def daemon():
+    if os.fork(): return os.read(told, 1)
     os.setsid()
     if os.fork(): os._exit(0)
     os.setpgid(0, 0)
     print('daemon', os.getpid(), flush=True)
+    os.write(tell, b'.')
     time.sleep(300)
     os._exit(0)
-daemon('d')
+daemon()
 os.system('sleep 301 &')
 print('up', flush=True)
 """

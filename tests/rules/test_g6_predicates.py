@@ -223,16 +223,25 @@ def test_g6_a_claim_that_does_not_exist_is_waited_for() -> None:
     assert simulate(node("n"), volume("pv", "n", "data"), pod("p", volumes=uses("data")), arrives).at("p") == 6.0
 
 
+LAZY: Obj = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "lazy"},
+    "provisioner": "example.com/disk",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def test_g6_a_storage_class_that_went_is_waited_for() -> None:
+    gone = LAZY | {"metadata": {"name": "lazy", "annotations": {"sim.enbloc.dev/delete-at": "5s"}}}
+    answer = simulate(gone, claim("data", storageClassName="lazy"), node("n"), pod("p", volumes=uses("data"), at="6s"))
+    assert not answer.bound()
+    assert 'storageclass.storage.k8s.io "lazy" not found' in answer.why("default/p")
+
+
 def test_g6_wait_for_first_consumer_gets_its_selected_node() -> None:
-    lazy = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "lazy"},
-        "provisioner": "example.com/disk",
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
     waits = claim("data", storageClassName="lazy")
-    answer = simulate(lazy, waits, node("n0", 1), node("n1", 4), pod("p", 2, volumes=uses("data")))
+    answer = simulate(LAZY, waits, node("n0", 1), node("n1", 4), pod("p", 2, volumes=uses("data")))
     assert place(answer) == "n1"
     notes = answer.obj("PersistentVolumeClaim", "data")["metadata"]["annotations"]
     assert notes["volume.kubernetes.io/selected-node"] == "n1"

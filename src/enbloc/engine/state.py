@@ -123,11 +123,13 @@ class State:
 
     def put_volume(self, kind: str, obj: Obj, gone: bool) -> None:
         """A PersistentVolume, a claim or a StorageClass came, changed or went."""
+        version = self.volumes.version
         if gone:
-            self.volumes.remove(kind, namespace_of(obj), name_of(obj))
+            self.volumes.remove(kind.partition(".")[0], namespace_of(obj), name_of(obj))
         else:
             self.volumes.put(obj)
-        self.news.any = self.news.everything = True
+        if self.volumes.version != version:  # else only what nobody looks at changed: that helps nobody (G9)
+            self.news.any = self.news.everything = True
 
     def put_budget(self, obj: Obj, gone: bool) -> None:
         """A PodDisruptionBudget came, changed or went."""

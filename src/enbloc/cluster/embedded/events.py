@@ -6,7 +6,7 @@ all; the ones said longest ago go first. Storing them is the store's.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 
 from enbloc.api.meta import Obj
 from enbloc.cluster.events import Saying
@@ -21,7 +21,7 @@ class EventBook:
     def __init__(self, per_object: int = EVENTS_PER_OBJECT, in_all: int = EVENTS_IN_ALL) -> None:
         self._per_object = per_object
         self._in_all = in_all
-        self._names: dict[Saying, tuple[str, str]] = {}  # oldest first
+        self._names: OrderedDict[Saying, tuple[str, str]] = OrderedDict()  # oldest first, and it is found at once
         self._about: dict[str, deque[Saying]] = {}
         self._count = 0
 
@@ -53,8 +53,8 @@ class EventBook:
         if len(about) >= self._per_object:
             dropped.append(self._names.pop(about.popleft()))
         if len(self._names) >= self._in_all:
-            oldest = next(iter(self._names))
-            dropped.append(self._names.pop(oldest))
+            oldest, named = self._names.popitem(last=False)
+            dropped.append(named)
             others = self._about[oldest.about]
             others.remove(oldest)
             if not others and oldest.about != saying.about:
@@ -66,4 +66,7 @@ class EventBook:
     def lose(self, saying: Saying) -> None:
         """The Event object was deleted by somebody else."""
         if self._names.pop(saying, None) is not None:
-            self._about[saying.about].remove(saying)
+            others = self._about[saying.about]
+            others.remove(saying)
+            if not others:
+                del self._about[saying.about]

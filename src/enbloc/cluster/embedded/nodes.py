@@ -9,6 +9,7 @@ player never looks at a clock of its own and, within one instant, acts in the or
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
@@ -25,6 +26,10 @@ from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND, format_timestamp
 
 BACKOFF = Backoff()
+NAMES_BOUND = 100_000
+"""Of so many names it is remembered how often pods of that name ran, and were restarted."""
+VOID_BOUND = 1_000
+"""So many plans that are void are always put up with."""
 
 Stage = Literal["arrived", "starting", "running", "resting", "stopping", "ended"]
 Action = Literal["admit", "start", "exit", "deadline", "gone"]
@@ -74,8 +79,9 @@ class NodePlayer:
         self._fleet: Fleet[Play] = Fleet(store, self._forget)
         self._heap: list[tuple[int, int, int, Action, Play]] = []
         self._seq = 0
-        self._attempts: dict[Key, int] = {}
-        self._restarts: dict[Key, int] = {}
+        self._tidy_at = VOID_BOUND
+        self._attempts: OrderedDict[Key, int] = OrderedDict()
+        self._restarts: OrderedDict[Key, int] = OrderedDict()
         self._most: tuple[Key, int] | None = None
         self._addresses = 0
         self._act: dict[Action, Callable[[Play, Obj, int], None]] = {
@@ -219,7 +225,14 @@ class NodePlayer:
         """What the pod does next; whatever was planned before is void."""
         play.turn += 1
         self._seq += 1
-        heapq.heappush(self._heap, (at, self._seq, play.turn, action, play))
+        self._push((at, self._seq, play.turn, action, play))
+
+    def _push(self, entry: tuple[int, int, int, Action, Play]) -> None:
+        heapq.heappush(self._heap, entry)
+        if len(self._heap) >= self._tidy_at:  # pods that go leave entries behind that may be far off
+            self._heap = [entry for entry in self._heap if self._is_valid(entry)]
+            heapq.heapify(self._heap)
+            self._tidy_at = 2 * len(self._heap) + VOID_BOUND
 
     def _plan_deadline(self, play: Play, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")
@@ -230,7 +243,7 @@ class NodePlayer:
         if deadline != play.deadline:
             play.deadline = deadline
             self._seq += 1
-            heapq.heappush(self._heap, (deadline, self._seq, 0, "deadline", play))
+            self._push((deadline, self._seq, 0, "deadline", play))
 
     def _is_valid(self, entry: tuple[int, int, int, Action, Play]) -> bool:
         at, _, turn, action, play = entry
@@ -270,7 +283,8 @@ class NodePlayer:
         play.restarts = run.restarts
         play.started = min(run.started, now)
         play.stage = "running"
-        self._attempts.setdefault(play.key, run.restarts + 1)
+        if play.script.is_varied:
+            self._attempts.setdefault(play.key, run.restarts + 1)
         self._addresses = max(self._addresses, _number_of((pod.get("status") or {}).get("podIP") or ""))
         self._plan_deadline(play, pod)
         if play.script.run_time is None:
@@ -280,7 +294,8 @@ class NodePlayer:
 
     def _start(self, play: Play, pod: Obj, now: int) -> None:
         at = self._store.stamp()
-        self._attempts[play.key] = self._attempts.get(play.key, 0) + 1
+        if play.script.is_varied:
+            _count_up(self._attempts, play.key)
         status = podstatus.running(pod, at, play.restarts, play.last_end)
         had = pod.get("status") or {}
         machine = self._fleet.machine(play.node)
@@ -321,7 +336,7 @@ class NodePlayer:
 
     def _count_restart(self, play: Play) -> None:
         play.restarts += 1
-        count = self._restarts[play.key] = self._restarts.get(play.key, 0) + 1
+        count = _count_up(self._restarts, play.key)
         if self._most is None or count > self._most[1]:
             self._most = (play.key, count)
 
@@ -354,6 +369,15 @@ class NodePlayer:
             self._store.patch(Ref(POD, *play.key), {"status": status}, "status", play.uid)
         except Refused:
             pass  # the pod went meanwhile; the watch will say so
+
+
+def _count_up(counts: OrderedDict[Key, int], key: Key) -> int:
+    """Counts by name, over all incarnations: of the names that were counted last."""
+    counts[key] = count = counts.get(key, 0) + 1
+    counts.move_to_end(key)
+    if len(counts) > NAMES_BOUND:
+        counts.popitem(last=False)
+    return count
 
 
 @lru_cache(maxsize=1024)

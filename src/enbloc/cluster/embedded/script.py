@@ -32,6 +32,11 @@ class Script(msgspec.Struct, frozen=True):
     exit_codes: tuple[int, ...] = (0,)
     faults: tuple[str, ...] = ()
 
+    @property
+    def is_varied(self) -> bool:
+        """Whether it matters how often the pod has run before."""
+        return len(self.exit_codes) > 1
+
     def exit_code(self, attempt: int) -> int:
         """How attempt number `attempt`, from 1, ends."""
         return self.exit_codes[min(max(attempt, 1), len(self.exit_codes)) - 1]

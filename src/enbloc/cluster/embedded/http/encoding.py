@@ -6,6 +6,7 @@ Two caches, both bounded: the present version of each object (`raw`), and the fr
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ class Encodings:
         self._objects: dict[str, tuple[Obj, bytes]] = {}
         self._objects_size = 0
         self._objects_bytes = objects_bytes
-        self._frames: dict[str, bytes] = {}
+        self._frames: OrderedDict[str, bytes] = OrderedDict()
         self._frames_size = 0
         self._frames_bytes = frames_bytes
 
@@ -57,8 +58,7 @@ class Encodings:
         self._frames[version] = made
         self._frames_size += len(made)
         while self._frames_size > self._frames_bytes:
-            oldest = next(iter(self._frames))
-            self._frames_size -= len(self._frames.pop(oldest))
+            self._frames_size -= len(self._frames.popitem(last=False)[1])
         return made
 
     def forget(self, obj: Obj) -> None:

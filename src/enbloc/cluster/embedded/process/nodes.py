@@ -41,6 +41,8 @@ from enbloc.units import SECOND, format_timestamp, parse_timestamp
 CONFIG_KINDS: Final = ("ConfigMap", "Secret")
 STOP_GRACE_S: Final = 0.8
 """How long processes have to end by themselves when the whole cluster is stopped."""
+VOID_BOUND: Final = 1_000
+"""So many plans of pods that ended are always put up with."""
 _MESSAGE_BYTES: Final = 4096
 _LOST: Final = "the cluster was stopped while it ran"
 
@@ -120,6 +122,7 @@ class ProcessNodes:
         self._blocked: dict[Key, Resident] = {}
         self._heap: list[tuple[int, int, Resident]] = []
         self._seq = 0
+        self._tidy_at = VOID_BOUND
         self._sweeper = Sweeper(self._directory)
         self._is_closed = False
         self._watch = store.watch((NODE, POD, *CONFIG_KINDS), store.version)
@@ -491,6 +494,10 @@ class ProcessNodes:
     def _plan(self, resident: Resident, at: int) -> None:
         self._seq += 1
         heapq.heappush(self._heap, (at, self._seq, resident))
+        if len(self._heap) >= self._tidy_at:  # deadlines of pods that ended may be far off
+            wanted = {(entry[0], entry[2].uid): entry for entry in self._heap if entry[2].stage != "ended"}
+            self._heap = sorted(wanted.values())
+            self._tidy_at = 2 * len(self._heap) + VOID_BOUND
 
     def _sweep(self, uid: str) -> None:
         self._sweeper.remove(Place(self._directory, uid).path)

@@ -65,9 +65,15 @@ class GroupStatus:
             return
         if gone:
             self._groups.pop(key, None)
+            self._dirty.discard(key)
         else:
             self._groups[key] = event.obj
-        self._dirty.add(key)
+            self._dirty.add(key)
+
+    def _look_at(self, key: Key) -> None:
+        """Something of a group changed. A group that is not there is looked at when it comes."""
+        if key in self._groups:
+            self._dirty.add(key)
 
     def _observe_pod(self, pod: Obj, key: Key, gone: bool) -> None:
         before = self._member_of.get(key)
@@ -76,21 +82,21 @@ class GroupStatus:
         if before is not None:
             del self._member_of[key]
             self._members[before.group].pods.pop(before.uid, None)
-            self._dirty.add(before.group)
+            if not self._members[before.group].pods:
+                del self._members[before.group]
+            self._look_at(before.group)
         group = self._group_of(pod)
         if not group or gone or is_terminating(pod):
             return
         member = self._member_of[key] = _member(pod, (key[0], group))
         self._members.setdefault(member.group, Members()).pods[member.uid] = member
-        self._dirty.add(member.group)
+        self._look_at(member.group)
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
         for key in sorted(self._dirty):
-            group, members = self._groups.get(key), self._members.get(key) or Members()
-            if not members.pods:
-                self._members.pop(key, None)
-            if group is None or is_terminating(group):
+            group, members = self._groups[key], self._members.get(key) or Members()
+            if is_terminating(group):
                 continue
             patch = difference(group.get("status") or {}, self._wanted(group, members, now))
             if patch:

@@ -90,6 +90,8 @@ class JobController:
     def _forget(self, uid: str, obj: Obj) -> None:
         for cache in (self._plans, self._taken, self._settled, self._timers):
             cache.pop(uid, None)
+        if uid in self._censuses and not self._censuses[uid].pods:
+            del self._censuses[uid]
         if self._uids.get((namespace_of(obj), name_of(obj))) == uid:
             del self._uids[namespace_of(obj), name_of(obj)]
         self._dirty.discard(uid)
@@ -104,7 +106,12 @@ class JobController:
             self._groups[uid] = event.obj
         elif uid in self._groups and uid_of(self._groups[uid]) == uid_of(event.obj):
             del self._groups[uid]
-        self._dirty.add(uid)
+        self._look_at(uid)
+
+    def _look_at(self, uid: str) -> None:
+        """Something of a job changed. A job that is not there is looked at when it comes."""
+        if uid in self._plans:
+            self._dirty.add(uid)
 
     def _observe_pod(self, event: WatchEvent) -> None:
         pod, gone = event.obj, event.type == "DELETED"
@@ -130,7 +137,7 @@ class JobController:
             if namesake:
                 self._settled.pop(namesake, None)
                 self._dirty.add(namesake)
-        self._dirty.add(uid)
+        self._look_at(uid)
 
     def _wake(self, namespace: str) -> None:
         for uid in self._retries.keys():  # noqa: SIM118

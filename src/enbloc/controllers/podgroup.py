@@ -58,9 +58,10 @@ class PodGroupController:
             case volcano.POD_GROUP:
                 if event.type == "DELETED":
                     self._groups.pop(key, None)
+                    self._dirty.discard(key)
                 else:
                     self._groups[key] = event.obj
-                self._dirty.add(key)
+                    self._dirty.add(key)
             case volcano.JOB:
                 uid = uid_of(event.obj)
                 group = (key[0], f"{key[1]}-{uid}")
@@ -69,9 +70,14 @@ class PodGroupController:
                 else:
                     phase = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
                     self._jobs[uid] = (group, phase)
-                self._dirty.add(group)
+                self._look_at(group)
             case "Pod":
                 self._observe_pod(event, key)
+
+    def _look_at(self, key: Key) -> None:
+        """Something of a group changed. A group that is not there is looked at when it comes."""
+        if key in self._groups:
+            self._dirty.add(key)
 
     def _observe_pod(self, event: WatchEvent, key: Key) -> None:
         before = self._pods.get(key)
@@ -80,22 +86,22 @@ class PodGroupController:
         if before is not None:
             del self._pods[key]
             self._members[before.group].count(before, -1)
-            self._dirty.add(before.group)
+            if not self._members[before.group].phases.total():
+                del self._members[before.group]
+            self._look_at(before.group)
         group = group_of(event.obj)
         if group is None or event.type == "DELETED":
             return
         member = _member(event.obj, (key[0], group))
         self._pods[key] = member
         self._members.setdefault(member.group, _Members()).count(member, 1)
-        self._dirty.add(member.group)
+        self._look_at(member.group)
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
         for key in sorted(self._dirty):
-            group = self._groups.get(key)
-            if key in self._members and not self._members[key].phases.total():
-                del self._members[key]
-            if group is None or is_terminating(group):
+            group = self._groups[key]
+            if is_terminating(group):
                 continue
             patch = difference(group.get("status") or {}, self._wanted(group, key))
             if patch:

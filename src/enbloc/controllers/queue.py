@@ -48,22 +48,29 @@ class QueueController:
             return
         if event.type == "DELETED":
             self._queues.pop(name, None)
+            self._dirty.discard(name)
         else:
             self._queues[name] = event.obj
-        self._dirty.add(name)
+            self._dirty.add(name)
 
     def _observe_group(self, event: WatchEvent, key: tuple[str, str]) -> None:
         before = self._places.pop(key, None)
         if before is not None:
-            self._counts[before.queue][before.phase] -= 1
-            self._dirty.add(before.queue)
+            self._count(before, -1)
         if event.type == "DELETED":
             return
         queue = (event.obj.get("spec") or {}).get("queue") or "default"
         place = _Place(queue, (event.obj.get("status") or {}).get("phase") or "Pending")
         self._places[key] = place
-        self._counts.setdefault(queue, Counter())[place.phase] += 1
-        self._dirty.add(queue)
+        self._count(place, 1)
+
+    def _count(self, place: _Place, by: int) -> None:
+        counts = self._counts.setdefault(place.queue, Counter())
+        counts[place.phase] += by
+        if not counts.total():
+            del self._counts[place.queue]
+        if place.queue in self._queues:  # else it is looked at when it comes
+            self._dirty.add(place.queue)
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []

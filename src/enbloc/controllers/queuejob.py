@@ -65,27 +65,34 @@ class QueueJobController:
                 self._dirty.update(self._plans)
 
     def _observe_job(self, obj: Obj, gone: bool) -> None:
-        uid, names = uid_of(obj), self._uids.setdefault(namespace_of(obj), {})
+        uid = uid_of(obj)
         known = self._plans.pop(uid, None)
-        self._dirty.add(uid)
         if gone:
             self._forget(uid, obj)
             return
+        self._dirty.add(uid)
         try:
             same = known is not None and known.obj["spec"] == obj["spec"]
             self._plans[uid] = msgspec.structs.replace(known, obj=obj) if known and same else plan_of(obj)
         except (msgspec.ValidationError, KeyError):
             return  # came past admission and cannot be read: nothing can be done for it
-        names[name_of(obj)] = uid
+        self._uids.setdefault(namespace_of(obj), {})[name_of(obj)] = uid
 
     def _forget(self, uid: str, obj: Obj) -> None:
-        names = self._uids[namespace_of(obj)]
+        names = self._uids.get(namespace_of(obj), {})
         if names.get(name_of(obj)) == uid:
             del names[name_of(obj)]
+            if not names:
+                del self._uids[namespace_of(obj)]
+        self._dirty.discard(uid)
         self._wanted.pop(uid, None)
         self._timers.pop(uid, None)
         self._returning.discard(uid)
-        self._to_fill.add(namespace_of(obj))  # others may have waited for it
+        if names:
+            self._to_fill.add(namespace_of(obj))  # others may have waited for it
+        else:
+            self._to_fill.discard(namespace_of(obj))
+            self._retries.forget((namespace_of(obj), ""))
         self._retries.forget((namespace_of(obj), uid))
         for key in [key for key in self._attempts if key[0] == uid]:
             del self._attempts[key]
@@ -100,7 +107,12 @@ class QueueJobController:
             self._specs[uid] = obj
         elif uid in self._specs and uid_of(self._specs[uid]) == uid_of(obj):
             del self._specs[uid]
-        self._dirty.add(uid)
+        self._look_at(uid)
+
+    def _look_at(self, uid: str) -> None:
+        """Something of a job changed. A job that is not there is looked at when it comes."""
+        if uid in self._plans:
+            self._dirty.add(uid)
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
         if gone or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
@@ -115,13 +127,16 @@ class QueueJobController:
             del pods[name_of(pod)]
             if not pods and uid not in self._plans:
                 del self._pods[uid]
-        self._dirty.add(uid)
+        self._look_at(uid)
 
     def _observe_quota(self, obj: Obj, gone: bool) -> None:
         names = self._quotas.setdefault(namespace_of(obj), set())
         if gone:
             names.discard(name_of(obj))
-            self._to_fill.add(namespace_of(obj))
+            if not names:
+                del self._quotas[namespace_of(obj)]
+            if namespace_of(obj) in self._uids:
+                self._to_fill.add(namespace_of(obj))
         else:
             names.add(name_of(obj))
         self._wake(namespace_of(obj))

@@ -49,7 +49,7 @@ class Budgets:
         self.version = 0
 
     def __bool__(self) -> bool:
-        return any(self._by_namespace.values())
+        return bool(self._by_namespace)
 
     def put(self, obj: Obj) -> str | None:
         """A budget came or changed. Returns the namespace whose pods are to be seen again, if any."""
@@ -68,7 +68,10 @@ class Budgets:
         return namespace_of(obj)
 
     def remove(self, obj: Obj) -> None:
-        self._by_namespace.get(namespace_of(obj), {}).pop(name_of(obj), None)
+        known = self._by_namespace.get(namespace_of(obj), {})
+        known.pop(name_of(obj), None)
+        if not known:
+            self._by_namespace.pop(namespace_of(obj), None)
         self.version += 1
 
     def of(self, task: Task) -> list[Budget]:

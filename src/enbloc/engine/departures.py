@@ -26,8 +26,8 @@ class Departures:
         self.surplus = Surplus(state, self.may_go, lambda: bool(self._staying))
         self._in_vain: dict[tuple[str, GangKey], object] = {}
         """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
-        self._evictors: dict[GangKey, set[GangKey]] = {}
-        """For whom each gang was evicted."""
+        self._evicted: dict[GangKey, set[GangKey]] = {}
+        """Who was evicted for each gang."""
         self._staying: dict[str, int] = {}
         """Tasks whose eviction was refused, and until when nobody asks again."""
         self._cools_at: int | None = None
@@ -46,9 +46,19 @@ class Departures:
 
     def see(self, gang: GangState) -> None:
         """A gang was read, or placed."""
-        self._in_vain.pop(("preempt", gang.key), None)
-        self._in_vain.pop(("reclaim", gang.key), None)
+        self._look_again(gang.key)
         self.surplus.see(gang)
+
+    def forget(self, gang: GangState) -> None:
+        """A gang is gone. Whom others had evicted is remembered as long as they are there, though it may have gone
+        with that: it may come again."""
+        self._look_again(gang.key)
+        self._evicted.pop(gang.key, None)
+        self.surplus.forget(gang)
+
+    def _look_again(self, key: GangKey) -> None:
+        self._in_vain.pop(("preempt", key), None)
+        self._in_vain.pop(("reclaim", key), None)
 
     # ---- tried in vain
 
@@ -81,10 +91,10 @@ class Departures:
 
     def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
         """P3: whoever was evicted for somebody never has that one evicted in turn."""
-        return other.key in self._evictors.get(gang.key, ())
+        return gang.key in self._evicted.get(other.key, ())
 
     def evict(self, task: Task, preemptor: GangState, reason: str, message: str) -> None:
-        self._evictors.setdefault(task.gang.key, set()).add(preemptor.key)
+        self._evicted.setdefault(preemptor.key, set()).add(task.gang.key)
         self._state.evict(task)
         self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
 

@@ -99,6 +99,7 @@ class Engine:
         self.telling = Telling(self)
         self.departures = Departures(self.state, self.decide)
         self.kept = Kept(self.state, "backfill" in self._runs)
+        self.state.when_forgotten = self._forget
 
     def decide(self, decision: Decision) -> None:
         """Something was decided in the cycle that is under way."""
@@ -136,10 +137,16 @@ class Engine:
                 gang, told, of_gang=False
             )  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
+        self.tidy()
+        return self._decisions
+
+    def tidy(self) -> None:
+        """Forgets what nobody uses any more, once it is much. Where there are no cycles somebody else has to ask."""
         if self.state.classes.is_crowded():
             lanes = (self.allocating, self.backfilling)
             self.state.tidy(ident for lane in lanes for bucket in lane.buckets() for ident in bucket.classes)
-        return self._decisions
+        if self.state.queues.is_crowded():
+            self.state.tidy_queues()
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
@@ -222,6 +229,18 @@ class Engine:
         if expired:
             self._wake()
             self._read_dirty()
+
+    def _forget(self, gang: GangState) -> None:
+        """Nothing is left of a gang: nor is what we know of it. One that comes later under its name is another."""
+        self.starving.forget(gang)
+        self.holds.forget(gang.key)
+        self.reservations.forget(gang.key)
+        self.nominations.forget(gang.key)
+        self.waves.claims.forget_key(gang.key)
+        self.foresight.forget(gang.key)
+        self.departures.forget(gang)
+        self.unreservable.pop(gang.key, None)
+        self._expect_in(gang, "")
 
     # ---- one gang
 
@@ -418,18 +437,23 @@ class Engine:
 
     def _expect(self, gang: GangState) -> None:
         """Notes whether its pods are still to come."""
-        queue = gang.spec.queue
-        if gang.counted is not None and gang.counted[2] and gang.missing():
+        comes = gang.counted is not None and gang.counted[2] and gang.missing()
+        self._expect_in(gang, gang.spec.queue if comes else "")
+
+    def _expect_in(self, gang: GangState, queue: str) -> None:
+        if gang.expected_in == queue:
+            return
+        if gang.expected_in:
+            del self.coming[gang.expected_in][gang.key]
+            if not self.coming[gang.expected_in]:
+                del self.coming[gang.expected_in]
+        if queue:
             self.coming.setdefault(queue, {})[gang.key] = gang
-        else:
-            self.coming.get(queue, {}).pop(gang.key, None)
+        gang.expected_in = queue
 
     def expected(self, queue: str) -> list[GangState]:
         """Gangs of a queue that were let in and whose pods do not exist yet."""
-        found = self.coming.get(queue, {})
-        for gang in [gang for gang in found.values() if self.state.gangs.get(gang.key) is not gang]:
-            del found[gang.key]
-        return list(found.values())
+        return list(self.coming.get(queue, {}).values())
 
     def surplus_waits(self, queue: str, order: Order) -> bool:
         """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""

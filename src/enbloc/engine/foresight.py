@@ -43,6 +43,11 @@ class Foresight:
                 self._state.news.any = self._state.news.everything = True  # there is time for more
             self._publish(gang.key, start, now)
 
+    def forget(self, key: GangKey) -> None:
+        """A gang is gone."""
+        self._published.pop(key, None)
+        self._seen.pop(key, None)
+
     def settle_heads(self, heads: Mapping[str, tuple[GangKey, int]], now: int) -> None:
         """EASY: another one is first, or its start moved, so those behind are looked at anew."""
         if heads != self._heads:
@@ -57,10 +62,8 @@ class Foresight:
         """Whoever has no reservation any more, in space or in time."""
         heads = {key for key, _ in self._heads.values()}
         for key in [key for key in self._published if key not in self._reservations.due and key not in heads]:
-            del self._published[key]
-            self._seen.pop(key, None)
-            if key in self._state.gangs:
-                self._decide(Expect(key, None))
+            self.forget(key)
+            self._decide(Expect(key, None))
 
     def _publish(self, key: GangKey, start: int, now: int) -> None:
         """What is overdue says nothing new: it may be any moment."""

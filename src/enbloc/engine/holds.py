@@ -127,13 +127,9 @@ class Holds:
         return TimeOut(gang.key, tuple((task.namespace, task.name, task.uid) for task in waiting))
 
     def see_again(self) -> None:
-        """Gangs go, and nodes go: what was held for them, or there, is not held any more."""
+        """Nodes go: what was held there is not held any more."""
         for key in list(self._until):
-            gang = self._state.gangs.get(key)
-            if gang is None:
-                del self._until[key]
-                self._written.pop(key, None)
-                continue
+            gang = self._state.gangs[key]
             lost = [task for task in self.of(gang) if not self._stands(task)] if self._state.news.any else []
             for task in lost:
                 self._state.let_go(task)
@@ -190,11 +186,15 @@ class Holds:
                     self._state.let_go(task)
         self.changed = True
 
+    def forget(self, key: GangKey) -> None:
+        """A gang is gone."""
+        self._until.pop(key, None)
+        self._written.pop(key, None)
+
     def refused(self, key: GangKey) -> None:
         """A record could not be written: nobody relies on it, and nothing is held."""
         gang = self._state.gangs.get(key)
-        self._until.pop(key, None)
-        self._written.pop(key, None)
+        self.forget(key)
         if gang is not None:
             self._let_go(gang)
             self._state.touch(gang)

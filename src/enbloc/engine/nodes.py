@@ -25,6 +25,10 @@ ROW_MASK: Final = 2**ROW_BITS - 1
 _DEAD_ROWS: Final = 64
 """So many rows of nodes that went are always put up with."""
 
+_WORN: Final = 64
+"""So many columns of labels, and besides twice the nodes so many values of a label and sets of taints, are put up with
+though nobody may ask for them, or have them, any more."""
+
 Rows = NDArray[np.intp]
 UsedOf = Callable[[str], Mapping[int, int]]
 """Tells what is used on a node, by name: column → amount."""
@@ -112,6 +116,8 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._arriving: dict[str, NodeFacts] = {}
         self._amounts: dict[Request, Ints] = {}
+        self._worn = False
+        """Whether much is known that no node has, or nobody asks for: the next `settle` writes all rows anew."""
 
     # ---- events
 
@@ -138,14 +144,15 @@ class NodeTable:
         self._touch_static(row)
 
     def settle(self, used_of: UsedOf) -> bool:
-        """Gives the nodes that arrived their rows. Says whether there were any."""
-        if not self._arriving:
+        """Gives the nodes that arrived their rows. Says whether anything was done."""
+        if not self._arriving and not self._worn:
             return False
         arriving = sorted(self._arriving.values(), key=_rank)
         self._arriving = {}
         last = next((facts for facts in reversed(self.facts) if facts is not None), None)
         dead = self.count - len(self.rows)
-        if (last is not None and _rank(arriving[0]) < _rank(last)) or dead > max(_DEAD_ROWS, len(self.rows)):
+        earlier = bool(arriving) and last is not None and _rank(arriving[0]) < _rank(last)
+        if earlier or self._worn or dead > max(_DEAD_ROWS, len(self.rows)):
             self._renumber(arriving, used_of)
             return True
         self._append(arriving, used_of)
@@ -203,6 +210,11 @@ class NodeTable:
                     column.set(row, facts.labels.get(key))
         return column
 
+    def forget_unused(self) -> None:
+        """Many who asked for something went. What is still asked for is found anew."""
+        self._amounts.clear()
+        self._worn = self._worn or len(self._labels) > _WORN
+
     def totals(self) -> Ints:
         """What all nodes that could ever be used have together, by column: not the cordoned, not the unready."""
         width = len(self.resources)
@@ -247,8 +259,11 @@ class NodeTable:
             known = self._taint_ids[taints] = len(self.taint_sets)
             self.taint_sets.append(taints)
         self.taint_set[row] = known
+        most = 2 * len(self.rows) + _WORN
+        self._worn = self._worn or len(self.taint_sets) > most
         for key, label in self._labels.items():
             label.set(row, facts.labels.get(key))
+            self._worn = self._worn or len(label.values) > most
         self._touch_static(row)
 
     def _touch_static(self, row: int) -> None:
@@ -274,14 +289,13 @@ class NodeTable:
             column.ids = np.pad(column.ids, (0, more), constant_values=-1)
 
     def _renumber(self, arriving: Sequence[NodeFacts], used_of: UsedOf) -> None:
-        """Rare: a node came that ranks before one we have, or most rows are of nodes that went. All rows are written
-        anew, in order."""
+        """Rare: a node came that ranks before one we have, or most rows are of nodes that went, or most of what is
+        known of labels and taints is of no use any more. All rows are written anew, in order."""
         used_by_name = {name: self.used(row) for name, row in self.rows.items()}
         everyone = sorted([*(facts for facts in self.facts if facts is not None), *arriving], key=_rank)
         arrived = {facts.name for facts in arriving}
         fresh = NodeTable(self.resources)
         fresh.clock = self.clock + 1
-        fresh.taint_sets, fresh._taint_ids = self.taint_sets, self._taint_ids
 
         def used(name: str) -> Mapping[int, int]:
             return used_of(name) if name in arrived else dict(enumerate(used_by_name[name].tolist()))

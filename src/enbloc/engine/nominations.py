@@ -78,15 +78,17 @@ class Nominations:
     # ---- nodes and gangs that change
 
     def see_again(self) -> None:
-        """Gangs go, nodes go, and those who were to leave may stay."""
+        """Nodes go, and those who were to leave may stay."""
         if not self._state.news.any:
             return
-        for key, gang in list(self._gangs.items()):
-            if self._state.gangs.get(key) is not gang:
-                del self._gangs[key]
-                self._records.forget(key)
-            elif not all(map(self._will_have_room, self.of(gang))):
+        for gang in list(self._gangs.values()):
+            if not all(map(self._will_have_room, self.of(gang))):
                 self.end(gang, "GaveUp", "the room that was to be made for it will not be there")
+
+    def forget(self, key: GangKey) -> None:
+        """A gang is gone."""
+        self._gangs.pop(key, None)
+        self._records.forget(key)
 
     def _will_have_room(self, task: Task) -> bool:
         """Whether its node has its room, or will have when those who are leaving have left."""

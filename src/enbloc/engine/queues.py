@@ -7,7 +7,7 @@ caps; a `guarantee` is kept free for its queue. All amounts are vectors over the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -16,6 +16,9 @@ from enbloc.engine.resources import CEILING, PODS, Ints, Request, Resources
 
 ROOT = "root"
 _NO_AMOUNTS: Mapping[str, int] = {}
+
+ABSENT_BOUND = 64
+"""So many queues that do not exist are always put up with."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True):
@@ -83,6 +86,10 @@ class QueueTree:
         self._guaranteed: dict[str, Ints] = {}
         self._keepers: set[str] = set()
         """Queues that have a guarantee, or a descendant that has one."""
+        self._absent = 0
+        """How many are there that do not exist."""
+        self._needed = 0
+        """How many of these were named by somebody when it was last looked at."""
         self.version = 0
         """Goes up when what queues ask for changes, and with it what they deserve."""
 
@@ -113,6 +120,21 @@ class QueueTree:
             queue = self.queues[name] = Queue(name, self._width)
             self._relink()
         return queue
+
+    def is_crowded(self) -> bool:
+        """Whether so many came that do not exist, or do not any more, that it pays to look who is named."""
+        return self._absent > 2 * self._needed + ABSENT_BOUND
+
+    def keep(self, named: Container[str]) -> None:
+        """Of queues that do not exist, those stay that are among these, or above one that exists."""
+        parents = {queue.facts.parent for queue in self.queues.values() if queue.exists}
+        self.queues = {
+            name: queue
+            for name, queue in self.queues.items()
+            if queue.exists or name == ROOT or name in named or name in parents
+        }
+        self._relink()
+        self._needed = self._absent
 
     # ---- amounts
 
@@ -295,6 +317,7 @@ class QueueTree:
 
     def _relink(self) -> None:
         """Rebuilds the tree after a queue came, went or moved, and counts what is used up the new paths."""
+        self._absent = sum(not queue.exists for queue in self.queues.values())
         own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
         own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
         own_let_in = {queue.name: queue.let_in - _sum_children(queue, "let_in", self._width) for queue in self._all()}

@@ -169,13 +169,15 @@ class Reservations:
     # ---- nodes and gangs that change
 
     def see_again(self) -> None:
-        """Gangs go, and nodes go: what was reserved for them, or there, is not reserved any more."""
-        for key in [key for key in self._places if key not in self._state.gangs]:
-            self._take(key)
-            self._records.forget(key)
+        """Nodes go: what was reserved there is not reserved any more."""
         if self._state.news.everything or (self._state.news.any and self._state.queues.guarantees):
             for gang in self.gangs():
                 self._review(gang)
+
+    def forget(self, key: GangKey) -> None:
+        """A gang is gone: so is what was reserved for it."""
+        self._take(key)
+        self._records.forget(key)
 
     def follow(self, gang: GangState) -> None:
         """A gang is read: what its record says is taken over if nothing is known of it; else it is kept up to date."""

@@ -8,6 +8,9 @@ from enbloc.engine.state import State
 from enbloc.engine.tasks import GangState
 from enbloc.gangs.model import GangKey
 
+_STALE_BOUND = 64
+"""So many entries that mean nothing any more are always put up with."""
+
 
 class Starving:
     """Who starves, and who will when."""
@@ -39,6 +42,13 @@ class Starving:
                 self.gangs[gang.key] = gang
             else:
                 heapq.heappush(self._to_come, (instant, gang.key))
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Entries of gangs that were placed, or went, are dropped once they are the most."""
+        if len(self._to_come) > 2 * len(self._watched) + _STALE_BOUND:
+            self._to_come = [(instant, key) for key, (instant, _) in self._watched.items() if instant > self._now]
+            heapq.heapify(self._to_come)
 
     def forget(self, gang: GangState) -> None:
         self._watched.pop(gang.key, None)
@@ -55,9 +65,6 @@ class Starving:
             if gang is not None:
                 self.gangs[gang.key] = gang
                 self._state.touch(gang)
-        gone = [key for key, gang in self.gangs.items() if self._state.gangs.get(key) is not gang]
-        for key in gone:
-            del self.gangs[key]
 
     def due(self) -> int | None:
         while self._to_come and self._meant(*self._to_come[0]) is None:

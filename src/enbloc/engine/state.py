@@ -66,6 +66,8 @@ class State:
         """How many gangs there are of each priority."""
         self.forgotten = 0
         """How many gangs have gone."""
+        self.when_forgotten: Callable[[GangState], None] = lambda gang: None
+        """Told of each of them: what others know of it goes with it."""
         self.dirty: dict[GangKey, GangState] = {}
         self.unmarked: dict[GangKey, GangState] = {}
         """Gangs that lost the pod with their commit mark (G11)."""
@@ -209,6 +211,7 @@ class State:
             self._count_priority(gang.priority, -1)
         self.dirty.pop(gang.key, None)
         self.unmarked.pop(gang.key, None)
+        self.when_forgotten(gang)
 
     def count(self, gang: GangState, wanted: Mapping[int, int], expected: Mapping[int, int]) -> None:
         """What a gang adds to its queue beyond its tasks: demand before its pods exist, and what it will take (M6)."""
@@ -302,6 +305,7 @@ class State:
         self.evicting.discard(uid)
         self._leave(task)
         del gang.tasks[uid]
+        gang.told_pods.discard(uid)
         if task.mark:
             self.unmarked[gang.key] = gang
         if not gang.tasks and gang.spec.object is None:
@@ -538,6 +542,16 @@ class State:
         self.classes.keep(alive)
         self._candidates.keep(alive)
         self.moving.keep(alive)
+        self.nodes.forget_unused()
+
+    def tidy_queues(self) -> None:
+        """Queues that do not exist, and that nobody names any more, are forgotten."""
+        named = {task.gang.spec.queue for task in self.tasks.values()}
+        for gang in self.gangs.values():
+            named.add(gang.spec.queue)
+            if gang.counted is not None:
+                named.add(gang.counted[0].name)
+        self.queues.keep(named)
 
     # ---- for tests and for those who look
 

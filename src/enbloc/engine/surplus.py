@@ -52,6 +52,11 @@ class Surplus:
         if gang.total_occupied > gang.spec.minimum:
             self._elastic[gang.key] = gang
 
+    def forget(self, gang: GangState) -> None:
+        """A gang is gone."""
+        self._elastic.pop(gang.key, None)
+        self._take(gang.key)
+
     def of(self, gang: GangState) -> list[Task]:
         """Members that can leave, the last in order first."""
         part = self._parts.get(gang.key)
@@ -104,7 +109,7 @@ class Surplus:
             if known is not None and known.holds(gang):
                 continue
             self._take(key)
-            if self._state.gangs.get(key) is not gang or gang.total_occupied <= gang.spec.minimum:
+            if gang.total_occupied <= gang.spec.minimum:
                 del self._elastic[key]
             else:
                 self._put(gang)
@@ -123,6 +128,8 @@ class Surplus:
         part = self._parts.pop(key, None)
         if part is not None:
             self._add(part.cell, part.places, -1)
+            if not self._cells[part.cell].any():
+                del self._cells[part.cell]
 
     def _add(self, cell: Cell, places: Iterable[tuple[int, Request]], by: int) -> None:
         counts = self._cells.get(cell)

@@ -141,6 +141,7 @@ class GangState:
         "bucket",
         "counted",
         "covered",
+        "expected_in",
         "held",
         "key",
         "occupied",
@@ -187,6 +188,8 @@ class GangState:
         """Goes up whenever one of its tasks comes, goes or stands elsewhere."""
         self.counted: Any = None
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
+        self.expected_in = ""
+        """The queue in which its turn is kept until its pods are made (see `Engine.coming`), if one is."""
         self.ticket = 0
         """Changes whenever it is queued anew: entries with an older one are stale."""
         self.plan: Any = None

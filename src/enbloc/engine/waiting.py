@@ -15,11 +15,26 @@ from enbloc.engine.tasks import GangState
 
 Order = tuple[Any, ...]
 
+STALE_BOUND = 64
+"""So many entries of gangs that left a bucket are always put up with in it."""
+
 
 class Bucket:
     """Gangs of one shape in one queue, by order."""
 
-    __slots__ = ("asleep", "classes", "fresh", "in_line", "items", "key", "number", "queue", "story", "volatile")
+    __slots__ = (
+        "asleep",
+        "classes",
+        "fresh",
+        "in_line",
+        "items",
+        "key",
+        "number",
+        "queue",
+        "story",
+        "tidy_at",
+        "volatile",
+    )
 
     def __init__(self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], volatile: bool) -> None:
         self.key = key
@@ -32,6 +47,8 @@ class Bucket:
         self.items: list[tuple[Order, int, GangState]] = []
         self.fresh: list[GangState] = []
         """Gangs that came since it was last tried."""
+        self.tidy_at = STALE_BOUND
+        """With so many entries the stale ones are dropped: behind a head that waits for long they never come up."""
         self.asleep = False
         self.in_line = False
         """Whether its head stands in the line that is being served."""
@@ -46,6 +63,16 @@ class Bucket:
                 return order, gang
             heapq.heappop(self.items)
         return None
+
+    def add(self, order: Order, gang: GangState) -> None:
+        if len(self.items) >= self.tidy_at:
+            self.items = [item for item in self.items if item[2].ticket == item[1]]
+            heapq.heapify(self.items)
+            self.fresh = list({id(one): one for one in self.fresh if one.bucket is self}.values())
+            self.tidy_at = 2 * len(self.items) + STALE_BOUND
+        heapq.heappush(self.items, (order, gang.ticket, gang))
+        if not self.asleep:
+            self.fresh.append(gang)
 
     def first(self, count: int) -> list[GangState]:
         """The first few, for those who tell them something."""
@@ -80,9 +107,7 @@ class Waiting:
             self._awake.setdefault(queue, {})[key] = bucket
         self._tickets += 1
         gang.ticket = self._tickets
-        heapq.heappush(bucket.items, (order, gang.ticket, gang))
-        if not bucket.asleep:
-            bucket.fresh.append(gang)
+        bucket.add(order, gang)
         return bucket
 
     @staticmethod
@@ -95,7 +120,7 @@ class Waiting:
 
     def awake(self) -> list[str]:
         """Queues in which somebody is awake."""
-        return [queue for queue, buckets in self._awake.items() if buckets]
+        return list(self._awake)
 
     def awake_in(self, queue: str) -> list[Bucket]:
         return list(self._awake.get(queue, {}).values())
@@ -107,15 +132,15 @@ class Waiting:
         """Its first gang failed. Returns the gangs that had not been tried before: now they have."""
         bucket.asleep = True
         bucket.story = story
-        self._awake[bucket.queue].pop(bucket.key, None)
+        _take(self._awake, bucket)
         fresh, bucket.fresh = bucket.fresh, []
         return fresh
 
     def drop(self, bucket: Bucket) -> None:
         """Nobody is left in it."""
         self._buckets.pop(bucket.key, None)
-        self._of_queue[bucket.queue].pop(bucket.key, None)
-        self._awake[bucket.queue].pop(bucket.key, None)
+        _take(self._of_queue, bucket)
+        _take(self._awake, bucket)
 
     def wake(self, could_help: Callable[[Bucket], bool]) -> None:
         """Wakes the buckets that a change could help."""
@@ -132,3 +157,11 @@ class Waiting:
 
     def buckets(self) -> Iterable[Bucket]:
         return self._buckets.values()
+
+
+def _take(lines: dict[str, dict[Hashable, Bucket]], bucket: Bucket) -> None:
+    found = lines.get(bucket.queue)
+    if found is not None:
+        found.pop(bucket.key, None)
+        if not found:
+            del lines[bucket.queue]

@@ -73,16 +73,13 @@ class Waves:
         self._state.touch(gang)
 
     def end(self, now: int) -> None:
-        """Deadlines pass, nodes go, gangs go: what was set aside for them is let go."""
+        """Deadlines pass, and nodes go: what was set aside until then, or there, is let go."""
         for key in self.claims.overdue(now):
-            gang = self._state.gangs.get(key)
-            if gang is not None:
-                self.let_go(gang, "ClaimExpired", "room for later waves was kept until now, and is let go")
+            gang = self._state.gangs[key]
+            self.let_go(gang, "ClaimExpired", "room for later waves was kept until now, and is let go")
         for key, ghosts in self.claims.all():
-            gang = self._state.gangs.get(key)
-            if gang is None:
-                self.claims.forget_key(key)
-            elif self._state.news.any and self.claims.broken(gang):
+            gang = self._state.gangs[key]
+            if self._state.news.any and self.claims.broken(gang):
                 where = ", ".join(sorted({ghost.node for ghost in ghosts})[:5])
                 self.let_go(gang, "ClaimDropped", f"the room that was kept on {where} is no longer there")
 

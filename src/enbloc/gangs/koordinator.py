@@ -33,6 +33,9 @@ _NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
 STARTED = frozenset({"Scheduled", "Running"})
 """Phases of a PodGroup whose minimum was bound; it leaves them when none of its pods is left."""
 
+_STALE_BOUND = 64
+"""So many entries of pods that went are always put up with."""
+
 Age = tuple[str, str, str]
 _T = TypeVar("_T")
 
@@ -45,12 +48,15 @@ class _Pod(NamedTuple):
 
 
 class _Pods:
-    """The pods of one gang, by what they say and by age. Heaps keep entries of pods that went until they come up."""
+    """The pods of one gang, by what they say and by age. Heaps keep entries of pods that went until they come up, or
+    until they are the most."""
 
     def __init__(self) -> None:
         self.by_uid: dict[str, _Pod] = {}
         self._by_age: list[Age] = []
         self._saying: dict[Written, list[Age]] = {}
+        self._entries = 0
+        """How many were made since it was last tidied."""
 
     def put(self, pod: Obj) -> None:
         metadata = pod["metadata"]
@@ -62,6 +68,17 @@ class _Pods:
             heapq.heappush(self._by_age, age)
         if known is None or known.said != said:
             heapq.heappush(self._saying.setdefault(said, []), age)
+            self._entries += 1
+            if self._entries > 2 * len(self.by_uid) + _STALE_BOUND:
+                self._tidy()
+
+    def _tidy(self) -> None:
+        """Drops the entries of pods that went, or say something else now."""
+        self._by_age = sorted(pod.age for pod in self.by_uid.values())
+        self._saying = {}
+        for age in self._by_age:
+            self._saying.setdefault(self.by_uid[age[2]].said, []).append(age)
+        self._entries = len(self._by_age)
 
     def remove(self, uid: str) -> None:
         self.by_uid.pop(uid, None)

@@ -142,6 +142,8 @@ class LivePlane:
             await asyncio.sleep(max(GATHER_S, rest_s))
             self._woken.clear()
             if not self.leads:
+                if self.scheduler is not None:
+                    self.scheduler.engine.tidy()
                 continue
             begin = loop.time()
             self._turn()

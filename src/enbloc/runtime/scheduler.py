@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from enbloc.api import core, volcano
@@ -67,7 +68,8 @@ class Scheduler:
         """Pods of ours without a node, as they came: their conditions are written back whole."""
         self._complained: dict[str, set[str]] = {}
         """By UID: what is wrong in an object as its user wrote it. Each is told once."""
-        self._to_complain: list[Complaint] = []
+        self._to_complain: dict[str, list[Complaint]] = {}
+        """The same, as far as it was not told yet."""
         self._wrote = False
         self._written: dict[str, list[dict[str, Any]]] = {}
         """Conditions that were written in this cycle, by the object's uid."""
@@ -104,6 +106,7 @@ class Scheduler:
         """Notes what is wrong in an object, to be told with the next cycle."""
         if gone:
             self._complained.pop(uid_of(obj), None)
+            self._to_complain.pop(uid_of(obj), None)
             return
         for message in self._book.complaints(obj):
             self._note(Complaint(ref_of(obj), uid_of(obj), message))
@@ -112,7 +115,7 @@ class Scheduler:
         known = self._complained.setdefault(complaint.uid, set())
         if complaint.message not in known:
             known.add(complaint.message)
-            self._to_complain.append(complaint)
+            self._to_complain.setdefault(complaint.uid, []).append(complaint)
 
     def _take(self, changed: Changed) -> None:
         """What an event meant for gangs."""
@@ -183,8 +186,8 @@ class Scheduler:
 
     def errands(self, now: int) -> Iterator[Errand | Notice]:
         """One cycle: what is to be written, in order, and told. Made as it is asked for."""
-        complaints, self._to_complain = self._to_complain, []
-        for one in complaints:
+        complaints, self._to_complain = self._to_complain, {}
+        for one in chain.from_iterable(complaints.values()):
             yield _only_event(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
         for decision in cycle(self.engine, now):
             yield from self._carry_out(decision, now)

@@ -39,7 +39,10 @@ class Namespaces:
         full = {"kubernetes.io/metadata.name": name, **labels}
         if self.labels(name) == full:
             return False
-        self._labels[name] = full
+        if labels:
+            self._labels[name] = full
+        else:  # or it went
+            del self._labels[name]
         return True
 
 

@@ -87,6 +87,10 @@ class HostPorts:
             if rows is None:
                 rows = addresses[address] = np.zeros(len(self._nodes.alive), np.int64)
             rows[row] += by
+            if by < 0 and not rows.any():
+                del addresses[address]
+                if not addresses:
+                    del self._held[protocol, port]
 
     def _settle(self) -> None:
         """Rows came, or got new numbers: what is held is written anew, which is rare and costs only the holders."""

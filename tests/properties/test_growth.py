@@ -10,27 +10,36 @@ import pytest
 from enbloc.config import parse
 from enbloc.engine import attempt
 from enbloc.engine.candidates import Candidates
+from enbloc.engine.predicates.pod_terms import PodFilter
 from enbloc.engine.transaction import Transaction
+from enbloc.units import Selector
 from properties import making
 from properties.world import replay
+from stories import ALLOCATE_ONLY, Obj, node, pod, simulate
 
 
-def work(monkeypatch: pytest.MonkeyPatch, jobs: int, shapes: int) -> Counter[str]:
-    """A backlog of jobs that come at once, in one queue, and run two at a time; how often what was done."""
+def counting(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> Counter[str]:
+    """How often each of these is called from now on: a name for it, its class and its own name."""
     counts: Counter[str] = Counter()
-
-    def counted(owner: Any, name: str, what: str) -> None:
+    for what, (owner, name) in methods.items():
         plain = getattr(owner, name)
 
-        def wrapper(*args: Any) -> Any:
+        def wrapper(*args: Any, plain: Any = plain, what: str = what) -> Any:
             counts[what] += 1
             return plain(*args)
 
         monkeypatch.setattr(owner, name, wrapper)
+    return counts
 
-    counted(attempt.Placer, "place", "tries")
-    counted(Transaction, "__init__", "transactions")
-    counted(Candidates, "keys", "looks")
+
+def work(monkeypatch: pytest.MonkeyPatch, jobs: int, shapes: int) -> Counter[str]:
+    """A backlog of jobs that come at once, in one queue, and run two at a time; how often what was done."""
+    counts = counting(
+        monkeypatch,
+        tries=(attempt.Placer, "place"),
+        transactions=(Transaction, "__init__"),
+        looks=(Candidates, "keys"),
+    )
     objects = [making.node(f"n{i}", "4") for i in range(2)]
     for number in range(jobs):
         spec = making.pod_spec({"cpu": "2", "memory": f"{1 + number % shapes}Mi"})
@@ -48,3 +57,33 @@ def test_g9_work_grows_with_the_backlog_and_not_with_its_square(monkeypatch: pyt
     for what in few:
         assert many[what] <= 2.2 * few[what], f"{what}: {few[what]} for 40 jobs, {many[what]} for 80"
         assert many[what] <= 12 * 160, f"{what}: {many[what]} for 160 pods"
+
+
+def claim(name: str, at: str) -> Obj:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    metadata = {"name": name, "namespace": "default", "annotations": {"sim.enbloc.dev/at": at}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def test_g9_a_claim_wakes_only_those_who_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one."""
+    counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
+    named = [pod(f"p{i}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]) for i in range(40)]
+    plain = [pod(f"q{i}", 100 + i) for i in range(40)]
+    simulate(node("n"), named, plain, [claim(f"c{i}", f"{i + 1}s") for i in range(40)], config=ALLOCATE_ONLY)
+    assert counts["tries"] <= 3 * 80
+
+
+def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = counting(monkeypatch, pods=(PodFilter, "matches"), labels=(Selector, "matches"))
+    budgets = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": f"b{i}", "namespace": "default", "annotations": {"sim.enbloc.dev/at": "1s"}},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": f"a{i}"}}},
+        }
+        for i in range(40)
+    ]
+    simulate(node("n", 100), budgets, [pod(f"p{i}", labels={"app": f"a{i}"}, at="2s", run="5s") for i in range(40)])
+    assert counts.total() <= 12 * 40

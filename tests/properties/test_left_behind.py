@@ -22,7 +22,7 @@ from enbloc.cluster.embedded.events import EventBook
 from enbloc.cluster.embedded.log import EventLog
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.engine import nodes, waiting
+from enbloc.engine import nodes, state, waiting
 from enbloc.engine.classes import ClassTable
 from enbloc.engine.queues import QueueTree
 from enbloc.gangs import koordinator
@@ -249,6 +249,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(table, "is_crowded", lambda table: True)
     monkeypatch.setattr(nodes, "_WORN", 2)
     monkeypatch.setattr(nodes, "_DEAD_ROWS", 1)
+    monkeypatch.setattr(state, "CLAIMS_BOUND", 1)
     monkeypatch.setattr(waiting, "STALE_BOUND", 4)
     monkeypatch.setattr(koordinator, "_STALE_BOUND", 4)
     monkeypatch.setattr(played, "NAMES_BOUND", 1)

@@ -9,20 +9,24 @@ from __future__ import annotations
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, name_of, namespace_of, selector_of
+from enbloc.engine.predicates.pod_index import PodIndex
+from enbloc.engine.predicates.pod_terms import PodFilter
 from enbloc.engine.tasks import Stand, Task
-from enbloc.units import Selector
 
 KIND = "PodDisruptionBudget.policy"
 _GONE = frozenset({Stand.SUCCEEDED, Stand.FAILED})
+
+Key = tuple[str, str]
+"""Namespace and name."""
 
 
 class Budget:
     """One budget, and the pods that it is about."""
 
-    __slots__ = ("at_least", "at_most", "expected", "healthy", "selector")
+    __slots__ = ("at_least", "at_most", "expected", "healthy", "pods")
 
-    def __init__(self, selector: Selector | None, at_least: int | str | None, at_most: int | str | None) -> None:
-        self.selector = selector
+    def __init__(self, pods: PodFilter, at_least: int | str | None, at_most: int | str | None) -> None:
+        self.pods = pods
         self.at_least = at_least
         """So many stay healthy: a number, or a part of them such as `50%`."""
         self.at_most = at_most
@@ -30,8 +34,11 @@ class Budget:
         self.expected: set[str] = set()
         self.healthy: set[str] = set()
 
-    def selects(self, task: Task) -> bool:
-        return self.selector is not None and self.selector.matches(task.labels)
+    def see(self, task: Task) -> None:
+        """A pod is there, and stands as it does."""
+        counts = self.pods.matches(task) and task.stand not in _GONE
+        _set(self.expected, task.uid, counts)
+        _set(self.healthy, task.uid, counts and task.stand is Stand.BOUND and task.since is not None)
 
     def allowed(self) -> int:
         """How many may be evicted now; below 0: more are away than may be."""
@@ -42,59 +49,64 @@ class Budget:
 
 
 class Budgets:
-    """All budgets, by namespace."""
+    """All budgets. A pod meets only those that its labels lead to (see `pod_index`), however many there are."""
 
     def __init__(self) -> None:
-        self._by_namespace: dict[str, dict[str, Budget]] = {}
+        self._known: dict[Key, Budget] = {}
+        self._index: PodIndex[Budget] = PodIndex()
         self.version = 0
 
     def __bool__(self) -> bool:
-        return bool(self._by_namespace)
+        return bool(self._known)
 
-    def put(self, obj: Obj) -> str | None:
-        """A budget came or changed. Returns the namespace whose pods are to be seen again, if any."""
+    def put(self, obj: Obj) -> Budget | None:
+        """A budget came or changed. Returns it if all pods of its namespace are to be shown to it."""
         spec = view(obj, core.PodDisruptionBudget).spec
         try:
             selector = selector_of(spec.selector)
         except ValueError:
             selector = None  # no API server takes such a selector
-        budget = Budget(selector, spec.min_available, spec.max_unavailable)
-        known = self._by_namespace.setdefault(namespace_of(obj), {})
-        before = known.get(name_of(obj))
+        pods = PodFilter(selector, frozenset({namespace_of(obj)}))
+        budget = Budget(pods, spec.min_available, spec.max_unavailable)
+        key = (namespace_of(obj), name_of(obj))
+        before = self._known.get(key)
         if before is not None and _facts(before) == _facts(budget):
             return None
-        known[name_of(obj)] = budget
+        self._drop(key)
+        self._known[key] = budget
+        self._index.put(key, pods.namespaces, pods.anchor, budget)
         self.version += 1
-        return namespace_of(obj)
+        return budget
 
     def remove(self, obj: Obj) -> None:
-        known = self._by_namespace.get(namespace_of(obj), {})
-        known.pop(name_of(obj), None)
-        if not known:
-            self._by_namespace.pop(namespace_of(obj), None)
+        self._drop((namespace_of(obj), name_of(obj)))
         self.version += 1
 
-    def of(self, task: Task) -> list[Budget]:
-        known = self._by_namespace.get(task.namespace)
-        return [budget for budget in known.values() if budget.selects(task)] if known else []
+    def _drop(self, key: Key) -> None:
+        budget = self._known.pop(key, None)
+        if budget is not None:
+            self._index.drop(key, budget.pods.namespaces, budget.pods.anchor)
 
-    # ---- pods
+    def of(self, task: Task) -> list[Budget]:
+        return [budget for budget in self._index.near(task) if budget.pods.matches(task)]
+
+    # ---- pods: their labels are the same until they are forgotten
 
     def see(self, task: Task) -> None:
         """A pod is there, and stands as it does."""
-        for budget in self._by_namespace.get(task.namespace, {}).values():
-            counts = budget.selects(task) and task.stand not in _GONE
-            _set(budget.expected, task.uid, counts)
-            _set(budget.healthy, task.uid, counts and task.stand is Stand.BOUND and task.since is not None)
+        if self._known:
+            for budget in self._index.near(task):
+                budget.see(task)
 
     def forget(self, task: Task) -> None:
-        for budget in self._by_namespace.get(task.namespace, {}).values():
-            budget.expected.discard(task.uid)
-            budget.healthy.discard(task.uid)
+        if self._known:
+            for budget in self._index.near(task):
+                budget.expected.discard(task.uid)
+                budget.healthy.discard(task.uid)
 
 
 def _facts(budget: Budget) -> tuple[object, ...]:
-    return (budget.selector.fact if budget.selector else None, budget.at_least, budget.at_most)
+    return (budget.pods.key, budget.at_least, budget.at_most)
 
 
 def _set(uids: set[str], uid: str, there: bool) -> None:

@@ -188,6 +188,8 @@ class Engine:
         def could_help(bucket: Bucket) -> bool:
             if news.everything or bucket.volatile:
                 return True
+            if (news.volumes or news.claims) and any(self._hears_of_volumes(ident) for ident in bucket.classes):
+                return True
             if news.less_used and isinstance(bucket.story, Story) and bucket.story.of_queue:
                 return True
             return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
@@ -198,6 +200,13 @@ class Engine:
         if everything or less_used:
             self.knocking.wake(lambda bucket: True)
         news.clear()
+
+    def _hears_of_volumes(self, ident: int) -> bool:
+        """Whether what changed of volumes could help a class."""
+        cls, news = self._class(ident), self.state.news
+        if not cls.spec.volumes or news.volumes:
+            return bool(cls.spec.volumes)
+        return any((cls.namespace, name) in news.claims for name in self.state.volumes.claims_of(cls))
 
     def _knocks_on_others(self) -> bool:
         """Whether somebody was placed who might have to leave again for one that was not let in (M6)."""

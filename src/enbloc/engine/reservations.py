@@ -170,7 +170,8 @@ class Reservations:
 
     def see_again(self) -> None:
         """Nodes go: what was reserved there is not reserved any more."""
-        if self._state.news.everything or (self._state.news.any and self._state.queues.guarantees):
+        news = self._state.news
+        if news.everything or news.volumes or news.claims or (news.any and self._state.queues.guarantees):
             for gang in self.gangs():
                 self._review(gang)
 

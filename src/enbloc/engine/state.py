@@ -27,13 +27,16 @@ from enbloc.engine.resources import Ints, Resources
 from enbloc.engine.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, PodFacts, Stand, Task
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
+CLAIMS_BOUND = 256
+"""With so many claims that changed it is no use to ask who names them: where there are no cycles it would be all."""
+
 _KEEPS_ITS_PLACE = frozenset({Stand.HELD, Stand.NOMINATED})
 
 
 class News:
     """What has changed since the last cycle, as far as it could help somebody who waits (G9)."""
 
-    __slots__ = ("any", "everything", "less_used", "rows")
+    __slots__ = ("any", "claims", "everything", "less_used", "rows", "volumes")
 
     def __init__(self) -> None:
         self.clear()
@@ -42,11 +45,24 @@ class News:
         self.any = False
         """Anything at all about who is where."""
         self.everything = False
-        """A node, a queue, a volume: rare, and may help anybody."""
+        """A node, a queue: rare, and may help anybody."""
+        self.volumes = False
+        """A volume or a class of them: may help those who ask for volumes."""
+        self.claims: set[tuple[str, str]] = set()
+        """Claims of volumes, by namespace and name: may help those who name them."""
         self.less_used = False
         """Some queue uses less than it did."""
         self.rows: set[str] = set()
         """Nodes on which room was given back."""
+
+    def tell_of_volumes(self, claim: tuple[str, str] | None) -> None:
+        """Of one claim, or of more than that concerns."""
+        self.any = True
+        if claim is not None and not self.volumes and len(self.claims) < CLAIMS_BOUND:
+            self.claims.add(claim)
+        else:
+            self.volumes = True
+            self.claims.clear()
 
 
 class State:
@@ -125,23 +141,24 @@ class State:
 
     def put_volume(self, kind: str, obj: Obj, gone: bool) -> None:
         """A PersistentVolume, a claim or a StorageClass came, changed or went."""
-        version = self.volumes.version
+        version, claim = self.volumes.version, (namespace_of(obj), name_of(obj))
+        gives_back = kind != "PersistentVolumeClaim" or self.moving.assumes_volume(claim)
         if gone:
             self.volumes.remove(kind.partition(".")[0], namespace_of(obj), name_of(obj))
         else:
             self.volumes.put(obj)
         if self.volumes.version != version:  # else only what nobody looks at changed: that helps nobody (G9)
-            self.news.any = self.news.everything = True
+            self.news.tell_of_volumes(None if gives_back else claim)
 
     def put_budget(self, obj: Obj, gone: bool) -> None:
         """A PodDisruptionBudget came, changed or went."""
         if gone:
             self.budgets.remove(obj)
         else:
-            namespace = self.budgets.put(obj)
-            for task in self.tasks.values() if namespace is not None else ():
-                if task.namespace == namespace:
-                    self.budgets.see(task)
+            budget = self.budgets.put(obj)
+            if budget is not None:
+                for task in self.tasks.values():
+                    budget.see(task)
         self.news.any = True
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:

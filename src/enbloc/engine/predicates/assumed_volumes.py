@@ -65,6 +65,10 @@ class AssumedVolumes:
             if not self._users[claim]:
                 del self._users[claim], self._volume_of[claim]
 
+    def assumes(self, claim: ClaimKey) -> bool:
+        """Whether a volume is kept for a claim, as long as it waits."""
+        return claim in self._volume_of
+
     def of(self, uid: str) -> dict[str, str]:
         """The volumes that a placed task's waiting claims are to be bound to: claim → volume."""
         assumed = self._assumed()

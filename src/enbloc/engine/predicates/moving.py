@@ -47,6 +47,10 @@ class Moving:
         """Whether anybody who is placed has a term about others: if not, a plain class concerns nobody."""
         return self._affinity.carries
 
+    def assumes_volume(self, claim: tuple[str, str]) -> bool:
+        """Whether a volume is kept for a claim that waits, by namespace and name: then it concerns others too."""
+        return self._volumes.assumes(claim)
+
     def applies(self, task: Placeable) -> bool:
         if task.cls.plain and not self._affinity.carries:
             return False

@@ -7,7 +7,8 @@ one. Several claims of one pod never count on the same volume; that claims of di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -113,6 +114,10 @@ class VolumeBook:
         self._claims: dict[tuple[str, str], Claim] = {}
         self._volumes: dict[str, Volume] = {}
         self._classes: dict[str, core.StorageClass] = {}
+        self._free: dict[Hashable, list[Volume]] = {}
+        """Volumes that anybody may have, by class, the smallest first."""
+        self._promised: dict[Hashable, list[Volume]] = {}
+        """Volumes that name a claim, by its namespace and name, the smallest first."""
         self._facts: dict[tuple[str, str, str], object] = {}
 
     # ---- events
@@ -127,7 +132,10 @@ class VolumeBook:
             case "PersistentVolumeClaim":
                 self._claims[namespace, name] = Claim(view(obj, core.PersistentVolumeClaim), _mode(obj))
             case "PersistentVolume":
-                self._volumes[name] = Volume(view(obj, core.PersistentVolume), _mode(obj))
+                volume = Volume(view(obj, core.PersistentVolume), _mode(obj))
+                self._take_volume(name)
+                self._volumes[name] = volume
+                insort(self._shelf(volume).setdefault(_place(volume), []), volume, key=_size)
             case "StorageClass":
                 self._classes[name] = view(obj, core.StorageClass)
             case _:
@@ -142,10 +150,21 @@ class VolumeBook:
             case "PersistentVolumeClaim":
                 del self._claims[namespace, name]
             case "PersistentVolume":
-                del self._volumes[name]
+                self._take_volume(name)
             case "StorageClass":
                 del self._classes[name]
         self.version += 1
+
+    def _take_volume(self, name: str) -> None:
+        volume = self._volumes.pop(name, None)
+        if volume is not None:
+            shelf, place = self._shelf(volume), _place(volume)
+            del shelf[place][bisect_left(shelf[place], _size(volume), key=_size)]
+            if not shelf[place]:
+                del shelf[place]
+
+    def _shelf(self, volume: Volume) -> dict[Hashable, list[Volume]]:
+        return self._free if volume.view.spec.claim_ref is None else self._promised
 
     # ---- asked
 
@@ -251,23 +270,19 @@ class VolumeBook:
 
     def _fitting(self, claim: Claim) -> list[Volume]:
         """Free volumes the claim could be bound to, the smallest first; only the one promised to it, if there is."""
-        roomy = sorted(
-            (volume for volume in self._volumes.values() if volume.capacity >= claim.request),
-            key=lambda volume: (volume.capacity, volume.view.metadata.name),
-        )
-        promised = [volume for volume in roomy if volume.promised_to(claim)]
-        if promised:
-            return promised[:1]
+        meta, request = claim.view.metadata, claim.request
+        for volume in self._promised.get((meta.namespace, meta.name), ()):
+            if volume.capacity >= request and volume.promised_to(claim):
+                return [volume]
+        free = self._free.get(claim.view.spec.storage_class_name or "", [])
         labels_match = _label_test(claim.view.spec.selector)
         modes = set(claim.view.spec.access_modes or ())
         return [
             volume
-            for volume in roomy
-            if volume.view.spec.claim_ref is None
-            and _phase(volume.view.status) == "Available"
+            for volume in free[bisect_left(free, (request, ""), key=_size) :]
+            if _phase(volume.view.status) == "Available"
             and not volume.view.metadata.deletion_timestamp
             and volume.mode == claim.mode
-            and volume.view.spec.storage_class_name == (claim.view.spec.storage_class_name or "")
             and modes <= set(volume.view.spec.access_modes or ())
             and labels_match(volume.view.metadata.labels or {})
         ]
@@ -280,6 +295,17 @@ class VolumeBook:
         if storage is None:
             return [_nowhere(f'storageclass.storage.k8s.io "{storage_class}" not found')]
         return [Check(NO_VOLUME, _topologies(storage, nodes))] if storage.allowed_topologies else []
+
+
+def _size(volume: Volume) -> tuple[int, str]:
+    """What volumes are sorted by: no two are equal."""
+    return (volume.capacity, volume.view.metadata.name)
+
+
+def _place(volume: Volume) -> Hashable:
+    """Where whoever may have a volume looks for it: under its class, or under the claim that it names."""
+    ref = volume.view.spec.claim_ref
+    return volume.view.spec.storage_class_name if ref is None else (ref.namespace, ref.name)
 
 
 def _topologies(storage: core.StorageClass, nodes: NodeTable) -> RowMask:

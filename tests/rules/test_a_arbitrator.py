@@ -249,6 +249,16 @@ def test_a2_those_it_stood_in_the_way_of_are_woken(what: Obj) -> None:
     assert grown.at("small") == 40.0
 
 
+def test_a2_what_it_got_does_not_hide_what_it_needs_from_others_actions() -> None:
+    """Two of its pods are needed, and one has a place within its queue. Nodes are reserved for all of it or not."""
+    arguments = {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}
+    config = {"actions": [{"name": "allocate"}, {"name": "reserve", "arguments": arguments}]}
+    others = [queue(name, guarantee={"resource": {"cpu": "1"}}) for name in "ab"]
+    answer = simulate(node("n", 3), others, queue_job("q", role("w", 2), minimum=2), config=config, until="10s")
+    assert not answer.bound()
+    assert not answer.lines("reserved")
+
+
 # ---- A3
 
 

@@ -132,10 +132,6 @@ class Engine:
             self.foresight.foresee(now)
 
     def end(self) -> list[Decision]:
-        for gang, told in self.kept.give_back():
-            self.telling.tell(
-                gang, told, of_gang=False
-            )  # those of its pods that had a place while the others were told
         self._decisions += self.cut_off.give_up(self.now)
         self.tidy()
         return self._decisions

@@ -1,8 +1,9 @@
 """What a gang got that could not get enough: it goes to nobody else within that cycle (A2).
 
 Only gangs that ask for it keep what they got, and only where `backfill` does not run. The room is taken by a
-transaction that stays open to the end of the cycle. Such a gang is tried whenever anybody else is, or its room would go
-to whoever comes next; when it keeps nothing any more, those it stood in the way of are woken.
+transaction that stays open while others are placed; whoever makes room or reserves nodes after that sees the cluster as
+it is. Such a gang is tried whenever anybody else is, or its room would go to whoever comes next; when it keeps nothing
+any more, those it stood in the way of are woken.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Kept:
             self._state.news.any = self._state.news.everything = True
 
     def give_back(self) -> list[tuple[GangState, Story]]:
-        """The cycle is over. Returns the gangs whose tasks wait again, and why."""
+        """Everybody was tried. Returns the gangs whose tasks wait again, and why."""
         given, self._open = self._open, []
         for _, transaction, _ in reversed(given):
             transaction.rollback()

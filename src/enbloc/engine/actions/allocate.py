@@ -16,6 +16,8 @@ from enbloc.engine.waiting import Order, Waiting
 def run(engine: Engine) -> None:
     place_all(engine, engine.allocating)
     resolve_deadlock(engine)
+    for gang, told in engine.kept.give_back():
+        engine.telling.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
 
 
 def place_all(engine: Engine, lane: Waiting) -> None:

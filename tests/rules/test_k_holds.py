@@ -228,3 +228,42 @@ def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> N
     assert len(answer.lines("succeeded")) == len(answer.all("Pod"))
     let_go = {(line["t"], line["name"].split("-")[0]) for line in answer.lines("released")}
     assert len(let_go) <= gangs * gangs
+
+
+# ---- groups that change
+
+
+def test_k7_a_group_for_whose_min_resources_too_little_is_free_holds_nothing() -> None:
+    big = node("m", 4, at="20s")
+    members = [kgroup("a", 1, mode=NON_STRICT, minResources={"cpu": "5"}), *labelled("a", 1)]
+    answer = simulate(node("n", 4), members, pod("s", 4, at="5s"), big, node("o", 1, at="30s"))
+    assert not answer.lines("held")
+    assert answer.at("s") == 5.0
+    assert answer.at("a-0") == 30.0
+
+
+def test_k7_a_group_that_lost_a_gang_waits_for_it() -> None:
+    first, other = kgang("a", 1, groups=GROUP), kgang("b", 1, at="1s", gone="5s")
+    answer = simulate(first, other, node("n", 4, at="10s"), kgang("b", 1, at="20s"))
+    assert answer.at("a-0") == 20.0, "not before it is there again"
+
+
+def test_k8_the_clock_of_a_group_starts_anew_with_those_who_are_left() -> None:
+    """`b` carries the clock, names `c` too, and goes."""
+    b = kgang("b", 1, groups=["default/b", "default/c"], wait="20s", gone="5s")
+    answer = simulate(node("n", 1), b, kgang("a", 1, groups=GROUP, wait="20s", at="2s"))
+    assert lines(answer, "timeout") == [(25.0, "a-0")]
+
+
+def test_k8_what_is_written_of_a_gang_that_is_in_no_group_any_more_goes_with_its_time() -> None:
+    group = kgroup("a", 1, mode=NON_STRICT, groups=GROUP, scheduleTimeoutSeconds=15, gone="6s")
+    assert claims(simulate(group, labelled("a", 1), until="14s")) == ["a-0"]
+    assert not claims(simulate(group, labelled("a", 1), until="15s"))
+
+
+def test_k12_a_group_that_lost_a_member_waits_for_nobody_else() -> None:
+    """`a` holds and is not complete any more; `b` holds from then on."""
+    b = [pod(f"b-{i}", cpu, notes=notes("b", 2, mode=NON_STRICT), at="1s") for i, cpu in enumerate(("500m", "2"))]
+    answer = simulate(node("n", 2), holding("a", 3), b, step("2s", "delete", "Pod", "a-1"), until="5s")
+    assert lines(answer, "held")[-1] == (2.0, "b-0")
+    assert not answer.bound()

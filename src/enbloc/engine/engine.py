@@ -324,6 +324,11 @@ class Engine:
         if unit:
             self._queue_group(unit)
 
+    def may_start(self, group: Group) -> bool:
+        """Whether nothing but room is in its way (G4, K7)."""
+        gangs = self.groups.gangs(group)
+        return len(gangs) == len(group.keys) and all(self._obstacle(gang) is None for gang in gangs)
+
     def unit(self, group: Group) -> list[GangState]:
         """The gangs of a group whose minima are still to be bound, by order."""
         found = [gang for gang in self.groups.gangs(group) if not gang.satisfied and not gang.ready()]

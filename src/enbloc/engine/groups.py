@@ -73,6 +73,7 @@ class Groups:
         self._forgotten = self._state.forgotten
         if gone or not all(self._is_known(gang) for gang in changed):
             complaints = self._make_anew()
+            changed = list(self._state.dirty.values())  # with those whose group is another one now
         seen: set[int] = set()
         for gang in changed:
             group = self.of(gang)
@@ -93,6 +94,7 @@ class Groups:
     def _make_anew(self) -> list[Complain]:
         state = self._state
         before, self._of = self._of, {}
+        gone = {key for key in self._known if key not in state.gangs}
         self._told = {key: told for key, told in self._told.items() if key in state.gangs}
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
         complaints: list[Complain] = []
@@ -103,7 +105,7 @@ class Groups:
                 self._of[key] = group
                 if key in state.gangs:
                     self._known.setdefault(key, state.gangs[key].spec.group)
-                    if before.get(key) is not group:
+                    if before.get(key) is not group or not gone.isdisjoint(keys):
                         state.touch(state.gangs[key])
             if len(keys) > 1:
                 complaints += self._disagreements(group)

@@ -113,6 +113,8 @@ class Holds:
             group = self._groups.of(gang) if gang is not None else None
             if group is None:
                 self._until.pop(key, None)
+                if gang is not None:
+                    self._state.touch(gang)  # what is written of it is to go
             elif key in self._until:
                 waiting = [mate for mate in self._groups.gangs(group) if not mate.satisfied]
                 self.let_go(group, "TimedOut", "its time is up, and what was held is let go")
@@ -167,7 +169,8 @@ class Holds:
         if mine is None and said is None:
             del self._written[gang.key]
         elif mine != wrote or home != gang.spec.claim_home:  # somebody went, perhaps the very pod that carried it
-            self._write(gang, "Held", f"{gang.total_held} pods are held until the others fit too")
+            held = f"{gang.total_held} pods are held until the others fit too"
+            self._write(gang, *(("Held", held) if mine is not None else ("LetGo", "nothing is held for it any more")))
 
     def _adopt(self, gang: GangState, record: Record, now: int) -> None:
         """After a restart: what was held is held again, where that is still possible. No record of ours is for longer

@@ -23,15 +23,18 @@ def start(engine: Engine, group: Group) -> Story | None:
     """One try for a whole group; a story says why it failed."""
     unit = engine.unit(group)
     told = _too_little_free(engine, group)
-    transaction = Transaction(engine.state)
     if told is None:
+        transaction = Transaction(engine.state)
         told = _place(engine, unit, transaction)
-    if told is None or (group.holds and _start_elsewhere(engine, unit, transaction)):
-        _bind(engine, group, unit, transaction.placed)
-        return None
-    if group.holds:
-        told = _hold(engine, group, unit, told)
-    return msgspec.structs.replace(told, message=f"{told.message}{group.note}")
+        if told is None or (group.holds and _start_elsewhere(engine, unit, transaction)):
+            _bind(engine, group, unit, transaction.placed)
+            return None
+        if group.holds:
+            _hold(engine, group, unit)
+    held = sum(gang.total_held for gang in unit)
+    engine.holds.changed = engine.holds.changed or held > 0
+    meanwhile = f" {held} pods are held meanwhile" if held else ""
+    return msgspec.structs.replace(told, message=f"{told.message}{meanwhile}{group.note}")
 
 
 def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> Story | None:
@@ -65,9 +68,8 @@ def _bind(engine: Engine, group: Group, unit: list[GangState], placed: list[Task
         engine.queue(gang)
 
 
-def _hold(engine: Engine, group: Group, unit: list[GangState], told: Story) -> Story:
+def _hold(engine: Engine, group: Group, unit: list[GangState]) -> None:
     """What fits is held, of each gang as much as its minima ask for."""
-    engine.holds.changed = engine.holds.changed or any(gang.total_held for gang in unit)
     for gang in unit:
         transaction = Transaction(engine.state)
         needed, rest, short = split(gang, pending_tasks(gang))
@@ -77,8 +79,6 @@ def _hold(engine: Engine, group: Group, unit: list[GangState], told: Story) -> S
             short -= engine.placer.place(transaction, run, min(short, len(run))) if short else 0
         if transaction.placed:
             engine.holds.hold(group, gang, transaction.placed, engine.now)
-    held = sum(gang.total_held for gang in unit)
-    return msgspec.structs.replace(told, message=f"{told.message} {held} pods are held meanwhile") if held else told
 
 
 def _too_little_free(engine: Engine, group: Group) -> Story | None:
@@ -169,7 +169,7 @@ def _fits_if(engine: Engine, group: Group, victims: list[Group]) -> bool:
 
 
 def _fits(engine: Engine, group: Group) -> bool:
-    if _too_little_free(engine, group) is not None:
+    if not engine.may_start(group) or _too_little_free(engine, group) is not None:
         return False
     transaction = Transaction(engine.state)
     unit = engine.unit(group)

@@ -292,3 +292,25 @@ def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
     )  # fmt: skip
     assert answer.at("b-0") == 20.0
     assert not answer.lines("evicted")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        [step("10s", "patch", "PodGroup", "a", patch={"spec": {"priorityClassName": ""}})],
+        [step("10s", "delete", "Pod", "a-1")],
+        [step("10s", "delete", "Pod", "a-1"), pod("a-1", 9, group="a", at="10s", nodeSelector={"at": "n"})],
+    ],
+    ids=["of lower priority", "without pods that wait", "elsewhere"],
+)
+def test_g11_nodes_that_a_gang_needs_no_more_are_for_others_at_once(change: list[Obj]) -> None:
+    """Half of `a` is bound by a decision of ours; the other half needs `m`."""
+    group, *_ = gang("a", 2, group_priority="high")
+    half = pod("a-0", group="a", nodeName="n", notes={DECISION: "1"})
+    other = pod("a-1", 2, group="a", nodeSelector={"at": "m"})
+    answer = simulate(
+        priority_class("high", 1000), priority_class("mid", 500), node("n", labels={"at": "n"}),
+        node("m", 1, labels={"at": "m"}), group, half, other,
+        pod("b", priority="mid", at="1s", nodeSelector={"at": "m"}), change, until="30s",
+    )  # fmt: skip
+    assert answer.at("b") == 10.0

@@ -112,9 +112,10 @@ class CutOff:
         for gang in list(self._gangs.values()):
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
-            elif gang.key in self._state.dirty:
+            elif any(mate.key in self._state.dirty for mate in self._groups.mates(gang)):
                 see_satisfied(self._state, gang, self._groups.of(gang))
                 self.see(gang, now)
+                self._state.news.any = self._state.news.everything = True  # it may need other nodes now
 
     def release(self, gang: GangState) -> None:
         """What was kept for it is anybody's again."""

@@ -12,7 +12,8 @@ from enbloc.engine.actions import allocate
 from enbloc.engine.cycle import cycle
 from enbloc.runtime.plane import ControlPlane
 from enbloc.sim.simulation import control_plane
-from stories import Obj, gang, job, node, pod, pods, queue, role, simulate, step
+from gang_stories import NON_STRICT, SIGS, kgang, kgroup, labelled
+from stories import HIGH_LOW, Obj, gang, job, node, pod, pods, queue, role, simulate, step
 
 
 class Watched:
@@ -128,6 +129,153 @@ def test_g9_who_comes_again_under_a_name_with_another_size_is_tried(
     assert {at for at, _ in answer.bound("").values()} == {float(again[:-1])}
     assert len(answer.bound("")) == 3
     assert watched.decided_when_forced() == []
+
+
+def away_from(app: str, key: str = "zone") -> Obj:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def spread(app: str) -> list[Obj]:
+    rule = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}
+    return [{**rule, "labelSelector": {"matchLabels": {"app": app}}}]
+
+
+def test_g9_who_is_alike_but_for_labels_does_not_sleep_for_another(watched: Watched) -> None:
+    """`shy` comes when both wait already, and keeps only `web` away."""
+    answer = simulate(
+        node("n", 8, labels={"zone": "a"}), pod("runs", 7, run="10s"),
+        pod("web", 4, labels={"app": "web"}, at="1s"), pod("db", 4, labels={"app": "db"}, at="2s"),
+        pod("shy", 1, at="5s", affinity=away_from("web")), plane=watched.plane, until="20s",
+    )  # fmt: skip
+    assert answer.at("db") == 10.0
+    assert not answer.bound("web")
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_who_is_kept_away_is_woken_when_that_one_leaves_another_node(watched: Watched) -> None:
+    """`shy` comes when `web` waits already. Its own node is full without it too."""
+    answer = simulate(
+        node("n", 4, labels={"zone": "a"}), pod("full", 3, nodeName="n"),
+        node("m", 4, labels={"zone": "a"}), pod("runs", 4, nodeName="m", run="10s"),
+        pod("web", 4, labels={"app": "web"}, at="1s"), pod("shy", 1, at="5s", gone="20s", affinity=away_from("web")),
+        plane=watched.plane,
+    )  # fmt: skip
+    assert answer.bound("web") == {"web": (20.0, "m")}
+    assert watched.decided_when_forced() == []
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        [pod("p", 2, labels={"app": "web"}, topologySpreadConstraints=spread("web"))],
+        kgang("p", 1, 1, 2, mode=NON_STRICT, labels={"app": "web"}, topologySpreadConstraints=spread("web")),
+    ],
+    ids=["pod", "group"],
+)
+@pytest.mark.parametrize("how", ["relabelled", "replaced"])
+def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[Obj], how: str) -> None:
+    nodes = [node("n", 4, labels={"zone": "a"}), node("small", 1, labels={"zone": "b"})]
+    name = waits[0]["metadata"]["name"]
+    if how == "relabelled":
+        change = [step("10s", "patch", "Pod", name, patch={"metadata": {"labels": {"app": "no"}}})]
+    else:
+        metadata = waits[0]["metadata"]
+        at = {**metadata.get("annotations", {}), "sim.enbloc.dev/at": "10s"}
+        again = {**waits[0], "metadata": {**metadata, "labels": {"app": "no"}, "annotations": at}}
+        change = [step("10s", "delete", "Pod", name), again]
+    runs = pod("runs", 1, nodeName="n", labels={"app": "web"})
+    answer = simulate(nodes, runs, waits, change, plane=watched.plane, until="20s")
+    assert answer.at(name) == 10.0
+    assert watched.decided_when_forced() == []
+
+
+# ---- whoever found nobody to evict, and whoever found no nodes to reserve
+
+LAZY: Obj = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "lazy"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+CLAIM: Obj = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data", "namespace": "default"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "lazy",
+    },
+}
+VOLUME: Obj = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "disk"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "storageClassName": "lazy"},
+    "status": {"phase": "Available"},
+}
+
+
+def preempting_and_reserving(after: int) -> Obj:
+    arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": 100}
+    actions: list[Obj] = [{"name": name} for name in ("allocate", "backfill", "preempt")]
+    return {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
+
+
+def test_g9_a_volume_that_comes_late_lets_its_pod_preempt(watched: Watched) -> None:
+    uses = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    answer = simulate(
+        HIGH_LOW, LAZY, CLAIM, node("n", 4), pod("runs", 4, priority="low"),
+        pod("p", 2, priority="high", at="2s", volumes=uses), step("10s", "create", object=VOLUME), plane=watched.plane,
+    )  # fmt: skip
+    assert answer.at("p") == 10.0
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_a_label_of_a_namespace_lets_those_who_look_for_it_preempt(watched: Watched) -> None:
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "near"}},
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    label = step("10s", "patch", "Namespace", "other", patch={"metadata": {"labels": {"team": "a"}}})
+    label["target"].pop("namespace")
+    answer = simulate(
+        HIGH_LOW, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
+        node("n", 4, labels={"zone": "a"}), pod("runs", 3, priority="low"),
+        pod("near", 1, nodeName="n", priority="high", namespace="other", labels={"app": "near"}),
+        pod("p", 2, priority="high", at="2s", affinity=near), label, plane=watched.plane,
+    )  # fmt: skip
+    assert answer.at("p") == 10.0
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_a_group_one_of_whose_gangs_asks_for_less_preempts(watched: Watched) -> None:
+    """The gang that changed is not the one that stands in line for both."""
+    group = ["default/a", "default/b"]
+    less = step("10s", "patch", "PodGroup", "b", patch={"spec": {"minMember": 1}})
+    less["target"]["apiVersion"] = SIGS
+    answer = simulate(
+        HIGH_LOW, node("n", 4), pod("runs", 4, priority="low"),
+        kgroup("a", 1, groups=group), labelled("a", 1, cpu=2, priority="high", at="1s"),
+        kgroup("b", 2, groups=group), labelled("b", 2, cpu=2, priority="high", at="1s"), less, plane=watched.plane,
+    )  # fmt: skip
+    assert answer.at("a-0") == answer.at("b-0") == 10.0
+    assert watched.decided_when_forced() == []
+
+
+def test_g9_a_reservation_that_ends_lets_others_preempt_there(watched: Watched) -> None:
+    over = step("10s", "patch", "PodGroup", "starves", patch={"spec": {"minMember": 2}})
+    answer = simulate(
+        over,
+        HIGH_LOW, {**HIGH_LOW[0], "metadata": {"name": "polite"}, "preemptionPolicy": "Never"},
+        node("n", 4), pod("runs", 3, priority="low"), gang("starves", 1, cpu=4, group_priority="polite", at="1s"),
+        pod("p", 2, priority="high", at="8s"), config=preempting_and_reserving(5), plane=watched.plane, until="12s",
+    )  # fmt: skip
+    assert answer.at("p") == 10.0
 
 
 def test_g9_less_use_of_a_queue_wakes_those_it_held_back(watched: Watched) -> None:

@@ -292,3 +292,29 @@ def test_p2_a_mark_that_is_taken_off_lets_it_preempt(kind: str) -> None:
     kept = [group, *members] if kind == "PodGroup" else [pod("a", 4, priority="low")]
     kept[0] = marked(kept[0], PREEMPTABLE, "false")
     assert simulate(CLASSES, node("n"), kept, vip(), off).at("vip") == 30.0
+
+
+@pytest.mark.parametrize("form", ["pods", "jobs"])
+def test_p2_a_polite_one_does_not_keep_its_like_from_preempting(form: str) -> None:
+    """They ask for the same and have the same priority. Jobs meet at enqueue already (M6)."""
+    if form == "pods":
+        both = [pod("a", 4, priority="polite", at="1s"), pod("b", 4, priority="high", at="2s")]
+    else:
+        roles = [role("w", 1, cpu=4)]
+        both = [job("a", *roles, priority="polite", at="1s"), job("b", *roles, priority="high", at="2s")]
+    answer = simulate(CLASSES, node("n"), pod("runs", 4, priority="low"), both)
+    assert answer.times("b") == [2.0]
+    assert not answer.bound("a")
+
+
+def test_p2_a_budget_that_has_enough_healthy_pods_now_lets_others_preempt() -> None:
+    """Nothing else happens at that instant but that a pod starts."""
+    app: dict[str, Any] = {"priority": "low", "labels": {"app": "a"}}
+    running = [pod("a", 2, **app), pod("b", 2, start="10s", **app)]
+    assert simulate(CLASSES, node("n"), budget(minAvailable=1), running, vip(2, at="2s")).at("vip") == 10.0
+
+
+def test_p2_a_budget_that_expects_fewer_pods_now_lets_others_preempt() -> None:
+    gated = pod("g", 2, labels={"app": "a"}, gone="10s", schedulingGates=[{"name": "g"}])
+    running = pod("a", 4, priority="low", labels={"app": "a"})
+    assert simulate(CLASSES, node("n"), budget(maxUnavailable=1), running, gated, vip(at="2s")).at("vip") == 10.0

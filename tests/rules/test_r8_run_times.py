@@ -409,3 +409,20 @@ def test_r8_easy_and_reserve_agree_about_one_that_is_first_and_starves() -> None
         config=reserving(5, mode="easy"),
     )  # fmt: skip
     assert answer.at("waits") == 72.0, "when those of higher priority have ended"
+
+
+def test_r8_a_job_of_unknown_run_time_does_not_keep_its_like_out() -> None:
+    """Both ask for the same; only the second ends in time."""
+    endless, short = job("a", role("w", 2), at="20s"), job("s", role("w", 2, run="60s"), at="21s")
+    short["metadata"]["annotations"][RUN_TIME] = "70s"
+    answer = waiting(endless, short)
+    assert answer.times("s-") == [21.0, 21.0]
+
+
+def test_r8_easy_room_that_the_first_will_not_need_any_more_is_for_those_behind() -> None:
+    """`tiny` goes, and `head` is expected on its node, at the same instant. So `s` may use the other one."""
+    ahead = [timed("a", 3, "100s", nodeName="n"), timed("b", 2, "100s", nodeName="o")]
+    tiny = pod("tiny", 1, nodeName="n", gone="20s")
+    answer = simulate(node("n"), node("o"), ahead, tiny, pod("head", 4, at="1s"), pod("s", 2, at="2s"), config=EASY)
+    assert answer.bound("s") == {"s": (20.0, "o")}
+    assert answer.at("head") == 100.0

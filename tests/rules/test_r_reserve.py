@@ -491,3 +491,51 @@ def test_r1_a_waiting_time_that_is_over_when_it_is_written() -> None:
     late = step("50s", "patch", "Pod", "big", patch=patch)
     answer = simulate(node("n"), full(), pod("big", 4), late, config=reserving(1000), until="60s")
     assert reserved(answer) == {"big": (50.0, "n")}
+
+
+# ---- G9: whoever found no nodes looks again when that may have changed
+
+
+def test_r4_a_parent_that_may_use_more_lets_its_childs_gang_reserve() -> None:
+    more = step("20s", "patch", "Queue", "p", patch={"spec": {"capability": {"cpu": "9"}}})
+    answer = simulate(
+        node("n"), queue("p", capability={"cpu": "2"}), queue("c", parent="p"), full(2, "60s"),
+        gang("big", 1, cpu=4, queue="c"), more, pod("s", 2, at="30s", run="50s"), config=reserving(10),
+    )  # fmt: skip
+    assert reserved(answer, "big") == {"big-0": (20.0, "n")}
+    assert answer.at("big-0") == 60.0
+
+
+def test_r4_a_node_that_can_take_no_more_reservations_does_not_hide_others() -> None:
+    """`n` is nearest for both pods, and has not room for both."""
+    answer = simulate(
+        node("n", labels={"at": "n"}), node("m"), full(1, "60s", "m"), podgroup("big", 2),
+        pod("big-0", 1, group="big", nodeSelector={"at": "n"}), pod("big-1", 4, group="big"),
+        config=reserving(10), until="70s",
+    )  # fmt: skip
+    assert reserved(answer) == {"big-0": (10.0, "n"), "big-1": (10.0, "m")}
+
+
+def test_r4_it_counts_for_every_role_who_else_is_there() -> None:
+    """The second pod of `big` keeps away from those who run at first."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    webs = [pod(f"web-{on}", 1, nodeName=on, run="30s", labels={"app": "web"}) for on in "nm"]
+    answer = simulate(
+        node("n", labels={"at": "n"}), node("m"), webs, full(1, "60s", "m"), podgroup("big", 2),
+        pod("big-0", 1, group="big", nodeSelector={"at": "n"}), pod("big-1", 4, group="big", affinity=away),
+        config=reserving(10), until="70s",
+    )  # fmt: skip
+    assert reserved(answer) == {"big-0": (30.0, "n"), "big-1": (30.0, "m")}
+
+
+def test_r7_room_that_is_there_when_it_is_reserved_is_used_at_once() -> None:
+    """`shy` keeps away from `web`. When `web` ends, the node is reserved for `big`, and then for `shy` too."""
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    answer = simulate(
+        node("n"), full(2, "60s"), pod("web", 1, nodeName="n", run="30s", labels={"app": "web"}), pod("big", 3),
+        pod("shy", 1, at="1s", affinity=away), config=reserving(10), until="70s",
+    )  # fmt: skip
+    assert reserved(answer) == {"big": (10.0, "n"), "shy": (30.0, "n")}
+    assert answer.at("shy") == 30.0

@@ -34,11 +34,14 @@ class Budget:
         self.expected: set[str] = set()
         self.healthy: set[str] = set()
 
-    def see(self, task: Task) -> None:
-        """A pod is there, and stands as it does."""
+    def see(self, task: Task) -> bool:
+        """A pod is there, and stands as it does. Says whether that is news."""
         counts = self.pods.matches(task) and task.stand not in _GONE
-        _set(self.expected, task.uid, counts)
-        _set(self.healthy, task.uid, counts and task.stand is Stand.BOUND and task.since is not None)
+        healthy = counts and task.stand is Stand.BOUND and task.since is not None
+        return any([_set(self.expected, task.uid, counts), _set(self.healthy, task.uid, healthy)])
+
+    def forget(self, task: Task) -> bool:
+        return any([_set(self.expected, task.uid, False), _set(self.healthy, task.uid, False)])
 
     def allowed(self) -> int:
         """How many may be evicted now; below 0: more are away than may be."""
@@ -55,6 +58,7 @@ class Budgets:
         self._known: dict[Key, Budget] = {}
         self._index: PodIndex[Budget] = PodIndex()
         self.version = 0
+        """Goes up whenever they may allow something else."""
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -96,24 +100,27 @@ class Budgets:
         """A pod is there, and stands as it does."""
         if self._known:
             for budget in self._index.near(task):
-                budget.see(task)
+                self.version += budget.see(task)
 
     def forget(self, task: Task) -> None:
         if self._known:
             for budget in self._index.near(task):
-                budget.expected.discard(task.uid)
-                budget.healthy.discard(task.uid)
+                self.version += budget.forget(task)
 
 
 def _facts(budget: Budget) -> tuple[object, ...]:
     return (budget.pods.key, budget.at_least, budget.at_most)
 
 
-def _set(uids: set[str], uid: str, there: bool) -> None:
+def _set(uids: set[str], uid: str, there: bool) -> bool:
+    """Says whether that is news."""
+    if (uid in uids) is there:
+        return False
     if there:
         uids.add(uid)
     else:
         uids.discard(uid)
+    return True
 
 
 def _number(value: int | str, of: int) -> int:

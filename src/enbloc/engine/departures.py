@@ -46,25 +46,30 @@ class Departures:
 
     def see(self, gang: GangState) -> None:
         """A gang was read, or placed."""
-        self._look_again(gang.key)
+        self.try_again(gang)
         self.surplus.see(gang)
 
     def forget(self, gang: GangState) -> None:
         """A gang is gone. Whom others had evicted is remembered as long as they are there, though it may have gone
         with that: it may come again."""
-        self._look_again(gang.key)
+        self.try_again(gang)
         self._evicted.pop(gang.key, None)
         self.surplus.forget(gang)
-
-    def _look_again(self, key: GangKey) -> None:
-        self._in_vain.pop(("preempt", key), None)
-        self._in_vain.pop(("reclaim", key), None)
 
     # ---- tried in vain
 
     def is_in_vain(self, action: str, gang: GangState) -> bool:
         """Whether nobody could be evicted for a gang, and nothing has changed since."""
         return self._in_vain.get((action, gang.key)) == self._facts()
+
+    def try_again(self, gang: GangState) -> None:
+        """It asks for something else, perhaps together with others."""
+        self._in_vain.pop(("preempt", gang.key), None)
+        self._in_vain.pop(("reclaim", gang.key), None)
+
+    def try_all_again(self) -> None:
+        """Something changed that may help anybody."""
+        self._in_vain.clear()
 
     def note_in_vain(self, action: str, gang: GangState) -> None:
         self._in_vain[action, gang.key] = self._facts()

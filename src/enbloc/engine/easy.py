@@ -43,7 +43,7 @@ class Easy:
         self._placer = placer
         self._take_own_places = take_own_places
         self._starts: dict[GangKey, tuple[object, Start]] = {}
-        self.heads: dict[str, tuple[GangKey, int]] = {}
+        self.heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → who is first in it, and when it could start."""
 
     def begin(self) -> None:
@@ -56,7 +56,7 @@ class Easy:
         if known is None or known[0] != at:
             known = self._starts[head.key] = (at, self._foresee(head, now))
         start = known[1]
-        self.heads[head.spec.queue] = (head.key, start.at)
+        self.heads[head.spec.queue] = (head.key, start)
 
         def over(task: Task) -> AbstractContextManager[None]:
             run_time = task.run_time

@@ -190,6 +190,9 @@ class Engine:
                 return True
             return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
 
+        if news.everything:
+            self.departures.try_all_again()
+            self.unreservable.clear()
         everything, less_used = news.everything, news.less_used or self._knocks_on_others()
         self.allocating.wake(could_help)
         self.backfilling.wake(could_help)
@@ -343,14 +346,17 @@ class Engine:
             needed, rest, short = split(gang, waiting)
             wanted = [*needed, *(rest if short else ())]
             asked = tuple(sorted(gang.spec.needs_free.items()))
-            parts = tuple(_part(gang, run) for run in runs(self.state, wanted))
-            shape.append((gang.key, asked, parts, len(needed), short, self._times(wanted)))
+            parts = tuple(self._part(gang, run) for run in runs(self.state, wanted))
+            own = tuple(self.reservations.of(gang).items())
+            shape.append((gang.key, own, asked, parts, len(needed), short, self._times(wanted)))
         first = unit[0]
         order = self.order(first, MINIMA)
         bucket = self.allocating.put(first, first.spec.queue, order, tuple(shape), tuple(classes), volatile=True)
         for gang in unit:
             gang.why = bucket.story if bucket.asleep and gang is not first else None
         first.bucket = bucket
+        self.unreservable.pop(first.key, None)  # what was tried for it in vain was tried for all of them
+        self.departures.try_again(first)
 
     def queue(self, gang: GangState) -> None:
         """Puts a gang in line for what it still needs, or takes it out if it needs nothing."""
@@ -385,24 +391,42 @@ class Engine:
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
             classes[run[0].cls.id] = None
-            shape.append(_part(gang, run))
+            shape.append(self._part(gang, run))
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
         several = len(classes) > 1
+        polite = gang.spec.polite or any(task.polite for task in wanted)
+        alone = (gang.key, *self.reservations.of(gang).items()) if volatile else None
         bucket = lane.put(
             gang,
             gang.spec.queue,
             self.order(gang, band),
-            (gang.key if volatile else None, *shape, len(needed), short, gang.satisfied, self._times(wanted)),
+            (alone, *shape, len(needed), short, gang.satisfied, polite, self._times(wanted)),
             tuple(classes),
             volatile or several,
+            shared=not volatile,
         )
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:  # its like failed, and nothing has changed since
             gang.attempted = frozenset(gang.tasks)
             self._count(gang)
             self.telling.tell(gang, bucket.story, of_gang=band == MINIMA)
+
+    def _part(self, gang: GangState, run: Sequence[Task]) -> Hashable:
+        """What a run asks for: gangs that ask for the same fare the same. Where others look at it, its labels count."""
+        roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
+        labels = tuple(sorted(run[0].labels.items())) if self.state.moving.applies(run[0]) else ()
+        return run[0].cls.id, tuple(roles.items()), labels
+
+    def stands_alone_now(self, gang: GangState) -> bool:
+        """Whether it stands with its like, and others' placements have come to matter to it: they may not matter to the
+        others, whose labels may differ. Then it gets a place in line of its own."""
+        bucket = gang.bucket
+        if not bucket.shared or not any(self.state.moving.applies(task) for task in pending_tasks(gang)):
+            return False
+        self.queue(gang)
+        return gang.bucket is not bucket
 
     def _knock(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # what runs was let in once, though its object may be a new one (V5)
@@ -411,7 +435,8 @@ class Engine:
             self.let_in(gang)
             return
         starves = gang.key if self.starving.is_starving(gang) else None
-        shape = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())), starves)
+        asked = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())))
+        shape = (*asked, starves, spec.polite, gang.run_time if self._timed else None)
         bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
@@ -598,9 +623,3 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self.telling.pending()
-
-
-def _part(gang: GangState, run: Sequence[Task]) -> Hashable:
-    """What a run asks for: gangs that ask for the same fare the same."""
-    roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
-    return run[0].cls.id, tuple(roles.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from enbloc.engine.decisions import Decision, Expect
+from enbloc.engine.easy import Start
 from enbloc.engine.forecast import start_of
 from enbloc.engine.reservations import ENDLESS, Reservations
 from enbloc.engine.state import State
@@ -20,8 +21,8 @@ class Foresight:
         self._published: dict[GangKey, int] = {}
         self._seen: dict[GangKey, int] = {}
         """The nodes' clock when a gang's start was last looked at."""
-        self._heads: dict[str, tuple[GangKey, int]] = {}
-        """Who was first in each queue after the last cycle, and when it could start."""
+        self._heads: dict[str, tuple[GangKey, Start]] = {}
+        """Who was first in each queue after the last cycle, when it could start, and what it leaves to others then."""
 
     def start_of(self, gang: GangState) -> int | None:
         """What was published of a gang."""
@@ -48,15 +49,15 @@ class Foresight:
         self._published.pop(key, None)
         self._seen.pop(key, None)
 
-    def settle_heads(self, heads: Mapping[str, tuple[GangKey, int]], now: int) -> None:
-        """EASY: another one is first, or its start moved, so those behind are looked at anew."""
+    def settle_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now: int) -> None:
+        """EASY: another one is first, or its start moved, in time or in space: those behind are looked at anew."""
         if heads != self._heads:
             self._heads = dict(heads)
             self._state.news.any = self._state.news.everything = True
         self._forget()
         for key, start in heads.values():
             if key not in self._reservations.due:  # nodes of its own say more than a forecast in time
-                self._publish(key, start, now)
+                self._publish(key, start.at, now)
 
     def _forget(self) -> None:
         """Whoever has no reservation any more, in space or in time."""

@@ -162,8 +162,9 @@ class State:
         self.news.any = True
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        self.moving.set_namespace(name, labels)
-        self.news.any = True
+        if self.moving.set_namespace(name, labels):
+            self.news.any = True
+            self.nodes.clock += 1  # what was tried in vain is tried again
 
     def settle(self) -> None:
         """Before a cycle: nodes that arrived get their rows, and the tasks on them their room."""

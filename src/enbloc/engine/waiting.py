@@ -31,12 +31,15 @@ class Bucket:
         "key",
         "number",
         "queue",
+        "shared",
         "story",
         "tidy_at",
         "volatile",
     )
 
-    def __init__(self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], volatile: bool) -> None:
+    def __init__(
+        self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], volatile: bool, shared: bool
+    ) -> None:
         self.key = key
         self.number = number
         self.queue = queue
@@ -44,6 +47,8 @@ class Bucket:
         """The classes of task that it needs room for: a row that takes none of them cannot help it."""
         self.volatile = volatile
         """Whether any change may help: several classes (greedy is not monotone), or others' placements matter."""
+        self.shared = shared
+        """Whether gangs wait in it that are alike as long as others' placements do not matter to them."""
         self.items: list[tuple[Order, int, GangState]] = []
         self.fresh: list[GangState] = []
         """Gangs that came since it was last tried."""
@@ -97,12 +102,13 @@ class Waiting:
         shape: Hashable,
         classes: tuple[int, ...] = (),
         volatile: bool = False,
+        shared: bool = False,
     ) -> Bucket:
         """Queues a gang, in place of where it waited before."""
         key = (queue, order[:-3], shape)
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = Bucket(key, self._tickets, queue, classes, volatile)
+            bucket = self._buckets[key] = Bucket(key, self._tickets, queue, classes, volatile, shared)
             self._of_queue.setdefault(queue, {})[key] = bucket
             self._awake.setdefault(queue, {})[key] = bucket
         self._tickets += 1

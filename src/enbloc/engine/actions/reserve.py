@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -76,8 +77,8 @@ def _was_served_before(engine: Engine, gang: GangState) -> bool:
 def _facts(engine: Engine, unit: Sequence[GangState]) -> object:
     """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer (G9)."""
     state = engine.state
-    moving = any(state.moving.applies(task) for gang in unit for task in pending_tasks(gang)[:1])
-    limited = state.queues.guarantees or any(place.limits for place in state.queue_of(unit[0]).ancestors)
+    moving = any(state.moving.applies(task) for gang in unit for task in pending_tasks(gang))
+    limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
     claimed = bool(engine.nominations) or bool(engine.holds) or bool(engine.waves.claims)
     by_use = state.nodes.clock if moving or limited or claimed else 0
     return (state.nodes.static_clock, engine.reservations.version, by_use)
@@ -142,16 +143,17 @@ class _Plan:
 
     def _claim(self, run: Sequence[Task], count: int, moved: list[Place]) -> list[Place]:
         """The nearest rows for the first tasks of a run. A row is only less near the more is claimed of it, so of
-        `count` tasks none goes beyond the `count` nearest rows, and those that hold reservations already."""
+        `count` tasks none goes beyond the `count` nearest rows that may be claimed, and those that hold reservations
+        already."""
         task, request = run[0], run[0].cls.request
         open_rows = self._open(task)
         near = self._nearness(request)
-        allowed = np.flatnonzero(open_rows)
-        if len(allowed) > count:
-            order = np.lexsort((allowed, -near[allowed]))[:count]
-            kept = [row for row in self._reserved if open_rows[row]]
-            allowed = np.union1d(allowed[order], np.array(kept, np.intp))
-        heap = [(-self._near_now(int(row), request), int(row)) for row in allowed]
+        reserved = [row for row in self._reserved if open_rows[row]]
+        open_rows[reserved] = False
+        others = np.flatnonzero(open_rows) if len(self._reserved) < self._limit else np.zeros(0, np.intp)
+        nearest = others[np.lexsort((others, -near[others]))].tolist()
+        allowed = [*reserved, *islice((row for row in nearest if self._may_claim(row, request)), count)]
+        heap = [(-self._near_now(row, request), row) for row in allowed]
         heapq.heapify(heap)
         found: list[Place] = []
         while heap and len(found) < count:

@@ -46,6 +46,10 @@ def serve_all(engine: Engine, lane: Waiting, serve: Serve, with_let_in: bool = F
                 continue
         if band == SURPLUS and engine.surplus_waits(name, order):
             continue  # it stays awake: the next cycle looks again
+        if engine.stands_alone_now(gang):
+            _stand(lane, line, bucket)
+            _stand(lane, line, gang.bucket)
+            continue
         told = serve(gang)
         if told is not None:
             engine.sleep(lane, bucket, told, of_gang=band == MINIMA)

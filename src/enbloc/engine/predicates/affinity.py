@@ -45,10 +45,12 @@ class PodAffinity:
         self._numbering = census.settled()
         self._size = 0
 
-    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Labels of a namespace, which a `namespaceSelector` may ask for."""
-        if self._terms.namespaces.put(name, labels):
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Labels of a namespace, which a `namespaceSelector` may ask for. Says whether they are others than before."""
+        changed = self._terms.namespaces.put(name, labels)
+        if changed:
             self._census.drop_counts()
+        return changed
 
     # ---- asked
 

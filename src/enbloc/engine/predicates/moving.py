@@ -39,8 +39,8 @@ class Moving:
         self._asked = self._order if rules else (self._ports, self._claims, self._volumes)
         self._tellings: dict[int, tuple[MovingPredicate, ...]] = {}
 
-    def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        self._affinity.set_namespace(name, labels)
+    def set_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
+        return self._affinity.set_namespace(name, labels)
 
     @property
     def carries(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gang_stories import kgang, notes
 from stories import (
     ALLOCATE_ONLY,
     condition,
@@ -13,6 +14,7 @@ from stories import (
     queue,
     role,
     simulate,
+    step,
     waits_because,
 )
 
@@ -122,3 +124,12 @@ def test_g10_a_node_that_goes_is_counted_no_more() -> None:
     answer = simulate(node("n", 1), node("m", 1, gone="10s"), gang("a", 1, cpu=2))
     assert "0/1 nodes" in answer.why("default/a")
     assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))
+
+
+def test_g10_a_gang_that_lost_a_member_tells_its_own_story_only() -> None:
+    """`b` has started, and one of its pods was replaced; `a` starts with `b` and is not complete."""
+    again = pod("b-0", 1, notes=notes("b", 2), at="11s", nodeSelector={"no": "such"})
+    a = kgang("a", 1, minimum=2, groups=["default/a", "default/b"], at="5s")
+    answer = simulate(node("n"), kgang("b", 2), a, step("10s", "delete", "Pod", "b-0"), again, until="20s")
+    assert "didn't match" in answer.why("default/b")
+    assert answer.why("default/a") == "1 of 2 pods exist, 1 more is needed"

@@ -615,7 +615,7 @@ class Engine:
         hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
         for gang in hearers.values():
             self.telling.tell(gang, told, of_gang)
-            for mate in self.groups.mates(gang) if of_gang else ():
+            for mate in self.groups.mates(gang) if of_gang and not gang.satisfied else ():
                 if mate is not gang and not mate.satisfied:
                     mate.why = told
                     self.telling.tell(mate, told, of_gang)

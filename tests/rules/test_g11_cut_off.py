@@ -314,3 +314,17 @@ def test_g11_nodes_that_a_gang_needs_no_more_are_for_others_at_once(change: list
         pod("b", priority="mid", at="1s", nodeSelector={"at": "m"}), change, until="30s",
     )  # fmt: skip
     assert answer.at("b") == 10.0
+
+
+def test_g11_nodes_may_be_kept_for_a_gang_that_was_cut_off_and_reserved_for_another() -> None:
+    """Both are asked of one and the same pod."""
+    reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}}
+    group, first, *rest = gang("cut", 3, cpu=2, at="10s")
+    first["spec"]["nodeName"] = "n"
+    first["metadata"]["annotations"][DECISION] = "1"
+    answer = simulate(
+        node("n"), node("m"), pod("a", 2, run="15s"), pod("b", 2, run="15s"), pod("big", 4), group, first, *rest,
+        pod("s", 1, at="11s"), config={"actions": ["enqueue", "allocate", reserve]}, until="12s",
+    )  # fmt: skip
+    assert answer.lines("reserved", "big")
+    assert answer.at("s") is None

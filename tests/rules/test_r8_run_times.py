@@ -293,6 +293,16 @@ def test_r8_easy_an_end_that_nobody_knows_reserves_nothing() -> None:
     assert answer.at("head") == 202.0
 
 
+def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_members() -> None:
+    """It was satisfied once, and goes on one by one (G7); how many of its members exist does not matter."""
+    answer = simulate(
+        node("n"), gang("g", 4), step("1s", "delete", "Pod", "g-2"), step("1s", "delete", "Pod", "g-3"),
+        timed("ahead", 2, "100s", at="2s"), pod("g-2", group="g", at="3s"), config=EASY,
+    )  # fmt: skip
+    assert answer.at("ahead") == 2.0
+    assert answer.times("g-2") == [0.0, 102.0]
+
+
 def test_r8_easy_the_second_in_line_has_no_reservation() -> None:
     """s delays second and not head: it passes."""
     answer = simulate(

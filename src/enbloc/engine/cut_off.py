@@ -134,10 +134,8 @@ class CutOff:
             if gang.partial_since is not None and _turn(gang) < _turn(other):
                 continue
             for task in [task for mate in mates for task in pending_tasks(mate)]:
-                candidates = self._state.candidates(task.cls)
-                candidates.keys()
-                passing = candidates.passing
-                closed = passing if closed is None else closed | passing
+                standing = self._state.candidates(task.cls).standing()
+                closed = standing if closed is None else closed | standing
         return closed
 
     def give_up(self, now: int) -> list[Evict]:

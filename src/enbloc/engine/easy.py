@@ -126,7 +126,8 @@ class Easy:
             np.add.at(more[column], rows, amounts[column])
         self._give(more, 1)
         transaction = Transaction(self._state)
-        plan, gang.plan = gang.plan, split(gang, pending_tasks(gang))
+        needed, rest, short = split(gang, pending_tasks(gang))
+        plan, gang.plan = gang.plan, (needed, rest, min(short, len(rest)))  # what was lost may not have come again (G7)
         try:
             self._take_own_places(transaction, gang)
             if attempt(self._placer, gang, transaction) is not None:

@@ -11,11 +11,12 @@ import pytest
 
 from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
-from enbloc.api.writes import BindPod, Create, EmitEvent, EvictPod, Patch, Refused, Write
+from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
 from enbloc.cluster.embedded.pods import node_of
 from enbloc.config import Config
+from gang_stories import kgroup, labelled
 from live_world import LiveWorld, in_virtual_time
-from stories import Obj, gang, job, node, pod, priority_class, role
+from stories import Obj, gang, job, node, pod, priority_class, queue, role
 
 
 def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -332,6 +333,79 @@ def test_r8_a_gang_does_not_wait_until_it_was_told_when_it_would_start() -> None
         assert "big-0" not in world.bound()
         await asyncio.sleep(2)
         assert {"big-0", "big-1"} <= world.bound().keys(), "it is bound as soon as there is room"
+        await world.end()
+
+    run(main)
+
+
+def _refusing(world: LiveWorld, until_s: float, *kinds: type[Write]) -> None:
+    """The API server has a bad time, longer than anybody's patience."""
+
+    def refuse(write: Write) -> Refused | None:
+        bad = isinstance(write, kinds) and world.loop.time() < until_s
+        return Refused(503, "ServiceUnavailable", "no") if bad else None
+
+    world.cluster.refuse = refuse
+
+
+def test_a_status_that_was_refused_for_a_while_is_written_later() -> None:
+    """Though nothing happens any more to what it is about."""
+
+    async def main() -> None:
+        world = LiveWorld(node("n1", 8), *gang("g", 2, start="5s"), kgroup("k", 2), *labelled("k", 2, start="5s"))
+        await world.begin()
+        await asyncio.sleep(3)
+        _refusing(world, 20.0, Patch)
+        await asyncio.sleep(60)
+        await world.settle()
+        queue = world.store.get("Queue.scheduling.volcano.sh", "", "default")
+        assert queue is not None
+        assert queue["status"]["running"] == 1
+        for kind, name in (("PodGroup.scheduling.volcano.sh", "g"), ("PodGroup.scheduling.sigs.k8s.io", "k")):
+            group = world.store.get(kind, "default", name)
+            assert group is not None
+            assert (group["status"]["phase"], group["status"]["running"]) == ("Running", 2)
+        await world.end()
+
+    run(main)
+
+
+@pytest.mark.parametrize("refused", [Patch, Delete], ids=["what-it-asks-for", "its-own-end"])
+def test_v2_a_command_is_obeyed_and_goes_though_that_was_refused_for_a_while(refused: type[Write]) -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 8), queue("q"), job("j", role("w", 2)))
+        await world.begin()
+        await world.settle()
+        _refusing(world, world.loop.time() + 20, refused)
+        for kind, name, action in (("Job", "j", "AbortJob"), ("Queue", "q", "CloseQueue")):
+            command = {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "action": action}
+            metadata = {"name": f"c-{name}", "namespace": "default"}
+            world.store.create(command | {"metadata": metadata, "target": {"kind": kind, "name": name}})
+        await asyncio.sleep(60)
+        await world.settle()
+        [aborted] = world.store.list("Job.batch.volcano.sh")[0]
+        assert aborted["status"]["state"]["phase"] == "Aborted"
+        closed = world.store.get("Queue.scheduling.volcano.sh", "", "q")
+        assert closed is not None
+        assert closed["status"]["state"] == "Closed"
+        assert world.store.list("Command.bus.volcano.sh")[0] == []
+        assert world.pods() == []
+        await world.end()
+
+    run(main)
+
+
+def test_pods_too_many_go_though_that_was_refused_for_a_while() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 8), job("j", role("w", 4, 1)))
+        await world.begin()
+        await world.settle()
+        _refusing(world, world.loop.time() + 20, Delete)
+        tasks = [role("w", 1, 1)]
+        world.store.patch(Ref("Job.batch.volcano.sh", "default", "j"), {"spec": {"tasks": tasks, "minAvailable": 1}})
+        await asyncio.sleep(60)
+        await world.settle()
+        assert [name_of(one) for one in world.pods()] == ["j-w-0"]
         await world.end()
 
     run(main)

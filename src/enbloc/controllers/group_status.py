@@ -14,6 +14,7 @@ import msgspec
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.difference import difference
+from enbloc.controllers.retry import Retries, watch_tells
 
 Key = tuple[str, str]
 
@@ -56,6 +57,7 @@ class GroupStatus:
         self._member_of: dict[Key, Member] = {}
         self._members: dict[Key, Members] = {}
         self._dirty: set[Key] = set()
+        self._retries: Retries[Key] = Retries()
 
     def observe(self, event: WatchEvent) -> None:
         key = (namespace_of(event.obj), name_of(event.obj))
@@ -94,23 +96,28 @@ class GroupStatus:
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
-        for key in sorted(self._dirty):
-            group, members = self._groups[key], self._members.get(key) or Members()
-            if is_terminating(group):
+        for key in sorted(self._dirty.union(self._retries.take_due(now))):
+            group, members = self._groups.get(key), self._members.get(key) or Members()
+            if group is None or is_terminating(group):
+                self._retries.forget(key)
                 continue
             patch = difference(group.get("status") or {}, self._wanted(group, members, now))
             if patch:
                 version = group["metadata"].get("resourceVersion") or ""
                 ref = Ref(self._kind, *key)
                 writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))
+            else:
+                self._retries.forget(key)
         self._dirty.clear()
         return writes
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A status that could not be written was out of date: the watch brings the newer group."""
+        """A status that was out of date follows when the watch brings the newer group, any other after a while."""
+        if isinstance(write, Patch) and not watch_tells(error):
+            self._retries.refuse((write.ref.namespace, write.ref.name), now)
 
     def due(self) -> int | None:
-        return None
+        return self._retries.next()
 
 
 def _member(pod: Obj, group: Key) -> Member:

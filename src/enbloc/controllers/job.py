@@ -23,7 +23,7 @@ from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, cho
 from enbloc.controllers.plugins.registry import plugins_of
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
-from enbloc.controllers.retry import Retries
+from enbloc.controllers.retry import Retries, watch_tells
 from enbloc.controllers.states import aborted, finished, leaving, pending, restarting, running
 from enbloc.controllers.states.situation import BELOW_MINIMUM, FINISHED, Situation, Verdict
 from enbloc.controllers.states.state import JOB_ACTIONS
@@ -161,14 +161,12 @@ class JobController:
             if not is_terminating(plan.obj):
                 writes += self._sync(plan, now)
         self._incidents.note_own(writes)
-        return writes
+        return writes + self._commands.consume(writes, now)
 
     def _obey(self, writes: list[Write], now: int) -> set[str]:
         """Carries Commands out, one a job: the next one is for whatever the job is then. Returns the jobs' UIDs."""
         commanded: set[str] = set()
-        if not self._commands:
-            return commanded
-        for command in self._commands.take(lambda command: True):
+        for command in self._commands.take(now):
             target, action = target_of(command), command.get("action") or ""
             plan = self._commanded(command)
             if plan is None:
@@ -179,7 +177,7 @@ class JobController:
             elif action not in JOB_ACTIONS:
                 writes += cannot(command, f"unknown action {action!r} (for a job: {', '.join(JOB_ACTIONS)})")
             elif plan.uid in commanded:
-                self._commands.observe(WatchEvent("ADDED", volcano.COMMAND, command))
+                self._commands.put_back(command)
             else:
                 commanded.add(plan.uid)
                 writes += self._command(plan, command, now)
@@ -204,7 +202,8 @@ class JobController:
         if patch is None:
             text = f"{story}: does nothing to a job that is {phase_of(plan.obj) or 'Pending'}"
             return [_event(plan, "Warning", Verdict("", "CommandRefused", text)), consumed(command)]
-        return [patch, _event(plan, "Normal", Verdict("", action, story)), consumed(command)]
+        self._commands.obey(command, patch.ref)
+        return [patch, _event(plan, "Normal", Verdict("", action, story))]
 
     def _sync(self, plan: JobPlan, now: int) -> list[Write]:
         census = self._censuses.setdefault(plan.uid, Census())
@@ -365,11 +364,12 @@ class JobController:
     # What the API would not do
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
+        self._commands.refused(write, error, now)
         uid = self._uid_of(write)
         if isinstance(write, Create) and error.reason == "AlreadyExists":
             if self._is_settled(write.obj, error.existing):
                 return
-        elif not isinstance(write, Create) and error.reason in ("NotFound", "Conflict"):
+        elif not isinstance(write, Create) and watch_tells(error):
             return  # gone, or changed: the watch tells
         plan = self._plans.get(uid) if uid else None
         if uid is None or plan is None:
@@ -397,12 +397,15 @@ class JobController:
                 return self._uids.get((ref.namespace, ref.name))
             case Patch(ref=ref) if ref.kind == volcano.POD_GROUP:
                 return next((uid for uid, group in self._groups.items() if name_of(group) == ref.name), None)
+            case Delete(ref=ref, uid=pod) if ref.kind == "Pod":
+                found = ((uid, census.pods.get(ref.name)) for uid, census in self._censuses.items())
+                return next((uid for uid, member in found if member is not None and member.uid == pod), None)
             case EvictPod() | EmitEvent() | _:
                 return None
 
     def due(self) -> int | None:
-        timers = [at for at in (self._retries.next(), *self._timers.values()) if at is not None]
-        return min(timers, default=None)
+        timers = (self._retries.next(), self._commands.due(), *self._timers.values())
+        return min((at for at in timers if at is not None), default=None)
 
 
 def _job_uid(obj: Obj) -> str | None:

@@ -14,6 +14,7 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.difference import difference
+from enbloc.controllers.retry import Retries, watch_tells
 from enbloc.controllers.states.situation import FINISHED
 
 _COUNTED = ("Running", "Succeeded", "Failed")
@@ -51,6 +52,7 @@ class PodGroupController:
         self._members: dict[Key, _Members] = {}
         self._jobs: dict[str, tuple[Key, str]] = {}  # job UID → its group and its phase
         self._dirty: set[Key] = set()
+        self._retries: Retries[Key] = Retries()
 
     def observe(self, event: WatchEvent) -> None:
         key = (namespace_of(event.obj), name_of(event.obj))
@@ -99,15 +101,18 @@ class PodGroupController:
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
-        for key in sorted(self._dirty):
-            group = self._groups[key]
-            if is_terminating(group):
+        for key in sorted(self._dirty.union(self._retries.take_due(now))):
+            group = self._groups.get(key)
+            if group is None or is_terminating(group):
+                self._retries.forget(key)
                 continue
             patch = difference(group.get("status") or {}, self._wanted(group, key))
             if patch:
                 version = group["metadata"].get("resourceVersion") or ""  # the scheduler sets phases too
                 ref = Ref(volcano.POD_GROUP, *key)
                 writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))
+            else:
+                self._retries.forget(key)
         self._dirty.clear()
         return writes
 
@@ -139,10 +144,12 @@ class PodGroupController:
         return members.phases["Succeeded"] == members.phases.total() >= max(minimum, 1)
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A status that could not be written was out of date: the watch brings the newer group."""
+        """A status that was out of date follows when the watch brings the newer group, any other after a while."""
+        if isinstance(write, Patch) and not watch_tells(error):
+            self._retries.refuse((write.ref.namespace, write.ref.name), now)
 
     def due(self) -> int | None:
-        return None
+        return self._retries.next()
 
 
 def group_of(pod: Obj) -> str | None:

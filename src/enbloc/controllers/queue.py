@@ -14,8 +14,9 @@ import msgspec
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
-from enbloc.controllers.commands import Commands, cannot, consumed, is_for_queue, target_of
+from enbloc.controllers.commands import Commands, cannot, is_for_queue, target_of
 from enbloc.controllers.difference import difference
+from enbloc.controllers.retry import Retries, watch_tells
 
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 STATE_BY_COMMAND: Final = {"OpenQueue": "Open", "CloseQueue": "Closed"}
@@ -36,6 +37,7 @@ class QueueController:
         self._places: dict[tuple[str, str], _Place] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._dirty: set[str] = set()
+        self._retries: Retries[str] = Retries()
         self._commands = Commands(is_for_queue)
 
     def observe(self, event: WatchEvent) -> None:
@@ -74,10 +76,11 @@ class QueueController:
 
     def reconcile(self, now: int) -> list[Write]:
         writes: list[Write] = []
-        states = self._obey(writes)
-        for name in sorted(self._dirty | states.keys()):
+        states = self._obey(writes, now)
+        for name in sorted(self._dirty.union(states, self._retries.take_due(now))):
             queue = self._queues.get(name)
             if queue is None or is_terminating(queue):
+                self._retries.forget(name)
                 continue
             status = queue.get("status") or {}
             counts = self._counts.get(name) or Counter[str]()
@@ -88,13 +91,15 @@ class QueueController:
             if patch:
                 ref = Ref(volcano.QUEUE, "", name)
                 writes.append(Patch(ref, {"status": patch}, subresource="status", uid=uid_of(queue)))
+            else:
+                self._retries.forget(name)
         self._dirty.clear()
-        return writes
+        return writes + self._commands.consume(writes, now)
 
-    def _obey(self, writes: list[Write]) -> dict[str, str]:
+    def _obey(self, writes: list[Write], now: int) -> dict[str, str]:
         """The states that Commands ask for, by queue; the last one wins, and none is obeyed twice."""
         states: dict[str, str] = {}
-        for command in self._commands.take(lambda command: True):
+        for command in self._commands.take(now):
             action, name = command.get("action") or "", target_of(command).get("name")
             state = STATE_BY_COMMAND.get(action)
             if state is None:
@@ -103,11 +108,14 @@ class QueueController:
                 writes += cannot(command, f"{action}: there is no Queue {name or 'without a name'}")
             else:
                 states[name] = state
-                writes.append(consumed(command))
+                self._commands.obey(command, Ref(volcano.QUEUE, "", name))
         return states
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A status that could not be written was out of date: the watch brings the newer queue."""
+        """A status that was out of date follows when the watch brings the newer queue, any other after a while."""
+        self._commands.refused(write, error, now)
+        if isinstance(write, Patch) and not watch_tells(error):
+            self._retries.refuse(write.ref.name, now)
 
     def due(self) -> int | None:
-        return None
+        return min((at for at in (self._retries.next(), self._commands.due()) if at is not None), default=None)

@@ -20,7 +20,7 @@ from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
 from enbloc.controllers.queuejob_pods import Member, member_of, new_pod, new_spec, spec_patch
 from enbloc.controllers.queuejob_turns import Wanted, in_turn
-from enbloc.controllers.retry import Retries
+from enbloc.controllers.retry import Retries, watch_tells
 
 RESOURCE_QUOTA: Final = "ResourceQuota"
 Pods = dict[str, Member]
@@ -286,7 +286,7 @@ class QueueJobController:
 
     def refused(self, write: Write, error: Refused, now: int) -> None:
         plan = self._plan_of(write)
-        if plan is None or (not isinstance(write, Create) and error.reason in ("NotFound", "Conflict")):
+        if plan is None or (not isinstance(write, Create) and watch_tells(error)):
             return  # gone, or out of date: the watch tells
         if isinstance(write, Create) and error.reason == "AlreadyExists" and self._is_ours(plan, write.obj):
             return

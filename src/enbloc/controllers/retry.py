@@ -6,12 +6,18 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from enbloc.api.writes import Refused
 from enbloc.units import SECOND
 
 FIRST_DELAY: Final = 1 * SECOND
 LONGEST_DELAY: Final = 300 * SECOND
 
 Key = TypeVar("Key")
+
+
+def watch_tells(error: Refused) -> bool:
+    """Whether a change was refused because its object is gone, or is another by now: an event tells of it."""
+    return error.reason in ("NotFound", "Conflict")
 
 
 class _Wait(msgspec.Struct):

@@ -603,3 +603,27 @@ def test_a_conditions_are_withdrawn() -> None:
     found = condition(answer.obj("SchedulingSpec", "q"), "Unschedulable")
     assert found is not None
     assert found["status"] == "False"
+
+
+LEFT_BEHIND = {"metadata": {"ownerReferences": None}}
+
+
+def test_v5_a_pod_that_its_owner_left_behind_is_no_business_of_the_owners_scheduling_spec() -> None:
+    """What was known of the pod when it was left behind came back when the SchedulingSpec went, though it was gone."""
+    answer = simulate(
+        CRD, node("n", 2), crdjob(), scheduling_spec(minimum=1), owned(pod("c-0")),
+        step("1s", "patch", "Pod", "c-0", patch=LEFT_BEHIND), step("2s", "delete", "Pod", "c-0"),
+        on("3s", "delete", "SchedulingSpec", "c"), pod("big", 2, at="4s"), until="5s",
+    )  # fmt: skip
+    assert answer.at("c-0") == 0.0
+    assert answer.at("big") == 4.0
+
+
+def test_v5_a_scheduling_spec_that_its_owner_left_behind_is_nobodys() -> None:
+    docs: list[Any] = [
+        CRD, node("n"), crdjob(), scheduling_spec(minimum=3), *owned(pod("c-0", at="2s")),
+        on("1s", "patch", "SchedulingSpec", "c", patch=LEFT_BEHIND),
+    ]  # fmt: skip
+    for more in ([], [restart("3s")]):
+        answer = simulate(*docs, *more)
+        assert answer.at("c-0") == 2.0, "no SchedulingSpec is for it"

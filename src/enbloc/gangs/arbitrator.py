@@ -34,6 +34,30 @@ from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 
+class _ByOwner:
+    """Objects by UID under the key of their gang: an owner may leave them behind, and another one take them up."""
+
+    def __init__(self) -> None:
+        self.found: dict[GangKey, dict[str, Obj]] = {}
+        self.key_by_uid: dict[str, GangKey] = {}
+
+    def of(self, key: GangKey) -> dict[str, Obj]:
+        return self.found.get(key, {})
+
+    def keep(self, obj: Obj, key: GangKey | None) -> tuple[GangKey, ...]:
+        """Keeps an object under a key, if any, and nowhere else; returns where it was and where it is."""
+        uid = uid_of(obj)
+        before = self.key_by_uid.pop(uid, None)
+        if before is not None and before != key:
+            del self.found[before][uid]
+            if not self.found[before]:
+                del self.found[before]
+        if key is not None:
+            self.key_by_uid[uid] = key
+            self.found.setdefault(key, {})[uid] = obj
+        return tuple(dict.fromkeys(one for one in (before, key) if one is not None))
+
+
 class Arbitrator:
     """Gangs written as SchedulingSpecs, by the UID of the controlling owner."""
 
@@ -43,10 +67,10 @@ class Arbitrator:
     def __init__(self, priorities: Priorities, settings: Settings) -> None:
         self._priorities = priorities
         self._requires = settings.require_scheduling_spec
-        self._specs: dict[GangKey, dict[str, Obj]] = {}
-        """SchedulingSpecs by UID; of several for one owner the oldest counts."""
+        self._specs = _ByOwner()
+        """SchedulingSpecs; of several for one owner the oldest counts."""
         self._queue_jobs: dict[str, Obj] = {}
-        self._pods: dict[GangKey, dict[str, Obj]] = {}
+        self._pods = _ByOwner()
         """Pods by controller, whatever they speak: a SchedulingSpec may come after them."""
         self._bereft: set[GangKey] = set()
         """Gangs whose SchedulingSpec went while pods waited. Those pods say so, and by that a restart knows them."""
@@ -59,26 +83,23 @@ class Arbitrator:
             return self._observe_spec(event.obj, gone)
         if event.kind == arbitrator.QUEUE_JOB:
             return self._observe_queue_job(event.obj, gone)
-        return Changed(tuple(sorted(self._specs)))  # a priority class: whoever may name it
+        return Changed(tuple(sorted(self._specs.found)))  # a priority class: whoever may name it
 
     def _observe_spec(self, obj: Obj, gone: bool) -> Changed:
-        key = self._key_of(obj)
-        had = key in self._specs
-        if not gone:
-            self._specs.setdefault(key, {})[uid_of(obj)] = obj
-        elif had:
-            self._specs[key].pop(uid_of(obj), None)
-            if not self._specs[key]:
-                del self._specs[key]
-        has = key in self._specs
-        if had == has:
-            return Changed((key,))
-        pods = self._pods.get(key, {})
-        if not has and any(map(_waits, pods.values())):
-            self._bereft.add(key)
-        else:
-            self._bereft.discard(key)
-        return Changed((key,), tuple(pods.values()))
+        mine = None if gone else self._key_of(obj)
+        had = {key for key in (self._specs.key_by_uid.get(uid_of(obj)), mine) if key in self._specs.found}
+        keys = self._specs.keep(obj, mine)
+        found: list[Obj] = []
+        for key in keys:
+            pods = self._pods.of(key)
+            if (key in had) == (key in self._specs.found):
+                continue
+            if key in had and any(map(_waits, pods.values())):
+                self._bereft.add(key)
+            else:
+                self._bereft.discard(key)
+            found += pods.values()
+        return Changed(keys, tuple(found))
 
     def _observe_queue_job(self, obj: Obj, gone: bool) -> Changed:
         if gone:
@@ -86,28 +107,23 @@ class Arbitrator:
             return NOTHING
         self._queue_jobs[uid_of(obj)] = obj
         key = GangKey(self.name, namespace_of(obj), uid_of(obj))
-        return Changed((key,)) if key in self._specs else NOTHING
+        return Changed((key,)) if key in self._specs.found else NOTHING
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        if controller_of(pod) is None and pod["spec"].get("schedulerName") != arbitrator.KAR_SCHEDULER:
-            return NOTHING
-        key = self._key_of(pod)
-        pods = self._pods.setdefault(key, {})
-        if gone:
-            pods.pop(uid_of(pod), None)
-            if not pods:
-                del self._pods[key]
-        else:
-            pods[uid_of(pod)] = pod
-        if key in self._specs:
-            return NOTHING
-        if not gone and key not in self._bereft and _says(pod, self._problem(key, pod)):
-            self._bereft.add(key)
-            return Changed((), tuple(pods.values()))
-        if key in self._bereft and not any(map(_waits, pods.values())):
-            self._bereft.discard(key)  # nobody is left who waits: what comes now is as free as after a restart
-            return Changed((), tuple(pods.values()))
-        return NOTHING
+        speaks = controller_of(pod) is not None or pod["spec"].get("schedulerName") == arbitrator.KAR_SCHEDULER
+        mine = self._key_of(pod) if speaks and not gone else None
+        found: list[Obj] = []
+        for key in self._pods.keep(pod, mine):
+            pods = self._pods.of(key)
+            if key in self._specs.found:
+                continue
+            if key == mine and key not in self._bereft and _says(pod, self._problem(key, pod)):
+                self._bereft.add(key)
+                found += pods.values()
+            elif key in self._bereft and not any(map(_waits, pods.values())):
+                self._bereft.discard(key)  # nobody is left who waits: what comes now is as free as after a restart
+                found += pods.values()
+        return Changed((), tuple(found)) if found else NOTHING
 
     # ---- out
 
@@ -118,7 +134,7 @@ class Arbitrator:
             return None
         key = self._key_of(pod)
         waits_without = for_kar or arbitrator.queue_job_uid(pod) is not None or (self._requires and _is_foreign(owner))
-        if not waits_without and key not in self._specs and key not in self._bereft:
+        if not waits_without and key not in self._specs.found and key not in self._bereft:
             return None
         labels, notes = labels_of(pod), annotations_of(pod)
         role = labels.get(TASK_SPEC) or notes.get(TASK_SPEC) or ""
@@ -157,7 +173,7 @@ class Arbitrator:
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
         """Pods that wait for their SchedulingSpec: it has not come yet, or it went (A1, V5)."""
-        pod = next(iter(self._pods.get(key, {}).values()), None)
+        pod = next(iter(self._pods.of(key).values()), None)
         owner = controller_of(pod) if pod else None
         name = (owner or {}).get("name") or (name_of(pod) if pod else key.name)
         problem = self._problem(key, pod) if pod else "its SchedulingSpec does not exist"
@@ -166,7 +182,7 @@ class Arbitrator:
         )
 
     def object(self, key: GangKey) -> Obj | None:
-        specs: Iterable[Obj] = self._specs.get(key, {}).values()
+        specs: Iterable[Obj] = self._specs.of(key).values()
         return min(specs, key=lambda obj: (obj["metadata"].get("creationTimestamp") or "", name_of(obj)), default=None)
 
     def home(self, key: GangKey) -> Obj | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gang_stories import kgang, notes
+from job_stories import command
 from stories import (
     ALLOCATE_ONLY,
     condition,
@@ -112,6 +113,14 @@ def test_g10_a_finished_job_waits_for_nothing() -> None:
     answer = simulate(node("n", 2), job("j", role("w", 2, run="5s")))
     assert not answer.data["pending"]
     assert not waits_because(answer.group_of("j"))
+
+
+def test_g10_a_job_that_was_aborted_waits_for_nothing() -> None:
+    """While its pods went, too few of them were left."""
+    answer = simulate(node("n", 2), job("j", role("w", 2, stop="5s")), command("c", "AbortJob", "1s"))
+    group = answer.group_of("j")
+    assert condition(group, "Unschedulable") is not None
+    assert not waits_because(group)
 
 
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:

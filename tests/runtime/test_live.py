@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
+from arbitrator_stories import CRD, crdjob, owned, scheduling_spec
 from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
@@ -16,7 +17,7 @@ from enbloc.cluster.embedded.pods import node_of
 from enbloc.config import Config
 from gang_stories import kgroup, labelled
 from live_world import LiveWorld, in_virtual_time
-from stories import Obj, gang, job, node, pod, priority_class, queue, role
+from stories import Obj, gang, job, node, pod, priority_class, queue, role, waits_because
 
 
 def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -245,6 +246,41 @@ def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -
         uids = Counter(write.uid for write in world.binds())
         assert not [uid for uid, times in uids.items() if times > 1]
         world.plane.scheduler.engine.state.validate()  # type: ignore[union-attr]
+        await world.end()
+
+    run(main)
+
+
+def test_g10_an_object_made_anew_under_its_name_says_why_its_gang_waits() -> None:
+    async def main() -> None:
+        world = LiveWorld(node("n1", 1), kgroup("k", 2), *labelled("k", 2))
+        await world.begin()
+        await world.settle()
+        ref = Ref("PodGroup.scheduling.sigs.k8s.io", "default", "k")
+        world.store.delete(ref)
+        world.store.create(kgroup("k", 2))
+        await world.settle()
+        anew = world.store.get(*ref)
+        assert anew is not None
+        assert "Insufficient cpu" in waits_because(anew)
+        await world.end()
+
+    run(main)
+
+
+def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_then() -> None:
+    """Its owner left a SchedulingSpec behind before it was told why the owner's gang waits."""
+
+    async def main() -> None:
+        world = LiveWorld(CRD, node("n1", 2), crdjob(), scheduling_spec(minimum=3), *owned(pod("c-0")))
+        await world.begin()
+        await asyncio.sleep(0.2)
+        ref = Ref("SchedulingSpec.arbitrator.incubator.k8s.io", "default", "c")
+        world.store.patch(ref, {"metadata": {"ownerReferences": None}})
+        await world.settle()
+        left = world.store.get(*ref)
+        assert left is not None
+        assert "it has no controlling owner" in waits_because(left)
         await world.end()
 
     run(main)

@@ -268,6 +268,7 @@ class Engine:
         self._expect(gang)
         if gang.spec.finished and not gang.total_pending:
             self._dequeue(gang)
+            self.telling.withdraw(gang)
         elif group is not None and not gang.satisfied:
             self._groups_to_read[id(group)] = group
         elif not gang.spec.let_in and not self._obstacle(gang):

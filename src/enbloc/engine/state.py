@@ -194,6 +194,8 @@ class State:
             return
         if gang.spec == spec:
             return
+        if gang.spec.object_uid != spec.object_uid:
+            gang.told = ""  # another object, to which nobody said anything yet (G10)
         if (gang.spec.queue, gang.spec.terms) != (spec.queue, spec.terms):
             self._touch_rows(gang)
         if gang.spec.queue != spec.queue:

@@ -108,7 +108,7 @@ class Board:
         if entry is None:
             entry = self._entries[uid] = _Entry(gang, ref, uid, _now_s() + HELD_S)
             self._remind(entry.ready_at, uid)
-        entry.gang = entry.gang or gang
+        entry.gang = gang or entry.gang  # its object may be of another gang by now
         return entry
 
     def _add_event(self, entry: _Entry, about: str, event: EmitEvent | None) -> None:

@@ -160,10 +160,13 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
         running = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
         assert running[0]["spec"]["nodeName"] == "node-1"
         assert cluster.stop()[0] == 0
+    first = cluster
     with up(tmp_path, "--data", str(data)) as (cluster, _):
         again = cluster.ask(f"{pods}/p")
         assert again["metadata"]["uid"] == running[0]["metadata"]["uid"]
         assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
+        first.server = cluster.server
+        assert first.ask(f"{pods}/p") == again, "whoever has the kubeconfig of before goes on with it"
 
 
 def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:

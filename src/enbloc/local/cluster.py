@@ -15,7 +15,7 @@ from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.datadir import DataDir
 from enbloc.cluster.embedded.http.access import Access
-from enbloc.cluster.embedded.http.certificate import make_certificate
+from enbloc.cluster.embedded.http.certificate import kept_certificate, make_certificate
 from enbloc.cluster.embedded.http.facade import Facade, Handler
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
@@ -34,6 +34,7 @@ from enbloc.sim.world import make_store, provide_queues
 
 Refuse = Callable[[Obj, Refused], None]
 TOKEN_FILE: Final = "token"
+CERTIFICATE_FILE: Final = "certificate.pem"
 KUBECONFIG_FILE: Final = "kubeconfig"
 
 
@@ -97,7 +98,9 @@ class LocalCluster:
         options = self._options
         state = options.data if options.data is not None else state_directory(options.port)
         token = self._token(state)
-        certificate = make_certificate(options.host)
+        certificate = (
+            kept_certificate(state / CERTIFICATE_FILE, options.host) if options.data else make_certificate(options.host)
+        )
         journal = self._journal
         self._facade = Facade(
             self.store,

@@ -30,6 +30,8 @@ LINE_MOST = 32 * 2**20
 _LISTS_MOST = 3
 _CUTS_MOST = 3
 """Lines that cannot be read, one after the other, before the kind is listed anew."""
+_FAILURES_TOLD = 5
+"""Connections that broke at once, one after the other: then something is wrong that a user should hear of."""
 _SHORT_S = 1.0
 """A watch that lasted longer was a good one: the next attempt follows at once."""
 
@@ -106,7 +108,8 @@ class Informer:
                     self._tell_difference([])
                     return
             except (aiohttp.ClientError, Cut, TimeoutError, OSError) as why:
-                log.debug("watch of %s was cut: %s", self.resource.kind, why)
+                told = logging.WARNING if failures == _FAILURES_TOLD else logging.DEBUG
+                log.log(told, "watch of %s was cut: %s", self.resource.kind, why)
                 self._cuts += isinstance(why, Cut)
                 if self._cuts >= _CUTS_MOST:
                     self._version = ""

@@ -268,6 +268,31 @@ def test_g10_an_object_made_anew_under_its_name_says_why_its_gang_waits() -> Non
     run(main)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_g10_what_was_said_together_with_a_phase_is_withdrawn(seed: int) -> None:
+    """The phase was refused at first; when it is written there are no pods yet. Its echo may come before its answer."""
+
+    async def main() -> None:
+        world = LiveWorld(node("n1", 4), job("j", role("w", 2, start="2s")), seed=seed, lag_s=0.05)
+        refused: list[Write] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if refused or not (isinstance(write, Patch) and write.patch.get("status", {}).get("phase") == "Inqueue"):
+                return None
+            refused.append(write)
+            return Refused(503, "ServiceUnavailable", "no")
+
+        world.cluster.refuse = refuse
+        await world.begin()
+        await world.settle()
+        [group] = world.store.list("PodGroup.scheduling.volcano.sh")[0]
+        assert len(world.bound()) == 2
+        assert waits_because(group) == ""
+        await world.end()
+
+    run(main)
+
+
 def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_then() -> None:
     """Its owner left a SchedulingSpec behind before it was told why the owner's gang waits."""
 

@@ -220,6 +220,8 @@ class Board:
         if obj is None or status is None:
             self._forget(entry.uid)
             return False
+        if entry.phase:
+            self._laid_over[entry.uid] = status  # its echo may come before its answer
         # A pod's conditions are others' too: they are written over what was seen, or not at all.
         version = version_of(obj) if entry.ref.kind == "Pod" else ""
         lane = Lane.DECIDED if entry.phase else Lane.SAID

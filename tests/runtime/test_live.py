@@ -311,6 +311,35 @@ def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_th
     run(main)
 
 
+def test_d3_what_an_earlier_wave_lost_waits_while_the_bindings_of_the_next_are_under_way() -> None:
+    async def main() -> None:
+        later = role("b", 2) | {"dependsOn": {"name": ["a"]}}
+        world = LiveWorld(node("n1", 4), job("j", role("a", 2), later))
+        execute = world.cluster.execute
+
+        async def slowly(write: Write) -> Obj | None:
+            if isinstance(write, BindPod) and write.name.startswith("j-b-"):
+                await asyncio.sleep(10)
+            return await execute(write)
+
+        world.cluster.execute = slowly  # type: ignore[method-assign]
+        await world.begin()
+        await asyncio.sleep(2)
+        assert sorted(world.bound()) == ["j-a-0", "j-a-1"]
+        world.store.create(pod("x", 1, scheduler="other", nodeName="n1"))
+        world.store.delete(Ref("Pod", "default", "j-a-0"), grace_s=0)
+        await asyncio.sleep(2)
+        world.check()
+        await world.settle()
+        assert sorted(world.bound()) == ["j-a-1", "j-b-0", "j-b-1", "x"]
+        world.store.delete(Ref("Pod", "default", "x"), grace_s=0)
+        await world.settle()
+        assert sorted(world.bound()) == ["j-a-0", "j-a-1", "j-b-0", "j-b-1"]
+        await world.end()
+
+    run(main)
+
+
 def _config(**arguments: int) -> Config:
     named = ["enqueue", "allocate", "backfill", "preempt"]
     return configs.parse({"actions": [*named, {"name": "reserve", "arguments": arguments}]})

@@ -72,13 +72,19 @@ def serve(engine: Engine, gang: GangState) -> Story | None:
 
 def _minima(engine: Engine, gang: GangState) -> Story | None:
     lost = replacements(gang)
+    told = None
     if lost:
         transaction = Transaction(engine.state)
-        one_by_one(engine.placer, gang, transaction, lost)
+        told = one_by_one(engine.placer, gang, transaction, lost)
         if transaction.placed:
             engine.bind(gang, transaction.placed, commits=False)
     if gang.missing():
         return story.not_enough_members(gang)
+    needed, _, short = split(gang, pending_tasks(gang))
+    if lost and not needed and not short:  # the present wave is placed, and its Bindings have not come back
+        if told is None:
+            engine.queue(gang)
+        return told
     transaction, taken = engine.waves.take(engine.placer, gang)
     others = engine.take_own_places(transaction, gang)
     later = engine.waves.later_tasks(gang)

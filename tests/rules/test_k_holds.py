@@ -267,3 +267,17 @@ def test_k12_a_group_that_lost_a_member_waits_for_nobody_else() -> None:
     answer = simulate(node("n", 2), holding("a", 3), b, step("2s", "delete", "Pod", "a-1"), until="5s")
     assert lines(answer, "held")[-1] == (2.0, "b-0")
     assert not answer.bound()
+
+
+def test_k8_the_clock_stands_when_the_gang_that_waited_for_others_waits_no_more() -> None:
+    """Its minimum was raised, and lowered again to what is bound. A restart makes no difference (I5)."""
+    raised = {"metadata": {"annotations": notes(minimum=2, groups=GROUP, wait="10s")}}
+    lowered = {"metadata": {"annotations": notes(minimum=1)}}
+    docs = [
+        node("n"), *kgang("a", 1), *kgang("a", 1, 2, first=1, at="5s"), step("5s", "patch", "Pod", "a-0", patch=raised),
+        step("7s", "patch", "Pod", "a-0", patch=lowered), *kgang("b", 1, 3, at="8s", wait="10s"),
+    ]  # fmt: skip
+    for more in ([], [restart("9s")]):
+        answer = simulate(*docs, *more, until="30s")
+        assert not answer.lines("timeout")
+        assert claims(answer) == []

@@ -164,6 +164,9 @@ class Holds:
             if said is None:
                 return
             self._adopt(gang, said, now)
+        elif gang.satisfied or self._groups.of(gang) is None:  # it waits for nobody, and no clock runs on it
+            self._let_go(gang)
+            self._until.pop(gang.key, None)
         home, wrote = self._written[gang.key]
         mine = self.record(gang)
         if mine is None and said is None:

@@ -377,6 +377,35 @@ def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("code", [503, 504])
+def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) -> None:
+    async def main() -> None:
+        classes = [priority_class("low", 1), priority_class("high", 9)]
+        world = LiveWorld(*classes, node("n1", 1), pod("low", 1, priority="low", stop="2s"))
+        await world.begin()
+        await world.settle()
+        refused: list[Write] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if isinstance(write, Patch) and "'enbloc.dev/claims': None" in str(write.patch) and not refused:
+                refused.append(write)
+                return Refused(code, "Bad", "no")
+            return None
+
+        world.cluster.refuse = refuse
+        for obj in gang("vip", 1, group_priority="high"):
+            world.store.create(obj)
+        await world.settle()
+        assert list(world.bound()) == ["vip-0"]
+        assert refused
+        group = world.store.get("PodGroup.scheduling.volcano.sh", "default", "vip")
+        assert group is not None
+        assert "enbloc.dev/claims" not in annotations_of(group)
+        await world.end()
+
+    run(main)
+
+
 def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> None:
     async def main() -> None:
         classes = [priority_class("low", 1), priority_class("high", 9)]

@@ -141,7 +141,8 @@ class Nominations:
         return Record(PREEMPT, 0, {task.name: {task.node: 1} for task in tasks})
 
     def refused(self, key: GangKey) -> None:
-        """A record could not be written: nobody relies on it."""
+        """A record could not be written: nobody relies on it. What the API says holds."""
+        self._records.forget(key)
         gang = self._gangs.pop(key, None)
         if gang is not None:
             for task in [task for task in gang.tasks.values() if task.stand is Stand.NOMINATED]:

@@ -42,5 +42,5 @@ class Records:
         self._decide(SetAside(gang.key, self._kind, record, reason, message))
 
     def forget(self, key: GangKey) -> None:
-        """A gang is gone; one of that name that comes later is another."""
+        """A gang is gone, and one of that name that comes later is another; or the record was refused."""
         self._homes.pop(key, None)

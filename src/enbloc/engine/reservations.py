@@ -245,7 +245,8 @@ class Reservations:
         return Record(RESERVE, 0, {task.name: {places[task.uid]: 1} for task in tasks})
 
     def refused(self, key: GangKey) -> None:
-        """A record could not be written: nobody relies on it, and nothing is reserved."""
+        """A record could not be written: nobody relies on it, and nothing is reserved. What the API says holds."""
+        self._records.forget(key)
         gang = self._state.gangs.get(key)
         if self._take(key) and gang is not None:
             self._state.touch(gang)

@@ -428,3 +428,12 @@ def test_g7_one_bound_pod_is_not_a_satisfied_gang() -> None:
 def test_g7_new_members_of_a_satisfied_gang_are_ordinary_pods() -> None:
     answer = simulate(node("n", 3), gang("a", 2), restart("5s"), pods(2, "b", group="a", at="10s"))
     assert answer.times("b") == [10.0]
+
+
+def test_g7_of_those_that_may_replace_a_lost_member_one_that_does_not_fit_is_passed_over() -> None:
+    answer = simulate(
+        node("n", 2), gang("a", 2), step("5s", "delete", "Pod", "a-1"), pod("a-2", 3, group="a", at="6s"),
+        pod("a-3", 1, group="a", at="7s"),
+    )  # fmt: skip
+    assert answer.at("a-3") == 7.0
+    assert answer.at("a-2") is None

@@ -514,3 +514,15 @@ def test_r7_the_condition_of_the_group_is_withdrawn_when_it_is_bound() -> None:
     for one in answer.obj("PodGroup", "g")["status"]["conditions"]:
         assert not (one["type"] == "Reserved" and one["status"] == "True"), one
     assert condition(answer.obj("Pod", "g-0"), "PodScheduled")["status"] == "True"  # type: ignore[index]
+
+
+def test_r5_a_claim_is_released_for_one_of_those_that_may_replace_a_lost_member() -> None:
+    """Of two that wait the first fits nowhere, and is passed over (G3)."""
+    answer = simulate(
+        CLASSES, node("n", 2), gang("a", 2, group_priority="high"), pod("big", 2, priority="low", at="1s"),
+        step("20s", "delete", "Pod", "a-1"), pod("a-2", 3, group="a", at="20s"), pod("a-3", 1, group="a", at="20s"),
+        config=reserving(10, actions=EVERYTHING), until="30s",
+    )  # fmt: skip
+    assert reserved(answer, "big")
+    assert answer.at("a-3") == 20.0
+    assert answer.at("a-2") is None

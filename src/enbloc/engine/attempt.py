@@ -289,12 +289,17 @@ def _failed(placer: Placer, of: Wanted, task: Task) -> Story:
     return placer.why_not(of.gang, task, missing, wanted)
 
 
-def one_by_one(placer: Placer, gang: GangState, transaction: Transaction, tasks: Sequence[Task]) -> Story | None:
-    """Places as many as there is room for; the story is of the first that found none."""
+def one_by_one(
+    placer: Placer, gang: GangState, transaction: Transaction, tasks: Sequence[Task], most: int | None = None
+) -> Story | None:
+    """Places as many as there is room for, or `most` of them; the story is of the first that found none."""
     told: Story | None = None
+    most = len(tasks) if most is None else most
     for run in runs(placer.state, tasks):
-        placed = placer.place(transaction, run, len(run))
-        if placed < len(run) and told is None:
-            left = {run[placed].role: len(run) - placed}
-            told = placer.why_not(gang, run[placed], left, {run[placed].role: len(run)})
+        wanted = min(most, len(run))
+        placed = placer.place(transaction, run, wanted)
+        most -= placed
+        if placed < wanted and told is None:
+            left = {run[placed].role: wanted - placed}
+            told = placer.why_not(gang, run[placed], left, {run[placed].role: wanted})
     return told

@@ -8,7 +8,7 @@ from enbloc.engine.actions.together import resolve_deadlock, start
 from enbloc.engine.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
 from enbloc.engine.engine import MINIMA, SURPLUS, Engine
 from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState
+from enbloc.engine.tasks import GangState, Task
 from enbloc.engine.transaction import Transaction
 from enbloc.engine.waiting import Order, Waiting
 
@@ -105,15 +105,21 @@ def _minima(engine: Engine, gang: GangState) -> Story | None:
 
 
 def _singly(engine: Engine, gang: GangState) -> Story | None:
-    """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3)."""
-    waiting = pending_tasks(gang)
+    """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3). Of those
+    that may make up the total, one that does not fit is passed over."""
+    first = pending_tasks(gang)
+    rest: list[Task] = []
+    short = 0
     if not gang.ready():
-        needed, rest, short = split(gang, waiting)
-        waiting = [*needed, *rest[:short]] or rest
+        needed, rest, short = split(gang, first)
+        first = needed if needed or short else rest
     transaction = Transaction(engine.state)
     kept = [(task, engine.state.nodes.rows[task.node]) for task in engine.nominations.of(gang)]
     others = engine.nominations.lift(transaction, gang)
-    told = one_by_one(engine.placer, gang, transaction, waiting)
+    told = one_by_one(engine.placer, gang, transaction, first)
+    if short:
+        of_rest = one_by_one(engine.placer, gang, transaction, rest, short)
+        told = told or of_rest
     engine.give_back(transaction, [*kept, *others])  # what is being made for it is still its own
     placed = transaction.placed
     if placed:

@@ -627,3 +627,10 @@ def test_v5_a_scheduling_spec_that_its_owner_left_behind_is_nobodys() -> None:
     for more in ([], [restart("3s")]):
         answer = simulate(*docs, *more)
         assert answer.at("c-0") == 2.0, "no SchedulingSpec is for it"
+
+
+def test_a2_a_job_that_keeps_what_it_got_says_why_it_waits_as_its_pods_do() -> None:
+    docs = [CRD, node("n", 2), crdjob(), scheduling_spec(minimum=3), *owned(*pods(3, "c-"))]
+    answer = simulate(*docs, config=ALLOCATE_ONLY)
+    for one in (answer.obj("SchedulingSpec", "c"), *answer.all("Pod")):
+        assert "Insufficient cpu" in waits_because(one)

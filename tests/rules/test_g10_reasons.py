@@ -123,6 +123,14 @@ def test_g10_a_job_that_was_aborted_waits_for_nothing() -> None:
     assert not waits_because(group)
 
 
+def test_g10_a_gang_whose_minimum_was_lowered_to_what_is_met_waits_no_more() -> None:
+    """Only its surplus does: its pods say so, and it does not."""
+    lowered = step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 0}})
+    answer = simulate(node("n", 1), gang("a", 2, cpu=2), lowered)
+    assert not waits_because(answer.obj("PodGroup", "a"))
+    assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-0"))
+
+
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:
     answer = simulate(node("n"), queue("q", capability={"cpu": "1"}), gang("a", 2, queue="q"), config=ALLOCATE_ONLY)
     for told in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):

@@ -155,6 +155,7 @@ class GangState:
         "tasks",
         "ticket",
         "told",
+        "told_itself",
         "told_pods",
         "version",
         "why",
@@ -200,6 +201,8 @@ class GangState:
         """Its story, if it waits and is not queued (see `story`)."""
         self.told = ""
         """What was last said of it."""
+        self.told_itself = False
+        """Whether its own object was told, and not only its pods."""
         self.told_pods: set[str] = set()
         """The pods that were told so."""
 

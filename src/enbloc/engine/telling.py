@@ -23,6 +23,10 @@ class Telling:
         """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
         message = self._with_claims(gang, told.message)
         said = f"{told.reason}: {message}"
+        if of_gang:
+            gang.told_itself = True
+        elif gang.told_itself and (gang.ready() or gang.satisfied):  # only its surplus waits by now
+            self.withdraw(gang)
         if gang.told != said:
             gang.told = said
             gang.told_pods = set()
@@ -51,6 +55,7 @@ class Telling:
         """What was said of the gang no longer holds (G10)."""
         if gang.told:
             gang.told = ""
+            gang.told_itself = False
             gang.told_pods = set()
             self._engine.decide(Waits(gang.key, "", "", (), True))
 

@@ -322,6 +322,18 @@ def test_i5_a_mark_of_lower_minima_does_not_stand_in_for_the_one_that_went() -> 
     machine.teardown()
 
 
+def test_i5_a_gang_that_lost_its_object_is_known_by_what_it_has_earned_since() -> None:
+    """Its pod carried the mark of a minimum of 0, and failed."""
+    machine = Cluster()
+    machine.begin(count=1, size=("4", "8Gi", 110))
+    machine.create_group(name=2, minimum=0, queue="default", resources=False, priority="")
+    machine.create_members(group=2, first=0, count=1, requests={"cpu": "1"}, script={}, looks={})
+    machine.delete_group(index=0)
+    machine.fail_pod(index=0)
+    machine.known_again_after_a_restart()
+    machine.teardown()
+
+
 def test_g8_in_a_fifo_queue_nobody_is_let_in_past_one_that_was_woken() -> None:
     """A gang ahead that was awake, and not tried yet in this cycle, did not count as being ahead."""
     machine = Cluster()

@@ -30,8 +30,12 @@ def see_satisfied(state: State, gang: GangState, group: Group | None) -> None:
         gang.behind = frozenset(
             role for role in spec.minima if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
         )
-    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group):
+    if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group or _has_lost_its_object(gang)):
         state.unmarked[gang.key] = gang  # unless somebody carries it
+
+
+def _has_lost_its_object(gang: GangState) -> bool:
+    return bool(gang.spec.problem) and any(task.mark for task in gang.tasks.values())
 
 
 def _earned(gang: GangState, group: Group | None) -> str:

@@ -190,7 +190,7 @@ class Engine:
                 return True
             return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
 
-        if news.everything:
+        if news.everything or news.volumes or news.claims:
             self.departures.try_all_again()
             self.unreservable.clear()
         everything, less_used = news.everything, news.less_used or self._knocks_on_others()

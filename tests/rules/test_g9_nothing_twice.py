@@ -190,6 +190,19 @@ def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[Obj]
     assert watched.decided_when_forced() == []
 
 
+@pytest.mark.parametrize("mode", ["Strict", NON_STRICT])
+def test_g9_who_is_looked_at_only_now_and_gets_other_labels_is_tried(watched: Watched, mode: str) -> None:
+    """When `p` was queued nobody looked at it yet: `early` was placed in that very cycle."""
+    answer = simulate(
+        node("n", 4, labels={"zone": "a"}), pod("early", 1, affinity=away_from("web")),
+        kgang("p", 1, 1, 2, mode=mode, labels={"app": "web"}),
+        step("8s", "patch", "Pod", "p-0", patch={"metadata": {"labels": {"app": "no"}}}),
+        plane=watched.plane, until="20s",
+    )  # fmt: skip
+    assert answer.at("p-0") == 8.0
+    assert watched.decided_when_forced() == []
+
+
 # ---- whoever found nobody to evict, and whoever found no nodes to reserve
 
 LAZY: Obj = {

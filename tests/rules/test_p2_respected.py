@@ -318,3 +318,12 @@ def test_p2_a_budget_that_expects_fewer_pods_now_lets_others_preempt() -> None:
     gated = pod("g", 2, labels={"app": "a"}, gone="10s", schedulingGates=[{"name": "g"}])
     running = pod("a", 4, priority="low", labels={"app": "a"})
     assert simulate(CLASSES, node("n"), budget(maxUnavailable=1), running, gated, vip(at="2s")).at("vip") == 10.0
+
+
+def test_p1_a_gang_that_needs_fewer_pods_now_gives_what_it_does_not_need() -> None:
+    """One of its pods is protected, so that it cannot go as a whole."""
+    group, kept, other = gang("a", 2, group_priority="low")
+    fewer = step("20s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})
+    answer = simulate(CLASSES, node("n", 2), group, marked(kept, PREEMPTABLE, "false"), other, vip(1), fewer)
+    assert evicted(answer) == [(20.0, "a-1")]
+    assert answer.at("vip") == 20.0

@@ -539,3 +539,14 @@ def test_r7_room_that_is_there_when_it_is_reserved_is_used_at_once() -> None:
     )  # fmt: skip
     assert reserved(answer) == {"big": (10.0, "n"), "shy": (30.0, "n")}
     assert answer.at("shy") == 30.0
+
+
+@pytest.mark.parametrize("first", ["before", "after"])
+def test_r3_nothing_is_reserved_for_those_behind_in_a_fifo_queue(first: str) -> None:
+    """`ahead` is not let in: its queue may not use so much. It comes before or after `big` was tried in vain."""
+    fifo = queue("q", dequeueStrategy="fifo", capability={"cpu": "4"})
+    ahead = job("ahead", role("w", 5), priority="high", queue="q", at="0s" if first == "before" else "5s")
+    answer = simulate(
+        CLASSES, node("n", 8), fifo, full(6), gang("big", 1, cpu=4, queue="q"), ahead, config=reserving(10), until="60s"
+    )
+    assert not answer.lines("reserved")

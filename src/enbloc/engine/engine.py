@@ -347,9 +347,8 @@ class Engine:
             needed, rest, short = split(gang, waiting)
             wanted = [*needed, *(rest if short else ())]
             asked = tuple(sorted(gang.spec.needs_free.items()))
-            parts = tuple(self._part(gang, run) for run in runs(self.state, wanted))
-            own = tuple(self.reservations.of(gang).items())
-            shape.append((gang.key, own, asked, parts, len(needed), short, self._times(wanted)))
+            parts = tuple(_part(gang, run) for run in runs(self.state, wanted))
+            shape.append((self._alone(gang, wanted), asked, parts, len(needed), short, self._times(wanted)))
         first = unit[0]
         order = self.order(first, MINIMA)
         bucket = self.allocating.put(first, first.spec.queue, order, tuple(shape), tuple(classes), volatile=True)
@@ -392,13 +391,13 @@ class Engine:
         for run in runs(self.state, wanted):
             volatile = volatile or self.state.moving.applies(run[0])
             classes[run[0].cls.id] = None
-            shape.append(self._part(gang, run))
+            shape.append(_part(gang, run))
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
         several = len(classes) > 1
         polite = gang.spec.polite or any(task.polite for task in wanted)
-        alone = (gang.key, *self.reservations.of(gang).items()) if volatile else None
+        alone = self._alone(gang, wanted) if volatile else None
         bucket = lane.put(
             gang,
             gang.spec.queue,
@@ -414,11 +413,11 @@ class Engine:
             self._count(gang)
             self.telling.tell(gang, bucket.story, of_gang=band == MINIMA)
 
-    def _part(self, gang: GangState, run: Sequence[Task]) -> Hashable:
-        """What a run asks for: gangs that ask for the same fare the same. Where others look at it, its labels count."""
-        roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
-        labels = tuple(sorted(run[0].labels.items())) if self.state.moving.applies(run[0]) else ()
-        return run[0].cls.id, tuple(roles.items()), labels
+    def _alone(self, gang: GangState, wanted: Sequence[Task]) -> Hashable:
+        """What else counts for a gang that fares like nobody else: its labels, at which others may look, and the nodes
+        that are its own."""
+        labels = tuple(tuple(sorted(task.labels.items())) for task in wanted)
+        return gang.key, labels, tuple(self.reservations.of(gang).items())
 
     def stands_alone_now(self, gang: GangState) -> bool:
         """Whether it stands with its like, and others' placements have come to matter to it: they may not matter to the
@@ -624,3 +623,9 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self.telling.pending()
+
+
+def _part(gang: GangState, run: Sequence[Task]) -> Hashable:
+    """What a run asks for: gangs that ask for the same fare the same."""
+    roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
+    return run[0].cls.id, tuple(roles.items())

@@ -196,7 +196,7 @@ class State:
             return
         if gang.spec.object_uid != spec.object_uid:
             gang.told = ""  # another object, to which nobody said anything yet (G10)
-        if (gang.spec.queue, gang.spec.terms) != (spec.queue, spec.terms):
+        if _as_victims(gang.spec) != _as_victims(spec):
             self._touch_rows(gang)
         if gang.spec.queue != spec.queue:
             for task in gang.tasks.values():
@@ -593,3 +593,8 @@ class State:
     def validate(self) -> None:
         """Counts everything anew and compares: called by the tests after each step."""
         audit.validate(self)
+
+
+def _as_victims(spec: GangSpec) -> object:
+    """What bears on who of a gang could be evicted, and for whom."""
+    return (spec.queue, spec.terms, spec.minimum, spec.minima, spec.goes_whole, spec.group)

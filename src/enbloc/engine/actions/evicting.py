@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from enbloc.engine.actions.allocate import serve
+from enbloc.engine.actions.serving import is_behind
 from enbloc.engine.attempt import attempt, pending_tasks, replacements, split
 from enbloc.engine.engine import MINIMA, Engine
 from enbloc.engine.evictions import Need, Plan, Planner, Rules
@@ -35,7 +36,9 @@ def evict_for_all(engine: Engine, action: str, rules_of: RulesOf, claims_first: 
 def _is_to_try(engine: Engine, bucket: Bucket, action: str) -> bool:
     """Whether somebody waits there for a minimum, for whom nobody was looked for in vain yet."""
     head = bucket.head()
-    return head is not None and head[0][BAND] == MINIMA and not engine.departures.is_in_vain(action, head[1])
+    if head is None or head[0][BAND] != MINIMA or engine.departures.is_in_vain(action, head[1]):
+        return False
+    return not is_behind(engine, head[1])
 
 
 def _turn(engine: Engine, bucket: Bucket) -> tuple[object, ...]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from enbloc.engine.actions.serving import is_behind
 from enbloc.engine.attempt import pending_tasks, runs, split
 from enbloc.engine.claims import is_claim
 from enbloc.engine.engine import MINIMA, Engine
@@ -59,6 +60,8 @@ def _starving(engine: Engine) -> list[list[GangState]]:
             continue
         if any(engine.nominations.of(one) for one in unit):
             continue  # room is being made for it already
+        if is_behind(engine, unit[0]):
+            continue
         found[id(unit[0])] = unit
     return sorted(found.values(), key=lambda unit: engine.turn(unit[0]))
 

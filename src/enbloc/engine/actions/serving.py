@@ -85,6 +85,14 @@ def _band(order: Order) -> int:
     return band
 
 
+def is_behind(engine: Engine, gang: GangState) -> bool:
+    """Whether it sleeps in a FIFO queue behind somebody who cannot start: room would not help it."""
+    queue = gang.spec.queue
+    if not engine.state.queues.get(queue).facts.fifo:
+        return False
+    return _blocker(engine, engine.allocating, queue, engine.order(gang, MINIMA)) is not None
+
+
 def _blocker(engine: Engine, served: Waiting, queue: str, order: Order) -> GangState | None:
     """In a FIFO queue: a gang before this one that sleeps on its minima, was not let in, or was and has no pods yet.
     One that stands in another lane is waited for though it is awake: nobody knows yet what becomes of it."""

@@ -436,3 +436,15 @@ def test_r8_easy_room_that_the_first_will_not_need_any_more_is_for_those_behind(
     answer = simulate(node("n"), node("o"), ahead, tiny, pod("head", 4, at="1s"), pod("s", 2, at="2s"), config=EASY)
     assert answer.bound("s") == {"s": (20.0, "o")}
     assert answer.at("head") == 100.0
+
+
+def test_r8_an_expected_start_that_another_node_has_too_stays_published() -> None:
+    """The reserved node goes, and at the same instant another one is reserved that is free just then."""
+    lost = [step("50s", "delete", "Node", "m")]
+    for more in ([], lost):
+        answer = simulate(
+            node("n"), node("m"), timed("a", 3, "100s"), timed("b", 3, "100s"), pod("big", 4), more,
+            config=reserving(percent=50), until="60s",
+        )  # fmt: skip
+        assert [line["node"] for line in answer.lines("reserved", "big")][-1] == ("n" if more else "m")
+        assert starts(answer.obj("Pod", "big")) == "2026-01-01T00:01:40Z"

@@ -133,6 +133,7 @@ class Engine:
 
     def end(self) -> list[Decision]:
         self._decisions += self.cut_off.give_up(self.now)
+        self.foresight.tell()
         self.tidy()
         return self._decisions
 

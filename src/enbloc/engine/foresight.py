@@ -21,6 +21,8 @@ class Foresight:
         self._published: dict[GangKey, int] = {}
         self._seen: dict[GangKey, int] = {}
         """The nodes' clock when a gang's start was last looked at."""
+        self._news: dict[GangKey, int | None] = {}
+        """What is to be told of this cycle: of each gang one word, the last."""
         self._heads: dict[str, tuple[GangKey, Start]] = {}
         """Who was first in each queue after the last cycle, when it could start, and what it leaves to others then."""
 
@@ -64,10 +66,16 @@ class Foresight:
         heads = {key for key, _ in self._heads.values()}
         for key in [key for key in self._published if key not in self._reservations.due and key not in heads]:
             self.forget(key)
-            self._decide(Expect(key, None))
+            self._news[key] = None
 
     def _publish(self, key: GangKey, start: int, now: int) -> None:
         """What is overdue says nothing new: it may be any moment."""
         if start != self._published.get(key, 0) and start > now:
             self._published[key] = start
-            self._decide(Expect(key, start if start != ENDLESS else None))
+            self._news[key] = start if start != ENDLESS else None
+
+    def tell(self) -> None:
+        """At the end of a cycle: a reservation may have ended and another one be made."""
+        news, self._news = self._news, {}
+        for key, start in news.items():
+            self._decide(Expect(key, start))

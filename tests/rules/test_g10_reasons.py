@@ -13,6 +13,7 @@ from stories import (
     pod,
     podgroup,
     queue,
+    restart,
     role,
     simulate,
     step,
@@ -150,3 +151,13 @@ def test_g10_a_gang_that_lost_a_member_tells_its_own_story_only() -> None:
     answer = simulate(node("n"), kgang("b", 2), a, step("10s", "delete", "Pod", "b-0"), again, until="20s")
     assert "didn't match" in answer.why("default/b")
     assert answer.why("default/a") == "1 of 2 pods exist, 1 more is needed"
+
+
+def test_g10_what_a_scheduler_said_before_it_died_is_withdrawn_by_the_next() -> None:
+    """It had bound the gang, and nothing of that was written yet on the group."""
+    stale = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "no room"}
+    said = step("5s", "patch", "PodGroup", "a", patch={"status": {"conditions": [stale]}})
+    for more in ([], [pod("a-9", 9, group="a")]):
+        answer = simulate(node("n"), gang("a", 2), more, said, restart("6s"), until="9s")
+        assert len(answer.bound("a-")) == 2
+        assert condition(answer.obj("PodGroup", "a"), "Unschedulable")["status"] == "False"

@@ -51,6 +51,11 @@ class Telling:
         verb = "is reserved" if reserved else "is being made"
         return f"{message.removesuffix('.')}; room {verb} for it on {where}"
 
+    def was_told(self, gang: GangState) -> None:
+        """Somebody before us said of a gang that it waits: if that no longer holds, it is for us to withdraw it."""
+        gang.told = "as somebody said"
+        gang.told_itself = True
+
     def withdraw(self, gang: GangState) -> None:
         """What was said of the gang no longer holds (G10)."""
         if gang.told:

@@ -14,7 +14,7 @@ from typing import Any
 from enbloc.api import core, volcano
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
@@ -48,6 +48,8 @@ from enbloc.runtime.errands import Errand, Notice, Step, carry_out, drop, status
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
+UNSCHEDULABLE = "Unschedulable"
+"""The condition of a gang's object that says why it waits (G10)."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 _KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
@@ -127,7 +129,11 @@ class Scheduler:
     def _read_gang(self, key: GangKey) -> None:
         spec = self._book.spec(key)
         if spec is not None:
+            known = self.engine.state.gangs.get(key)
+            is_news = known is None or known.spec.object_uid != spec.object_uid
             self.engine.state.put_gang(spec)
+            if is_news and self._says_that_it_waits(key):
+                self.engine.telling.was_told(self.engine.state.gangs[key])
             for complaint in spec.complaints:
                 self._note(complaint)
             return
@@ -140,6 +146,12 @@ class Scheduler:
             self.engine.state.put_gang(self._book.undeclared(key, oldest.created, queue))
         else:
             self.engine.state.remove_gang(key)
+
+    def _says_that_it_waits(self, key: GangKey) -> bool:
+        """Whether a gang's object says so: that was written before we looked."""
+        obj = self._book.object(key)
+        said = condition_of(obj, UNSCHEDULABLE) if obj is not None else None
+        return said is not None and said.get("status") == "True"
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
         changed = self._book.observe_pod(pod, gone)
@@ -251,7 +263,7 @@ class Scheduler:
         if group is None:
             return
         conditions = (
-            _condition("Unschedulable", "False", "LetIn", "", now),
+            _condition(UNSCHEDULABLE, "False", "LetIn", "", now),
             _condition(LET_IN, "True", decision.reason, "its pods may be created", now),
         )
         yield Notice(decision.gang, group, conditions, "Inqueue")
@@ -333,7 +345,7 @@ class Scheduler:
         status = "True" if decision.message else "False"
         if group is not None:
             reason = decision.reason or "Scheduled"
-            condition = _condition("Unschedulable", status, reason, decision.message, now)
+            condition = _condition(UNSCHEDULABLE, status, reason, decision.message, now)
             event = EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message)
             yield Notice(decision.gang, group, (condition,), event=event if decision.message else None)
         for _, _, uid in decision.pods:

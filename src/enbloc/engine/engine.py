@@ -5,14 +5,13 @@ Events go into `state`; `cycle` runs the actions. Nothing here knows a clock or 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine import story
-from enbloc.engine.attempt import Placer, pending_tasks, replacements, runs, split, take_reserved
+from enbloc.engine import shapes, story
+from enbloc.engine.attempt import Placer, pending_tasks, replacements, split, take_reserved
 from enbloc.engine.binding import binding
 from enbloc.engine.classes import TaskClass
 from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
@@ -91,7 +90,6 @@ class Engine:
         """R6, unless a flag says no."""
         self.served: list[tuple[str, Order]] = []
         """Who was served in this cycle."""
-        self._timed = False
         """Whether it matters who ends when: then gangs of different run times are told apart."""
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
         self.easy = Easy(self.state, self.placer, self.take_own_places) if easy else None
@@ -340,19 +338,10 @@ class Engine:
         return sorted(found, key=lambda gang: self.order(gang, MINIMA))
 
     def _queue_group(self, unit: list[GangState]) -> None:
-        classes: dict[int, None] = {}
-        shape: list[Hashable] = []
-        for gang in unit:
-            waiting = pending_tasks(gang)
-            classes.update((task.cls.id, None) for task in waiting)
-            needed, rest, short = split(gang, waiting)
-            wanted = [*needed, *(rest if short else ())]
-            asked = tuple(sorted(gang.spec.needs_free.items()))
-            parts = tuple(_part(gang, run) for run in runs(self.state, wanted))
-            shape.append((self._alone(gang, wanted), asked, parts, len(needed), short, self._times(wanted)))
+        shape, classes = shapes.of_unit(self.state, unit, self.reservations)
         first = unit[0]
         order = self.order(first, MINIMA)
-        bucket = self.allocating.put(first, first.spec.queue, order, tuple(shape), tuple(classes), volatile=True)
+        bucket = self.allocating.put(first, first.spec.queue, order, shape, classes, volatile=True)
         for gang in unit:
             gang.why = bucket.story if bucket.asleep and gang is not first else None
         first.bucket = bucket
@@ -379,46 +368,36 @@ class Engine:
         if not wanted:
             self._dequeue(gang)
             return
-        shape: list[Hashable] = []
-        volatile = bool(
-            gang.spec.later
+        asked = shapes.asked_by(self.state, gang, wanted)
+        alone = (
+            asked.moves
+            or gang.spec.later
             or gang.spec.waves
             or self.waves.claims.of(gang)
             or self.kept.applies_to(gang)
             or self.reservations.of(gang)
             or self.nominations.of(gang)
         )
-        classes: dict[int, None] = {}
-        for run in runs(self.state, wanted):
-            volatile = volatile or self.state.moving.applies(run[0])
-            classes[run[0].cls.id] = None
-            shape.append(_part(gang, run))
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
-        several = len(classes) > 1
+        own = shapes.own_facts(gang, wanted, self.reservations) if alone else None
         polite = gang.spec.polite or any(task.polite for task in wanted)
-        alone = self._alone(gang, wanted) if volatile else None
+        times = shapes.times_of(self.state, wanted)
         bucket = lane.put(
             gang,
             gang.spec.queue,
             self.order(gang, band),
-            (alone, *shape, len(needed), short, gang.satisfied, polite, self._times(wanted)),
-            tuple(classes),
-            volatile or several,
-            shared=not volatile,
+            (own, *asked.parts, len(needed), short, gang.satisfied, polite, times),
+            asked.classes,
+            volatile=bool(alone) or len(asked.classes) > 1,
+            shared=not alone,
         )
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:  # its like failed, and nothing has changed since
             gang.attempted = frozenset(gang.tasks)
             self._count(gang)
             self.telling.tell(gang, bucket.story, of_gang=band == MINIMA)
-
-    def _alone(self, gang: GangState, wanted: Sequence[Task]) -> Hashable:
-        """What else counts for a gang that fares like nobody else: its labels, at which others may look, and the nodes
-        that are its own."""
-        labels = tuple(tuple(sorted(task.labels.items())) for task in wanted)
-        return gang.key, labels, tuple(self.reservations.of(gang).items())
 
     def stands_alone_now(self, gang: GangState) -> bool:
         """Whether it stands with its like, and others' placements have come to matter to it: they may not matter to the
@@ -435,9 +414,7 @@ class Engine:
         if "enqueue" not in self._runs or spec.min_resources is None or started:
             self.let_in(gang)
             return
-        starves = gang.key if self.starving.is_starving(gang) else None
-        asked = (tuple(sorted(spec.min_resources.items())), spec.minimum, tuple(sorted(spec.minima.items())))
-        shape = (*asked, starves, spec.polite, gang.run_time if self._timed else None)
+        shape = shapes.at_the_door(self.state, gang, self.starving.is_starving(gang))
         bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
         gang.bucket, gang.why = bucket, None
         if bucket.asleep:
@@ -546,17 +523,11 @@ class Engine:
     def _tell_times_apart(self) -> None:
         """While nodes are reserved, gangs of one shape and different run times may fare differently."""
         timed = bool(self.reservations) or self.easy is not None
-        self.state.timed = timed
-        if timed != self._timed:
-            self._timed = timed
+        if timed != self.state.timed:
+            self.state.timed = timed
             for gang in self.state.gangs.values():
                 if gang.bucket is not None and any(task.run_time is not None for task in pending_tasks(gang)):
                     self.state.touch(gang)
-
-    def _times(self, tasks: Sequence[Task]) -> tuple[int | None, ...]:
-        if not self._timed:
-            return ()
-        return tuple(dict.fromkeys(task.run_time for task in tasks))
 
     # ---- what actions do
 
@@ -624,9 +595,3 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self.telling.pending()
-
-
-def _part(gang: GangState, run: Sequence[Task]) -> Hashable:
-    """What a run asks for: gangs that ask for the same fare the same."""
-    roles = Counter(task.role for task in run) if len(gang.pending) > 1 else {run[0].role: len(run)}
-    return run[0].cls.id, tuple(roles.items())

@@ -179,6 +179,8 @@ def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
     with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
         cluster.ask(pods, pod)
         (running,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
+        # What is acknowledged is kept, and all that came before it.
+        cluster.ask("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
         cluster.process.kill()
         cluster.process.wait(20)
     with up(tmp_path, "--data", str(data)) as (cluster, _):

@@ -27,6 +27,7 @@ from enbloc.controllers.retry import Retries, watch_tells
 from enbloc.controllers.states import aborted, finished, leaving, pending, restarting, running
 from enbloc.controllers.states.situation import BELOW_MINIMUM, FINISHED, Situation, Verdict
 from enbloc.controllers.states.state import JOB_ACTIONS
+from enbloc.controllers.timers import Timers
 from enbloc.units import SECOND, parse_timestamp
 
 RESOURCE_QUOTA = "ResourceQuota"
@@ -47,7 +48,7 @@ class JobController:
         self._taken: dict[str, dict[str, str]] = {}  # resources the API took, not recorded in the status yet
         self._settled: dict[str, tuple[object, ...]] = {}  # jobs whose pods need no second look, and what was seen
         self._retries: Retries[str] = Retries()
-        self._timers: dict[str, int] = {}  # when a job must be looked at: a policy's timeout, the end of its TTL
+        self._timers = Timers()  # when a job must be looked at: a policy's timeout, the end of its TTL
         self._incidents = Incidents()
         self._commands = Commands(lambda command: not is_for_queue(command))
         self._priorities = Priorities()
@@ -88,8 +89,9 @@ class JobController:
         self._dirty.add(uid)
 
     def _forget(self, uid: str, obj: Obj) -> None:
-        for cache in (self._plans, self._taken, self._settled, self._timers):
+        for cache in (self._plans, self._taken, self._settled):
             cache.pop(uid, None)
+        self._timers.drop(uid)
         if uid in self._censuses and not self._censuses[uid].pods:
             del self._censuses[uid]
         if self._uids.get((namespace_of(obj), name_of(obj))) == uid:
@@ -149,9 +151,7 @@ class JobController:
 
     def reconcile(self, now: int) -> list[Write]:
         self._dirty.update(self._retries.take_due(now))
-        for uid in [uid for uid, at in self._timers.items() if at <= now]:
-            del self._timers[uid]
-            self._dirty.add(uid)
+        self._dirty.update(self._timers.take_due(now))
         writes: list[Write] = list(self._events)
         self._events.clear()
         commanded = self._obey(writes, now)
@@ -306,9 +306,9 @@ class JobController:
         unknown = (group.get("status") or {}).get("phase") == "Unknown"
         found = self._incidents.ripe(plan, census, now, unknown=unknown)
         if found.next_due is None:
-            self._timers.pop(plan.uid, None)
+            self._timers.drop(plan.uid)
         else:
-            self._timers[plan.uid] = found.next_due
+            self._timers.set(plan.uid, found.next_due)
         first = chosen(plan, found.answers)
         patch = act(plan, census, first, found.answers, now) if first else None
         if first is None or patch is None:
@@ -353,10 +353,10 @@ class JobController:
         """A job that ended: what still runs goes, and in time the job goes too."""
         writes = self._rest(plan, census, now)
         self._incidents.forget(plan.uid)
-        self._timers.pop(plan.uid, None)
+        self._timers.drop(plan.uid)
         expiry = _expiry(plan)
         if expiry is not None and expiry > now:
-            self._timers[plan.uid] = expiry
+            self._timers.set(plan.uid, expiry)
         elif expiry is not None:
             writes.append(Delete(Ref(volcano.JOB, plan.namespace, plan.name), plan.uid))
         return writes
@@ -404,7 +404,7 @@ class JobController:
                 return None
 
     def due(self) -> int | None:
-        timers = (self._retries.next(), self._commands.due(), *self._timers.values())
+        timers = (self._retries.next(), self._commands.due(), self._timers.next())
         return min((at for at in timers if at is not None), default=None)
 
 

@@ -21,6 +21,7 @@ from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
 from enbloc.controllers.queuejob_pods import Member, member_of, new_pod, new_spec, spec_patch
 from enbloc.controllers.queuejob_turns import Wanted, in_turn
 from enbloc.controllers.retry import Retries, watch_tells
+from enbloc.controllers.timers import Timers
 
 RESOURCE_QUOTA: Final = "ResourceQuota"
 Pods = dict[str, Member]
@@ -42,7 +43,7 @@ class QueueJobController:
         self._to_fill: set[str] = set()  # namespaces in which somebody may lack pods
         self._returning: set[str] = set()  # jobs whose pods go and are made anew at once: they keep their turn
         self._quotas: dict[str, set[str]] = {}
-        self._timers: dict[str, int] = {}
+        self._timers = Timers()
         self._retries: Retries[tuple[str, str]] = Retries()  # (namespace, "") for a quota, (namespace, UID) for a job
         self._stopped: set[tuple[str, str]] = set()  # who was refused in the pass that is under way
         self._priorities = Priorities()
@@ -86,7 +87,7 @@ class QueueJobController:
                 del self._uids[namespace_of(obj)]
         self._dirty.discard(uid)
         self._wanted.pop(uid, None)
-        self._timers.pop(uid, None)
+        self._timers.drop(uid)
         self._returning.discard(uid)
         if names:
             self._to_fill.add(namespace_of(obj))  # others may have waited for it
@@ -157,9 +158,7 @@ class QueueJobController:
     def reconcile(self, now: int) -> Iterator[Write]:
         for key in self._retries.take_due(now):
             self._look_again(key)
-        for uid in [uid for uid, at in self._timers.items() if at <= now]:
-            del self._timers[uid]
-            self._dirty.add(uid)
+        self._dirty.update(self._timers.take_due(now))
         plans = sorted((self._plans[uid] for uid in self._dirty if uid in self._plans), key=_place)
         self._dirty.clear()
         self._stopped.clear()
@@ -177,7 +176,7 @@ class QueueJobController:
         """One job: everything but making pods, which are only noted as wanted."""
         pods = self._pods.setdefault(plan.uid, {})
         slots = plan.slots(self._priorities)
-        self._timers.pop(plan.uid, None)
+        self._timers.drop(plan.uid)
         self._returns(plan, any(slot.name in pods and pods[slot.name].terminating for slot in slots))
         if life.is_over(plan):
             yield from _one(life.status_patch(plan, slots, pods, None, now))
@@ -223,7 +222,7 @@ class QueueJobController:
         at = life.restart_at(plan)
         self._returns(plan, at <= now)
         if now < at:
-            self._timers[plan.uid] = at
+            self._timers.set(plan.uid, at)
         begins = not pods and now >= at
         yield from _one(life.status_patch(plan, slots, pods, life.Verdict(life.PENDING) if begins else None, now))
 
@@ -242,7 +241,8 @@ class QueueJobController:
                     self._returns(plan, True)
                     yield _delete(plan, pod)
                 else:
-                    self._timers[plan.uid] = min(at, self._timers.get(plan.uid, at))
+                    known = self._timers.get(plan.uid)
+                    self._timers.set(plan.uid, at if known is None else min(at, known))
 
     def _note_wanted(self, plan: QueueJobPlan, slots: list[Slot], pods: Pods) -> None:
         missing = [slot for slot in slots if slot.name not in pods]
@@ -314,7 +314,7 @@ class QueueJobController:
                 return None
 
     def due(self) -> int | None:
-        timers = [at for at in (self._retries.next(), *self._timers.values()) if at is not None]
+        timers = [at for at in (self._retries.next(), self._timers.next()) if at is not None]
         return min(timers, default=None)
 
 

@@ -73,6 +73,22 @@ def test_p1_nobody_is_evicted_without_the_action() -> None:
     assert not evicted(answer)
 
 
+@pytest.mark.parametrize("strategy, expected", [("traverse", [(10.0, "a-0")]), ("fifo", [])])
+def test_p1_nobody_is_evicted_for_those_behind_in_a_fifo_queue(
+    strategy: str, expected: list[tuple[float, str]]
+) -> None:
+    """`vip` is tried in vain while `a` is cooling; then comes `ahead`, which fits nowhere, and behind which `vip` would
+    not start though there were room (G8)."""
+    cooling = {"volcano.sh/cooldown-time": "10s"}
+    answer = simulate(
+        CLASSES, node("n"), queue("q", dequeueStrategy=strategy),
+        gang("a", 1, cpu=4, queue="q", priority="low", notes=cooling),
+        gang("vip", 1, cpu=4, queue="q", priority="mid", at="1s"),
+        gang("ahead", 1, cpu=9, queue="q", priority="high", at="5s"), until="60s",
+    )  # fmt: skip
+    assert evicted(answer) == expected
+
+
 def test_p1_only_inside_a_queue() -> None:
     documents = [queue("q"), queue("r"), node("n")]
     answer = simulate(

@@ -14,7 +14,7 @@ from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
 from enbloc.cluster.embedded.pods import node_of
-from enbloc.config import Config
+from enbloc.config import Config, parse
 from gang_stories import kgroup, labelled
 from live_world import LiveWorld, in_virtual_time
 from stories import Obj, gang, job, node, pod, priority_class, queue, role, waits_because
@@ -372,6 +372,32 @@ def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
         assert isinstance(writes[0], Patch), "the claim comes first"
         assert Counter(type(one) for one in writes)[EvictPod] == 3, "and nobody is evicted twice"
         assert sorted(world.bound()) == ["vip-0", "vip-1", "vip-2"]
+        await world.end()
+
+    run(main)
+
+
+def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> None:
+    async def main() -> None:
+        reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}}
+        config = parse({"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]})
+        world = LiveWorld(node("n1", 1), pod("a", 1, run="20s"), *gang("big", 1), config=config)
+        refused: list[Write] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if isinstance(write, Patch) and "'enbloc.dev/claims': None" in str(write.patch) and not refused:
+                refused.append(write)
+                return Refused(503, "Bad", "no")
+            return None
+
+        world.cluster.refuse = refuse
+        await world.begin()
+        await world.settle()
+        assert list(world.bound()) == ["a", "big-0"]
+        assert refused
+        group = world.store.get("PodGroup.scheduling.volcano.sh", "default", "big")
+        assert group is not None
+        assert "enbloc.dev/claims" not in annotations_of(group)
         await world.end()
 
     run(main)

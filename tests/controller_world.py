@@ -108,7 +108,7 @@ class World:
         (group,) = [obj for obj in self.list(volcano.POD_GROUP) if obj["metadata"]["name"].startswith(f"{name}-")]
         return group
 
-    def let_in(self, name: str = "train") -> None:
+    def enqueued(self, name: str = "train") -> None:
         self.set_group_phase("Inqueue", name)
 
     def set_group_phase(self, phase: str, name: str = "train") -> None:

@@ -16,8 +16,8 @@ from enbloc.cluster.embedded.pods import node_of
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.engine.marks import COMMITTED
-from enbloc.runtime.live import LivePlane
+from enbloc.engine.tables.commit_marks import COMMITTED
+from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.sim.clock import EPOCH
 from enbloc.sim.world import make_store, provide_queues
 from enbloc.units import SECOND
@@ -142,9 +142,9 @@ class LiveWorld:
     def now(self) -> int:
         return EPOCH + int(asyncio.get_running_loop().time() * SECOND)
 
-    def new_plane(self) -> LivePlane:
+    def new_plane(self) -> LiveControlPlane:
         names = scheduler_names(self.config, alone=True)
-        return LivePlane(self.cluster, self.config, names, self.now, key_pair=simulated_key_pair)
+        return LiveControlPlane(self.cluster, self.config, names, self.now, key_pair=simulated_key_pair)
 
     async def begin(self) -> None:
         self._tasks.append(self.loop.create_task(self._play()))

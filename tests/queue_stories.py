@@ -8,10 +8,10 @@ from typing import Any
 
 from enbloc.api.meta import Obj
 from enbloc.config import parse
-from enbloc.sim.documents import Document
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.linting import Linted, lint
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import parse_duration
 

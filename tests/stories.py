@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from enbloc.config import Config, parse
-from enbloc.sim.documents import Document
-from enbloc.sim.scenario import read_scenario
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation, control_plane
 from enbloc.units import parse_duration
 

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 from enbloc.config import parse
-from enbloc.sim.documents import read_documents
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND, format_duration, parse_duration
 

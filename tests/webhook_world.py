@@ -12,7 +12,7 @@ from enbloc.cluster.embedded.admission import bootstrap
 from enbloc.cluster.embedded.store import Store
 from enbloc.install.hooks import configurations
 from enbloc.units import SECOND
-from enbloc.webhook import keeper
+from enbloc.webhook import certificate_rotation
 
 NAMESPACE = "enbloc-system"
 START = 1_800_000_000 * SECOND
@@ -51,7 +51,7 @@ class FakeApi:
         for configuration in configurations(NAMESPACE, {}):
             self.store.create(configuration)
 
-    def bundle(self, kind: str = keeper.MUTATING) -> str:
+    def bundle(self, kind: str = certificate_rotation.MUTATING) -> str:
         """The authorities that a webhook configuration trusts."""
         found = self.store.get(kind, "", "enbloc")
         assert found is not None

@@ -12,7 +12,7 @@ from enbloc.api.meta import Obj, Ref, condition_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.node_runtime import LogQuery, NodeRuntime
 from enbloc.cluster.embedded.nodes import NodePlayer
-from enbloc.cluster.embedded.script import read_script
+from enbloc.cluster.embedded.pod_script import read_script
 from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND
 

@@ -21,7 +21,7 @@ def world() -> World:
 def started(world: World, obj: Obj) -> World:
     """A job whose pods all exist."""
     world.submit(obj)
-    world.let_in(obj["metadata"]["name"])
+    world.enqueued(obj["metadata"]["name"])
     return world
 
 
@@ -61,13 +61,13 @@ def test_m3_podgroup_carries_the_jobs_labels_and_annotations(world: World) -> No
 def test_m6_no_pods_before_inqueue(world: World) -> None:
     world.submit(job(role("a", 2), role("b")))
     assert world.pods() == []
-    world.let_in()
+    world.enqueued()
     assert world.pods() == ["train-a-0", "train-a-1", "train-b-0"]
 
 
 def test_v0_names_labels_and_annotations(world: World) -> None:
     made = world.submit(job(role("worker", 2), schedulerName="volcano"))
-    world.let_in()
+    world.enqueued()
     pod = world.pod("train-worker-1")
     assert pod["metadata"]["labels"] == {
         "volcano.sh/job-name": "train",
@@ -243,7 +243,7 @@ def test_a_namesake_waits_for_the_names_of_its_pods(world: World) -> None:
     world.store.collect_garbage()
     world.settle()
     world.submit(job(role("a")))
-    world.let_in()
+    world.enqueued()
     old = world.pod("train-a-0")["metadata"]
     assert old["deletionTimestamp"]
     world.vanish("train-a-0")
@@ -451,7 +451,7 @@ def test_k13_a_bare_podgroup_is_completed_when_all_succeeded(world: World) -> No
         "spec": {"minMember": 1},
     }
     world.submit(group)
-    world.let_in()
+    world.enqueued()
     notes = {"scheduling.volcano.sh/group-name": "train-bare"}
     metadata = {"name": "p", "namespace": "default", "annotations": notes}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": role("x")["template"]["spec"]}

@@ -15,7 +15,7 @@ def started(*roles: dict[str, Any], **spec: Any) -> World:
     """A job all of whose pods run."""
     world = World()
     world.submit(job(*roles, **spec))
-    world.let_in()
+    world.enqueued()
     world.turn("Running", *world.pods())
     return world
 
@@ -164,7 +164,7 @@ def test_v2_any_event_means_accidents() -> None:
 def waiting(**fields: Any) -> World:
     world = World()
     world.submit(job(role("a", 2), policies=[policy("AbortJob", event="PodPending", **fields)]))
-    world.let_in()
+    world.enqueued()
     return world
 
 
@@ -197,7 +197,7 @@ def test_v2_a_restarted_job_begins_with_its_first_wave() -> None:
     world = World()
     depends = {"name": ["a"]}
     world.submit(job(role("a"), role("b", dependsOn=depends), policies=[policy("RestartJob", event="PodFailed")]))
-    world.let_in()
+    world.enqueued()
     world.turn("Running", "train-a-0")
     world.turn("Running", "train-b-0")
     fail(world, "train-b-0")

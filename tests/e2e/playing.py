@@ -27,8 +27,8 @@ from e2e.history import ENDED, History
 from e2e.parts import Part
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Ref
+from enbloc.scenario.scenario import PREFIX, Arrival, Happening, Scenario, Step
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import PREFIX, Arrival, Happening, Scenario, Step
 from enbloc.units import SECOND, format_duration, parse_duration
 
 DURATIONS = tuple(PREFIX + key for key in ("run-time", "start-delay", "stop-delay"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cluster.kube.conformance import STORIES, Story, tell
+from cluster.kube.conformance import STORIES, Diagnosis, tell
 from e2e.control_plane import ControlPlane
 from enbloc.install.definitions import definitions
 
@@ -23,5 +23,5 @@ def defined(plane: ControlPlane) -> ControlPlane:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_adapter(story: Story, defined: ControlPlane) -> None:
+def test_adapter(story: Diagnosis, defined: ControlPlane) -> None:
     tell(story, defined.kubeconfig)

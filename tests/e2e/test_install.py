@@ -21,8 +21,8 @@ from enbloc.api.kinds import KINDS, ref_of
 from enbloc.api.writes import Create, Patch, Refused, Write
 from enbloc.config import parse
 from enbloc.install.definitions import DEFINED
-from enbloc.webhook.keeper import MUTATING, VALIDATING
-from enbloc.webhook.known import Known
+from enbloc.webhook.cache import ObjectCache
+from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
 from enbloc.webhook.server import MUTATE, Server
 
 ROOT = Path(__file__).parent.parent.parent
@@ -95,7 +95,7 @@ class Webhook:
     async def _run(self) -> None:
         self._server = Server(
             Account(self._api),
-            Known(),
+            ObjectCache(),
             parse(None),
             namespace=NAMESPACE,
             names=("localhost",),

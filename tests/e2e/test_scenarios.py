@@ -19,8 +19,8 @@ from e2e.parts import Part
 from e2e.playing import Player, expected
 from e2e.running import ENBLOC, answers, arguments, install
 from enbloc.install.rights import CONTROLLERS, SCHEDULER
-from enbloc.sim.documents import read_documents
-from enbloc.sim.scenario import read_scenario
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
 from test_scenarios import run as simulate
 
 ROOT = Path(__file__).parent.parent

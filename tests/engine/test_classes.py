@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from enbloc.config import Config
-from enbloc.engine.classes import UNUSED_BOUND, ClassTable, TaskClass
-from enbloc.engine.resources import CPU, PODS, Resources
-from enbloc.runtime.plane import ControlPlane
+from enbloc.engine.tables.classes import UNUSED_BOUND, ClassTable, TaskClass
+from enbloc.engine.tables.resources import CPU, PODS, Resources
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from stories import Obj, node, pod, simulate
 from test_scenarios import STORIES, run, told
@@ -149,10 +149,10 @@ def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
     assert len(answer.bound("p")) == many
     state = made[-1].scheduler.engine.state
     assert len(state.classes.by_id) <= UNUSED_BOUND + 32
-    caches = [*vars(state.moving._affinity._terms).values(), *vars(state.moving._spread).values()]
-    caches += [state._candidates._known, state.moving._tellings]
+    caches = [*vars(state.stateful._affinity._terms).values(), *vars(state.stateful._spread).values()]
+    caches += [state._candidates._known, state.stateful._tellings]
     assert max(len(cache) for cache in caches if isinstance(cache, dict)) <= UNUSED_BOUND + 32
-    assert not state.moving._affinity._index._anchored
+    assert not state.stateful._affinity._index._anchored
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)

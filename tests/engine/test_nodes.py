@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
-from enbloc.engine.nodes import NodeFacts, NodeTable, node_facts
-from enbloc.engine.resources import CEILING, CPU, MEMORY, PODS, Resources
+from enbloc.engine.tables.nodes import NodeFacts, NodeTable, node_facts
+from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Resources
 from enbloc.units import NANO, natural_key
 
 

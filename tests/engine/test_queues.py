@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.queues import ROOT, QueueFacts, QueueTree
-from enbloc.engine.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
+from enbloc.engine.tables.queues import ROOT, QueueFacts, QueueTree
+from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
 from enbloc.units import NANO
 
 MILLI = 10**6
@@ -144,9 +144,9 @@ def test_v4_a_share_is_judged_by_the_dimensions_that_deserved_names() -> None:
 # ---- order
 
 
-def names_in_order(queues: QueueTree, totals: Ints, with_let_in: bool = False) -> list[str]:
+def names_in_order(queues: QueueTree, totals: Ints, with_enqueued: bool = False) -> list[str]:
     leaves = [queue for queue in queues.queues.values() if not queue.children and queue.name != ROOT]
-    return [queue.name for queue in sorted(leaves, key=lambda queue: queues.order(queue, totals, with_let_in))]
+    return [queue.name for queue in sorted(leaves, key=lambda queue: queues.order(queue, totals, with_enqueued))]
 
 
 def test_g8_priority_then_share_then_name() -> None:
@@ -162,7 +162,7 @@ def test_g8_priority_then_share_then_name() -> None:
     assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
     queues.expect(queues.get("b"), {CPU: 20}, 1)
     assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
-    assert names_in_order(queues, vector(90), with_let_in=True) == ["vip", "c", "a", "b"]
+    assert names_in_order(queues, vector(90), with_enqueued=True) == ["vip", "c", "a", "b"]
 
 
 def test_g8_the_order_is_decided_from_the_top_of_the_tree_down() -> None:
@@ -205,7 +205,7 @@ def test_what_a_queue_counts_is_its_own_and_its_descendants(moved: list[tuple[st
     """However queues come, go, and move about, in circles too; and whatever columns are heard of late."""
     queues = tree()
     own: dict[tuple[str, str], int] = {}
-    field = {"use": "used", "want": "demand", "expect": "let_in"}
+    field = {"use": "used", "want": "demand", "expect": "enqueued"}
     for what, name, value in moved:
         queue = queues.get(name)
         match what:
@@ -228,7 +228,7 @@ def test_what_a_queue_counts_is_its_own_and_its_descendants(moved: list[tuple[st
             assert sum(has) == sum(own.get((counted, name), 0) for name in below)
             assert len(has) <= column or has[column] == sum(has)
     tops = [queue for queue in queues.queues.values() if len(queue.ancestors) == 1]
-    assert sum(queues.let_in_total()) == sum(sum(queue.let_in) for queue in tops)
+    assert sum(queues.enqueued_total()) == sum(sum(queue.enqueued) for queue in tops)
     queues.order(queues.get("a"), vector(50))
 
 
@@ -248,18 +248,18 @@ def test_v4_a_capability_caps_the_dimensions_that_it_names() -> None:
     assert queues.room(queue, ((CPU, 2), (PODS, 1)), vector(0)) == 3
     assert queues.room(queue, ((CPU, 7), (PODS, 1)), vector(0)) == 0
     assert queues.room(queue, ((MEMORY, 10**9), (PODS, 1)), vector(0)) == CEILING
-    assert queues.over_capability(queue, {CPU: 6}, with_let_in=False) is None
-    assert queues.over_capability(queue, {CPU: 7, MEMORY: 1}, with_let_in=False) == (queue, CPU)
+    assert queues.over_capability(queue, {CPU: 6}, with_enqueued=False) is None
+    assert queues.over_capability(queue, {CPU: 7, MEMORY: 1}, with_enqueued=False) == (queue, CPU)
     queues.expect(queue, {CPU: 1}, 1)
-    assert queues.over_capability(queue, {CPU: 6}, with_let_in=True) == (queue, CPU)
-    assert queues.over_capability(queue, {CPU: 6}, with_let_in=False) is None
+    assert queues.over_capability(queue, {CPU: 6}, with_enqueued=True) == (queue, CPU)
+    assert queues.over_capability(queue, {CPU: 6}, with_enqueued=False) is None
 
 
 def test_v4_a_queue_that_is_already_above_its_capability_has_no_room() -> None:
     queues = tree(QueueFacts("a", capability=cpus(3)))
     queues.use(queues.get("a"), ((CPU, 4),), 1)
     assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 0
-    assert queues.over_capability(queues.get("a"), {MEMORY: 1}, with_let_in=False) is None  # it is not asked for
+    assert queues.over_capability(queues.get("a"), {MEMORY: 1}, with_enqueued=False) is None  # it is not asked for
 
 
 def test_v4_a_parents_capability_caps_its_children_together() -> None:
@@ -271,7 +271,7 @@ def test_v4_a_parents_capability_caps_its_children_together() -> None:
     queues.use(queues.get("a"), ((CPU, 6),), 1)
     assert queues.room(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(0)) == 4
     assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 2
-    assert queues.over_capability(queues.get("b"), {CPU: 5}, with_let_in=False) == (queues.get("p"), CPU)
+    assert queues.over_capability(queues.get("b"), {CPU: 5}, with_enqueued=False) == (queues.get("p"), CPU)
 
 
 def kept(queues: QueueTree, name: str) -> int:
@@ -322,7 +322,7 @@ def test_a_queue_may_name_more_resources_than_anybody_has_heard_of(field: str) -
     for name in "ab":
         queue = queues.get(name)
         queues.order(queue, vector(60))
-        assert queues.over_capability(queue, {CPU: 10}, with_let_in=True) is None
+        assert queues.over_capability(queue, {CPU: 10}, with_enqueued=True) is None
         assert queues.room(queue, ((CPU, 1), (PODS, 1)), vector(60)) > 0
         queues.kept_for_others(queue)
         queues.use(queue, ((30, 1),), 1)

@@ -6,7 +6,7 @@ import pytest
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
-from enbloc.gangs import claims
+from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import SYSTEM_CLASSES, Priorities
@@ -102,7 +102,7 @@ def test_a_negative_minimum_is_none(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "phase, let_in, started, finished",
+    "phase, enqueued, started, finished",
     [
         ("", False, False, False),
         ("Pending", False, False, False),
@@ -112,9 +112,9 @@ def test_a_negative_minimum_is_none(number: int) -> None:
         ("Completed", True, True, True),
     ],
 )
-def test_what_a_phase_says(phase: str, let_in: bool, started: bool, finished: bool) -> None:
+def test_what_a_phase_says(phase: str, enqueued: bool, started: bool, finished: bool) -> None:
     spec = read(group(phase=phase, minMember=1))
-    assert (spec.let_in, spec.started, spec.finished) == (let_in, started, finished)
+    assert (spec.enqueued, spec.started, spec.finished) == (enqueued, started, finished)
 
 
 def test_a_group_of_a_job_is_called_as_the_user_called_the_job() -> None:
@@ -238,10 +238,10 @@ def test_d5_no_templates_without_a_job_and_none_for_a_role_without_a_name() -> N
 
 
 def test_d5_a_claim_is_read_from_the_group() -> None:
-    record = claims.Record(claims.WAVE, 7, {"b": {"n1": 2}})
-    written = group(meta={"annotations": {claims.ANNOTATION: claims.write(record)}})
+    record = claim_records.Record(claim_records.WAVE, 7, {"b": {"n1": 2}})
+    written = group(meta={"annotations": {claim_records.ANNOTATION: claim_records.write(record)}})
     assert read(written).claim == record
-    assert read(group(meta={"annotations": {claims.ANNOTATION: "{"}})).claim is None
+    assert read(group(meta={"annotations": {claim_records.ANNOTATION: "{"}})).claim is None
 
 
 # ---- what an event concerns

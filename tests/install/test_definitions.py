@@ -13,9 +13,9 @@ from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj
 from enbloc.config import parse
 from enbloc.install.definitions import DEFINED, definitions
-from enbloc.sim.documents import read_documents
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.linting import lint
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from structural import problems, structural_faults
 

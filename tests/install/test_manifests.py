@@ -15,7 +15,7 @@ from enbloc import __version__
 from enbloc.api.meta import Obj
 from enbloc.install import Settings, manifests
 from enbloc.install.rights import COMPONENTS, LEADS
-from enbloc.sim.documents import read_documents
+from enbloc.scenario.documents import read_documents
 
 ENBLOC = [sys.executable, "-c", "from enbloc.cli.main import main; main()"]
 

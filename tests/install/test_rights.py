@@ -31,10 +31,10 @@ from enbloc.install.rights import (
     roles,
     users_roles,
 )
-from enbloc.runtime.plane import ControlPlane
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.runtime.scheduler import Scheduler
-from enbloc.sim.documents import read_documents
-from enbloc.sim.scenario import read_scenario
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 
 ROOT = Path(__file__).parent.parent.parent

@@ -17,20 +17,20 @@ from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, parse
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
-from enbloc.engine.easy import Easy
 from enbloc.engine.engine import Engine
-from enbloc.engine.evictions import Planner
-from enbloc.engine.ledger import Ledger
+from enbloc.engine.eviction.evictable import Evictable
+from enbloc.engine.eviction.planner import Planner
+from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.plugins import plugin
-from enbloc.engine.state import State
-from enbloc.gangs import claims
-from enbloc.gangs.book import GangBook
+from enbloc.engine.state.state import State
+from enbloc.gangs import claim_records
+from enbloc.gangs.hints import COOLDOWN, PREEMPTABLE
 from enbloc.gangs.model import GangKey
-from enbloc.gangs.terms import COOLDOWN, PREEMPTABLE
+from enbloc.gangs.registry import GangRegistry
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.clock import EPOCH
-from enbloc.sim.documents import Document
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Plane, Simulation
 from enbloc.units import SECOND, parse_duration, parse_quantity, parse_timestamp
 from properties.loads import CLASSES, Kind, Load
@@ -94,13 +94,13 @@ class Watcher(Overseer):
     def _note(self, decisions: Sequence[Decision]) -> None:
         assert self.engine is not None
         self._evicts = {}
-        records: dict[GangKey, claims.Record] = {}
+        records: dict[GangKey, claim_records.Record] = {}
         victims: dict[GangKey, list[str]] = {}
         for each in decisions:
             match each:
-                case SetAside(kind=claims.PREEMPT, record=None, reason="ClaimReleased"):
+                case SetAside(kind=claim_records.PREEMPT, record=None, reason="ClaimReleased"):
                     self._released(each)
-                case SetAside(kind=claims.PREEMPT, record=claims.Record()):
+                case SetAside(kind=claim_records.PREEMPT, record=claim_records.Record()):
                     records[each.gang] = each.record
                 case Evict(preemptor=GangKey()):
                     self._evicts[each.uid] = each
@@ -144,9 +144,9 @@ class Watcher(Overseer):
                 continue
             phase = each["status"].get("phase")
             if phase == "Succeeded":
-                done[GangBook().member(each).role] += 1
+                done[GangRegistry().member(each).role] += 1
             elif each["spec"].get("nodeName") and phase != "Failed":
-                left[GangBook().member(each).role] += 1
+                left[GangRegistry().member(each).role] += 1
         counts = left + done
         enough = counts.total() >= gang.spec.minimum
         enough = enough and all(counts[role] >= least for role, least in gang.spec.minima.items())
@@ -181,29 +181,31 @@ class Watcher(Overseer):
         found = super().execute(write)
         if isinstance(write, BindPod):
             self.bound_at[write.name] = self.now
-        if isinstance(write, Patch) and claims.ANNOTATION in (write.patch.get("metadata", {}).get("annotations") or {}):
+        if isinstance(write, Patch) and claim_records.ANNOTATION in (
+            write.patch.get("metadata", {}).get("annotations") or {}
+        ):
             self._check_reserved()
             self._check_made(write)
         return found
 
-    def records(self) -> Iterator[tuple[GangKey, claims.Record, dict[str, Obj]]]:
+    def records(self) -> Iterator[tuple[GangKey, claim_records.Record, dict[str, Obj]]]:
         """Every record: whose it is, and those of its pods that still wait."""
         for kind in HOMES:
             for home in self.store.list(kind)[0]:
-                record = claims.read(annotations_of(home).get(claims.ANNOTATION, ""))
+                record = claim_records.read(annotations_of(home).get(claim_records.ANNOTATION, ""))
                 if record is None:
                     continue
                 pods = [self.store.get("Pod", namespace_of(home), name) for name in record.slots]
                 waiting = {name_of(pod): pod for pod in pods if pod is not None and not pod["spec"].get("nodeName")}
                 if waiting:
-                    yield GangBook().member(next(iter(waiting.values()))).gang, record, waiting
+                    yield GangRegistry().member(next(iter(waiting.values()))).gang, record, waiting
 
     def _check_claims(self, write: BindPod) -> None:
         """I4."""
         assert self.engine is not None
         pod = self.store.get("Pod", write.namespace, write.name)
         assert pod is not None
-        own = GangBook().member(pod).gang
+        own = GangRegistry().member(pod).gang
         asked = Counter(requests_of(pod))
         claimed = asked + Counter()
         records = list(self.records())
@@ -213,10 +215,10 @@ class Watcher(Overseer):
             if key == own:
                 continue
             here = [each for name, each in waiting.items() if write.node in record.slots[name]]
-            if record.kind == claims.PREEMPT:
+            if record.kind == claim_records.PREEMPT:
                 for each in here:
                     claimed.update(requests_of(each))
-            elif record.kind == claims.RESERVE and here and not kept and set(+asked) != {"pods"}:
+            elif record.kind == claim_records.RESERVE and here and not kept and set(+asked) != {"pods"}:
                 self._check_in_time(write, key, record, waiting)
         if claimed == asked:
             return
@@ -228,13 +230,15 @@ class Watcher(Overseer):
         assert not over, f"I4: {write.name} is bound to room on {write.node} that is being made for others: {over}"
 
     @staticmethod
-    def _is_kept(record: claims.Record, write: BindPod) -> bool:
+    def _is_kept(record: claim_records.Record, write: BindPod) -> bool:
         """Whether room there is kept for the pod itself, or was made for its gang."""
-        if record.kind == claims.PREEMPT:
+        if record.kind == claim_records.PREEMPT:
             return any(write.node in nodes for nodes in record.slots.values())
         return write.node in record.slots.get(write.name, ())
 
-    def _check_in_time(self, write: BindPod, gang: GangKey, record: claims.Record, waiting: dict[str, Obj]) -> None:
+    def _check_in_time(
+        self, write: BindPod, gang: GangKey, record: claim_records.Record, waiting: dict[str, Obj]
+    ) -> None:
         """R5, R8."""
         assert self.engine is not None
         run_time = self.engine.state.tasks[write.uid].run_time
@@ -243,7 +247,7 @@ class Watcher(Overseer):
         late = (self.now + run_time - due) / SECOND
         assert late <= 0, f"R8: {write.name} is bound to {write.node} and ends {late}s after {gang} is due"
 
-    def due(self, record: claims.Record, waiting: dict[str, Obj]) -> int:
+    def due(self, record: claim_records.Record, waiting: dict[str, Obj]) -> int:
         """When the last of the reserved nodes has the room."""
         assert self.engine is not None
         wanted: dict[str, Counter[str]] = {}
@@ -289,7 +293,7 @@ class Watcher(Overseer):
         """R4, R6."""
         reserved: dict[str, Counter[str]] = {}
         for _, record, waiting in self.records():
-            if record.kind == claims.RESERVE:
+            if record.kind == claim_records.RESERVE:
                 for name, pod in waiting.items():
                     reserved.setdefault(next(iter(record.slots[name])), Counter()).update(requests_of(pod))
         nodes = {name_of(node) for node in self.store.list("Node")[0]}
@@ -304,12 +308,12 @@ class Watcher(Overseer):
 
     def _check_made(self, write: Patch) -> None:
         """R5: nobody makes room for himself where somebody else has a reservation."""
-        record = claims.read(write.patch["metadata"]["annotations"][claims.ANNOTATION] or "")
-        if record is None or record.kind != claims.PREEMPT:
+        record = claim_records.read(write.patch["metadata"]["annotations"][claim_records.ANNOTATION] or "")
+        if record is None or record.kind != claim_records.PREEMPT:
             return
         nodes = {name for places in record.slots.values() for name in places}
         for key, other, waiting in self.records():
-            if other.kind == claims.RESERVE and not waiting.keys() & record.slots.keys():
+            if other.kind == claim_records.RESERVE and not waiting.keys() & record.slots.keys():
                 reserved = {name for pod in waiting for name in other.slots[pod]}
                 assert not nodes & reserved, f"R5: room is made on {nodes & reserved}, which {key} has reserved"
 
@@ -410,7 +414,7 @@ class Run(Simulation):
 
     def _check_ledger(self) -> None:
         """What could be freed is what one would count now."""
-        kept, anew = self.engine.departures.ledger, Ledger(self.engine.state)
+        kept, anew = self.engine.evictions.evictable, Evictable(self.engine.state)
         for cell in {*kept.cells(), *anew.cells()}:
             assert (kept.freed([cell]) == anew.freed([cell])).all(), f"P: the ledger is out of date for {cell}"
 
@@ -454,8 +458,8 @@ def _facts(state: State) -> object:
         state.nodes.free.tolist(),
         [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in state.queues.queues.values()],
         [(key, +Counter(gang.pending), +Counter(gang.occupied)) for key, gang in state.gangs.items()],
-        [(uid, task.stand, task.node) for uid, task in state.tasks.items()],
-        state.moving.digest(),
+        [(uid, task.status, task.node) for uid, task in state.tasks.items()],
+        state.stateful.digest(),
     )
 
 
@@ -473,7 +477,7 @@ def undoing() -> Iterator[None]:
         return checked
 
     with ExitStack() as stack:
-        for owner, name in ((Planner, "find"), (Easy, "_foresee")):
+        for owner, name in ((Planner, "find"), (EasyBackfill, "_foresee")):
             stack.enter_context(patch.object(owner, name, held_to(getattr(owner, name))))
         stack.enter_context(patch.object(plugin, "_third_party", lambda config: []))  # looking for some takes time
         yield
@@ -483,7 +487,7 @@ def run(load: Load, *, calm: bool, probed: bool = False, more: Sequence[Obj] = (
     with undoing():
         simulation = Run(load, calm=calm, probed=probed, more=more)
         result = simulation.run()
-    assert result.ended == "idle", f"livelock: {result.story}"
+    assert result.ended == "idle", f"livelock: {result.diagnosis}"
     return simulation, result
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from enbloc.api.meta import Obj
-from enbloc.gangs.terms import COOLDOWN, PREEMPTABLE, RUN_TIME
+from enbloc.gangs.hints import COOLDOWN, PREEMPTABLE, RUN_TIME
 from stories import gang, job, node, pod, priority_class, queue, role, step
 
 CLASSES = [

@@ -227,7 +227,7 @@ def standing(draw: st.DrawFn) -> Spec:
 
 TERM = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "web"}}}
 PER_HOST = {"topologyKey": HOST, "labelSelector": {"matchLabels": {"app": "web"}}}
-moving = st.sampled_from(
+stateful = st.sampled_from(
     [
         {"affinity": {"podAffinity": {REQUIRED: [TERM]}}},
         {"affinity": {"podAntiAffinity": {REQUIRED: [TERM]}}},
@@ -245,7 +245,7 @@ moving = st.sampled_from(
 @st.composite
 def pod_specs(draw: st.DrawFn, moving_share: int = 4) -> Spec:
     """Any pod; one of `moving_share` looks at where others are."""
-    looks = draw(moving) if draw(st.integers(1, moving_share)) == moving_share else {}
+    looks = draw(stateful) if draw(st.integers(1, moving_share)) == moving_share else {}
     return pod_spec(draw(requests), **{**draw(standing()), **looks})
 
 

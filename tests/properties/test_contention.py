@@ -13,7 +13,7 @@ from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from enbloc.api.meta import Obj
-from enbloc.gangs.terms import RUN_TIME
+from enbloc.gangs.hints import RUN_TIME
 from properties.contention import check
 from properties.loads import CLASSES, Kind, Load, make_load, shortened
 from stories import gang, job, node, pod, queue, role

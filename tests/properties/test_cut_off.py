@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.api.writes import BindPod, Refused, Write
-from enbloc.gangs.book import GangBook
+from enbloc.gangs.registry import GangRegistry
 from properties import making
 from properties.world import Crash, World, fresh_scheduler, members, missing
 
@@ -43,7 +43,7 @@ def crash(world: World, *values: making.Spec) -> None:
 
 def nobody_is_partly_started(world: World) -> None:
     for pod in world.pods():
-        gang = GangBook().member(pod).gang
+        gang = GangRegistry().member(pod).gang
         bound = [each for each in members(world.store, gang) if each["spec"].get("nodeName")]
         assert not bound or not missing(world.store, gang, world.engine), f"G11: {gang} stays partly started"
 

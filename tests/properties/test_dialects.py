@@ -11,8 +11,8 @@ from enbloc.api import coscheduling, koordinator, kubernetes
 from enbloc.api.kinds import decode_faults, kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs.book import GangBook
 from enbloc.gangs.koordinator_values import INT32_MAX, Written, read
+from enbloc.gangs.registry import GangRegistry
 
 numbers = st.one_of(st.integers(), st.sampled_from([0, 1, -1, 2**31 - 1, 2**31, 2**63, 10**30]))
 odd_texts = st.one_of(
@@ -93,7 +93,7 @@ events = st.lists(st.tuples(st.one_of(pods(), pod_groups()), st.booleans()), max
 
 @given(events)
 def test_any_order_of_any_objects_is_read(happened: list[tuple[Obj, bool]]) -> None:
-    book = GangBook()
+    book = GangRegistry()
     there: dict[str, Obj] = {}
     for obj, gone in happened:
         kind = kind_id(obj)

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from enbloc.api.meta import name_of
 from enbloc.api.writes import EmitEvent, Patch, Write
-from enbloc.engine.actions.together import _stuck
+from enbloc.engine.actions.gang_groups import _stuck
 from enbloc.units import SECOND
 from gang_stories import kgang, kgroup, labelled
 from properties.at_rest import AtRest

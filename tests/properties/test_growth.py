@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine import attempt
-from enbloc.engine.candidates import Candidates
-from enbloc.engine.predicates.pod_terms import PodFilter
-from enbloc.engine.transaction import Transaction
+from enbloc.engine.filters.pod_terms import PodFilter
+from enbloc.engine.placement import attempt
+from enbloc.engine.scoring.candidates import Candidates
+from enbloc.engine.state.transaction import Transaction
 from enbloc.units import Selector
 from properties import making
 from properties.world import replay

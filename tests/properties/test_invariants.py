@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from enbloc.api.meta import Obj, name_of
-from enbloc.engine.classes import ClassTable
+from enbloc.engine.tables.classes import ClassTable
 from enbloc.units import SECOND
 from properties import making
 from properties.at_rest import AtRest

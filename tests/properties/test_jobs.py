@@ -30,14 +30,14 @@ from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
-from enbloc.controllers.job_census import member_of
+from enbloc.controllers.job_pod_counts import member_of
 from enbloc.controllers.lifecycle import runs_of
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.states.finished import FINAL
 from enbloc.controllers.states.leaving import LEAVING
-from enbloc.sim.documents import Document
+from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
 from enbloc.sim.simulation import Plane, control_plane
 from enbloc.units import SECOND
@@ -264,9 +264,9 @@ class Jobs(RuleBasedStateMachine):
         wanted = sum(task["replicas"] for task in found["spec"]["tasks"])
         group = world.store.get(volcano.POD_GROUP, "default", f"{name_of(found)}-{uid_of(found)}")
         assert group is not None
-        let_in = (group.get("status") or {}).get("phase", "Pending") != "Pending"
+        enqueued = (group.get("status") or {}).get("phase", "Pending") != "Pending"
         timed = world.sim._plane.due() is not None
-        assert alive or not wanted or not let_in or timed or self._names_taken(found), found["status"]
+        assert alive or not wanted or not enqueued or timed or self._names_taken(found), found["status"]
 
     def _names_taken(self, found: Obj) -> bool:
         return any(is_terminating(pod) and name_of(pod).startswith(f"{name_of(found)}-") for pod in self.world.pods())

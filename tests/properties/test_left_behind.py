@@ -19,14 +19,16 @@ from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded import nodes as played
 from enbloc.cluster.embedded.events import EventBook
-from enbloc.cluster.embedded.log import EventLog
+from enbloc.cluster.embedded.watch_log import WatchLog
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.engine import nodes, state, waiting
-from enbloc.engine.classes import ClassTable
-from enbloc.engine.queues import QueueTree
+from enbloc.engine.queueing import scheduling_queue
+from enbloc.engine.state import state
+from enbloc.engine.tables import nodes
+from enbloc.engine.tables.classes import ClassTable
+from enbloc.engine.tables.queues import QueueTree
 from enbloc.gangs import koordinator
-from enbloc.runtime.plane import ControlPlane, controllers
+from enbloc.runtime.control_plane import ControlPlane, controllers
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.sim.clock import EPOCH
 from enbloc.sim.world import make_store, provide_queues
@@ -42,7 +44,7 @@ CONFIG: Obj = {
 LAST = ("Node", "Queue", "Namespace", "PriorityClass")
 """What others need goes after them."""
 
-MAY_VARY = ("WatchEvent", "EventLog.", "EventBook.", "Ref", "Saying", "Ledger.", "Task.spec")
+MAY_VARY = ("WatchEvent", "WatchLog.", "EventBook.", "Ref", "Saying", "Evictable.", "Task.spec")
 """What happened last, and was said last, is remembered up to a bound, and differs from time to time. So does what the
 ledger counted when it was last asked. A pod's spec is counted where it is found first: in an event, or in a task."""
 
@@ -250,12 +252,12 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "_WORN", 2)
     monkeypatch.setattr(nodes, "_DEAD_ROWS", 1)
     monkeypatch.setattr(state, "CLAIMS_BOUND", 1)
-    monkeypatch.setattr(waiting, "STALE_BOUND", 4)
+    monkeypatch.setattr(scheduling_queue, "STALE_BOUND", 4)
     monkeypatch.setattr(koordinator, "_STALE_BOUND", 4)
     monkeypatch.setattr(played, "NAMES_BOUND", 1)
     monkeypatch.setattr(played, "VOID_BOUND", 4)
     _let(monkeypatch, EventBook, in_all=8)
-    _let(monkeypatch, EventLog, history=8, bound=100_000)
+    _let(monkeypatch, WatchLog, history=8, bound=100_000)
 
 
 def _let(monkeypatch: pytest.MonkeyPatch, owner: type, **bounds: int) -> None:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.candidates import Candidates
-from enbloc.engine.classes import TaskClass
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision
+from enbloc.engine.scoring.candidates import Candidates
+from enbloc.engine.tables.classes import TaskClass
 from properties import making
 from properties.making import Told
 
@@ -36,7 +36,7 @@ class Plain(Told):
         state.candidates = forgetful  # type: ignore[method-assign]
 
 
-class Rounds(list[list[making.Spec]]):
+class ControllerRunner(list[list[making.Spec]]):
     """What is told, round by round; shown in brief, since a large example is too long to be read."""
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ queues = st.fixed_dictionaries(
 
 
 @st.composite
-def clusters(draw: st.DrawFn, moving_share: int) -> Rounds:
+def clusters(draw: st.DrawFn, moving_share: int) -> ControllerRunner:
     """Rounds of objects; a node told twice has changed in between."""
     first = [making.queue("q1", **draw(queues)), making.queue("q2", weight=2)]
     first += [draw(making.nodes(f"n{i}")) for i in range(draw(st.integers(2, 12)))]
@@ -103,7 +103,7 @@ def clusters(draw: st.DrawFn, moving_share: int) -> Rounds:
     second = draw(gangs("h0", moving_share))
     for index in draw(st.lists(st.integers(0, 10), max_size=2, unique=True)):
         second.append(draw(making.nodes(f"n{index}")))
-    return Rounds([first, second])
+    return ControllerRunner([first, second])
 
 
 def compare(scoring: Scoring, rounds: list[list[making.Spec]]) -> None:

@@ -26,7 +26,7 @@ from enbloc.api import arbitrator
 from enbloc.api.meta import Obj, controller_of, is_terminating, labels_of, name_of, uid_of
 from enbloc.api.writes import Create, Refused, WatchEvent
 from enbloc.controllers.queuejob import QueueJobController
-from enbloc.sim.documents import Document
+from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, fresh_scheduler, replay, step

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, parse
-from enbloc.runtime.plane import ControlPlane
-from enbloc.sim.documents import Document
+from enbloc.runtime.control_plane import ControlPlane
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Plane, PlaneFactory, Simulation, control_plane
 from enbloc.units import SECOND
 from gang_stories import NON_STRICT, kgang, kgroup, labelled

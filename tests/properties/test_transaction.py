@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.attempt import attempt, one_by_one, pending_tasks, runs, split
 from enbloc.engine.cycle import cycle
-from enbloc.engine.tasks import GangState
-from enbloc.engine.transaction import Transaction
+from enbloc.engine.placement.attempt import attempt, one_by_one, pending_tasks, runs, split
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import GangState
 from properties import making
 from properties.making import Told
 

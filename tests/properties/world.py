@@ -22,15 +22,15 @@ from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.engine import Engine
-from enbloc.engine.marks import COMMITTED, covers
-from enbloc.engine.tasks import Stand
-from enbloc.gangs.book import GangBook
+from enbloc.engine.tables.commit_marks import COMMITTED, covers
+from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
-from enbloc.runtime.plane import ControlPlane
+from enbloc.gangs.registry import GangRegistry
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.runtime.scheduler import Scheduler
-from enbloc.sim.documents import Document
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import Scenario, read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import Scenario, read_scenario
 from enbloc.sim.simulation import Plane, Simulation
 from enbloc.units import NANO, SECOND, parse_quantity
 
@@ -119,7 +119,7 @@ def oversubscribed(store: Store, node: str, pod: Obj) -> list[str]:
 def members(store: Store, gang: GangKey) -> list[Obj]:
     if gang.dialect == "arbitrator":
         return [pod for pod in store.list("Pod")[0] if (controller_of(pod) or {}).get("uid") == gang.name]
-    return [pod for pod in store.list("Pod")[0] if GangBook().member(pod).gang == gang]
+    return [pod for pod in store.list("Pod")[0] if GangRegistry().member(pod).gang == gang]
 
 
 def missing(store: Store, gang: GangKey, engine: Engine) -> dict[str, int]:
@@ -136,7 +136,7 @@ def missing(store: Store, gang: GangKey, engine: Engine) -> dict[str, int]:
         if ended == "Failed" or pod["metadata"].get("deletionTimestamp"):
             continue
         if ended == "Succeeded" or pod["spec"].get("nodeName"):
-            occupied[GangBook().member(pod).role] += 1
+            occupied[GangRegistry().member(pod).role] += 1
     wanted = {role: least - occupied[role] for role, least in (spec.get("minTaskMember") or {}).items()}
     wanted[""] = spec["minMember"] - occupied.total()
     return {role: count for role, count in wanted.items() if count > 0}
@@ -320,7 +320,7 @@ def seen(engine: Engine) -> dict[str, Any]:
             if gang.spec.object is not None or any(task.ours or task.node for task in gang.tasks.values())
         },
         "tasks": {
-            uid: (Stand(task.stand).name, task.node, task.role, task.order)
+            uid: (TaskStatus(task.status).name, task.node, task.role, task.order)
             for uid, task in sorted(state.tasks.items())
             if task.ours or task.node
         },

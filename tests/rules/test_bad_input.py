@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.api.meta import Obj
-from enbloc.sim.documents import BadInput
+from enbloc.scenario.documents import BadInput
 from queue_stories import job, linted, node, patch, play, pod, podgroup, priority, queue, role, small, step
 
 

@@ -275,13 +275,13 @@ def test_c_preferred_pod_affinity_decides() -> None:
 
 
 def test_c_the_overcommit_factor_decides_who_is_let_in() -> None:
-    def let_in(factor: float) -> bool:
+    def enqueued(factor: float) -> bool:
         overcommit = {"name": "overcommit", "arguments": {"overcommit-factor": factor}}
         told = play(node("n", 10), small("a", 10), small("b", 4, at="1s"), config=config(overcommit))
         return bool(told.pods("b"))
 
-    assert not let_in(1.2)
-    assert let_in(1.4)
+    assert not enqueued(1.2)
+    assert enqueued(1.4)
 
 
 def test_c_admit_oversized_lets_in_what_no_cluster_holds_yet() -> None:

@@ -11,7 +11,7 @@ import pytest
 from enbloc.api.writes import BindPod, Refused, Write
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.runtime.plane import ControlPlane
+from enbloc.runtime.control_plane import ControlPlane
 from stories import Answer, Obj, gang, job, node, pod, priority_class, queue, restart, role, simulate, step
 
 COMMITTED = "enbloc.dev/committed"
@@ -150,7 +150,7 @@ def test_g11_the_last_binding_is_sent_only_after_the_others_were_taken(refused: 
     assert len(wire.sent) == 5
 
 
-def cut_off(*docs: Any, room: int = 4, taken: Obj, until: str | None = None, **more: Any) -> Answer:
+def partial_gangs(*docs: Any, room: int = 4, taken: Obj, until: str | None = None, **more: Any) -> Answer:
     """A gang `a` of four was bound by half when the scheduler died; `taken` took room before it was back."""
     wire = Wire(kill=once_at(2), aftermath=(taken,))
     return simulate(node("n", room), gang("a", 4), *docs, plane=wire.connect, until=until, **more)
@@ -158,7 +158,7 @@ def cut_off(*docs: Any, room: int = 4, taken: Obj, until: str | None = None, **m
 
 def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_nodes() -> None:
     low = priority_class("low", -5)
-    answer = cut_off(
+    answer = partial_gangs(
         low, gang("b", 1, at="5s"), pod("p", 1, at="6s"), gang("c", 1, at="7s", priority="low"),
         pod("free", None, at="8s"), taken=foreign(1, run="30s"),
     )  # fmt: skip
@@ -171,13 +171,13 @@ def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_n
 
 
 def test_g11_those_who_waited_for_it_say_so() -> None:
-    answer = cut_off(gang("b", 1, at="5s"), taken=foreign(1, run="30s"), until="20s")
+    answer = partial_gangs(gang("b", 1, at="5s"), taken=foreign(1, run="30s"), until="20s")
     assert "cut off half-way" in answer.why("default/b")
     assert "Insufficient cpu" in answer.why("default/a")
 
 
 def test_g11_a_higher_priority_need_not_wait_for_it() -> None:
-    answer = cut_off(
+    answer = partial_gangs(
         priority_class("high", 1000), gang("b", 1, at="5s", priority="high"), taken=foreign(1, run="30s"), until="40s"
     )  # fmt: skip
     assert answer.at("b-0") == 5.0
@@ -185,14 +185,14 @@ def test_g11_a_higher_priority_need_not_wait_for_it() -> None:
 
 def test_g11_nodes_that_it_cannot_use_are_not_kept() -> None:
     other = node("other", 4, taints=[{"key": "k", "effect": "NoSchedule"}])
-    answer = cut_off(other, pod("p", 1, at="5s", tolerations=[{"operator": "Exists"}]), taken=foreign(1))
+    answer = partial_gangs(other, pod("p", 1, at="5s", tolerations=[{"operator": "Exists"}]), taken=foreign(1))
     assert answer.bound("p")["p"] == (5.0, "other")
 
 
 @pytest.mark.parametrize("timeout, seconds", [(None, 60.0), ("10s", 10.0)])
 def test_g11_in_vain_its_members_are_evicted_in_time_and_others_may_go(timeout: str | None, seconds: float) -> None:
     config = {"partialGangTimeout": timeout} if timeout else None
-    answer = cut_off(gang("b", 1, at="5s"), taken=foreign(1), config=config)
+    answer = partial_gangs(gang("b", 1, at="5s"), taken=foreign(1), config=config)
     assert evicted(answer) == [("a-0", seconds), ("a-1", seconds)]
     assert answer.at("b-0") == seconds
     assert {one["metadata"]["name"] for one in answer.all("Pod", "a")} == {"a-2", "a-3"}
@@ -207,7 +207,7 @@ def test_g11_a_job_starts_over() -> None:
 
 def test_g11_after_it_gave_up_everybody_it_kept_out_is_woken() -> None:
     """The node that `b` wants has not changed; only nobody keeps it any more."""
-    answer = cut_off(
+    answer = partial_gangs(
         node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),
         taken=foreign(1),
     )  # fmt: skip
@@ -286,7 +286,7 @@ def test_g11_a_pod_that_was_recreated_under_its_name_is_not_bound_by_an_old_deci
 def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
     """Its pods and its group go; the node that `b` wants has not changed."""
     gone = [step("20s", "delete", "PodGroup", "a"), *(step("20s", "delete", "Pod", f"a-{i}") for i in range(4))]
-    answer = cut_off(
+    answer = partial_gangs(
         node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}), gone,
         taken=foreign(1),
     )  # fmt: skip

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine import packing
 from enbloc.engine.cycle import cycle
-from enbloc.runtime.plane import ControlPlane
+from enbloc.engine.placement.exact import packing
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from gang_stories import NON_STRICT, kgang
 from stories import Answer, Obj, gang, job, node, pod, podgroup, queue, role, simulate, step

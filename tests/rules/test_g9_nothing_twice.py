@@ -10,7 +10,7 @@ import pytest
 from enbloc.config import Config
 from enbloc.engine.actions import allocate
 from enbloc.engine.cycle import cycle
-from enbloc.runtime.plane import ControlPlane
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from gang_stories import NON_STRICT, SIGS, kgang, kgroup, labelled
 from stories import HIGH_LOW, Obj, gang, job, node, pod, pods, queue, role, simulate, step

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.gangs.claims import ANNOTATION, HOLD, Record, write
+from enbloc.gangs.claim_records import ANNOTATION, HOLD, Record, write
 from gang_stories import NON_STRICT, kgang, kgroup, labelled, notes
 from stories import Answer, Obj, node, pod, priority_class, restart, simulate, step, waits_because
 

@@ -67,11 +67,11 @@ def test_m6_pods_are_created_from_inqueue_on() -> None:
     assert what.index(("phase", "PodGroup", "Inqueue")) < what.index(("created", "Pod", None))
 
 
-@pytest.mark.parametrize("replicas, let_in", [(4, True), (5, False)])
-def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, let_in: bool) -> None:
+@pytest.mark.parametrize("replicas, enqueued", [(4, True), (5, False)])
+def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, enqueued: bool) -> None:
     """10 cpu, 8 used: 12 less 8 is 4."""
     answer = simulate(node("n", 10), full(8), job("j", role("w", replicas)), until="20s")
-    assert bool(answer.all("Pod", "j-")) == let_in
+    assert bool(answer.all("Pod", "j-")) == enqueued
     assert not answer.bound("j-")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from enbloc.engine.attempt import split
-from enbloc.engine.tasks import GangState
+from enbloc.engine.placement.attempt import split
+from enbloc.engine.tables.tasks import GangState
 from stories import HIGH_LOW, Obj, job, node, pod, podgroup, restart, role, simulate, step
 
 
@@ -123,7 +123,7 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(gang)
         return first
 
-    monkeypatch.setattr("enbloc.engine.attempt.split", twice)
+    monkeypatch.setattr("enbloc.engine.placement.attempt.split", twice)
     monkeypatch.setattr("enbloc.engine.engine.split", twice)
     answer = simulate(node("n", 8), two_roles(False))
     assert seen

@@ -214,9 +214,14 @@ def test_p2_reclaim_waits_for_the_cooldown() -> None:
 
 
 def test_p2_whoever_is_polite_does_not_reclaim() -> None:
-    polite = priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
+    never_preempts = priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
     answer = simulate(
-        polite, two(), node("n"), singles("x", 4, "a"), singles("y", 1, "b", at="10s", priority="polite"), until="1h"
+        never_preempts,
+        two(),
+        node("n"),
+        singles("x", 4, "a"),
+        singles("y", 1, "b", at="10s", priority="polite"),
+        until="1h",
     )
     assert not evicted(answer)
 

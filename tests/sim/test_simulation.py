@@ -13,11 +13,11 @@ import pytest
 from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, parse
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim import simulation
 from enbloc.sim.clock import EPOCH
-from enbloc.sim.documents import Document
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from enbloc.scenario.timeline import Line
 from enbloc.sim.result import Result
 from enbloc.sim.statistics import GangRecord
 from enbloc.sim.text import print_result
-from enbloc.sim.timeline import Line
 from enbloc.units import SECOND
 
 

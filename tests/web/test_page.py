@@ -10,9 +10,9 @@ import pytest
 
 from cluster.embedded.http.serving import serving
 from enbloc import config
-from enbloc.facts.overview import KINDS
-from enbloc.sim.documents import read_documents
-from enbloc.sim.scenario import read_scenario
+from enbloc.inspect.overview import KINDS
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
 from enbloc.web.pages import Pages

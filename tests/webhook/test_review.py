@@ -13,14 +13,14 @@ from enbloc.admission.review import REVIEWED
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs.book import GangBook
-from enbloc.webhook.known import Asked, Known
+from enbloc.gangs.registry import GangRegistry
+from enbloc.webhook.cache import Asked, ObjectCache
 from enbloc.webhook.review import BadReview, answer, judge, read_request, warn
 from webhook_world import job, queue, review
 
 
 def lookup(*objects: Obj) -> Asked:
-    known = Known()
+    known = ObjectCache()
     for obj in (queue("root"), queue("default"), *objects):
         known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
     known.listed()
@@ -150,7 +150,7 @@ def pod(**notes: str) -> Obj:
 
 
 def warned(obj: Obj) -> list[str]:
-    return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangBook())
+    return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangRegistry())
 
 
 def test_k3_what_is_read_as_something_else_is_told() -> None:

@@ -18,8 +18,8 @@ from enbloc.api.writes import Refused, WatchEvent
 from enbloc.config import parse
 from enbloc.units import SECOND
 from enbloc.webhook import server as module
-from enbloc.webhook.keeper import VALIDATING
-from enbloc.webhook.known import Known
+from enbloc.webhook.cache import ObjectCache
+from enbloc.webhook.certificate_rotation import VALIDATING
 from enbloc.webhook.server import Server
 from webhook_world import NAMESPACE, START, FakeApi, job, queue, review
 
@@ -33,7 +33,7 @@ class World:
         self.now = START
         self.api = FakeApi(lambda: self.now)
         self.api.install()
-        self.known = Known()
+        self.known = ObjectCache()
         self.server = Server(
             self.api,
             self.known,

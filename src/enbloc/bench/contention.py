@@ -29,12 +29,12 @@ from enbloc.bench import load as loads
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, SetAside
 from enbloc.engine.engine import Engine
-from enbloc.engine.nodes import NodeFacts
-from enbloc.engine.queues import QueueFacts
-from enbloc.engine.tasks import PodFacts, Stand
-from enbloc.gangs.claims import RESERVE
+from enbloc.engine.tables.nodes import NodeFacts
+from enbloc.engine.tables.queues import QueueFacts
+from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.gangs.claim_records import RESERVE
+from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.model import GangKey, GangSpec, Membership
-from enbloc.gangs.terms import Terms
 from enbloc.units import NANO, SECOND
 
 PASSES, ROUNDS = 3, 6
@@ -212,7 +212,7 @@ class _Bench:
         spec = GangSpec(key, f"bench/{key.name}", self._now, size, {"worker": size}, queue, priority)
         containers = [{"resources": {"requests": _REQUEST}}]
         for index in range(size):
-            pod = _pod(f"{key.name}-worker-{index}", {"containers": containers}, priority, "", Stand.PENDING)
+            pod = _pod(f"{key.name}-worker-{index}", {"containers": containers}, priority, "", TaskStatus.PENDING)
             self._put(spec, pod, index)
         return spec
 
@@ -280,13 +280,13 @@ def _filling(
             {"worker": minimum},
             _queue(number % kind.queues),
             dice.randrange(kind.priorities),
-            terms=Terms(run_time=dice.randrange(600, 36_000) * SECOND if number % 2 else None),
+            hints=SchedulingHints(run_time=dice.randrange(600, 36_000) * SECOND if number % 2 else None),
         )
         for index, (node, request) in enumerate(slots[first:end]):
             containers = [{"resources": {"requests": request}}]
             labels = {"app": f"app-{number % 200}"}
             pod = _pod(
-                f"{name}-worker-{index}", {"containers": containers}, spec.priority or 0, node, Stand.BOUND, labels
+                f"{name}-worker-{index}", {"containers": containers}, spec.priority or 0, node, TaskStatus.BOUND, labels
             )
             yield spec, pod, index
 
@@ -306,7 +306,7 @@ def _slots(node: NodeFacts, count: int, dice: random.Random) -> list[Slot]:
 
 
 def _pod(
-    name: str, spec: dict[str, Any], priority: int, node: str, stand: Stand, labels: dict[str, str] | None = None
+    name: str, spec: dict[str, Any], priority: int, node: str, status: TaskStatus, labels: dict[str, str] | None = None
 ) -> PodFacts:
     return PodFacts(
         uid=name,
@@ -317,7 +317,7 @@ def _pod(
         created=0,
         priority=priority,
         node=node,
-        stand=stand,
+        status=status,
         ours=True,
         since=0 if node else None,
     )

@@ -116,9 +116,9 @@ def _facade(nodes: int, directory: str | None) -> Any:
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
     from enbloc.cluster.embedded.journal import Journal
-    from enbloc.local.clock import now
-    from enbloc.local.options import Options, make_nodes
     from enbloc.sim.world import make_store
+    from enbloc.up.clock import now
+    from enbloc.up.options import Options, make_nodes
 
     journal = Journal(DataDir(Path(directory))) if directory is not None else None
     store = make_store(now, configs.parse(None), journal.restore if journal is not None else None)

@@ -19,9 +19,9 @@ from enbloc.api.meta import Obj, Ref, name_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, Refused, Write
 from enbloc.cluster.kube import KubeCluster, connect
 from enbloc.runtime.clock import SteadyClock
-from enbloc.runtime.live import LivePlane
-from enbloc.runtime.outbox import MOST
+from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.runtime.service import settle_memory
+from enbloc.runtime.write_queue import MOST
 
 NODE_CPU: Final = 64
 PODS_A_NODE: Final = 250
@@ -134,7 +134,7 @@ class _Bench:
         await self._make_pods(pods, self._name)
         self._progress(f"schedules {count} pods in gangs of {gang_size}")
         timed = _Timed(cluster)
-        plane = LivePlane(timed, configs.parse(None), frozenset({self._name}), SteadyClock())
+        plane = LiveControlPlane(timed, configs.parse(None), frozenset({self._name}), SteadyClock())
         timed.begun_s = time.monotonic()
         running: asyncio.Task[None] | None = None
         try:

@@ -11,9 +11,9 @@ import msgspec
 
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
-from enbloc.engine.nodes import NodeFacts, TaintFact
-from enbloc.engine.queues import QueueFacts
-from enbloc.engine.tasks import PodFacts, Stand
+from enbloc.engine.tables.nodes import NodeFacts, TaintFact
+from enbloc.engine.tables.queues import QueueFacts
+from enbloc.engine.tables.tasks import PodFacts, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.units import NANO
 
@@ -81,7 +81,7 @@ def _pod(key: GangKey, index: int, spec: dict[str, Any], created: int) -> PodFac
         created=created,
         priority=0,
         node="",
-        stand=Stand.PENDING,
+        status=TaskStatus.PENDING,
         ours=True,
     )
 
@@ -113,5 +113,5 @@ def acknowledge(engine: Engine, load: list[Gang], binds: list[Bind]) -> None:
         for index, facts in enumerate(gang.pods):
             if facts.uid in nodes_of:
                 mark = marks[gang.spec.key]
-                bound = msgspec.structs.replace(facts, node=nodes_of[facts.uid], stand=Stand.BOUND, mark=mark)
+                bound = msgspec.structs.replace(facts, node=nodes_of[facts.uid], status=TaskStatus.BOUND, mark=mark)
                 put_pod(engine, gang, bound, index)

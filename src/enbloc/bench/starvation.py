@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from enbloc import config as configs
 from enbloc.api.meta import Obj
-from enbloc.sim.documents import Document
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import Scenario, read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.scenario import Scenario, read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
 

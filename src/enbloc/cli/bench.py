@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from enbloc.cli.problems import Refusal
+from enbloc.cli.errors import Refusal
 
 
 @click.group("bench")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from enbloc.cli.problems import read_config
+from enbloc.cli.errors import read_config
 from enbloc.config import render
 
 

@@ -8,8 +8,8 @@ import time
 import click
 import msgspec
 
-from enbloc.cli.asking import ask, kubeconfig_options
-from enbloc.facts.overview import explain
+from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.inspect.overview import explain
 
 
 @click.command("explain")
@@ -29,7 +29,7 @@ def command(gang: str, kubeconfig: str | None, context: str | None, output: str)
     if output == "json":
         click.echo(json.dumps(msgspec.to_builtins(told)))
         return
-    from enbloc.facts.tables import explanation_lines
+    from enbloc.inspect.tables import explanation_lines
 
     for line in explanation_lines(told, time.time_ns()):
         click.echo(line)

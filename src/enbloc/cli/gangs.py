@@ -7,8 +7,8 @@ import time
 
 import click
 
-from enbloc.cli.asking import ask, kubeconfig_options
-from enbloc.facts.overview import gangs_json
+from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.inspect.overview import gangs_json
 
 
 @click.command("gangs")
@@ -24,6 +24,6 @@ def command(kubeconfig: str | None, context: str | None, output: str) -> None:
         return
     from rich.console import Console
 
-    from enbloc.facts.tables import gangs_table
+    from enbloc.inspect.tables import gangs_table
 
     Console().print(gangs_table(overview, time.time_ns()))

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from enbloc.cli.problems import Refusal, read_config
+from enbloc.cli.errors import Refusal, read_config
 from enbloc.config import Config, render, scheduler_names
 from enbloc.units import is_dns_label
 

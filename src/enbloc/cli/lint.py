@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from enbloc.api.meta import Obj
-from enbloc.cli.problems import read_config, readable_input
-from enbloc.sim.documents import read_documents
+from enbloc.cli.errors import read_config, readable_input
+from enbloc.scenario.documents import read_documents
 from enbloc.sim.linting import Linted, lint
 
 

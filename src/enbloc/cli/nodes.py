@@ -6,8 +6,8 @@ import json
 
 import click
 
-from enbloc.cli.asking import ask, kubeconfig_options
-from enbloc.facts.overview import nodes_json
+from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.inspect.overview import nodes_json
 
 
 @click.command("nodes")
@@ -23,6 +23,6 @@ def command(kubeconfig: str | None, context: str | None, output: str) -> None:
         return
     from rich.console import Console
 
-    from enbloc.facts.tables import nodes_table
+    from enbloc.inspect.tables import nodes_table
 
     Console().print(nodes_table(overview))

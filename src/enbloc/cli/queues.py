@@ -6,8 +6,8 @@ import json
 
 import click
 
-from enbloc.cli.asking import ask, kubeconfig_options
-from enbloc.facts.overview import queues_json
+from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.inspect.overview import queues_json
 
 
 @click.command("queues")
@@ -23,6 +23,6 @@ def command(kubeconfig: str | None, context: str | None, output: str) -> None:
         return
     from rich.console import Console
 
-    from enbloc.facts.tables import queues_table
+    from enbloc.inspect.tables import queues_table
 
     Console().print(queues_table(overview))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from enbloc.cli.problems import Refusal, read_config
+from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
     from enbloc.runtime.service import Companion
@@ -103,7 +103,7 @@ def command(
 
 def _webhook(port: int, *, alone: bool) -> Companion:
     """Beside a control plane, which follows the cluster for itself, it asks the API about other objects."""
-    from enbloc.webhook.companion import serve_webhook
+    from enbloc.webhook.component import serve_webhook
 
     return lambda cluster, config: serve_webhook(cluster, config, follow=alone, port=port)
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import click
 
-from enbloc.cli.problems import Refusal, read_config, readable_input
-from enbloc.sim.documents import read_documents
+from enbloc.cli.errors import Refusal, read_config, readable_input
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import Scenario, read_scenario
 from enbloc.sim.result import CUT_OFF, Result
-from enbloc.sim.scenario import Scenario, read_scenario
 from enbloc.sim.simulation import Progress, Simulation
 from enbloc.units import parse_duration
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from enbloc.cli.problems import Refusal, read_config, readable_input
+from enbloc.cli.errors import Refusal, read_config, readable_input
 from enbloc.config import Config
-from enbloc.local.options import MOST_NODES, Options, Runtime, parse_resources
-from enbloc.sim.documents import read_documents
-from enbloc.sim.scenario import Scenario, read_scenario
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import Scenario, read_scenario
+from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
 
 
 @click.command("up")
@@ -86,7 +86,7 @@ def _leave() -> None:
 
 async def _run(options: Options, config: Config, scenario: Scenario) -> None:
     from enbloc.cluster.embedded.datadir import DataDirError
-    from enbloc.local.session import run_session
+    from enbloc.up.session import run_session
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

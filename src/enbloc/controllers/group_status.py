@@ -13,7 +13,7 @@ import msgspec
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
-from enbloc.controllers.difference import difference
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.retry import Retries, watch_tells
 
 Key = tuple[str, str]

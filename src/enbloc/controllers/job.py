@@ -12,9 +12,9 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.controllers.commands import JOB, Commands, cannot, consumed, is_for_queue, target_of
-from enbloc.controllers.job_census import TERMINATING, Census
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
-from enbloc.controllers.job_pods import PodMould, pod_name
+from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
+from enbloc.controllers.job_pods import PodBuilder, pod_name
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
 from enbloc.controllers.job_roles import JobPlan, Role, plan_of
 from enbloc.controllers.job_status import phase_of, status_patch
@@ -43,7 +43,7 @@ class JobController:
         self._plans: dict[str, JobPlan] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._groups: dict[str, Obj] = {}
-        self._censuses: dict[str, Census] = {}
+        self._censuses: dict[str, PodCounts] = {}
         self._dirty: set[str] = set()
         self._taken: dict[str, dict[str, str]] = {}  # resources the API took, not recorded in the status yet
         self._settled: dict[str, tuple[object, ...]] = {}  # jobs whose pods need no second look, and what was seen
@@ -122,7 +122,7 @@ class JobController:
         uid = _job_uid(pod)
         if uid is None:
             return
-        census = self._censuses.setdefault(uid, Census())
+        census = self._censuses.setdefault(uid, PodCounts())
         if not gone:
             census.put(pod)
             self._incidents.see(census.pods[name_of(pod)])
@@ -195,7 +195,7 @@ class JobController:
 
     def _command(self, plan: JobPlan, command: Obj, now: int) -> list[Write]:
         action = command["action"]
-        census = self._censuses.setdefault(plan.uid, Census())
+        census = self._censuses.setdefault(plan.uid, PodCounts())
         said = command.get("message") or command.get("reason") or ""
         story = f"{action} by Command {name_of(command)}" + (f": {said}" if said else "")
         patch = act_on_job(plan, census, action, story, now, by_hand=True)
@@ -206,7 +206,7 @@ class JobController:
         return [patch, _event(plan, "Normal", Verdict("", action, story))]
 
     def _sync(self, plan: JobPlan, now: int) -> list[Write]:
-        census = self._censuses.setdefault(plan.uid, Census())
+        census = self._censuses.setdefault(plan.uid, PodCounts())
         phase = phase_of(plan.obj)
         if phase in finished.FINAL:
             return self._finished(plan, census, now)
@@ -258,7 +258,7 @@ class JobController:
             writes.append(Create(new_group(plan, begun, self._priorities.of_roles(plan))))
         return writes
 
-    def _pods(self, plan: JobPlan, census: Census, begun: frozenset[str], *, waits: bool) -> list[Write]:
+    def _pods(self, plan: JobPlan, census: PodCounts, begun: frozenset[str], *, waits: bool) -> list[Write]:
         """Pods that are missing, in the order of roles and indexes; and pods too many, highest index first."""
         seen = (plan.spec, census.moves, begun)
         if self._settled.get(plan.uid) == seen:
@@ -283,13 +283,13 @@ class JobController:
         runs = runs_of(plan.obj)
         plugins = list(plugins_of(plan, self._key_pair).values())
         for role, indexes in missing:
-            mould = PodMould(plan, role, plugins, runs)
+            mould = PodBuilder(plan, role, plugins, runs)
             for index in indexes:
                 evicted_at = self._incidents.evicted_at(plan.uid, pod_name(plan.name, role.name, index))
                 writes.append(Create(mould.pod(index, evicted_at)))
         return writes
 
-    def _past(self, plan: JobPlan, census: Census) -> list[Write]:
+    def _past(self, plan: JobPlan, census: PodCounts) -> list[Write]:
         """Pods of an earlier run, of the job, of their role or of their own, go; nothing else is looked at before."""
         runs = runs_of(plan.obj)
         if not runs.version and not runs.roles and not runs.pods:
@@ -298,7 +298,7 @@ class JobController:
         past.sort(key=lambda member: (member.role, member.index))
         return [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in past]
 
-    def _police(self, plan: JobPlan, census: Census, now: int) -> tuple[list[Write], bool]:
+    def _police(self, plan: JobPlan, census: PodCounts, now: int) -> tuple[list[Write], bool]:
         """What the job's policies want done about what happened to its pods (V2); whether one waits for its time."""
         if not has_policies(plan):
             return [], False
@@ -318,7 +318,7 @@ class JobController:
         verdict = Verdict("", state["reason"], state["message"]) if failed else Verdict("", first.action, first.story)
         return [patch, _event(plan, "Warning" if failed else "Normal", verdict)], False
 
-    def _leave(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+    def _leave(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
         """Pods go, and then the job is somewhere else."""
         phase = phase_of(plan.obj)
         self._retries.forget(plan.uid)
@@ -338,7 +338,7 @@ class JobController:
         status = status_patch(plan, census, verdict, {}, now)
         return [*writes, status] if status is not None else writes
 
-    def _rest(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+    def _rest(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
         """Nothing of the job is to run; the counts stay true."""
         self._retries.forget(plan.uid)
         writes: list[Write] = [
@@ -349,7 +349,7 @@ class JobController:
         status = status_patch(plan, census, None, {}, now)
         return [*writes, status] if status is not None else writes
 
-    def _finished(self, plan: JobPlan, census: Census, now: int) -> list[Write]:
+    def _finished(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
         """A job that ended: what still runs goes, and in time the job goes too."""
         writes = self._rest(plan, census, now)
         self._incidents.forget(plan.uid)
@@ -422,7 +422,7 @@ def _let_in(group: Obj) -> bool:
     return ((group.get("status") or {}).get("phase") or "Pending") != "Pending"
 
 
-def _begun(plan: JobPlan, census: Census, group: Obj | None) -> frozenset[str]:
+def _begun(plan: JobPlan, census: PodCounts, group: Obj | None) -> frozenset[str]:
     """The roles whose wave has begun: what they depend on runs (D2), or they had begun before (D3)."""
     earlier = begun_roles(group)
     return frozenset(
@@ -432,7 +432,7 @@ def _begun(plan: JobPlan, census: Census, group: Obj | None) -> frozenset[str]:
     )
 
 
-def _dependencies_run(plan: JobPlan, role: Role, census: Census) -> bool:
+def _dependencies_run(plan: JobPlan, role: Role, census: PodCounts) -> bool:
     if not role.depends_on:
         return True
     run = []
@@ -443,7 +443,7 @@ def _dependencies_run(plan: JobPlan, role: Role, census: Census) -> bool:
     return any(run) if role.any_suffices else all(run)
 
 
-def _surplus(plan: JobPlan, role: Role, census: Census) -> list[Write]:
+def _surplus(plan: JobPlan, role: Role, census: PodCounts) -> list[Write]:
     above = [
         member
         for member in census.pods.values()

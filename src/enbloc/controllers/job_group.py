@@ -8,8 +8,8 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference, labels_of, uid_of
 from enbloc.api.writes import Patch
-from enbloc.controllers.difference import difference
 from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_notes
+from enbloc.controllers.merge_diff import difference
 from enbloc.units import NANO, format_bytes, format_quantity
 
 _IN_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")

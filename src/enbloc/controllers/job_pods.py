@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, annotations_of, controller_reference
-from enbloc.controllers.job_census import EVICTED_AT, RUN
+from enbloc.controllers.job_pod_counts import EVICTED_AT, RUN
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_volumes import volume_additions
 from enbloc.controllers.lifecycle import Runs
-from enbloc.controllers.plugins.dress import Dress, dressed
 from enbloc.controllers.plugins.plugin import Plugin
+from enbloc.controllers.plugins.pod_patch import PodPatch, dressed
 from enbloc.units import format_timestamp, is_label_value
 
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
@@ -27,7 +27,7 @@ def pod_name(job: str, role: str, index: int) -> str:
     return f"{job}-{role}-{index}"
 
 
-class PodMould:
+class PodBuilder:
     """Casts the pods of one role."""
 
     def __init__(self, plan: JobPlan, role: Role, plugins: list[Plugin], runs: Runs) -> None:
@@ -49,7 +49,7 @@ class PodMould:
             own[RUN] = str(run)
         if evicted_at is not None:
             own[EVICTED_AT] = format_timestamp(evicted_at)
-        dress = Dress()
+        dress = PodPatch()
         volume_additions(self._plan, dress)
         for plugin in self._plugins:
             plugin.dress(self._plan, self._role, index, dress)

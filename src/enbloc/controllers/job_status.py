@@ -8,9 +8,9 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Patch
-from enbloc.controllers.difference import difference
-from enbloc.controllers.job_census import TERMINATING, Census
+from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.states.situation import FINISHED, Verdict
 from enbloc.controllers.states.table import leads
 from enbloc.units import format_duration, format_timestamp, parse_timestamp
@@ -23,7 +23,7 @@ def phase_of(job: Obj) -> str:
 
 
 def status_patch(
-    plan: JobPlan, census: Census, verdict: Verdict | None, more: dict[str, Any], now: int
+    plan: JobPlan, census: PodCounts, verdict: Verdict | None, more: dict[str, Any], now: int
 ) -> Patch | None:
     """The patch that brings the status up to date, if it is not. `verdict` is a new phase, or a new word on it."""
     status = plan.obj.get("status") or {}
@@ -38,7 +38,7 @@ def status_patch(
     return Patch(Ref(volcano.JOB, plan.namespace, plan.name), {"status": patch}, subresource="status", uid=plan.uid)
 
 
-def _counts(plan: JobPlan, census: Census) -> dict[str, Any]:
+def _counts(plan: JobPlan, census: PodCounts) -> dict[str, Any]:
     by_role = {
         role.name: {"phase": {phase: count for phase, count in sorted(counts.items()) if count}}
         for role in plan.roles
@@ -56,7 +56,7 @@ def _counts(plan: JobPlan, census: Census) -> dict[str, Any]:
     }
 
 
-def _live(census: Census, role: str) -> dict[str, int]:
+def _live(census: PodCounts, role: str) -> dict[str, int]:
     counts = census.by_role.get(role) or Counter[str]()
     return {phase: count for phase, count in counts.items() if count and phase != TERMINATING}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enbloc.api.meta import Obj, controller_reference
 from enbloc.controllers.job_roles import JobPlan
-from enbloc.controllers.plugins.dress import Dress
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 def claim_name(plan: JobPlan, position: int) -> str:
@@ -30,7 +30,7 @@ def new_claims(plan: JobPlan) -> list[Obj]:
     ]
 
 
-def volume_additions(plan: JobPlan, dress: Dress) -> None:
+def volume_additions(plan: JobPlan, dress: PodPatch) -> None:
     for position, volume in enumerate(plan.spec.volumes or ()):
         name = claim_name(plan, position)
         label = f"job-volume-{position}"

@@ -15,7 +15,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.api.volcano import LifecyclePolicy
-from enbloc.controllers.job_census import Census, Member
+from enbloc.controllers.job_pod_counts import Member, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.units import parse_duration, parse_timestamp
 
@@ -87,7 +87,7 @@ def has_policies(plan: JobPlan) -> bool:
 
 
 def answers(
-    plan: JobPlan, census: Census, runs: Runs, evicted: Sequence[tuple[Member, int]], *, unknown: bool = False
+    plan: JobPlan, census: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], *, unknown: bool = False
 ) -> list[Answer]:
     """The policies that apply to what happened in this run of the job, in the order of roles and indexes.
 
@@ -118,7 +118,7 @@ def _matching(policies: Iterable[LifecyclePolicy], incident: Incident) -> Lifecy
 
 
 def _incidents(
-    plan: JobPlan, census: Census, runs: Runs, evicted: Sequence[tuple[Member, int]], unknown: bool
+    plan: JobPlan, census: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], unknown: bool
 ) -> Iterator[Incident]:
     by_role = _of_interest(plan, census, runs)
     for role in plan.roles:
@@ -142,7 +142,7 @@ def _incidents(
         yield Incident("Unknown", None)
 
 
-def _of_interest(plan: JobPlan, census: Census, runs: Runs) -> dict[str, list[Member]]:
+def _of_interest(plan: JobPlan, census: PodCounts, runs: Runs) -> dict[str, list[Member]]:
     """The pods of the present run by role, in order; roles in which nothing happened are left out, at little cost."""
     names = {
         role.name

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api.writes import Delete, Patch, Write
-from enbloc.controllers.job_census import TERMINATING, Census, Member
+from enbloc.controllers.job_pod_counts import TERMINATING, Member, PodCounts
 from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.controllers.job_status import phase_of, status_patch
 from enbloc.controllers.lifecycle import Answer, Runs, answers, runs_of
@@ -66,7 +66,7 @@ class Incidents:
         for memory in (self._evicted, self._unanswered, self._since):
             memory.pop(job, None)
 
-    def ripe(self, plan: JobPlan, census: Census, now: int, *, unknown: bool) -> Ripe:
+    def ripe(self, plan: JobPlan, census: PodCounts, now: int, *, unknown: bool) -> Ripe:
         runs = runs_of(plan.obj)
         evicted = self._evictions(plan, census, runs, now)
         earlier = self._since.get(plan.uid, {})
@@ -87,7 +87,7 @@ class Incidents:
         self._since[plan.uid] = since
         return Ripe(ripe, next_due)
 
-    def _evictions(self, plan: JobPlan, census: Census, runs: Runs, now: int) -> list[tuple[Member, int]]:
+    def _evictions(self, plan: JobPlan, census: PodCounts, runs: Runs, now: int) -> list[tuple[Member, int]]:
         """Who went and has no replacement yet; a replacement that is there tells it itself."""
         known = self._evicted.pop(plan.uid, {})
         found = [
@@ -114,7 +114,7 @@ def chosen(plan: JobPlan, ripe: Sequence[Answer]) -> Answer | None:
     return next((answer for answer in ripe if answer.action not in JOB_ACTIONS), None)
 
 
-def act(plan: JobPlan, census: Census, first: Answer, ripe: Sequence[Answer], now: int) -> Patch | None:
+def act(plan: JobPlan, census: PodCounts, first: Answer, ripe: Sequence[Answer], now: int) -> Patch | None:
     """An action on the whole job alone; otherwise every pod and role that is to be started again."""
     if first.action in JOB_ACTIONS:
         return act_on_job(plan, census, first.action, first.story, now)
@@ -133,7 +133,7 @@ def act(plan: JobPlan, census: Census, first: Answer, ripe: Sequence[Answer], no
 
 
 def act_on_job(
-    plan: JobPlan, census: Census, action: str, story: str, now: int, *, by_hand: bool = False
+    plan: JobPlan, census: PodCounts, action: str, story: str, now: int, *, by_hand: bool = False
 ) -> Patch | None:
     """The status of a job on which an action was taken; nothing if the action leads nowhere from its phase.
 
@@ -171,7 +171,7 @@ def _used_up(plan: JobPlan, runs: Runs, tasks: Sequence[str], pods: Sequence[str
     return ""
 
 
-def _restarted(plan: JobPlan, census: Census, ripe: Sequence[Answer]) -> tuple[list[str], list[str]]:
+def _restarted(plan: JobPlan, census: PodCounts, ripe: Sequence[Answer]) -> tuple[list[str], list[str]]:
     """The roles and, of other roles, the pods that are to be started again."""
     tasks: dict[str, Role] = {}
     pods: dict[str, None] = {}

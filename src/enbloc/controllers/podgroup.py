@@ -13,7 +13,7 @@ import msgspec
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
-from enbloc.controllers.difference import difference
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.retry import Retries, watch_tells
 from enbloc.controllers.states.situation import FINISHED
 

@@ -15,7 +15,7 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.commands import Commands, cannot, is_for_queue, target_of
-from enbloc.controllers.difference import difference
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.retry import Retries, watch_tells
 
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")

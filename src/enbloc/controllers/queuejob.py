@@ -17,9 +17,9 @@ from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid
 from enbloc.api.writes import Create, Delete, EmitEvent, Patch, Refused, WatchEvent, Write
 from enbloc.controllers import queuejob_life as life
 from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
+from enbloc.controllers.queuejob_order import Wanted, in_turn
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
 from enbloc.controllers.queuejob_pods import Member, member_of, new_pod, new_spec, spec_patch
-from enbloc.controllers.queuejob_turns import Wanted, in_turn
 from enbloc.controllers.retry import Retries, watch_tells
 from enbloc.controllers.timers import Timers
 

@@ -16,7 +16,7 @@ from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Ref
 from enbloc.api.writes import Patch
-from enbloc.controllers.difference import difference
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 from enbloc.controllers.queuejob_pods import Member
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp

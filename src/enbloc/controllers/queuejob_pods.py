@@ -19,7 +19,7 @@ from enbloc.api.meta import (
     uid_of,
 )
 from enbloc.api.writes import Patch
-from enbloc.controllers.difference import difference
+from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 from enbloc.units import is_label_value, parse_timestamp
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from enbloc.gangs.claims import Record
+from enbloc.gangs.claim_records import Record
 from enbloc.gangs.model import GangKey
 
 
@@ -50,7 +50,7 @@ class Evict(msgspec.Struct, frozen=True):
     """For whom room is made (P)."""
 
 
-class LetIn(msgspec.Struct, frozen=True):
+class Enqueue(msgspec.Struct, frozen=True):
     """Enqueue lets a gang in (M6), and on what ground."""
 
     gang: GangKey
@@ -111,7 +111,7 @@ class Expect(msgspec.Struct, frozen=True):
     at: int | None
 
 
-Decision = Bind | Evict | LetIn | Waits | Marked | SetAside | TimeOut | Complain | Expect
+Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect
 
 
 class Reason(msgspec.Struct, frozen=True):

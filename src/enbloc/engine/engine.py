@@ -10,35 +10,38 @@ from collections.abc import Sequence
 import msgspec
 
 from enbloc.config import Config
-from enbloc.engine import shapes, story
-from enbloc.engine.attempt import Placer, pending_tasks, replacements, split, take_reserved
-from enbloc.engine.binding import binding
-from enbloc.engine.classes import TaskClass
-from enbloc.engine.cut_off import CutOff, mark_others, see_satisfied
-from enbloc.engine.decisions import Decision, LetIn, Pending, SetAside
-from enbloc.engine.departures import Departures
-from enbloc.engine.easy import Easy
-from enbloc.engine.foresight import Foresight
-from enbloc.engine.groups import Group, Groups
-from enbloc.engine.holds import Holds
-from enbloc.engine.kept import Kept
-from enbloc.engine.nominations import Nominations
+from enbloc.engine.claims.holds import Holds
+from enbloc.engine.claims.nominations import Nominations
+from enbloc.engine.claims.reservations import Reservations
+from enbloc.engine.claims.waves import Waves
+from enbloc.engine.decisions import Decision, Enqueue, Pending, SetAside
+from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.forecast.easy_backfill import EasyBackfill
+from enbloc.engine.forecast.expected_start import ExpectedStarts
+from enbloc.engine.partial_gangs import PartialGangs, mark_others, see_satisfied
+from enbloc.engine.placement.attempt import Placer, pending_tasks, replacements, split, take_reserved
+from enbloc.engine.placement.binding import binding
 from enbloc.engine.plugins.plugin import load
-from enbloc.engine.reservations import Reservations
-from enbloc.engine.resources import Bools
-from enbloc.engine.starving import Starving
-from enbloc.engine.state import State
-from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Stand, Task
-from enbloc.engine.telling import Telling
-from enbloc.engine.transaction import Transaction
-from enbloc.engine.waiting import Bucket, Order, Waiting
-from enbloc.engine.waves import Waves
-from enbloc.gangs import claims
+from enbloc.engine.queueing import signature
+from enbloc.engine.queueing.partial_allocations import PartialAllocations
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Order, SchedulingQueue
+from enbloc.engine.queueing.starvation import Starving
+from enbloc.engine.state.groups import Group, Groups
+from enbloc.engine.state.state import State
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.resources import Bools
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs import claim_records
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
-_BEEN_PLACED = frozenset({Stand.PLACED, Stand.BOUND, Stand.SUCCEEDED, Stand.FAILED, Stand.LEAVING})
+_BEEN_PLACED = frozenset(
+    {TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.RELEASING}
+)
 
 TOLD_OF_A_BUCKET = 16
 """How many gangs of a bucket hear each time that its reasons changed; those behind hear when they come near."""
@@ -62,16 +65,16 @@ class Engine:
         weights = config.scoring
         self.state = State(self.plugins, weights.node_affinity, weights.taint_toleration)
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
-        self.allocating = Waiting()
-        self.backfilling = Waiting()
+        self.allocating = SchedulingQueue()
+        self.backfilling = SchedulingQueue()
         self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, self.decide)
         self.groups = Groups(self.state)
         self.holds = Holds(self.state, self.groups, self.decide)
         self._groups_to_read: dict[int, Group] = {}
         self.reservations = Reservations(self.state, self.decide)
         self.nominations = Nominations(self.state, self.decide)
-        self.cut_off = CutOff(self.state, self.groups, config.partial_gang_timeout_nanos)
-        self.knocking = Waiting()
+        self.partial_gangs = PartialGangs(self.state, self.groups, config.partial_gang_timeout_nanos)
+        self.knocking = SchedulingQueue()
         """Gangs that enqueue has not let in yet (M6)."""
         self.coming: dict[str, dict[GangKey, GangState]] = {}
         """Gangs that were let in and whose pods are still being made, by queue: in a FIFO queue their turn is kept."""
@@ -92,11 +95,11 @@ class Engine:
         """Who was served in this cycle."""
         """Whether it matters who ends when: then gangs of different run times are told apart."""
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
-        self.easy = Easy(self.state, self.placer, self.take_own_places) if easy else None
-        self.foresight = Foresight(self.state, self.reservations, self.decide)
-        self.telling = Telling(self)
-        self.departures = Departures(self.state, self.decide)
-        self.kept = Kept(self.state, "backfill" in self._runs)
+        self.easy = EasyBackfill(self.state, self.placer, self.take_own_places) if easy else None
+        self.expected_starts = ExpectedStarts(self.state, self.reservations, self.decide)
+        self.reporter = Reporter(self)
+        self.evictions = EvictionHistory(self.state, self.decide)
+        self.kept = PartialAllocations(self.state, "backfill" in self._runs)
         self.state.when_forgotten = self._forget
 
     def decide(self, decision: Decision) -> None:
@@ -113,25 +116,25 @@ class Engine:
         self.served = []
         self.state.settle()
         self.starving.begin(now)
-        self.cut_off.see_again(now)
+        self.partial_gangs.see_again(now)
         self.waves.end(now)
         self.holds.see_again()
         self.reservations.see_again()
         self.nominations.see_again()
         self.kept.see_again()
         self._tell_times_apart()
-        self.departures.begin(now)
+        self.evictions.begin(now)
         if self.easy is not None:
             self.easy.begin()
         self._wake()
         self._read_dirty()
         self._time_out()
         if self.reservations:
-            self.foresight.foresee(now)
+            self.expected_starts.foresee(now)
 
     def end(self) -> list[Decision]:
-        self._decisions += self.cut_off.give_up(self.now)
-        self.foresight.tell()
+        self._decisions += self.partial_gangs.give_up(self.now)
+        self.expected_starts.tell()
         self.tidy()
         return self._decisions
 
@@ -139,39 +142,41 @@ class Engine:
         """Forgets what nobody uses any more, once it is much. Where there are no cycles somebody else has to ask."""
         if self.state.classes.is_crowded():
             lanes = (self.allocating, self.backfilling)
-            self.state.tidy(ident for lane in lanes for bucket in lane.buckets() for ident in bucket.classes)
+            self.state.tidy(
+                ident for lane in lanes for equivalence in lane.equivalences() for ident in equivalence.classes
+            )
         if self.state.queues.is_crowded():
             self.state.tidy_queues()
 
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
         timers = (
-            self.cut_off.due(),
+            self.partial_gangs.due(),
             self.waves.due(),
             self.holds.due(),
             self.starving.due(),
             self._surplus_until,
-            self.departures.due(),
+            self.evictions.due(),
         )
         return min((timer for timer in timers if timer is not None), default=None)
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        return bool(self.state.dirty or self.state.unmarked or self.state.news.any)
+        return bool(self.state.dirty or self.state.unmarked or self.state.events.any)
 
     def force(self) -> None:
         """Wakes everybody: after quiet this must decide nothing (G9, for tests)."""
         for waiting in (self.allocating, self.backfilling, self.knocking):
-            waiting.wake(lambda bucket: True)
+            waiting.wake(lambda equivalence: True)
         for gang in self.state.gangs.values():
             self.state.touch(gang)
 
     def _wake(self) -> None:
         """What changed wakes those it could help (G9)."""
-        news, state = self.state.news, self.state
-        if not news.any:
+        events, state = self.state.events, self.state
+        if not events.any:
             return
-        rows = [state.nodes.rows[name] for name in sorted(news.rows) if name in state.nodes.rows]
+        rows = [state.nodes.rows[name] for name in sorted(events.rows) if name in state.nodes.rows]
         helped: dict[int, bool] = {}
 
         def helps_class(ident: int) -> bool:
@@ -180,31 +185,33 @@ class Engine:
                 helped[ident] = any(keys[row] >= 0 for row in rows)
             return helped[ident]
 
-        def could_help(bucket: Bucket) -> bool:
-            if news.everything or bucket.volatile:
+        def could_help(equivalence: EquivalenceClass) -> bool:
+            if events.everything or equivalence.volatile:
                 return True
-            if (news.volumes or news.claims) and any(self._hears_of_volumes(ident) for ident in bucket.classes):
+            if (events.volumes or events.claims) and any(
+                self._hears_of_volumes(ident) for ident in equivalence.classes
+            ):
                 return True
-            if news.less_used and isinstance(bucket.story, Story) and bucket.story.of_queue:
+            if events.less_used and isinstance(equivalence.diagnosis, Diagnosis) and equivalence.diagnosis.of_queue:
                 return True
-            return bool(rows) and any(helps_class(ident) for ident in bucket.classes)
+            return bool(rows) and any(helps_class(ident) for ident in equivalence.classes)
 
-        if news.everything or news.volumes or news.claims:
-            self.departures.try_all_again()
+        if events.everything or events.volumes or events.claims:
+            self.evictions.try_all_again()
             self.unreservable.clear()
-        everything, less_used = news.everything, news.less_used or self._knocks_on_others()
+        everything, less_used = events.everything, events.less_used or self._knocks_on_others()
         self.allocating.wake(could_help)
         self.backfilling.wake(could_help)
         if everything or less_used:
-            self.knocking.wake(lambda bucket: True)
-        news.clear()
+            self.knocking.wake(lambda equivalence: True)
+        events.clear()
 
     def _hears_of_volumes(self, ident: int) -> bool:
         """Whether what changed of volumes could help a class."""
-        cls, news = self._class(ident), self.state.news
-        if not cls.spec.volumes or news.volumes:
+        cls, events = self._class(ident), self.state.events
+        if not cls.spec.volumes or events.volumes:
             return bool(cls.spec.volumes)
-        return any((cls.namespace, name) in news.claims for name in self.state.volumes.claims_of(cls))
+        return any((cls.namespace, name) in events.claims for name in self.state.volumes.claims_of(cls))
 
     def _knocks_on_others(self) -> bool:
         """Whether somebody was placed who might have to leave again for one that was not let in (M6)."""
@@ -231,7 +238,7 @@ class Engine:
         expired = self.holds.expire(self.now)
         for mark in expired:
             gang = self.state.gangs[mark.gang]
-            self.telling.tell(gang, story.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
+            self.reporter.tell(gang, diagnosis.timed_out(gang), True, [gang.tasks[uid] for _, _, uid in mark.pods])
             self._decisions.append(mark)
         if expired:
             self._wake()
@@ -244,8 +251,8 @@ class Engine:
         self.reservations.forget(gang.key)
         self.nominations.forget(gang.key)
         self.waves.claims.forget_key(gang.key)
-        self.foresight.forget(gang.key)
-        self.departures.forget(gang)
+        self.expected_starts.forget(gang.key)
+        self.evictions.forget(gang)
         self.unreservable.pop(gang.key, None)
         self._expect_in(gang, "")
 
@@ -255,49 +262,49 @@ class Engine:
         """Looks at a gang whose facts changed, and queues it where it belongs."""
         group = self.groups.of(gang)
         see_satisfied(self.state, gang, group)
-        self.cut_off.see(gang, self.now)
+        self.partial_gangs.see(gang, self.now)
         self.waves.follow(gang)
         self.holds.follow(gang, self.now)
         self.reservations.follow(gang)
         self.nominations.follow(gang)
         self.starving.see(gang)
         self.unreservable.pop(gang.key, None)
-        self.departures.see(gang)
+        self.evictions.see(gang)
         self._count(gang)
         self._expect(gang)
         if gang.spec.finished and not gang.total_pending:
             self._dequeue(gang)
-            self.telling.withdraw(gang)
+            self.reporter.withdraw(gang)
         elif group is not None and not gang.satisfied:
             self._groups_to_read[id(group)] = group
-        elif not gang.spec.let_in and not self._obstacle(gang):
+        elif not gang.spec.enqueued and not self._obstacle(gang):
             self._knock(gang)
         else:
             self._stand(gang, self._obstacle(gang))
 
-    def _stand(self, gang: GangState, told: Story | None) -> None:
+    def _stand(self, gang: GangState, told: Diagnosis | None) -> None:
         """A gang is put in line, or told why it is not."""
         if told is None:
             self.queue(gang)
         else:
             self._dequeue(gang)
             gang.why = told
-            self.telling.tell(gang, told, of_gang=True)
+            self.reporter.tell(gang, told, of_gang=True)
 
-    def _obstacle(self, gang: GangState) -> Story | None:
+    def _obstacle(self, gang: GangState) -> Diagnosis | None:
         """What stands in a gang's way before anybody looks for room (G4)."""
         spec = gang.spec
         queue = self.state.queues.get(spec.queue)
         if spec.problem:
-            return story.problem(gang, spec.problem)
+            return diagnosis.problem(gang, spec.problem)
         if not queue.exists:
-            return story.problem(gang, f"queue {spec.queue} does not exist")
+            return diagnosis.problem(gang, f"queue {spec.queue} does not exist")
         if queue.facts.closed and spec.object is None and not gang.satisfied:
-            return story.problem(gang, f"queue {spec.queue} is closed")
-        if spec.let_in and not gang.satisfied and gang.missing() and not replacements(gang):
-            if any(task.stand is Stand.TIMED_OUT for task in gang.tasks.values()):
-                return story.timed_out(gang)
-            return story.not_enough_members(gang)
+            return diagnosis.problem(gang, f"queue {spec.queue} is closed")
+        if spec.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
+            if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
+                return diagnosis.timed_out(gang)
+            return diagnosis.not_enough_members(gang)
         return None
 
     # ---- gangs that start together
@@ -316,7 +323,7 @@ class Engine:
                 self.holds.start(group, whole[0], self.now)
             for gang in gangs:
                 if not gang.satisfied:
-                    other = story.others_missing(gang, group.keys, self.state.gangs, obstacles)
+                    other = diagnosis.others_missing(gang, group.keys, self.state.gangs, obstacles)
                     self._stand(gang, obstacles.get(gang.key) or other)
             return
         for gang in gangs:
@@ -338,15 +345,15 @@ class Engine:
         return sorted(found, key=lambda gang: self.order(gang, MINIMA))
 
     def _queue_group(self, unit: list[GangState]) -> None:
-        shape, classes = shapes.of_unit(self.state, unit, self.reservations)
+        shape, classes = signature.of_unit(self.state, unit, self.reservations)
         first = unit[0]
         order = self.order(first, MINIMA)
-        bucket = self.allocating.put(first, first.spec.queue, order, shape, classes, volatile=True)
+        equivalence = self.allocating.put(first, first.spec.queue, order, shape, classes, volatile=True)
         for gang in unit:
-            gang.why = bucket.story if bucket.asleep and gang is not first else None
-        first.bucket = bucket
+            gang.why = equivalence.diagnosis if equivalence.unschedulable and gang is not first else None
+        first.equivalence = equivalence
         self.unreservable.pop(first.key, None)  # what was tried for it in vain was tried for all of them
-        self.departures.try_again(first)
+        self.evictions.try_again(first)
 
     def queue(self, gang: GangState) -> None:
         """Puts a gang in line for what it still needs, or takes it out if it needs nothing."""
@@ -354,7 +361,7 @@ class Engine:
         if not waiting:
             self._dequeue(gang)
             if gang.ready() or gang.satisfied:
-                self.telling.withdraw(gang)
+                self.reporter.withdraw(gang)
             return
         gang.plan = split(gang, waiting)
         needed, rest, short = gang.plan
@@ -362,13 +369,13 @@ class Engine:
         band = SURPLUS if gang.ready() or (gang.satisfied and not needed and not short) else MINIMA
         if band == SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
             self._dequeue(gang)
-            self.telling.withdraw(gang)
+            self.reporter.withdraw(gang)
             return
         wanted = waiting if band == SURPLUS else [*replacements(gang), *needed, *(rest if short else ())]
         if not wanted:
             self._dequeue(gang)
             return
-        asked = shapes.asked_by(self.state, gang, wanted)
+        asked = signature.asked_by(self.state, gang, wanted)
         alone = (
             asked.moves
             or gang.spec.later
@@ -381,48 +388,48 @@ class Engine:
         lane = self.allocating
         if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
             lane = self.backfilling
-        own = shapes.own_facts(gang, wanted, self.reservations) if alone else None
-        polite = gang.spec.polite or any(task.polite for task in wanted)
-        times = shapes.times_of(self.state, wanted)
-        bucket = lane.put(
+        own = signature.own_facts(gang, wanted, self.reservations) if alone else None
+        never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
+        times = signature.times_of(self.state, wanted)
+        equivalence = lane.put(
             gang,
             gang.spec.queue,
             self.order(gang, band),
-            (own, *asked.parts, len(needed), short, gang.satisfied, polite, times),
+            (own, *asked.parts, len(needed), short, gang.satisfied, never_preempts, times),
             asked.classes,
             volatile=bool(alone) or len(asked.classes) > 1,
             shared=not alone,
         )
-        gang.bucket, gang.why = bucket, None
-        if bucket.asleep:  # its like failed, and nothing has changed since
+        gang.equivalence, gang.why = equivalence, None
+        if equivalence.unschedulable:  # its like failed, and nothing has changed since
             gang.attempted = frozenset(gang.tasks)
             self._count(gang)
-            self.telling.tell(gang, bucket.story, of_gang=band == MINIMA)
+            self.reporter.tell(gang, equivalence.diagnosis, of_gang=band == MINIMA)
 
     def stands_alone_now(self, gang: GangState) -> bool:
         """Whether it stands with its like, and others' placements have come to matter to it: they may not matter to the
         others, whose labels may differ. Then it gets a place in line of its own."""
-        bucket = gang.bucket
-        if not bucket.shared or not any(self.state.moving.applies(task) for task in pending_tasks(gang)):
+        equivalence = gang.equivalence
+        if not equivalence.shared or not any(self.state.stateful.applies(task) for task in pending_tasks(gang)):
             return False
         self.queue(gang)
-        return gang.bucket is not bucket
+        return gang.equivalence is not equivalence
 
     def _knock(self, gang: GangState) -> None:
         started = gang.total_occupied > 0  # what runs was let in once, though its object may be a new one (V5)
         spec = gang.spec
         if "enqueue" not in self._runs or spec.min_resources is None or started:
-            self.let_in(gang)
+            self.enqueued(gang)
             return
-        shape = shapes.at_the_door(self.state, gang, self.starving.is_starving(gang))
-        bucket = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
-        gang.bucket, gang.why = bucket, None
-        if bucket.asleep:
-            self.telling.tell(gang, bucket.story, of_gang=True)
+        shape = signature.at_the_door(self.state, gang, self.starving.is_starving(gang))
+        equivalence = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
+        gang.equivalence, gang.why = equivalence, None
+        if equivalence.unschedulable:
+            self.reporter.tell(gang, equivalence.diagnosis, of_gang=True)
 
     def _dequeue(self, gang: GangState) -> None:
-        Waiting.take(gang)
-        gang.bucket = gang.why = None
+        SchedulingQueue.take(gang)
+        gang.equivalence = gang.why = None
 
     def order(self, gang: GangState, band: int) -> Order:
         """G8 inside a queue; minima before surplus among equals (G3), a gang that was cut off before others (G11)."""
@@ -438,14 +445,14 @@ class Engine:
             return
         amounts = self.state.resources.amounts(asked)
         self.state.nodes.widen()
-        gated = any(task.stand is Stand.GATED for task in gang.tasks.values())
-        beyond = gang.spec.let_in_by in BEYOND_FREE_ROOM
+        gated = any(task.status is TaskStatus.GATED for task in gang.tasks.values())
+        beyond = gang.spec.enqueued_by in BEYOND_FREE_ROOM
         tried = (
             not gang.attempted.isdisjoint(gang.tasks)
             or gang.spec.tried
-            or any(task.stand in _BEEN_PLACED for task in gang.tasks.values())
+            or any(task.status in _BEEN_PLACED for task in gang.tasks.values())
         )
-        pending = gang.spec.let_in and not tried and not gang.satisfied and not gated and not beyond
+        pending = gang.spec.enqueued and not tried and not gang.satisfied and not gated and not beyond
         self.state.count(gang, {} if gang.tasks else amounts, amounts if pending else {})
 
     def _expect(self, gang: GangState) -> None:
@@ -471,7 +478,7 @@ class Engine:
     def surplus_waits(self, queue: str, order: Order) -> bool:
         """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""
         for gang in self.expected(queue):
-            since = gang.spec.let_in_at
+            since = gang.spec.enqueued_at
             if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang, MINIMA) < order:
                 until = since + PODS_EXPECTED_WITHIN
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
@@ -483,7 +490,7 @@ class Engine:
     def close_to(self, gang: GangState, but_for: frozenset[GangKey] = frozenset(), *, in_time: bool = True) -> None:
         """Whoever is placed next is this gang: rows that are kept for others, `but_for` some, are not for it (G11, R5).
         If it is not there `in_time`, because others have to leave first, when it ends does not matter (R8)."""
-        kept = self.cut_off.closed_to(gang) if self.cut_off else None
+        kept = self.partial_gangs.closed_to(gang) if self.partial_gangs else None
         if kept is None and not self.reservations:
             self.placer.closed = None
             return
@@ -492,12 +499,12 @@ class Engine:
         made = [self.state.nodes.rows[task.node] for task in nominated]
 
         def closed(task: Task) -> list[tuple[str, Bools]]:
-            found = [(story.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
+            found = [(diagnosis.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
             reserved = self.reservations.closed_to(task.gang, task, self.now if in_time else None, but_for)
             if reserved is not None and made:  # room that is made for it is its own, whoever waits for more there
                 reserved = reserved.copy()
                 reserved[made] = False
-            return found if reserved is None else [*found, (story.RESERVED, reserved)]
+            return found if reserved is None else [*found, (diagnosis.RESERVED, reserved)]
 
         self.placer.closed = closed
 
@@ -512,8 +519,8 @@ class Engine:
     def give_back(self, transaction: Transaction, others: Sequence[tuple[Task, int]]) -> None:
         """Whoever stood aside is nominated again, unless the transaction was undone anyway."""
         for task, row in others:
-            if task.stand is Stand.PENDING:
-                transaction.hold_again(task, row, Stand.NOMINATED)
+            if task.status is TaskStatus.PENDING:
+                transaction.hold_again(task, row, TaskStatus.NOMINATED)
 
     def turn(self, gang: GangState) -> tuple[object, ...]:
         """Who comes first of gangs in different queues (G8)."""
@@ -526,7 +533,7 @@ class Engine:
         if timed != self.state.timed:
             self.state.timed = timed
             for gang in self.state.gangs.values():
-                if gang.bucket is not None and any(task.run_time is not None for task in pending_tasks(gang)):
+                if gang.equivalence is not None and any(task.run_time is not None for task in pending_tasks(gang)):
                     self.state.touch(gang)
 
     # ---- what actions do
@@ -534,23 +541,23 @@ class Engine:
     def refused(self, decision: SetAside) -> None:
         """A record could not be written: nobody relies on it."""
         match decision.kind:
-            case claims.HOLD:
+            case claim_records.HOLD:
                 self.holds.refused(decision.gang)
-            case claims.RESERVE:
+            case claim_records.RESERVE:
                 self.reservations.refused(decision.gang)
-            case claims.PREEMPT:
+            case claim_records.PREEMPT:
                 self.nominations.refused(decision.gang)
             case _:
                 self.waves.claims.refused(decision.gang)
 
-    def let_in(self, gang: GangState, reason: str = "Enqueued") -> None:
+    def enqueued(self, gang: GangState, reason: str = "Enqueued") -> None:
         """M6: from now on its pods are created and tried."""
         self._dequeue(gang)
-        self.telling.withdraw(gang)
-        gang.spec = msgspec.structs.replace(gang.spec, let_in=True, let_in_at=self.now, let_in_by=reason)
+        self.reporter.withdraw(gang)
+        gang.spec = msgspec.structs.replace(gang.spec, enqueued=True, enqueued_at=self.now, enqueued_by=reason)
         gang.attempted = frozenset()
         self._count(gang)
-        self._decisions.append(LetIn(gang.key, reason))
+        self._decisions.append(Enqueue(gang.key, reason))
         if gang.missing():
             self._expect(gang)
             self.state.touch(gang)  # its pods are made now that it is let in: read once they are there
@@ -567,31 +574,33 @@ class Engine:
             one.attempted = frozenset(one.tasks)
             self._count(one)
             self.served.append((one.spec.queue, self.order(one, MINIMA)))
-            self.departures.see(one)
-        self.state.news.any = True  # where others are may matter to those whose tasks look at it
+            self.evictions.see(one)
+        self.state.events.any = True  # where others are may matter to those whose tasks look at it
         self.decide(binding(self.state, gangs, placed, commits))
         for one in gangs:
             self.reservations.end(one, "ReservationUsed", "its pods are bound")
             if one.ready() or not self.nominations.of(one):
                 self.nominations.end(one, "Landed", "its pods are bound")
             if commits or one.ready():
-                self.telling.withdraw(one)
+                self.reporter.withdraw(one)
 
-    def sleep(self, lane: Waiting, bucket: Bucket, told: Story, of_gang: bool) -> None:
+    def sleep(self, lane: SchedulingQueue, equivalence: EquivalenceClass, told: Diagnosis, of_gang: bool) -> None:
         """The first of a bucket failed: all of it sleeps, and hears why."""
-        fresh = lane.sleep(bucket, told)
+        fresh = lane.sleep(equivalence, told)
         for gang in fresh:
-            if gang.bucket is bucket:
+            if gang.equivalence is equivalence:
                 gang.attempted = frozenset(gang.tasks)
                 self._count(gang)
-        hearers = {gang.key: gang for gang in [*bucket.first(TOLD_OF_A_BUCKET), *fresh] if gang.bucket is bucket}
+        hearers = {
+            gang.key: gang for gang in [*equivalence.first(TOLD_OF_A_BUCKET), *fresh] if gang.equivalence is equivalence
+        }
         for gang in hearers.values():
-            self.telling.tell(gang, told, of_gang)
+            self.reporter.tell(gang, told, of_gang)
             for mate in self.groups.mates(gang) if of_gang and not gang.satisfied else ():
                 if mate is not gang and not mate.satisfied:
                     mate.why = told
-                    self.telling.tell(mate, told, of_gang)
+                    self.reporter.tell(mate, told, of_gang)
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
-        return self.telling.pending()
+        return self.reporter.pending()

@@ -26,11 +26,11 @@ from enbloc.api.meta import (
 from enbloc.api.volcano import TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
-from enbloc.gangs import claims
+from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
+from enbloc.gangs.hints import terms_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
-from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 
@@ -159,15 +159,15 @@ class Arbitrator:
             queue=queue_named_by(obj) or DEFAULT_QUEUE,
             priority=self._priorities.of(asked.priority_class_name) if asked.priority_class_name else asked.priority,
             node_selector=asked.node_selector or {},
-            keeps_what_it_got=True,
+            keep_partial_allocation=True,
             started=phase in ("Running", "Completed") and met >= minimum,
             finished=phase == "Completed",
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
             object_uid=uid_of(obj),
-            claim=claims.read(annotations_of(obj).get(claims.ANNOTATION, "")),
+            claim=claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(obj),
-            terms=terms_of(obj),
-            polite=self._priorities.polite(asked.priority_class_name or ""),
+            hints=terms_of(obj),
+            never_preempts=self._priorities.never_preempts(asked.priority_class_name or ""),
             problem="" if owner else "it has no controlling owner: pods that have the same one would be its gang",
         )
 

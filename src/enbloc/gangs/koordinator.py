@@ -18,13 +18,13 @@ from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_o
 from enbloc.api.volcano import TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Koordinator as Settings
-from enbloc.gangs import claims
+from enbloc.gangs import claim_records
 from enbloc.gangs import coscheduling as plugins
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.hints import NONE as NO_TERMS
+from enbloc.gangs.hints import terms_of
 from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
 from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership, without_group
-from enbloc.gangs.terms import NONE as NO_TERMS
-from enbloc.gangs.terms import terms_of
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -108,7 +108,7 @@ class _Pods:
     def signature(self) -> tuple[object, ...]:
         """What a gang's facts are made of: while it is the same, they are."""
         oldest = self.oldest()
-        home = (uid_of(oldest), annotations_of(oldest).get(claims.ANNOTATION)) if oldest else None
+        home = (uid_of(oldest), annotations_of(oldest).get(claim_records.ANNOTATION)) if oldest else None
         return (home, *((said, uid_of(obj)) for said, obj in self.sayings()))
 
 
@@ -196,10 +196,12 @@ class Koordinator:
             waiting=waiting or self._settings.default_waiting_nanos,
             started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
-            needs_free={name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0},
-            claim=claims.read(annotations_of(home).get(claims.ANNOTATION, "")),
+            min_free_resources={
+                name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0
+            },
+            claim=claim_records.read(annotations_of(home).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(home),
-            terms=terms_of(group) if group else NO_TERMS,
+            hints=terms_of(group) if group else NO_TERMS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
             problem=problem,

@@ -13,12 +13,12 @@ from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claims
+from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.hints import terms_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, without_group
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
-from enbloc.gangs.terms import terms_of
 from enbloc.units import parse_timestamp
 
 
@@ -63,13 +63,13 @@ class Kubernetes:
             queue=queue_named_by(group) or DEFAULT_QUEUE,
             priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
             started=_started(group),
-            goes_whole=_goes_whole(spec.disruption_mode),
+            evict_as_unit=_goes_whole(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
-            claim=claims.read(annotations_of(group).get(claims.ANNOTATION, "")),
+            claim=claim_records.read(annotations_of(group).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(group),
-            terms=terms_of(group),
-            polite=self._priorities.polite(spec.priority_class_name),
+            hints=terms_of(group),
+            never_preempts=self._priorities.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),
         )
 

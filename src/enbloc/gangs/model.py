@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from enbloc.api.meta import Ref
-from enbloc.gangs.claims import Record
-from enbloc.gangs.terms import NONE, Terms
+from enbloc.gangs.claim_records import Record
+from enbloc.gangs.hints import NONE, SchedulingHints
 
 DEFAULT_QUEUE = "default"
 
@@ -70,19 +70,19 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Its own class's. `None`: the highest of its members'."""
     min_resources: Mapping[str, int] | None = None
     """Nano-units by resource, for enqueue (M6). `None`: let in at once."""
-    let_in: bool = True
+    enqueued: bool = True
     """Whether enqueue has let it in: always so for gangs that pass no enqueue."""
-    let_in_at: int | None = None
+    enqueued_at: int | None = None
     """When that was, if its object says so."""
     tried: bool = False
     """Whether its object says that it was tried in vain."""
-    let_in_by: str = ""
+    enqueued_by: str = ""
     """How, if its object says so: what was let in beyond the free room counts against nobody (M6)."""
     started: bool = False
     """Whether its object says that its minima have run since its pods were last all gone."""
     node_selector: Mapping[str, str] = {}
     """What every node of the gang must carry, besides what each pod asks for (A2)."""
-    keeps_what_it_got: bool = False
+    keep_partial_allocation: bool = False
     """Whether what a failed attempt got goes to nobody else in that cycle, unless `backfill` is on (A2)."""
     finished: bool = False
     """Whether it has run and ended: nobody waits for it any more."""
@@ -115,15 +115,15 @@ class GangSpec(msgspec.Struct, frozen=True):
     """How long it may be held, or wait for the gangs it starts with, in nanoseconds; 0: for ever (K8)."""
     match_policy: str = ONCE_SATISFIED
     """What counts towards its minimum once it was met (K9)."""
-    needs_free: Mapping[str, int] = {}
+    min_free_resources: Mapping[str, int] = {}
     """Nano-units by resource: not attempted while less than this is free in total (K7)."""
-    goes_whole: bool = False
+    evict_as_unit: bool = False
     """Whether, as a victim, it goes whole or not at all."""
-    terms: Terms = NONE
+    hints: SchedulingHints = NONE
     """What its object says about waiting, running and being evicted."""
     longest_run: int | None = None
     """How long its pods will run at most, if all their templates say so."""
-    polite: bool = False
+    never_preempts: bool = False
     """Whether its class says that nobody is evicted for it (P2)."""
     complaints: tuple[Complaint, ...] = ()
     problem: str = ""

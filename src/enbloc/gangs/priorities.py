@@ -33,6 +33,6 @@ class Priorities:
             return min(self._defaults.values(), default=0)
         return self._values.get(class_name, SYSTEM_CLASSES.get(class_name))
 
-    def polite(self, class_name: str) -> bool:
+    def never_preempts(self, class_name: str) -> bool:
         """Whether a class says that nobody is evicted for those who name it."""
         return class_name in self._polite

@@ -22,11 +22,11 @@ from enbloc.api.meta import (
     uid_of,
 )
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claims
+from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
+from enbloc.gangs.hints import pod_terms, terms_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, without_group
 from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
-from enbloc.gangs.terms import pod_terms, terms_of
 from enbloc.units import parse_timestamp
 
 LET_IN = "LetIn"
@@ -142,22 +142,22 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> 
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
-        claim=claims.read(annotations_of(group).get(claims.ANNOTATION, "")),
+        claim=claim_records.read(annotations_of(group).get(claim_records.ANNOTATION, "")),
         queue=spec.queue or DEFAULT_QUEUE,
         priority=priority,
         min_resources=_nanos(spec),
-        let_in=status.phase not in ("", "Pending"),
-        let_in_at=_let_in_at(group),
+        enqueued=status.phase not in ("", "Pending"),
+        enqueued_at=_let_in_at(group),
         tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
-        let_in_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
+        enqueued_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
         claim_home=uid_of(group),
-        terms=terms_of(group),
+        hints=terms_of(group),
         longest_run=_longest_run(job),
-        polite=priorities.polite(spec.priority_class_name),
+        never_preempts=priorities.never_preempts(spec.priority_class_name),
     )
 
 

@@ -18,7 +18,7 @@ from enbloc.api import coscheduling, koordinator
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.gangs import terms
+from enbloc.gangs import hints
 from enbloc.install.rights import CONTROLLERS
 from enbloc.webhook.server import CONFIGURATION, MUTATE, SERVICE, VALIDATE, WARN
 
@@ -29,10 +29,10 @@ SPOKEN: Final = (
     koordinator.PREFIX,
     koordinator.POD_GROUP_KEY,
     coscheduling.POD_GROUP_LABEL,
-    terms.PATIENCE,
-    terms.RUN_TIME,
-    terms.PREEMPTABLE,
-    terms.COOLDOWN,
+    hints.PATIENCE,
+    hints.RUN_TIME,
+    hints.PREEMPTABLE,
+    hints.COOLDOWN,
 )
 """How keys of pods begin whose values may be bad."""
 

@@ -22,8 +22,8 @@ from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
-from enbloc.webhook.keeper import MUTATING, VALIDATING
-from enbloc.webhook.known import KINDS_ASKED
+from enbloc.webhook.cache import KINDS_ASKED
+from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
 from enbloc.webhook.server import CONFIGURATION, SECRET
 
 READ: Final = ("get", "list", "watch")

@@ -21,7 +21,7 @@ import msgspec
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import Create, Patch, Refused
 from enbloc.cluster.port import LiveCluster
-from enbloc.runtime.seen import version_of
+from enbloc.runtime.expectations import version_of
 
 log = logging.getLogger(__name__)
 

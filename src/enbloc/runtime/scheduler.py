@@ -18,15 +18,14 @@ from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, n
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
-from enbloc.engine import budgets
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import (
     Bind,
     Complain,
     Decision,
+    Enqueue,
     Evict,
     Expect,
-    LetIn,
     Marked,
     Pending,
     SetAside,
@@ -34,17 +33,18 @@ from enbloc.engine.decisions import (
     Waits,
 )
 from enbloc.engine.engine import Engine
-from enbloc.engine.marks import COMMITTED, DECISION
-from enbloc.engine.nodes import node_facts
-from enbloc.engine.queues import QueueFacts
-from enbloc.engine.tasks import PodFacts, Stand
-from enbloc.gangs import claims
-from enbloc.gangs.book import GangBook, queue_hint
+from enbloc.engine.state import budgets
+from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
+from enbloc.engine.tables.nodes import node_facts
+from enbloc.engine.tables.queues import QueueFacts
+from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import Changed
+from enbloc.gangs.hints import EXPECTED_START, pod_terms
 from enbloc.gangs.model import Complaint, GangKey
-from enbloc.gangs.terms import EXPECTED_START, pod_terms
+from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.gangs.volcano import LET_IN
-from enbloc.runtime.errands import Errand, Notice, Step, carry_out, drop, status_of
+from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan, carry_out, drop, status_of
 from enbloc.units import Quantity, format_timestamp, parse_timestamp
 
 CYCLES_AT_ONCE = 100
@@ -52,7 +52,7 @@ UNSCHEDULABLE = "Unschedulable"
 """The condition of a gang's object that says why it waits (G10)."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
-_KINDS = GangBook.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
+_KINDS = GangRegistry.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
 
 
 class Scheduler:
@@ -64,7 +64,7 @@ class Scheduler:
         """`cluster` is for `schedule`; whoever carries the `errands` out by other means has no need of it."""
         self._cluster = cluster
         self._names = names
-        self._book = GangBook(config.arbitrator, config.koordinator)
+        self._book = GangRegistry(config.arbitrator, config.koordinator)
         self.engine = Engine(config)
         self._waiting: dict[str, Obj] = {}
         """Pods of ours without a node, as they came: their conditions are written back whole."""
@@ -133,7 +133,7 @@ class Scheduler:
             is_news = known is None or known.spec.object_uid != spec.object_uid
             self.engine.state.put_gang(spec)
             if is_news and self._says_that_it_waits(key):
-                self.engine.telling.was_told(self.engine.state.gangs[key])
+                self.engine.reporter.was_told(self.engine.state.gangs[key])
             for complaint in spec.complaints:
                 self._note(complaint)
             return
@@ -186,7 +186,7 @@ class Scheduler:
             half_done: set[GangKey] = set()
             self._written = {}
             for errand in self.errands(now):
-                if isinstance(errand, Notice):
+                if isinstance(errand, StatusUpdate):
                     self._say(errand)
                 elif errand.builds and half_done.intersection(errand.gangs):
                     drop(errand, self.refused)
@@ -196,7 +196,7 @@ class Scheduler:
                 break
         return self._wrote
 
-    def errands(self, now: int) -> Iterator[Errand | Notice]:
+    def errands(self, now: int) -> Iterator[WritePlan | StatusUpdate]:
         """One cycle: what is to be written, in order, and told. Made as it is asked for."""
         complaints, self._to_complain = self._to_complain, {}
         for one in chain.from_iterable(complaints.values()):
@@ -204,13 +204,13 @@ class Scheduler:
         for decision in cycle(self.engine, now):
             yield from self._carry_out(decision, now)
 
-    def refused(self, errand: Errand, write: Write) -> None:
+    def refused(self, errand: WritePlan, write: Write) -> None:
         """A write of an errand was refused, or held back because another one was: what was assumed is not so."""
         match errand.decision:
             case SetAside():
                 self._claim_refused(errand.decision)
             case Evict() if isinstance(write, EvictPod):
-                self.engine.departures.stays(write.uid)
+                self.engine.evictions.stays(write.uid)
             case Bind() | TimeOut() if isinstance(write, BindPod | Patch):
                 task = self.engine.state.tasks.get(write.uid)
                 if task is not None and (isinstance(write, Patch) or task.node == write.node):
@@ -220,7 +220,7 @@ class Scheduler:
         """What a notice is about, as it is known now; `None` if it is gone, or a pod that no longer waits."""
         if ref.kind == "Pod":
             task = self.engine.state.tasks.get(uid)
-            return None if task is not None and task.stand is Stand.PLACED else self._waiting.get(uid)
+            return None if task is not None and task.status is TaskStatus.ASSUMED else self._waiting.get(uid)
         found = self._book.object(gang) if gang is not None else None
         return found if found is not None and uid_of(found) == uid else None
 
@@ -230,11 +230,11 @@ class Scheduler:
     def pending(self) -> list[Pending]:
         return self.engine.pending()
 
-    def _carry_out(self, decision: Decision, now: int) -> Iterator[Errand | Notice]:
+    def _carry_out(self, decision: Decision, now: int) -> Iterator[WritePlan | StatusUpdate]:
         match decision:
             case Bind():
                 yield self._bind(decision)
-            case LetIn():
+            case Enqueue():
                 yield from self._let_in(decision, now)
             case Waits():
                 yield from self._waits(decision, now)
@@ -245,7 +245,7 @@ class Scheduler:
             case TimeOut():
                 mark = {"metadata": {"annotations": {TIMEOUT: "true"}}}
                 patches = (Patch(Ref("Pod", namespace, name), mark, uid=uid) for namespace, name, uid in decision.pods)
-                yield Errand(decision, (decision.gang,), (Step(tuple(patches)),))
+                yield WritePlan(decision, (decision.gang,), (Step(tuple(patches)),))
             case Complain():
                 home = self._book.home(decision.gang)
                 if home is not None:
@@ -255,9 +255,9 @@ class Scheduler:
             case Marked():
                 ref = Ref("Pod", decision.namespace, decision.name)
                 patch = Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid)
-                yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),))
+                yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),))
 
-    def _let_in(self, decision: LetIn, now: int) -> Iterator[Notice]:
+    def _let_in(self, decision: Enqueue, now: int) -> Iterator[StatusUpdate]:
         """The group's phase says so, and a condition since when; what kept it out no longer holds."""
         group = self._book.object(decision.gang)
         if group is None:
@@ -266,9 +266,9 @@ class Scheduler:
             _condition(UNSCHEDULABLE, "False", "LetIn", "", now),
             _condition(LET_IN, "True", decision.reason, "its pods may be created", now),
         )
-        yield Notice(decision.gang, group, conditions, "Inqueue")
+        yield StatusUpdate(decision.gang, group, conditions, "Inqueue")
 
-    def _bind(self, decision: Bind) -> Errand:
+    def _bind(self, decision: Bind) -> WritePlan:
         """A gang's Bindings; the one that commits goes last, and only if all others were taken (G11)."""
         volumes: list[Write] = []
         for namespace, claim, node in decision.claims:
@@ -291,39 +291,39 @@ class Scheduler:
         else:
             steps.append(Step(tuple(bindings)))
         gangs = (decision.gang, *decision.others)
-        return Errand(decision, gangs, tuple(steps), is_base=decision.commits, builds=True)
+        return WritePlan(decision, gangs, tuple(steps), is_base=decision.commits, builds=True)
 
-    def _expect(self, decision: Expect) -> Iterator[Errand]:
+    def _expect(self, decision: Expect) -> Iterator[WritePlan]:
         """Publishes when a gang is expected to start (R8)."""
         home = self._book.home(decision.gang)
         text = format_timestamp(decision.at) if decision.at is not None else None
         if home is not None and annotations_of(home).get(EXPECTED_START) != text:
             patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
-            yield Errand(decision, (decision.gang,), (Step((patch,), may_fail=True),), aside=True)
+            yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), aside=True)
 
-    def _evict(self, decision: Evict) -> Errand:
+    def _evict(self, decision: Evict) -> WritePlan:
         """Nobody is evicted for a gang whose claim to the room could not be written down (P3)."""
         evict = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
         if decision.preemptor is None:
-            return Errand(decision, (decision.gang,), (Step((evict,), may_fail=True),))
-        return Errand(decision, (decision.preemptor,), (Step((evict,)),), builds=True)
+            return WritePlan(decision, (decision.gang,), (Step((evict,), may_fail=True),))
+        return WritePlan(decision, (decision.preemptor,), (Step((evict,)),), builds=True)
 
-    def _set_aside(self, decision: SetAside, now: int) -> Iterator[Errand | Notice]:
+    def _set_aside(self, decision: SetAside, now: int) -> Iterator[WritePlan | StatusUpdate]:
         """Writes a gang's claim down; if that fails nobody relies on it, and the gang is not bound (D5)."""
         group = self._book.home(decision.gang)
         if group is None:
             self._claim_refused(decision)
-            yield Errand(decision, (decision.gang,), (), is_base=True, doomed=True)
+            yield WritePlan(decision, (decision.gang,), (), is_base=True, doomed=True)
             return
-        text = claims.write(decision.record) if decision.record else None
-        patch = Patch(ref_of(group), {"metadata": {"annotations": {claims.ANNOTATION: text}}}, uid=uid_of(group))
+        text = claim_records.write(decision.record) if decision.record else None
+        patch = Patch(ref_of(group), {"metadata": {"annotations": {claim_records.ANNOTATION: text}}}, uid=uid_of(group))
         event = EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message)
         steps = (Step((patch,)), Step((event,), if_whole=True, may_fail=True))
-        yield Errand(decision, (decision.gang,), steps, is_base=True)
-        if decision.kind == claims.RESERVE and group["kind"] != "Pod":
+        yield WritePlan(decision, (decision.gang,), steps, is_base=True)
+        if decision.kind == claim_records.RESERVE and group["kind"] != "Pod":
             status = "True" if decision.record else "False"
             condition = _condition("Reserved", status, decision.reason, decision.message, now)
-            yield Notice(decision.gang, group, (condition,))
+            yield StatusUpdate(decision.gang, group, (condition,))
 
     def _claim_refused(self, decision: SetAside) -> None:
         self.engine.refused(decision)
@@ -339,7 +339,7 @@ class Scheduler:
             found.append(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message))
         return tuple(found)
 
-    def _waits(self, decision: Waits, now: int) -> Iterator[Notice]:
+    def _waits(self, decision: Waits, now: int) -> Iterator[StatusUpdate]:
         """Why a gang waits, on its object and its pods (G10)."""
         group = self._book.object(decision.gang) if decision.of_gang else None
         status = "True" if decision.message else "False"
@@ -347,7 +347,7 @@ class Scheduler:
             reason = decision.reason or "Scheduled"
             condition = _condition(UNSCHEDULABLE, status, reason, decision.message, now)
             event = EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message)
-            yield Notice(decision.gang, group, (condition,), event=event if decision.message else None)
+            yield StatusUpdate(decision.gang, group, (condition,), event=event if decision.message else None)
         for _, _, uid in decision.pods:
             pod = self._waiting.get(uid)
             if pod is None:
@@ -355,9 +355,9 @@ class Scheduler:
             condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now)
             event = EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message)
             tells = decision.of_gang and group is None
-            yield Notice(decision.gang, pod, (condition,), event=event if tells else None)
+            yield StatusUpdate(decision.gang, pod, (condition,), event=event if tells else None)
 
-    def _say(self, notice: Notice) -> None:
+    def _say(self, notice: StatusUpdate) -> None:
         """Writes a notice where it does not stand there yet."""
         obj = notice.obj
         if notice.conditions:
@@ -393,16 +393,16 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
     ended = phase in ("Succeeded", "Failed")
     node = "" if ended else spec.get("nodeName") or ""
     if metadata.get("deletionTimestamp"):
-        stand = Stand.LEAVING
+        status = TaskStatus.RELEASING
     elif ended:
-        stand = Stand.SUCCEEDED if phase == "Succeeded" else Stand.FAILED
+        status = TaskStatus.SUCCEEDED if phase == "Succeeded" else TaskStatus.FAILED
     elif node:
-        stand = Stand.BOUND
+        status = TaskStatus.BOUND
     else:
-        stand = Stand.GATED if spec.get("schedulingGates") else Stand.PENDING
+        status = TaskStatus.GATED if spec.get("schedulingGates") else TaskStatus.PENDING
     annotations = annotations_of(pod)
-    if stand is Stand.PENDING and annotations.get(TIMEOUT) == "true":
-        stand = Stand.TIMED_OUT
+    if status is TaskStatus.PENDING and annotations.get(TIMEOUT) == "true":
+        status = TaskStatus.TIMED_OUT
     return PodFacts(
         uid=uid_of(pod),
         namespace=namespace_of(pod),
@@ -412,12 +412,12 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         created=_instant(metadata["creationTimestamp"]),
         priority=spec.get("priority") or 0,
         node=node,
-        stand=stand,
+        status=status,
         ours=spec.get("schedulerName") in names,
         mark=annotations.get(COMMITTED, ""),
         decision=annotations.get(DECISION, ""),
-        terms=pod_terms(pod),
-        polite=spec.get("preemptionPolicy") == "Never",
+        hints=pod_terms(pod),
+        never_preempts=spec.get("preemptionPolicy") == "Never",
         since=_since(pod),
     )
 
@@ -458,10 +458,10 @@ def conditions_of(obj: Obj) -> list[dict[str, Any]]:
     return (obj.get("status") or {}).get("conditions") or []
 
 
-def _only_event(event: EmitEvent) -> Notice:
+def _only_event(event: EmitEvent) -> StatusUpdate:
     """Something that is told as an Event alone."""
     named = {"metadata": {"namespace": event.ref.namespace, "name": event.ref.name, "uid": event.uid}}
-    return Notice(None, named, event=event)
+    return StatusUpdate(None, named, event=event)
 
 
 def _condition(kind: str, status: str, reason: str, message: str, now: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from enbloc.config import Config, scheduler_names
 from enbloc.runtime.clock import SteadyClock
 from enbloc.runtime.election import Elector, own_name
 from enbloc.runtime.endpoints import Endpoints
-from enbloc.runtime.live import LivePlane
+from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
         return await _lead(options, cluster, plane, stop)
 
 
-async def _lead(options: Options, cluster: KubeCluster, plane: LivePlane, stop: asyncio.Event) -> int:
+async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane, stop: asyncio.Event) -> int:
     """Follows the cluster, leads when it may, and ends well."""
     if not await _until(stop, _started(plane)):
         return 0
@@ -110,7 +110,7 @@ async def _lead(options: Options, cluster: KubeCluster, plane: LivePlane, stop: 
         await asyncio.gather(running, ending, leading, return_exceptions=True)
 
 
-async def _hold(elector: Elector, plane: LivePlane) -> None:
+async def _hold(elector: Elector, plane: LiveControlPlane) -> None:
     """Returns when the lead was lost."""
     await elector.acquire()
     await asyncio.sleep(OTHER_WRITES_WITHIN_S)
@@ -118,21 +118,21 @@ async def _hold(elector: Elector, plane: LivePlane) -> None:
     await elector.hold()
 
 
-async def _alone(plane: LivePlane) -> None:
+async def _alone(plane: LiveControlPlane) -> None:
     plane.lead()
     await asyncio.Event().wait()
 
 
-def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LivePlane | None:
+def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LiveControlPlane | None:
     if not options.parts:
         return None
     clock = SteadyClock()
     metrics.clock_skew_s.set_function(clock.skew_s)
     names = scheduler_names(options.config, alone=False)
-    return LivePlane(cluster, options.config, names, clock, options.parts, metrics)
+    return LiveControlPlane(cluster, options.config, names, clock, options.parts, metrics)
 
 
-def _is_ready(plane: LivePlane | None, cluster: KubeCluster) -> bool:
+def _is_ready(plane: LiveControlPlane | None, cluster: KubeCluster) -> bool:
     return cluster.healthy() and (plane is None or plane.is_ready)
 
 
@@ -140,7 +140,7 @@ async def _connected(options: Options) -> KubeCluster:
     return await _insist(lambda: connect(options.kubeconfig, options.context), "cannot reach the cluster")
 
 
-async def _started(plane: LivePlane) -> bool:
+async def _started(plane: LiveControlPlane) -> bool:
     await _insist(plane.start, "cannot list the cluster")
     settle_memory()
     log.info("follows %d kinds", len(plane.kinds))

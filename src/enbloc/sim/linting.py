@@ -18,8 +18,8 @@ from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.admission import check_shape
-from enbloc.sim.documents import Document, Finding
-from enbloc.sim.scenario import Arrival, Scopes, is_step, read_scenario
+from enbloc.scenario.documents import Document, Finding
+from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 
 
 class Linted(msgspec.Struct, frozen=True):

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from enbloc.api.meta import Obj
+from enbloc.scenario.timeline import Line
 from enbloc.sim.statistics import GangRecord
-from enbloc.sim.timeline import Line
 
 IDLE = "idle"
 UNTIL = "until"

@@ -19,13 +19,13 @@ from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.cluster.embedded.store import Store
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.runtime.plane import ControlPlane, Restless
+from enbloc.runtime.control_plane import ControlPlane, Restless
+from enbloc.scenario.player import Player
+from enbloc.scenario.scenario import Scenario
+from enbloc.scenario.timeline import Line, Recorder
 from enbloc.sim.clock import EPOCH, Clock
-from enbloc.sim.playbook import Playbook
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
-from enbloc.sim.scenario import Scenario
 from enbloc.sim.statistics import Statistics
-from enbloc.sim.timeline import Line, Recorder
 from enbloc.sim.world import make_store, provide_queues, refusal_text
 from enbloc.units import SECOND, format_duration
 
@@ -80,7 +80,7 @@ class Simulation:
         self._watch = self._store.watch(None, self._store.version)
         self._nodes = NodePlayer(self._store)
         self._plane = plane(self._store, config)
-        self._playbook = Playbook(scenario, self._store, self._nodes, self)
+        self._playbook = Player(scenario, self._store, self._nodes, self)
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
         self._statistics = Statistics(self._clock)

@@ -12,16 +12,8 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from enbloc.facts.gangs import FINISHED, RUNNING, WAITING, Objects
-from enbloc.facts.overview import (
-    Overview,
-    explain,
-    gangs_json,
-    nodes_json,
-    queues_json,
-    read_overview,
-    shown,
-)
+from enbloc.inspect.gangs import FINISHED, RUNNING, WAITING, Objects
+from enbloc.inspect.overview import Overview, explain, gangs_json, nodes_json, queues_json, read_overview, shown
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 FRESH_S: Final = 0.5

@@ -15,9 +15,9 @@ import msgspec
 from enbloc.admission.review import admit, admit_delete
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
-from enbloc.gangs.book import GangBook
+from enbloc.gangs.registry import GangRegistry
+from enbloc.webhook.cache import Asked
 from enbloc.webhook.jsonpatch import json_patch
-from enbloc.webhook.known import Asked
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -107,7 +107,7 @@ def judge(request: Request, lookup: Asked, *, relaxed: bool) -> Judgement:
     return Judgement(given, kept, faults)
 
 
-def warn(request: Request, book: GangBook) -> list[str]:
+def warn(request: Request, book: GangRegistry) -> list[str]:
     """What whoever wrote an object should hear of how it is read (K3)."""
     obj = request.object
     if obj is None or not isinstance(obj.get("kind"), str):

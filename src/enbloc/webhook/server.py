@@ -21,11 +21,11 @@ from aiohttp import web
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
-from enbloc.gangs.book import GangBook
-from enbloc.webhook import certificates, keeper
+from enbloc.gangs.registry import GangRegistry
+from enbloc.webhook import certificate_rotation, certificates
+from enbloc.webhook.cache import Asked, ObjectCache
+from enbloc.webhook.certificate_rotation import CertificateRotation
 from enbloc.webhook.certificates import Content
-from enbloc.webhook.keeper import Keeper
-from enbloc.webhook.known import Asked, Known
 from enbloc.webhook.review import BadReview, Judgement, Request, answer, judge, read_request, warn
 
 MUTATE, VALIDATE, WARN = "/mutate", "/validate", "/warn"
@@ -45,7 +45,7 @@ RETRY_S: Final = (1, 60)
 log = logging.getLogger("enbloc.webhook")
 
 
-class Api(keeper.Api, Protocol):
+class Api(certificate_rotation.Api, Protocol):
     """What the webhook asks of a cluster."""
 
     async def list(self, kind: str) -> list[Obj]:
@@ -61,11 +61,11 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
 class Webhook:
     """Answers reviews. `known` is kept up to date by whoever watches; `Known.kinds` says which kinds."""
 
-    def __init__(self, api: Api, known: Known, config: Config) -> None:
+    def __init__(self, api: Api, known: ObjectCache, config: Config) -> None:
         self._api = api
         self._known = known
         self._relaxed = config.admission.min_available == "relaxed"
-        self._book = GangBook()
+        self._book = GangRegistry()
         self._places = asyncio.Semaphore(AT_ONCE)
 
     def app(self) -> web.Application:
@@ -117,7 +117,7 @@ class Webhook:
     async def review(self, request: Request) -> Judgement:
         """The rules' answer. Before anybody is refused, what the rules looked at is fetched: a cache may be behind."""
         asked = Asked(self._known)
-        for kind in sorted(Known.kinds):
+        for kind in sorted(ObjectCache.kinds):
             if not self._known.complete(kind):
                 asked.learn_all(kind, await self._api.list(kind))
         judgement = judge(request, asked, relaxed=self._relaxed)
@@ -142,7 +142,7 @@ class Server:
     def __init__(
         self,
         api: Api,
-        known: Known | None,
+        known: ObjectCache | None,
         config: Config,
         *,
         namespace: str,
@@ -154,9 +154,11 @@ class Server:
         port: int = PORT,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._webhook = Webhook(api, known or Known(), config)
+        self._webhook = Webhook(api, known or ObjectCache(), config)
         self._known = known
-        self._keeper = Keeper(api, namespace, secret, names or service_names(service, namespace), configuration)
+        self._keeper = CertificateRotation(
+            api, namespace, secret, names or service_names(service, namespace), configuration
+        )
         self._host, self._port, self._now = host, port, now
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2

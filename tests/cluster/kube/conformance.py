@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cluster.kube.server import Seen, until
+from cluster.kube.server import Expectations, until
 from enbloc.api.meta import Obj, Ref, condition_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.kube import KubeCluster
@@ -29,8 +29,8 @@ DECISION = {"enbloc.dev/decision": "d-1"}
 GROUP = "PodGroup.scheduling.volcano.sh"
 MAP = "ConfigMap"
 NOBODY = "00000000-dead-4000-8000-000000000000"
-Story = Callable[["Stage"], Coroutine[Any, Any, None]]
-STORIES: list[Story] = []
+Diagnosis = Callable[["Stage"], Coroutine[Any, Any, None]]
+STORIES: list[Diagnosis] = []
 
 
 class Stage:
@@ -76,12 +76,12 @@ class Stage:
         return [(what, name.removeprefix(f"t{self.prefix}-")) for what, name, _ in seen if self.prefix in name]
 
 
-def story(told: Story) -> Story:
+def story(told: Diagnosis) -> Diagnosis:
     STORIES.append(told)
     return told
 
 
-def tell(told: Story, kubeconfig: Path) -> None:
+def tell(told: Diagnosis, kubeconfig: Path) -> None:
     async def whole() -> None:
         async with asyncio.timeout(60), await connect(str(kubeconfig), None, bounds=BOUNDS) as cluster:
             await told(Stage(cluster))
@@ -109,7 +109,7 @@ async def lists_come_in_pages_and_whole(stage: Stage) -> None:
 @story
 async def watches_tell_in_order(stage: Stage) -> None:
     before = await stage.map("before")
-    seen = Seen()
+    seen = Expectations()
     await stage.cluster.start({MAP, "Thing.no.such.group"}, seen)
     assert stage.of_this(seen) == [("ADDED", "before")]
     ref = stage.ref(MAP, "a")
@@ -129,7 +129,7 @@ async def watches_tell_in_order(stage: Stage) -> None:
 @story
 async def watches_go_on_where_they_ended(stage: Stage) -> None:
     """The server ends each after about a second; nothing is told twice and nothing is left out."""
-    seen = Seen()
+    seen = Expectations()
     await stage.cluster.start({MAP}, seen)
     for number in range(24):
         await stage.map(f"m{number}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.embedded.http.serving import fresh_store, served_in_background
-from cluster.kube.conformance import STORIES, Story, tell
+from cluster.kube.conformance import STORIES, Diagnosis, tell
 
 
 @pytest.fixture(scope="module")
@@ -23,5 +23,5 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_adapter(story: Story, kubeconfig: Path) -> None:
+def test_adapter(story: Diagnosis, kubeconfig: Path) -> None:
     tell(story, kubeconfig)

@@ -14,10 +14,10 @@ from enbloc.cluster.kube.writes import is_made_of
 A = "/api/v1/namespaces/default/pods/a"
 REF = Ref("Pod", "default", "a")
 DECISION = {"enbloc.dev/decision": "d-1"}
-Story = Callable[[ApiServer, KubeCluster], Coroutine[Any, Any, None]]
+Diagnosis = Callable[[ApiServer, KubeCluster], Coroutine[Any, Any, None]]
 
 
-def on_a_cluster(story: Story) -> None:
+def on_a_cluster(story: Diagnosis) -> None:
     async def whole() -> None:
         async with a_cluster() as (server, cluster):
             await story(server, cluster)

@@ -10,7 +10,7 @@ import yaml
 from cluster.process.running import World
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.runtime.plane import ControlPlane
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.world import make_store, provide_queues
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "rendezvous.yaml"

@@ -18,10 +18,10 @@ from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded import podstatus
 from enbloc.cluster.embedded.backoff import Backoff
-from enbloc.cluster.embedded.fleet import NODE, Fleet, Key
+from enbloc.cluster.embedded.node_pool import NODE, Key, NodePool
 from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.pod_script import PodScript, read_script
 from enbloc.cluster.embedded.pods import POD, Amounts, is_finished, node_of
-from enbloc.cluster.embedded.script import Script, read_script
 from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND, format_timestamp
 
@@ -39,12 +39,12 @@ class Play:
     """One incarnation of a pod on its node."""
 
     __slots__ = (
+        "admitted_at",
         "amounts",
         "backoff",
         "deadline",
         "key",
         "last_end",
-        "let_in_at",
         "node",
         "restarts",
         "script",
@@ -58,10 +58,10 @@ class Play:
         self.key: Key = (namespace_of(pod), name_of(pod))
         self.uid = uid_of(pod)
         self.node = node_of(pod)
-        self.script: Script = read_script(pod).at_speed(speed)
+        self.script: PodScript = read_script(pod).at_speed(speed)
         self.stage: Stage = "arrived"
         self.turn = 0  # what was planned in an earlier turn is void
-        self.let_in_at: int | None = None
+        self.admitted_at: int | None = None
         self.amounts: Amounts = {}
         self.started = 0
         self.restarts = 0
@@ -76,7 +76,7 @@ class NodePlayer:
     def __init__(self, store: Store, speed: float = 1.0) -> None:
         self._store = store
         self._speed = speed
-        self._fleet: Fleet[Play] = Fleet(store, self._forget)
+        self._fleet: NodePool[Play] = NodePool(store, self._forget)
         self._heap: list[tuple[int, int, int, Action, Play]] = []
         self._seq = 0
         self._tidy_at = VOID_BOUND
@@ -191,7 +191,7 @@ class NodePlayer:
             play = self._take_on(pod)
         if leaves and play.stage != "stopping":
             self._stop(play)
-        elif play.let_in_at is not None:
+        elif play.admitted_at is not None:
             self._plan_deadline(play, pod)
 
     def _see_node(self, event: WatchEvent) -> None:
@@ -236,10 +236,10 @@ class NodePlayer:
 
     def _plan_deadline(self, play: Play, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")
-        if seconds is None or play.let_in_at is None:
+        if seconds is None or play.admitted_at is None:
             play.deadline = None
             return
-        deadline = play.let_in_at + seconds * SECOND
+        deadline = play.admitted_at + seconds * SECOND
         if deadline != play.deadline:
             play.deadline = deadline
             self._seq += 1
@@ -279,7 +279,7 @@ class NodePlayer:
 
     def _resume(self, play: Play, pod: Obj, now: int, run: podstatus.Run) -> None:
         """It ran before this player came, and has gone on since: it ends when it would have ended."""
-        play.let_in_at = min(run.let_in_at, now)
+        play.admitted_at = min(run.admitted_at, now)
         play.restarts = run.restarts
         play.started = min(run.started, now)
         play.stage = "running"
@@ -303,7 +303,7 @@ class NodePlayer:
             self._addresses += 1
             status.update(hostIP=machine.address, podIP=_address_of(self._addresses))
         if "startTime" not in had:
-            status["startTime"] = at if play.let_in_at in (None, now) else _stamp_of(play.let_in_at)
+            status["startTime"] = at if play.admitted_at in (None, now) else _stamp_of(play.admitted_at)
         play.stage = "running"
         play.started = now
         if play.script.run_time is None:

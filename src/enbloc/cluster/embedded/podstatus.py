@@ -113,7 +113,7 @@ def failed(pod: Obj, at: str, reason: str, message: str) -> Status:
 class Run(NamedTuple):
     """Of a pod that says it runs: since when, in nanoseconds since the epoch."""
 
-    let_in_at: int
+    admitted_at: int
     started: int
     restarts: int
 
@@ -129,8 +129,8 @@ def read_run(pod: Obj) -> Run | None:
         return None
     try:
         started = parse_timestamp(state.get("startedAt"))
-        let_in_at = parse_timestamp(status["startTime"]) if status.get("startTime") else started
+        admitted_at = parse_timestamp(status["startTime"]) if status.get("startTime") else started
     except (TypeError, ValueError):
         return None
     restarts = containers[0].get("restartCount")
-    return Run(let_in_at, started, restarts if isinstance(restarts, int) else 0)
+    return Run(admitted_at, started, restarts if isinstance(restarts, int) else 0)

@@ -48,10 +48,10 @@ from enbloc.cluster.embedded.identity import (
     is_object,
     with_identity,
 )
-from enbloc.cluster.embedded.log import EventLog, LogWatch
 from enbloc.cluster.embedded.names import generated_name, made_uid
 from enbloc.cluster.embedded.quota import Quotas
-from enbloc.cluster.embedded.statuses import is_good_status
+from enbloc.cluster.embedded.status_check import is_good_status
+from enbloc.cluster.embedded.watch_log import LogWatch, WatchLog
 from enbloc.cluster.events import EVENT, event_object, saying_of
 from enbloc.units import SECOND, format_timestamp
 
@@ -79,7 +79,7 @@ class Store:
         self.auto_namespaces = auto_namespaces
         self.discovery = Discovery()
         self._objects: dict[str, dict[str, dict[str, Obj]]] = {}  # kind -> namespace -> name -> object
-        self._log = EventLog(history, unread_bound)
+        self._log = WatchLog(history, unread_bound)
         self._garbage = Garbage(self)
         self._quotas = Quotas(self)
         self._events = EventBook()

@@ -15,17 +15,7 @@ import msgspec
 
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_of, is_terminating, uid_of
-from enbloc.api.writes import (
-    BindPod,
-    Create,
-    Delete,
-    EmitEvent,
-    EvictPod,
-    Patch,
-    Refused,
-    Write,
-    merge_patch,
-)
+from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write, merge_patch
 from enbloc.cluster.kube.discovery import POD, Discovery, Resource
 from enbloc.cluster.kube.events import Events
 from enbloc.cluster.kube.http import MERGE_PATCH, STRATEGIC_PATCH, Answer, Api, backoff_s, is_unserved, refusal

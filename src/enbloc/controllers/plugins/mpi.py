@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, hosts_of
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 class Mpi:
@@ -17,7 +17,7 @@ class Mpi:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         if role.name == self._master:
             dress.set("MPI_HOST", ",".join(hosts_of(plan, plan.role(self._worker))))
         if role.name in (self._master, self._worker):

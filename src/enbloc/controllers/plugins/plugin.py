@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from enbloc.api.meta import Obj, controller_reference
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 class Plugin(Protocol):
@@ -15,7 +15,7 @@ class Plugin(Protocol):
         """The objects that the job needs before its pods; all owned by it."""
         ...
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         """What one pod gets."""
         ...
 

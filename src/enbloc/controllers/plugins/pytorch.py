@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, host_of
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 class Pytorch:
@@ -17,7 +17,7 @@ class Pytorch:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         if role.name not in (self._master, self._worker):
             return
         master, worker = plan.role(self._master), plan.role(self._worker)

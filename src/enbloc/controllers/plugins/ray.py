@@ -8,8 +8,8 @@ from __future__ import annotations
 from enbloc.api import volcano
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, host_of, owned
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 class Ray:
@@ -30,7 +30,7 @@ class Ray:
         ]
         return [owned(plan, "v1", "Service", f"{plan.name}-head-svc", spec={"selector": head, "ports": ports})]
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         head = plan.role(self._head)
         if head is None or role.name not in (self._head, self._worker):
             return

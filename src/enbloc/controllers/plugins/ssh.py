@@ -11,8 +11,8 @@ from typing import Final
 
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, host_of, owned
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 KeyPair = Callable[[str], tuple[str, str]]
 """A job's UID → its private key (PEM) and its public key (as in `authorized_keys`)."""
@@ -51,7 +51,7 @@ class Ssh:
         data = {name: base64.b64encode(text.encode()).decode() for name, text in zip(_FILES, texts, strict=True)}
         return [owned(plan, "v1", "Secret", f"{plan.name}-ssh", data=data)]
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         name = f"{plan.name}-ssh"
         items = [{"key": file, "path": file} for file in _FILES]
         secret = {"secretName": name, "items": items, "defaultMode": FILE_MODE}

@@ -7,8 +7,8 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, env_name, hosts_of, owned
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 HOSTS_PATH: Final = "/etc/volcano"
 
@@ -55,7 +55,7 @@ class Svc:
             made.append(owned(plan, "networking.k8s.io/v1", "NetworkPolicy", plan.name, spec=policy))
         return made
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         dress.fields["hostname"] = f"{plan.name}-{role.name}-{index}"
         dress.fields["subdomain"] = plan.name
         name = config_map_name(plan)

@@ -6,8 +6,8 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.plugins.dress import Dress
 from enbloc.controllers.plugins.plugin import Flags, hosts_of
+from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 class Tensorflow:
@@ -18,7 +18,7 @@ class Tensorflow:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: Dress) -> None:
+    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
         part = next((part for part, name in self._role_of.items() if name == role.name), None)
         if part is None:
             return

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from enbloc.controllers.job_census import TERMINATING, Census
+from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan
 
 FINISHED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
@@ -26,7 +26,7 @@ class Situation(msgspec.Struct, frozen=True):
     """A job's plan against its pods."""
 
     plan: JobPlan
-    census: Census
+    census: PodCounts
     begun: frozenset[str]  # the roles whose wave has begun
 
     @property

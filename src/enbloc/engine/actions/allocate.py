@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from enbloc.engine import story
-from enbloc.engine.actions.serving import serve_all
-from enbloc.engine.actions.together import resolve_deadlock, start
-from enbloc.engine.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
+from enbloc.engine.actions.gang_groups import resolve_deadlock, start
+from enbloc.engine.actions.queue_loop import serve_all
+from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.engine import MINIMA, SURPLUS, Engine
-from enbloc.engine.story import Story
-from enbloc.engine.tasks import GangState, Task
-from enbloc.engine.transaction import Transaction
-from enbloc.engine.waiting import Order, Waiting
+from enbloc.engine.placement.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
+from enbloc.engine.queueing.scheduling_queue import Order, SchedulingQueue
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import GangState, Task
 
 
 def run(engine: Engine) -> None:
     place_all(engine, engine.allocating)
     resolve_deadlock(engine)
     for gang, told in engine.kept.give_back():
-        engine.telling.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
+        engine.reporter.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
 
 
-def place_all(engine: Engine, lane: Waiting) -> None:
+def place_all(engine: Engine, lane: SchedulingQueue) -> None:
     """Serves the gangs of a lane."""
 
     engine.kept.rouse(lane)
@@ -30,15 +30,15 @@ def place_all(engine: Engine, lane: Waiting) -> None:
     engine.easy.heads = {}
     serve_all(engine, lane, lambda gang: _serve_behind(engine, gang))
     engine.placer.shadow = no_shadow
-    for queue in {bucket.queue for bucket in lane.buckets()}:
+    for queue in {equivalence.queue for equivalence in lane.equivalences()}:
         head = first_waiting(engine, queue)
         if head is not None:
             engine.close_to(head)
             engine.easy.shadow(head, engine.now, len(engine.served))
-    engine.foresight.settle_heads(engine.easy.heads, engine.now)
+    engine.expected_starts.settle_heads(engine.easy.heads, engine.now)
 
 
-def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
+def _serve_behind(engine: Engine, gang: GangState) -> Diagnosis | None:
     """EASY: whoever is not first in its queue must not delay the one that is."""
     head = first_waiting(engine, gang.spec.queue)
     band = SURPLUS if gang.ready() else MINIMA
@@ -54,14 +54,18 @@ def _serve_behind(engine: Engine, gang: GangState) -> Story | None:
 def first_waiting(engine: Engine, queue: str) -> GangState | None:
     """The first in a queue that found no room."""
     found: tuple[Order, GangState] | None = None
-    for bucket in engine.allocating.all_in(queue):
-        head = bucket.head() if bucket.asleep and bucket.story is not None and not bucket.story.of_queue else None
+    for equivalence in engine.allocating.in_queue(queue):
+        head = (
+            equivalence.head()
+            if equivalence.unschedulable and equivalence.diagnosis is not None and not equivalence.diagnosis.of_queue
+            else None
+        )
         if head is not None and head[0][-5] == MINIMA and (found is None or head[0] < found[0]):
             found = head
     return found[1] if found else None
 
 
-def serve(engine: Engine, gang: GangState) -> Story | None:
+def serve(engine: Engine, gang: GangState) -> Diagnosis | None:
     """One try for a gang; a story says why it failed."""
     engine.close_to(gang)
     if gang.satisfied or gang.ready():
@@ -70,7 +74,7 @@ def serve(engine: Engine, gang: GangState) -> Story | None:
     return _minima(engine, gang) if group is None else start(engine, group)
 
 
-def _minima(engine: Engine, gang: GangState) -> Story | None:
+def _minima(engine: Engine, gang: GangState) -> Diagnosis | None:
     lost = replacements(gang)
     told = None
     if lost:
@@ -79,7 +83,7 @@ def _minima(engine: Engine, gang: GangState) -> Story | None:
         if transaction.placed:
             engine.bind(gang, transaction.placed, commits=False)
     if gang.missing():
-        return story.not_enough_members(gang)
+        return diagnosis.not_enough_members(gang)
     needed, _, short = split(gang, pending_tasks(gang))
     if lost and not needed and not short:  # the present wave is placed, and its Bindings have not come back
         if told is None:
@@ -104,7 +108,7 @@ def _minima(engine: Engine, gang: GangState) -> Story | None:
     return told
 
 
-def _singly(engine: Engine, gang: GangState) -> Story | None:
+def _singly(engine: Engine, gang: GangState) -> Diagnosis | None:
     """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3). Of those
     that may make up the total, one that does not fit is passed over."""
     first = pending_tasks(gang)

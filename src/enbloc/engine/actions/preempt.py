@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from enbloc.engine.actions.evicting import evict_for_all
+from enbloc.engine.actions.evict import evict_for_all
 from enbloc.engine.engine import Engine
-from enbloc.engine.evictions import Need
-from enbloc.engine.ledger import Cell
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.eviction.evictable import Cell
+from enbloc.engine.eviction.planner import Need
+from enbloc.engine.tables.tasks import GangState, Task
 
 
 def run(engine: Engine) -> None:
@@ -29,13 +29,13 @@ class _ByPriority:
         self._engine = engine
         self._gang = gang
         queue, priority = gang.spec.queue, gang.priority
-        self._cells = [cell for cell in engine.departures.ledger.cells() if cell[0] == queue and cell[1] < priority]
+        self._cells = [cell for cell in engine.evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
 
     def cells(self) -> Sequence[Cell]:
         return self._cells
 
     def allows(self, tasks: Sequence[Task]) -> bool:
-        return not any(self._engine.departures.was_evicted_by(self._gang, task.gang) for task in tasks)
+        return not any(self._engine.evictions.was_evicted_by(self._gang, task.gang) for task in tasks)
 
     def accepts(self, victims: Sequence[Task]) -> bool:
         return True

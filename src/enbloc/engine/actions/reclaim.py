@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from enbloc.engine.actions.evicting import evict_for_all
+from enbloc.engine.actions.evict import evict_for_all
 from enbloc.engine.engine import Engine
-from enbloc.engine.evictions import Need
-from enbloc.engine.ledger import Cell
-from enbloc.engine.queues import ROOT, Queue
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.eviction.evictable import Cell
+from enbloc.engine.eviction.planner import Need
+from enbloc.engine.tables.queues import ROOT, Queue
+from enbloc.engine.tables.tasks import GangState, Task
 
 
 def run(engine: Engine) -> None:
@@ -46,7 +46,7 @@ class ByShare:
         if self._found is None:
             queues = self._queues.queues.items()
             above = {name for name, queue in queues if self._may_take_from(queue) and self._gives(queue)}
-            self._found = [cell for cell in self._engine.departures.ledger.cells() if cell[0] in above]
+            self._found = [cell for cell in self._engine.evictions.evictable.cells() if cell[0] in above]
         return self._found
 
     def _may_take_from(self, queue: Queue) -> bool:
@@ -66,7 +66,7 @@ class ByShare:
         queue = self._engine.state.queue_of(tasks[0].gang)
         if queue is self._own or not self._gives(queue):
             return False
-        if self._engine.departures.was_evicted_by(self._gang, tasks[0].gang):
+        if self._engine.evictions.was_evicted_by(self._gang, tasks[0].gang):
             return False
         less = _sum(tasks)
         places = [place for place in queue.ancestors if place not in self._own.ancestors]

@@ -10,13 +10,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from enbloc.engine.actions.serving import is_behind
-from enbloc.engine.attempt import pending_tasks, runs, split
-from enbloc.engine.claims import is_claim
+from enbloc.engine.actions.queue_loop import is_behind
+from enbloc.engine.claims.placeholders import is_claim
+from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.engine import MINIMA, Engine
-from enbloc.engine.reservations import is_beyond_queue
-from enbloc.engine.resources import CPU, MEMORY, PODS, Bools, Request
-from enbloc.engine.tasks import GangState, Task
+from enbloc.engine.placement.attempt import pending_tasks, runs, split
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
+from enbloc.engine.tables.tasks import GangState, Task
 
 Place = tuple[Task, int]
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ _N = TypeVar("_N", float, Floats)
 def run(engine: Engine) -> None:
     for unit in _starving(engine):
         if _was_served_before(engine, unit[0]):
-            engine.state.news.any = True  # R3: in the next cycle, if nobody of higher order is served then
+            engine.state.events.any = True  # R3: in the next cycle, if nobody of higher order is served then
             continue
         places = _Plan(engine).places(unit)
         if places is None:
@@ -36,7 +36,7 @@ def run(engine: Engine) -> None:
             of_gang = [(task, engine.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not engine.reservations.make(gang, of_gang):
                 engine.unreservable[unit[0].key] = _facts(engine, unit)
-    engine.foresight.foresee(engine.now)
+    engine.expected_starts.foresee(engine.now)
 
 
 def _starving(engine: Engine) -> list[list[GangState]]:
@@ -47,9 +47,9 @@ def _starving(engine: Engine) -> list[list[GangState]]:
         unit = engine.unit(group) if group is not None else [gang]
         if (
             not unit
-            or unit[0].bucket is None
-            or not unit[0].bucket.asleep
-            or not engine.allocating.holds(unit[0].bucket)
+            or unit[0].equivalence is None
+            or not unit[0].equivalence.unschedulable
+            or not engine.allocating.holds(unit[0].equivalence)
         ):
             continue
         if unit[0].spec.later or (group is not None and group.holds):
@@ -80,10 +80,10 @@ def _was_served_before(engine: Engine, gang: GangState) -> bool:
 def _facts(engine: Engine, unit: Sequence[GangState]) -> object:
     """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer (G9)."""
     state = engine.state
-    moving = any(state.moving.applies(task) for gang in unit for task in pending_tasks(gang))
+    stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
     claimed = bool(engine.nominations) or bool(engine.holds) or bool(engine.waves.claims)
-    by_use = state.nodes.clock if moving or limited or claimed else 0
+    by_use = state.nodes.clock if stateful or limited or claimed else 0
     return (state.nodes.static_clock, engine.reservations.version, by_use)
 
 
@@ -115,7 +115,7 @@ class _Plan:
                 found += chosen
         finally:
             for task, row in reversed(moved):
-                self._state.moving.remove(task, row)
+                self._state.stateful.remove(task, row)
         return found
 
     def _queue_is_full(self, gang: GangState) -> bool:
@@ -126,7 +126,7 @@ class _Plan:
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
         queues, queue = self._state.queues, self._state.queue_of(gang)
-        if queues.over_capability(queue, asked, with_let_in=False) is not None:
+        if queues.over_capability(queue, asked, with_enqueued=False) is not None:
             return True
         return is_beyond_queue(self._state, gang, asked)
 
@@ -166,8 +166,8 @@ class _Plan:
             one = run[len(found)]
             self._take(row, request)
             found.append((one, row))
-            if self._state.moving.applies(one):
-                self._state.moving.add(one, row)
+            if self._state.stateful.applies(one):
+                self._state.stateful.add(one, row)
                 moved.append((one, row))
             heapq.heappush(heap, (-self._near_now(row, request), row))
         return found
@@ -180,11 +180,11 @@ class _Plan:
         found: Bools = candidates.passing[: nodes.count].copy()
         for column, amount in task.cls.request:
             found &= nodes.allocatable[column, : nodes.count] >= amount
-        if self._state.moving.applies(task):
-            for _, passes in self._state.moving.masks(task):
+        if self._state.stateful.applies(task):
+            for _, passes in self._state.stateful.masks(task):
                 found &= passes[: nodes.count]
-        if self._engine.cut_off:
-            kept = self._engine.cut_off.closed_to(task.gang)
+        if self._engine.partial_gangs:
+            kept = self._engine.partial_gangs.closed_to(task.gang)
             if kept is not None:
                 found &= ~kept[: nodes.count]
         return found
@@ -200,7 +200,7 @@ class _Plan:
     def _claimed_on(self, row: int) -> Mapping[int, int]:
         """What is reserved on a row, and what others hold there, or have made for them."""
         claimed = dict(self._reserved.get(row, {}))
-        for task in self._state.moving.residents(self._state.nodes.names[row]):
+        for task in self._state.stateful.residents(self._state.nodes.names[row]):
             if isinstance(task, Task) and is_claim(task):
                 for column, amount in task.cls.request:
                     claimed[column] = claimed.get(column, 0) + amount

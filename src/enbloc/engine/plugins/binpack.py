@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from enbloc.engine.resources import Ints
-from enbloc.engine.room import PARTS, Room
+from enbloc.engine.scoring.headroom import PARTS, Headroom
+from enbloc.engine.tables.resources import Ints
 
 
 class Binpack:
@@ -15,7 +15,7 @@ class Binpack:
         self._weight = weight
         self._resources = dict(resources)
 
-    def score(self, room: Room) -> Ints:
+    def score(self, room: Headroom) -> Ints:
         total, weights = None, 0
         asked = dict(room.request)
         for name, weight in self._resources.items():

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from enbloc.engine.resources import CPU, MEMORY, PODS, Ints
-from enbloc.engine.room import PARTS, Room
+from enbloc.engine.scoring.headroom import PARTS, Headroom
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Ints
 
 TIE = PARTS
 """One point of a score (0..100), in the finer units in which scores are added up and ties told apart."""
@@ -24,7 +24,7 @@ class NodeOrder:
         self._base = 100 * TIE * (most + balanced)
         self._spreads = least >= most
 
-    def score(self, room: Room) -> Ints:
+    def score(self, room: Headroom) -> Ints:
         free = room.free_parts(3)
         cpu, memory, pods = free[CPU], free[MEMORY], free[PODS]
         total: Ints = (cpu + memory) * self._free

@@ -20,19 +20,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from enbloc.config import Config
-from enbloc.engine.classes import TaskClass
-from enbloc.engine.nodes import NodeTable
+from enbloc.engine.filters.filter import Check
 from enbloc.engine.plugins.binpack import Binpack
 from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
-from enbloc.engine.predicates.predicate import Check
-from enbloc.engine.resources import Ints
-from enbloc.engine.room import Room
+from enbloc.engine.scoring.headroom import Headroom
+from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.nodes import NodeTable
+from enbloc.engine.tables.resources import Ints
 
 GROUP = "enbloc.plugins"
 
 GangOrder = Callable[[Any], tuple[Any, ...]]
-Score = Callable[[Room], Ints]
+Score = Callable[[Headroom], Ints]
 Mask = Callable[[TaskClass, NodeTable], Check | None]
 
 
@@ -49,7 +49,7 @@ class Plugins(NamedTuple):
     queue_order: bool
     """Whether the next queue is chosen by share (G8)."""
 
-    def score(self, room: Room) -> Ints:
+    def score(self, room: Headroom) -> Ints:
         """The sum of all scores, in integers; where nobody has an opinion every row is as good."""
         total: Ints | None = None
         for score in self.scores:
@@ -89,7 +89,7 @@ def load(config: Config) -> Plugins:
 def _in_points(score: Score) -> Score:
     """A third party scores in points. A row whose score is below zero would be taken for one without room."""
 
-    def scaled(room: Room) -> Ints:
+    def scaled(room: Headroom) -> Ints:
         found: Ints = np.maximum(np.asarray(score(room)), 0).astype(np.int64) * TIE
         return found
 

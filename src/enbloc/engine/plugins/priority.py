@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enbloc.engine.tasks import GangState
+from enbloc.engine.tables.tasks import GangState
 
 
 class Priority:

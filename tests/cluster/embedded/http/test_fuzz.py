@@ -13,8 +13,8 @@ from enbloc import config
 from enbloc.cluster.embedded.nodes import NodePlayer
 from enbloc.config import scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.facts.overview import KINDS, read_overview, shown
-from enbloc.runtime.plane import ControlPlane
+from enbloc.inspect.overview import KINDS, read_overview, shown
+from enbloc.runtime.control_plane import ControlPlane
 
 
 def fuzz(seed: int, count: int) -> None:

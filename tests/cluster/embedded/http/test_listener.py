@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.embedded.http.serving import MAPS, TOKEN, Api, serve, served_in_background
-from enbloc.cluster.embedded.http import bodies, listener
+from enbloc.cluster.embedded.http import listener, request_body
 from enbloc.cluster.embedded.http.certificate import kept_certificate
 from enbloc.cluster.embedded.http.encoding import encode
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
@@ -77,7 +77,7 @@ def test_a_kubeconfig_is_replaced_whole(tmp_path: Path) -> None:
 def test_who_never_ends_a_request_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "HEAD_S", 0.4)
     monkeypatch.setattr(listener, "FIRST_BYTE_S", 0.4)
-    monkeypatch.setattr(bodies, "BODY_S", 0.4)
+    monkeypatch.setattr(request_body, "BODY_S", 0.4)
     post = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 100\r\n\r\n".encode()
 
     async def test(api: Api) -> None:

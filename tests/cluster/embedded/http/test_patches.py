@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.http.applying import Application, apply
 from enbloc.cluster.embedded.http.jsonpatch import json_patch
+from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.strategic import strategic_merge
 
 

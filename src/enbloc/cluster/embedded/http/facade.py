@@ -17,26 +17,19 @@ from enbloc import __version__
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.discovery import CRD
-from enbloc.cluster.embedded.http import bodies, logs
+from enbloc.cluster.embedded.http import logs, request_body
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
-from enbloc.cluster.embedded.http.advice import Advice
-from enbloc.cluster.embedded.http.catalogue import Catalogue
-from enbloc.cluster.embedded.http.changes import Changes, Committed
+from enbloc.cluster.embedded.http.discovery import Catalogue
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
 from enbloc.cluster.embedded.http.jsonpatch import json_patch
 from enbloc.cluster.embedded.http.listing import Lists, Page
+from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi
-from enbloc.cluster.embedded.http.queries import (
-    Form,
-    check_field_validation,
-    flag,
-    form_asked,
-    is_dry_run,
-    list_query,
-)
+from enbloc.cluster.embedded.http.queries import Form, check_field_validation, flag, form_asked, is_dry_run, list_query
 from enbloc.cluster.embedded.http.resources import Resources, Target, no_such_path
 from enbloc.cluster.embedded.http.status import failure, refusal
 from enbloc.cluster.embedded.http.tables import META, included, partial, table
+from enbloc.cluster.embedded.http.warnings import Advice
 from enbloc.cluster.embedded.http.watching import PIECE_BYTES, STALL_S, Watches
 from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
 from enbloc.cluster.embedded.store import Store
@@ -154,7 +147,7 @@ class Facade:
         if path in REVIEWS:
             if request.method != "POST":
                 raise _bad_method()
-            body = bodies.decode(await bodies.read_body(request) or b"{}", bodies.media_type(request))
+            body = request_body.decode(await request_body.read_body(request) or b"{}", request_body.media_type(request))
             return _json(review(REVIEWS[path], body), 201)
         if segments[:1] == ["api"] and len(segments) == 5 and segments[2] == "namespaces" and segments[4] == "bindings":
             target = self._resources.find([*segments[:4], "pods"])
@@ -370,8 +363,8 @@ class Facade:
         """Reads the body, does it, and answers when it is safe."""
         query = request.query
         dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
-        body = await bodies.read_body(request)
-        code, obj = deed(target, bodies.decode(body, bodies.media_type(request)), dry_run)
+        body = await request_body.read_body(request)
+        code, obj = deed(target, request_body.decode(body, request_body.media_type(request)), dry_run)
         return await self._acknowledge(request, target, code, obj, plain=plain or dry_run)
 
     async def _acknowledge(
@@ -388,12 +381,12 @@ class Facade:
     async def _patch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
         dry_run = is_dry_run(query.getall("dryRun", ()))
-        body = await bodies.read_body(request)
-        code, obj = self._writer.patch(target, body, bodies.media_type(request), query, dry_run)
+        body = await request_body.read_body(request)
+        code, obj = self._writer.patch(target, body, request_body.media_type(request), query, dry_run)
         return await self._acknowledge(request, target, code, obj, plain=dry_run)
 
     async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
-        body = bodies.decode_json(await bodies.read_body(request))
+        body = request_body.decode_json(await request_body.read_body(request))
         scale = self._writer.scale(target)
         wanted = json_patch(scale, body) if isinstance(body, list) else merge_patch(scale, body)
         code, obj = self._writer.set_scale(target, wanted, is_dry_run(request.query.getall("dryRun", ())))
@@ -401,8 +394,8 @@ class Facade:
 
     async def _delete(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
-        raw = await bodies.read_body(request)
-        body = bodies.decode(raw, bodies.media_type(request)) if raw else None
+        raw = await request_body.read_body(request)
+        body = request_body.decode(raw, request_body.media_type(request)) if raw else None
         options = delete_options(body, query, query.getall("dryRun", []))
         if target.name:
             code, obj = self._writer.delete(target, options)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from enbloc.cluster.embedded.http.bodies import BODY_BYTES
 from enbloc.cluster.embedded.http.encoding import encode
+from enbloc.cluster.embedded.http.request_body import BODY_BYTES
 from enbloc.cluster.embedded.http.status import refusal
 
 OPERATIONS = 10_000

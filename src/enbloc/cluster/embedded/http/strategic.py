@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.cluster.embedded.http.encoding import encode
-from enbloc.cluster.embedded.http.merging import is_set, merge_key
+from enbloc.cluster.embedded.http.list_merge_keys import is_set, merge_key
 from enbloc.cluster.embedded.http.status import refusal
 
 _DIRECTIVE = "$patch"

@@ -9,14 +9,14 @@ import msgspec
 
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
 from enbloc.api.writes import Refused, merge_patch
-from enbloc.cluster.embedded.http import bodies
-from enbloc.cluster.embedded.http.applying import Application, apply
+from enbloc.cluster.embedded.http import request_body
 from enbloc.cluster.embedded.http.eviction import check_budgets
 from enbloc.cluster.embedded.http.jsonpatch import json_patch
+from enbloc.cluster.embedded.http.list_merge_keys import BUILT_IN_GROUPS
 from enbloc.cluster.embedded.http.listing import Lists
-from enbloc.cluster.embedded.http.merging import BUILT_IN_GROUPS
 from enbloc.cluster.embedded.http.queries import ListQuery, flag, is_dry_run, number
 from enbloc.cluster.embedded.http.resources import Resources, Target
+from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.status import refusal, success
 from enbloc.cluster.embedded.http.strategic import strategic_merge
 from enbloc.cluster.embedded.identity import check_incarnation, is_object
@@ -75,11 +75,11 @@ class Writer:
 
     def patch(self, target: Target, body: bytes, media: str, query: Mapping[str, str], dry_run: bool) -> Answer:
         if media == APPLY_PATCH:
-            return self._apply(target, bodies.decode(body, media), query, dry_run)
+            return self._apply(target, request_body.decode(body, media), query, dry_run)
         if media not in PATCHES or (media == STRATEGIC_PATCH and target.kind.group not in BUILT_IN_GROUPS):
             good = [one for one in PATCHES if one != STRATEGIC_PATCH or target.kind.group in BUILT_IN_GROUPS]
-            raise bodies.unsupported(media, tuple(good))
-        patch = bodies.decode_json(body)
+            raise request_body.unsupported(media, tuple(good))
+        patch = request_body.decode_json(body)
         current = self._existing(target)
         subresource = _status(target)
         shown = self._as_asked(target, current)

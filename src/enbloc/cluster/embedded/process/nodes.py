@@ -23,7 +23,7 @@ from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded import podstatus
 from enbloc.cluster.embedded.backoff import Backoff
-from enbloc.cluster.embedded.fleet import NODE, Fleet, Key
+from enbloc.cluster.embedded.node_pool import NODE, Key, NodePool
 from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.pods import POD, Amounts, grace_s_of, is_finished, node_of
 from enbloc.cluster.embedded.process.container import INTERRUPTED, Container
@@ -54,12 +54,12 @@ class Resident:
 
     __slots__ = (
         "address",
+        "admitted_at",
         "amounts",
         "containers",
         "is_gone",
         "key",
         "kill_at",
-        "let_in_at",
         "node",
         "place",
         "stage",
@@ -74,7 +74,7 @@ class Resident:
         self.uid = uid_of(pod)
         self.node = node_of(pod)
         self.amounts: Amounts = {}
-        self.let_in_at: int | None = None
+        self.admitted_at: int | None = None
         self.stage: Stage = "arrived"
         self.place = place
         self.address = address
@@ -117,7 +117,7 @@ class ProcessNodes:
         self._processes = Processes(self._directory, wake, self._directory if self._is_temporary else None)
         self._names: dict[str, dict[str, None]] = {}  # namespace -> the host names of its pods
         self._launcher = Launcher(store, self._directory, AddressBook(), lambda ns: self._names.get(ns, {}), env or {})
-        self._fleet: Fleet[Resident] = Fleet(store, self._forget)
+        self._fleet: NodePool[Resident] = NodePool(store, self._forget)
         self._running: dict[int, tuple[Resident, Container]] = {}
         self._blocked: dict[Key, Resident] = {}
         self._heap: list[tuple[int, int, Resident]] = []
@@ -484,7 +484,7 @@ class ProcessNodes:
         try:
             return parse_timestamp((pod.get("status") or {}).get("startTime"))
         except ValueError:
-            return resident.let_in_at or 0
+            return resident.admitted_at or 0
 
     def _current(self, resident: Resident) -> Obj | None:
         """The pod as it is, if it is still this incarnation."""

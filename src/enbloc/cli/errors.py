@@ -1,0 +1,49 @@
+"""How a command says that it cannot do what it was asked: a line for each problem on stderr, and exit code 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any, Final
+
+import click
+
+from enbloc.config import Config, ConfigError, parse
+from enbloc.scenario.documents import BadInput, one_line, read_mapping
+
+_LINES: Final = 50
+
+
+class Refusal(click.ClickException):
+    """Bad usage or bad input."""
+
+    exit_code = 2
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for problem in self.problems[:_LINES]:
+            click.echo(f"enbloc: {one_line(problem)}", file=file, err=file is None)
+        if len(self.problems) > _LINES:
+            click.echo(f"enbloc: … and {len(self.problems) - _LINES} more", file=file, err=file is None)
+
+
+@contextmanager
+def readable_input() -> Iterator[None]:
+    """Turns what cannot be read into a refusal."""
+    try:
+        yield
+    except BadInput as why:
+        raise Refusal([str(finding) for finding in why.findings]) from None
+
+
+def read_config(path: str | None) -> Config:
+    """The config in a file, or the default one. Every problem of a bad one is told."""
+    with readable_input():
+        data = read_mapping(path) if path is not None else None
+    try:
+        return parse(data)
+    except ConfigError as why:
+        raise Refusal([f"{path}: {field}: {message}" for field, message in why.problems]) from None

@@ -1,0 +1,98 @@
+"""What a pod's annotations say about how it is to be played: when it starts, how long it runs, how it ends.
+
+Values that cannot be read count as absent, with a word about each: a simulation never stops at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from enbloc.api.meta import Obj, annotations_of
+from enbloc.units import parse_duration
+
+PREFIX = "sim.enbloc.dev/"
+START_DELAY = PREFIX + "start-delay"
+STOP_DELAY = PREFIX + "stop-delay"
+RUN_TIME = PREFIX + "run-time"
+EXIT_CODE = PREFIX + "exit-code"
+
+_T = TypeVar("_T")
+
+
+class PodScript(msgspec.Struct, frozen=True):
+    """Durations in nanoseconds. A `run_time` of `None` is for ever; the last exit code repeats."""
+
+    start_delay: int = 0
+    stop_delay: int = 0
+    run_time: int | None = None
+    exit_codes: tuple[int, ...] = (0,)
+    faults: tuple[str, ...] = ()
+
+    @property
+    def is_varied(self) -> bool:
+        """Whether it matters how often the pod has run before."""
+        return len(self.exit_codes) > 1
+
+    def exit_code(self, attempt: int) -> int:
+        """How attempt number `attempt`, from 1, ends."""
+        return self.exit_codes[min(max(attempt, 1), len(self.exit_codes)) - 1]
+
+    def at_speed(self, speed: float) -> PodScript:
+        """The same, so many times as fast."""
+        if speed == 1:
+            return self
+        run_time = None if self.run_time is None else round(self.run_time / speed)
+        delays = {"start_delay": round(self.start_delay / speed), "stop_delay": round(self.stop_delay / speed)}
+        return msgspec.structs.replace(self, run_time=run_time, **delays)
+
+
+_ENDS_WELL: tuple[int, ...] = (0,)
+
+
+def read_script(pod: Obj) -> PodScript:
+    """Pods with the same annotations share one script."""
+    get = annotations_of(pod).get
+    return _read(get(START_DELAY), get(STOP_DELAY), get(RUN_TIME), get(EXIT_CODE))
+
+
+@lru_cache(maxsize=1024)
+def _read(start_delay: str | None, stop_delay: str | None, run_time: str | None, exit_code: str | None) -> PodScript:
+    faults: list[str] = []
+
+    def read(key: str, text: str | None, reader: Callable[[str], _T], default: _T) -> _T:
+        if text is None:
+            return default
+        try:
+            return reader(text)
+        except ValueError as why:
+            faults.append(f"{key}: {why}")
+            return default
+
+    found: dict[str, Any] = {
+        "start_delay": read(START_DELAY, start_delay, _duration, 0),
+        "stop_delay": read(STOP_DELAY, stop_delay, _duration, 0),
+        "run_time": read(RUN_TIME, run_time, _duration, None),
+        "exit_codes": read(EXIT_CODE, exit_code, read_exit_codes, _ENDS_WELL),
+    }
+    return PodScript(**found, faults=tuple(faults))
+
+
+def _duration(text: str) -> int:
+    nanos = parse_duration(text)
+    if nanos < 0:
+        raise ValueError(f"{text!r} is negative")
+    return nanos
+
+
+def read_exit_codes(text: str) -> tuple[int, ...]:
+    codes = []
+    for part in text.split(","):
+        digits = part.strip()
+        if not digits.isdecimal() or not digits.isascii() or int(digits) > 255:
+            raise ValueError(f"{text[:60]!r} is no exit code (0 to 255), nor a comma list of them")
+        codes.append(int(digits))
+    return tuple(codes)

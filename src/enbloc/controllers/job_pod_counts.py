@@ -1,0 +1,139 @@
+"""The pods of one job, counted as they come and go, so that looking at a job costs its roles and not its pods."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name_of, uid_of
+
+TERMINATING = "Terminating"
+RUN = "enbloc.dev/run"
+"""On a pod: how often its role and itself were started again in this run of the job, when it was made."""
+EVICTED_AT = "enbloc.dev/evicted-at"
+"""On a pod that replaces an evicted one, whose policy's time has not come: when that was."""
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """One pod of a job, as far as the counts go. Times are as on the wire, empty where nothing tells."""
+
+    name: str
+    uid: str
+    role: str
+    index: int
+    phase: str
+    ready: bool
+    version: int
+    exit_code: int
+    restarts: int
+    born: str
+    said: str  # the phase that its status tells, though it terminates
+    run: int
+    ended: str
+    evicted: str
+
+
+def member_of(pod: Obj) -> Member:
+    notes, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
+    role = notes.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+    index = labels.get(volcano.TASK_INDEX) or notes.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
+    phase = TERMINATING if is_terminating(pod) else status.get("phase") or "Pending"
+    return Member(
+        name=name_of(pod),
+        uid=uid_of(pod),
+        role=role,
+        index=int(index) if index.isascii() and index.isdecimal() else -1,
+        phase=phase,
+        ready=phase == "Running" and not _says_unready(status),
+        version=_number(notes.get(volcano.JOB_VERSION)),
+        exit_code=_exit_code(status),
+        restarts=sum(container.get("restartCount") or 0 for container in status.get("containerStatuses") or ()),
+        born=pod["metadata"].get("creationTimestamp") or "",
+        said=status.get("phase") or "Pending",
+        run=_number(notes.get(RUN)),
+        ended=_end(status),
+        evicted=notes.get(EVICTED_AT) or "",
+    )
+
+
+def _end(status: dict[str, Any]) -> str:
+    """When the last container ended, in its present state or, if it runs again, before."""
+    ends = [
+        ((container.get(state) or {}).get("terminated") or {}).get("finishedAt") or ""
+        for container in status.get("containerStatuses") or ()
+        for state in ("state", "lastState")
+    ]
+    return max(ends, default="")
+
+
+def _exit_code(status: dict[str, Any]) -> int:
+    """The first exit code that says failure."""
+    for container in status.get("containerStatuses") or ():
+        code: int = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
+        if code:
+            return code
+    return 0
+
+
+def _says_unready(status: dict[str, Any]) -> bool:
+    conditions = status.get("conditions") or ()
+    return any(condition.get("type") == "Ready" and condition.get("status") != "True" for condition in conditions)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() else 0
+
+
+class PodCounts:
+    """Who is there, and how many of each role are in each phase."""
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Member] = {}
+        self.by_role: dict[str, Counter[str]] = {}
+        self.ready: Counter[str] = Counter()
+        self.restarts: Counter[str] = Counter()  # of containers
+        self.moves = 0  # how often a pod came or went
+
+    def put(self, pod: Obj) -> Member | None:
+        """Notes a pod as it is now; returns what it was before."""
+        member = member_of(pod)
+        before = self._take(member.name)
+        self.moves += before is None
+        self.pods[member.name] = member
+        self._count(member, 1)
+        return before
+
+    def drop(self, pod: Obj) -> Member | None:
+        """Notes that a pod is gone. A namesake that came since stays."""
+        known = self.pods.get(name_of(pod))
+        if known is None or known.uid != uid_of(pod):
+            return None
+        self.moves += 1
+        return self._take(known.name)
+
+    def _take(self, name: str) -> Member | None:
+        before = self.pods.pop(name, None)
+        if before is not None:
+            self._count(before, -1)
+        return before
+
+    def _count(self, member: Member, by: int) -> None:
+        counts = self.by_role.setdefault(member.role, Counter())
+        counts[member.phase] += by
+        self.restarts[member.role] += by * member.restarts
+        if member.ready:
+            self.ready[member.role] += by
+
+    def of(self, role: str, phase: str) -> int:
+        counts = self.by_role.get(role)
+        return counts[phase] if counts else 0
+
+    def total(self, phase: str) -> int:
+        return sum(counts[phase] for counts in self.by_role.values())
+
+    def size(self, role: str) -> int:
+        counts = self.by_role.get(role)
+        return counts.total() if counts else 0

@@ -1,0 +1,71 @@
+"""What plugins put on a pod: gathered first, then applied once, so that untouched templates stay shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class PodPatch:
+    """Additions to one pod. What the user wrote wins over an addition of the same name."""
+
+    def __init__(self) -> None:
+        self.env: list[dict[str, Any]] = []
+        self.fields: dict[str, Any] = {}
+        self.labels: dict[str, str] = {}
+        self.ports: list[dict[str, Any]] = []
+        self.volumes: list[dict[str, Any]] = []
+        self.mounts: list[dict[str, Any]] = []
+        self.command: list[str] | None = None
+
+    def set(self, name: str, value: str) -> None:
+        """An environment variable for every container."""
+        self.env.append({"name": name, "value": value})
+
+    def set_from(self, name: str, config_map: str) -> None:
+        """An environment variable read from the key of that name in a ConfigMap."""
+        self.env.append({"name": name, "valueFrom": {"configMapKeyRef": {"name": config_map, "key": name}}})
+
+    def port(self, name: str, number: int) -> None:
+        self.ports.append({"name": name, "containerPort": number, "protocol": "TCP"})
+
+    def volume(self, volume: dict[str, Any], mount_path: str, **mount: Any) -> None:
+        self.volumes.append(volume)
+        self.mounts.append({"name": volume["name"], "mountPath": mount_path, **mount})
+
+
+def dressed(spec: dict[str, Any], dress: PodPatch) -> dict[str, Any]:
+    """The spec with the additions; the very same object if there are none."""
+    changed: dict[str, Any] = {key: value for key, value in dress.fields.items() if not spec.get(key)}
+    if dress.volumes:
+        changed["volumes"] = _joined(spec.get("volumes"), dress.volumes, "name")
+    if dress.env or dress.mounts or dress.ports or dress.command:
+        first, *rest = spec["containers"]
+        containers = [_container(first, dress, command=dress.command, ports=dress.ports)]
+        changed["containers"] = containers + [_container(container, dress) for container in rest]
+    if spec.get("initContainers") and (dress.env or dress.mounts):
+        changed["initContainers"] = [_container(container, dress) for container in spec["initContainers"]]
+    return spec | changed if changed else spec
+
+
+def _container(
+    container: dict[str, Any],
+    dress: PodPatch,
+    *,
+    command: list[str] | None = None,
+    ports: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    if dress.env:
+        changed["env"] = _joined(container.get("env"), dress.env, "name")
+    if dress.mounts:
+        changed["volumeMounts"] = _joined(container.get("volumeMounts"), dress.mounts, "mountPath")
+    if ports:
+        changed["ports"] = _joined(container.get("ports"), ports, "containerPort")
+    if command and not container.get("command") and not container.get("args"):
+        changed["command"] = command
+    return container | changed
+
+
+def _joined(own: list[dict[str, Any]] | None, added: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
+    taken = {item.get(key) for item in own or ()}
+    return [*(own or ()), *(item for item in added if item[key] not in taken)]

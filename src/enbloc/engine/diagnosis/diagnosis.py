@@ -1,0 +1,206 @@
+"""Why a gang waits, with the numbers (G10): one sentence, and the facts behind it.
+
+A story is told of a state in which the attempt has just failed, so the counts are those that made it fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from enbloc.engine.decisions import Reason
+from enbloc.engine.scoring.candidates import Candidates
+from enbloc.engine.scoring.headroom import Headroom
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.resources import CEILING, Bools
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.model import GangKey
+from enbloc.units import format_bytes, format_quantity
+
+RESERVED = "node(s) resource was(were) reserved"
+KEPT_IN_TIME = "node(s) had room that is kept for the first in the queue"
+KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
+PACKED = "In total the free room would do, but it does not fit even if packed perfectly."
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """Why it waits. `reason` is one word for machines, `message` a sentence for people."""
+
+    reason: str
+    message: str
+    missing: Mapping[str, int] = {}
+    reasons: tuple[Reason, ...] = ()
+    of_queue: bool = False
+    """Whether the queue stood in the way: then less use of it helps."""
+
+
+def not_enough_members(gang: GangState) -> Diagnosis:
+    """G4: it is not attempted, since not all of it exists."""
+    missing = gang.missing()
+    parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
+    if "" in missing:
+        parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
+    exists = gang.total_found + gang.total_pending
+    verb = "is" if sum(missing.values()) == 1 else "are"
+    expected = f" ({gang.spec.expected} are expected in all)" if gang.spec.expected > gang.spec.minimum else ""
+    return Diagnosis(
+        "NotEnoughPods",
+        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed{expected}",
+        missing=missing,
+    )
+
+
+def problem(gang: GangState, text: str) -> Diagnosis:
+    """It cannot be scheduled as it stands, and says what stands in the way."""
+    return Diagnosis("NotReady", text, missing=_needed(gang))
+
+
+def others_missing(
+    gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
+) -> Diagnosis:
+    """K7: it could start, and gangs that it starts with could not."""
+    absent = [key for key in keys if key not in known]
+    waits = [key for key in keys if key in obstacles]
+    told = []
+    if absent:
+        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+        told.append(f"{absent[0].namespace}/{absent[0].name}{more} of its group do{'' if more else 'es'} not exist")
+    if waits:
+        more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
+        told.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
+    return Diagnosis("GroupNotReady", "; ".join(told), missing=_needed(gang))
+
+
+def timed_out(gang: GangState) -> Diagnosis:
+    """K8: its pods are marked."""
+    count = sum(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
+    return Diagnosis(
+        "TimedOut",
+        f"timed out: {count} of its pods are marked, and wait until the mark is taken off or they are replaced",
+        missing=_needed(gang),
+    )
+
+
+def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Diagnosis:
+    """K7: what its group says it needs at least is not free, all nodes together."""
+    told = f"its minResources ask for {shown(resource, asked)} {resource}, and {shown(resource, free)} are free in all"
+    return Diagnosis(
+        "NotEnoughResources", told, missing=_needed(gang), reasons=(Reason("", f"Insufficient {resource}", 0),)
+    )
+
+
+def no_room(
+    state: State,
+    task: Task,
+    missing: Mapping[str, int],
+    needed: Mapping[str, int],
+    closed: Sequence[tuple[str, Bools]],
+) -> Diagnosis:
+    """A task of the gang fits on no node."""
+    counts = reasons_by_node(state, task, closed)
+    total = int(state.nodes.alive[: state.nodes.count].sum())
+    told = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
+    what = " and ".join(
+        f"{count} of {needed.get(role, count)} pod{'' if needed.get(role, count) == 1 else 's'}"
+        + (f" of role {role}" if role else "")
+        for role, count in sorted(missing.items())
+    )
+    verb = "does" if sum(missing.values()) == 1 else "do"
+    return Diagnosis(
+        "Unschedulable",
+        f"{what} {verb} not fit: 0/{total} nodes are available: {told}.",
+        missing=dict(missing),
+        reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
+    )
+
+
+def even_if_packed(told: Diagnosis) -> Diagnosis:
+    """The free room would do, all nodes together, and no way to share it out does: somebody looked for one."""
+    return msgspec.structs.replace(told, message=f"{told.message} {PACKED}")
+
+
+def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Diagnosis:
+    """Its queue, or one above it, may not take the task: a capability, or what other queues were guaranteed."""
+    queue, short = state.queue_of(gang), sum(missing.values())
+    over = state.queues.over_capability(queue, dict(task.cls.request), with_enqueued=False)
+    if over is None:
+        reason = f"queue {queue.name} may not use what is guaranteed to other queues"
+    else:
+        place, column = over
+        name = state.resources.names[column]
+        would_use = int(place.used[column]) + short * dict(task.cls.request)[column]
+        limit = shown(name, place.limits[column])
+        reason = f"queue {place.name} may use {limit} {name} in all and would use {shown(name, would_use)}"
+    pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
+    return Diagnosis(
+        "QueueFull",
+        f"{pods}: {reason}",  # names no gang: all of one shape share it
+        missing=dict(missing),
+        reasons=(Reason(task.role, reason, 0),),
+        of_queue=True,
+    )
+
+
+def behind(gang: GangState, ahead: GangState) -> Diagnosis:
+    """Strict FIFO: those ahead block those behind (G8)."""
+    return Diagnosis(
+        "Behind", f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}", missing=_needed(gang)
+    )
+
+
+def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = ()) -> dict[str, int]:
+    """How many nodes turn the task away for which reason; each node counts once for each resource that it lacks, else
+    for the first reason that it has."""
+    nodes = state.nodes
+    rows = np.arange(nodes.count)
+    left = nodes.alive[: nodes.count].copy()
+    found: dict[str, int] = {}
+
+    def turn_away(reason: str, passes: Bools) -> None:
+        nonlocal left
+        count = int((left & ~passes).sum())
+        if count:
+            found[reason] = found.get(reason, 0) + count
+        left = left & passes
+
+    candidates: Candidates = state.candidates(task.cls)
+    for check in candidates.checks:
+        turn_away(check.reason, check.mask(rows))
+    for reason, kept in closed:
+        turn_away(reason, ~kept[: nodes.count])
+    room = Headroom(nodes, rows, task.cls.request)
+    lacking = left.copy()
+    for column, _ in task.cls.request:
+        name = state.resources.names[column]
+        count = int((left & (room.after(column) < 0)).sum())
+        if count:
+            found["Too many pods" if name == "pods" else f"Insufficient {name}"] = count
+        lacking &= room.after(column) >= 0
+    left = lacking
+    if state.stateful.applies(task):
+        for reason, passes in state.stateful.masks(task):
+            turn_away(reason, passes)
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount of a resource as people write it."""
+    if amount > CEILING:
+        return "more than any node can have"
+    if resource == "cpu":
+        return format_quantity(amount * 10**6)
+    return format_bytes(amount) if resource in ("memory", "ephemeral-storage") else str(amount)
+
+
+def _needed(gang: GangState) -> dict[str, int]:
+    found = {}
+    for role, minimum in gang.spec.minima.items():
+        lacking = minimum - gang.occupied.get(role, 0)
+        if lacking > 0:
+            found[role] = lacking
+    rest = gang.spec.minimum - gang.total_occupied - sum(found.values())
+    if rest > 0:
+        found[""] = rest
+    return found

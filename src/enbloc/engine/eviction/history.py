@@ -1,0 +1,110 @@
+"""Who may be evicted now, and who was for whom (P2, P3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from enbloc.engine.decisions import Decision, Evict
+from enbloc.engine.eviction.disruptions import Disruptions
+from enbloc.engine.eviction.elastic import ElasticMembers
+from enbloc.engine.eviction.evictable import Evictable
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs.model import GangKey
+from enbloc.units import SECOND
+
+REFUSED_FOR = 30 * SECOND
+"""So long after an eviction was refused, nobody asks for it again."""
+
+
+class EvictionHistory:
+    def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
+        self._state = state
+        self._decide = decide
+        self.evictable = Evictable(state)
+        self._now = 0
+        self.surplus = ElasticMembers(state, self.may_go, lambda: bool(self._staying))
+        self._in_vain: dict[tuple[str, GangKey], object] = {}
+        """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
+        self._evicted: dict[GangKey, set[GangKey]] = {}
+        """Who was evicted for each gang."""
+        self._staying: dict[str, int] = {}
+        """Tasks whose eviction was refused, and until when nobody asks again."""
+        self._cools_at: int | None = None
+        """When the next task may be evicted that may not be yet."""
+        self._cooled = 0
+
+    def begin(self, now: int) -> None:
+        self._now = now
+        if self._cools_at is not None and self._cools_at <= now:
+            self._cooled += 1
+            self._cools_at = None
+        self._staying = {uid: until for uid, until in self._staying.items() if until > now}
+
+    def due(self) -> int | None:
+        return self._cools_at
+
+    def see(self, gang: GangState) -> None:
+        """A gang was read, or placed."""
+        self.try_again(gang)
+        self.surplus.see(gang)
+
+    def forget(self, gang: GangState) -> None:
+        """A gang is gone. Whom others had evicted is remembered as long as they are there, though it may have gone
+        with that: it may come again."""
+        self.try_again(gang)
+        self._evicted.pop(gang.key, None)
+        self.surplus.forget(gang)
+
+    # ---- tried in vain
+
+    def is_in_vain(self, action: str, gang: GangState) -> bool:
+        """Whether nobody could be evicted for a gang, and nothing has changed since."""
+        return self._in_vain.get((action, gang.key)) == self._facts()
+
+    def try_again(self, gang: GangState) -> None:
+        """It asks for something else, perhaps together with others."""
+        self._in_vain.pop(("preempt", gang.key), None)
+        self._in_vain.pop(("reclaim", gang.key), None)
+
+    def try_all_again(self) -> None:
+        """Something changed that may help anybody."""
+        self._in_vain.clear()
+
+    def note_in_vain(self, action: str, gang: GangState) -> None:
+        self._in_vain[action, gang.key] = self._facts()
+
+    def _facts(self) -> object:
+        state = self._state
+        return (state.nodes.clock, state.queues.version, state.budgets.version, self._cooled)
+
+    # ---- who
+
+    def may_go(self, task: Task) -> bool:
+        """Whether a task has run as long as it may at least, and its eviction was not refused a moment ago."""
+        until = self._staying.get(task.uid, 0)
+        cooldown = max(task.hints.cooldown, task.gang.spec.hints.cooldown)
+        if cooldown:
+            until = max(until, (task.since if task.since is not None else self._now) + cooldown)
+        if until <= self._now:
+            return True
+        self._cools_at = until if self._cools_at is None else min(self._cools_at, until)
+        return False
+
+    def disruptions(self) -> Disruptions:
+        return Disruptions(self._state.budgets)
+
+    def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
+        """P3: whoever was evicted for somebody never has that one evicted in turn."""
+        return gang.key in self._evicted.get(other.key, ())
+
+    def evict(self, task: Task, preemptor: GangState, reason: str, message: str) -> None:
+        self._evicted.setdefault(preemptor.key, set()).add(task.gang.key)
+        self._state.evict(task)
+        self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
+
+    def stays(self, uid: str) -> None:
+        """An eviction was refused: another plan is made, without that one for a while."""
+        self._staying[uid] = self._now + REFUSED_FOR
+        self._state.stay(uid)
+        self._state.events.any = True

@@ -1,0 +1,47 @@
+"""Node affinity: the required one as a check, the preferred one as a sum of weights.
+
+The sum is raw: to bring it to the scale of other scores, and to weigh it, is the plugin's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from enbloc.engine.filters.filter import Check
+from enbloc.engine.filters.node_terms import RowMask, term_mask, terms_mask
+from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.nodes import NodeTable, Rows
+from enbloc.engine.tables.resources import Ints
+
+REASON: Final = "node(s) didn't match Pod's node affinity/selector"
+
+
+def check(cls: TaskClass, nodes: NodeTable) -> Check | None:
+    affinity = cls.spec.affinity.node_affinity if cls.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if required is None:
+        return None
+    return Check(REASON, terms_mask(required, nodes))
+
+
+def preferred(cls: TaskClass, nodes: NodeTable) -> Callable[[Rows], Ints] | None:
+    """By row, the weights of the preferred terms that it meets."""
+    affinity = cls.spec.affinity.node_affinity if cls.spec.affinity else None
+    weighed: list[tuple[int, RowMask]] = []
+    for term in (affinity.preferred_during_scheduling_ignored_during_execution if affinity else None) or ():
+        mask = term_mask(term.preference, nodes)
+        if mask is not None and term.weight:
+            weighed.append((term.weight, mask))
+    if not weighed:
+        return None
+
+    def score(rows: Rows) -> Ints:
+        found: Ints = np.zeros(len(rows), np.int64)
+        for weight, mask in weighed:
+            found += weight * mask(rows)
+        return found
+
+    return score

@@ -1,0 +1,25 @@
+"""A cordoned node takes only those that tolerate the taint which stands for being cordoned."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from enbloc.engine.filters.filter import Check
+from enbloc.engine.filters.taints import tolerated
+from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.nodes import NodeTable, Rows, TaintFact
+from enbloc.engine.tables.resources import Bools
+
+REASON: Final = "node(s) were unschedulable"
+_CORDONED: Final = TaintFact("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def check(cls: TaskClass, nodes: NodeTable) -> Check | None:
+    if tolerated(cls.spec.tolerations or (), _CORDONED):
+        return None
+
+    def mask(rows: Rows) -> Bools:
+        found: Bools = ~nodes.unschedulable[rows]
+        return found
+
+    return Check(REASON, mask)

@@ -1,0 +1,52 @@
+"""A decision to bind: whom, where, with which mark, and which volumes first (G2, G11)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from enbloc.engine.decisions import Bind, Placement
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.commit_marks import mark_of
+from enbloc.engine.tables.tasks import GangState, Task
+
+
+def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> Bind:
+    """The tasks that were placed, of one gang or of gangs that start together. If it `commits`, the very last Binding
+    completes the minima of them all, and its gang speaks for the others (K7)."""
+    gang = placed[-1].gang
+    with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
+    volumes = tuple(
+        (volume, task.namespace, claim)
+        for task in with_claims
+        for claim, volume in state.stateful.volumes_to_bind(task.uid).items()
+    )
+    bound = {(namespace, claim) for _, namespace, claim in volumes}
+    claims = tuple(
+        (task.namespace, claim, task.node)
+        for task in with_claims
+        for claim in _claims(state, task)
+        if (task.namespace, claim) not in bound
+    )
+    return Bind(
+        gang.key,
+        _decision_id(gang, placed),
+        tuple(Placement(task.namespace, task.name, task.uid, task.node) for task in placed),
+        mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
+        commits,
+        tuple(one.key for one in gangs if one is not gang),
+        claims,
+        volumes,
+    )
+
+
+def _claims(state: State, task: Task) -> list[str]:
+    """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
+    ephemeral = [f"{task.name}-{name}" for name in state.volumes.ephemeral_to_select(task.cls)]
+    return [*state.volumes.claims_to_select(task.cls), *ephemeral]
+
+
+def _decision_id(gang: GangState, placed: Sequence[Task]) -> str:
+    """The same for the same pods of the same gang, different for any other: no counter has to survive a restart."""
+    facts = "/".join((*gang.key, *[task.uid for task in placed]))
+    return hashlib.sha1(facts.encode(), usedforsecurity=False).hexdigest()[:16]

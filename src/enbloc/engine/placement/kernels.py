@@ -1,0 +1,105 @@
+"""The numeric kernels: which rows do the next tasks of a class go to.
+
+Exactly greedy: the answer is, pod for pod, the one that placing them one after the other by (score, then lowest row)
+would give. In bulk that needs no pass per pod: a task changes only the score of its own row, so of `count`
+tasks none can go beyond the `count` best rows. Among those, where a row's score only falls as it fills, the order is
+that of all "n-th task on this row" keys sorted; else a heap of "the next task on this row" finds it.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from enbloc.engine.scoring.candidates import Candidates
+from enbloc.engine.tables.nodes import ROW_MASK
+from enbloc.engine.tables.resources import Bools, Ints
+
+
+def place_bulk(candidates: Candidates, count: int, closed: Bools | None = None) -> list[int]:
+    """The rows of the next `count` tasks, in order; fewer where there is no room for more. Changes nothing."""
+    keys = candidates.passing_keys()
+    if closed is not None:
+        keys = keys[~closed[_row_of(keys)] & (keys >= 0)]
+    if count == 1:
+        best = int(keys.max(initial=-1))
+        return [ROW_MASK - (best & ROW_MASK)] if best >= 0 else []
+    first = _top(keys, count)
+    if not len(first):
+        return []
+    rows = _row_of(first)
+    width = min(count, max(2, 2 * -(-count // len(rows))))
+    ahead = np.concatenate([first[:, None], candidates.table(rows, 1, width - 1)], axis=1)
+    if bool((ahead[:, 1:] <= ahead[:, :-1]).all()):
+        chosen = _falling(ahead, count)
+        if chosen is not None:
+            return chosen
+    return _by_heap(candidates, rows, ahead, count)
+
+
+def _row_of(keys: Ints) -> Ints:
+    return ROW_MASK - (keys & ROW_MASK)
+
+
+def _top(keys: Ints, count: int) -> Ints:
+    """The `count` largest keys (which are all different) that are not -1."""
+    if count < len(keys):
+        keys = np.partition(keys, len(keys) - count)[len(keys) - count :]
+    return keys[keys >= 0]
+
+
+def _falling(ahead: Ints, count: int) -> list[int] | None:
+    """Every row's scores fall: the largest keys of all, in order. `None` if a row may be wanted beyond the table."""
+    keys = np.sort(ahead, axis=None)[::-1][:count]
+    least = int(keys[-1])
+    if ahead.shape[1] < count and int(ahead[:, -1].max()) >= max(least, 0):
+        return None
+    if least < 0:
+        keys = keys[keys >= 0]
+    found: list[int] = _row_of(keys).tolist()
+    return found
+
+
+def _by_heap(candidates: Candidates, rows: Ints, ahead: Ints, count: int) -> list[int]:
+    """One after the other, looking only at the next task of each row."""
+    lines: list[list[int]] = ahead.tolist()
+    heap = [(-line[0], position) for position, line in enumerate(lines)]
+    heapq.heapify(heap)
+    used = [0] * len(lines)
+    found: list[int] = []
+    while heap and len(found) < count:
+        key, position = heap[0]
+        found.append(ROW_MASK - (-key & ROW_MASK))
+        used[position] = placed = used[position] + 1
+        line = lines[position]
+        if placed == len(line) and placed < count:
+            line += candidates.table(rows[position : position + 1], placed, len(line))[0].tolist()
+        following = line[placed] if placed < len(line) else -1
+        if following < 0:
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (-following, position))
+    return found
+
+
+def place_one(candidates: Candidates, allowed: Bools | None, bonus: Ints | None) -> list[int]:
+    """The row of one task that others' placements bear on: `allowed` rows only, with what it prefers added."""
+    keys = candidates.keys()
+    if bonus is not None:
+        keys = np.where(keys >= 0, keys + bonus, -1)
+    if allowed is not None:
+        keys = np.where(allowed, keys, -1)
+    return _best(keys)
+
+
+def place_plain(candidates: Candidates) -> list[int]:
+    """The row of the next task by a fresh look at every row: the reference that the fast path is held to."""
+    return _best(candidates.fresh_keys())
+
+
+def _best(keys: Ints) -> list[int]:
+    if not len(keys):
+        return []
+    row = int(keys.argmax())
+    return [row] if keys[row] >= 0 else []

@@ -1,0 +1,98 @@
+"""Looks over a state: whether its counts are what they would be if they were taken anew, and what it comes to.
+
+Nothing in a cycle asks: this is for tests, after each step, and for those who look for a mistake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from enbloc.engine.tables.queues import Queue
+from enbloc.engine.tables.resources import CEILING, Ints
+from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, TaskStatus
+
+if TYPE_CHECKING:
+    from enbloc.engine.state.state import State
+
+
+def digest(state: State) -> str:
+    """Equal for equal states: what a rolled-back transaction must restore (architecture, 11)."""
+    width = len(state.resources)
+    facts = (
+        state.nodes.free[:width, : state.nodes.count].tolist(),
+        [(queue.name, queue.used.tolist(), queue.demand.tolist()) for queue in state.queues.queues.values()],
+        [(key, _counts(gang.pending), _counts(gang.occupied)) for key, gang in sorted(state.gangs.items())],
+        [(uid, int(task.status), task.node) for uid, task in sorted(state.tasks.items())],
+        _in_order(state.stateful.digest()),
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def validate(state: State) -> None:
+    """Counts everything anew and compares: called by the tests after each step."""
+    used = np.zeros_like(state.nodes.free)
+    for task in state.tasks.values():
+        row = state.nodes.rows.get(task.node)
+        if row is not None and task.status in HOLDS_ROOM:
+            for column, amount in task.cls.request:
+                used[column, row] += amount
+    for row in state.nodes.rows.values():
+        free = state.nodes.allocatable[:, row] - used[:, row]
+        assert (free == state.nodes.free[:, row]).all(), f"free room of {state.nodes.names[row]} is miscounted"
+    for gang in state.gangs.values():
+        for counts, stands in (
+            (gang.pending, WAITS),
+            (gang.occupied, OCCUPIED),
+            (gang.held, {TaskStatus.HELD}),
+        ):
+            for role, count in counts.items():
+                true = sum(task.status in stands and task.role == role for task in gang.tasks.values())
+                assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
+    assert state.priorities == Counter(gang.priority for gang in state.gangs.values()), "priorities are miscounted"
+    _validate_queues(state)
+    state.stateful.validate()
+
+
+def _validate_queues(state: State) -> None:
+    counts: dict[tuple[str, str], Ints] = {}
+
+    def count(queue: Queue, what: str, amounts: Mapping[int, int]) -> None:
+        for place in queue.ancestors:
+            vector = counts.setdefault((place.name, what), np.zeros_like(place.used))
+            for column, amount in amounts.items():
+                if what != "demand" or amount <= CEILING:
+                    vector[column] += amount
+
+    for task in state.tasks.values():
+        if task.ours or task.gang.spec.object:
+            holds = task.status in HOLDS_ROOM and bool(task.node)
+            if holds:
+                count(state.queue_of(task.gang), "used", dict(task.cls.request))
+            if holds or task.status is TaskStatus.PENDING:
+                count(state.queue_of(task.gang), "demand", dict(task.cls.request))
+    for gang in state.gangs.values():
+        if gang.counted is not None:
+            queue, wanted, expected = gang.counted
+            count(queue, "demand", wanted)
+            count(queue, "enqueued", expected)
+    for queue in state.queues.queues.values():
+        for what in ("used", "demand", "enqueued"):
+            has: Ints = getattr(queue, what)
+            true = counts.get((queue.name, what), np.zeros_like(has))
+            assert (has == true).all(), f"{what} of queue {queue.name} is miscounted: {has} and not {true}"
+
+
+def _in_order(value: object) -> object:
+    """Sets are equal whatever order they came in: so are they here."""
+    if isinstance(value, frozenset):
+        return sorted(map(repr, map(_in_order, value)))
+    return [_in_order(one) for one in value] if isinstance(value, (tuple, list)) else value
+
+
+def _counts(by_role: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(role, count) for role, count in sorted(by_role.items()) if count]

@@ -1,0 +1,57 @@
+"""The dialect of a pod that speaks none: a gang of one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claim_records
+from enbloc.gangs.dialect import NOTHING, Changed
+from enbloc.gangs.model import GangKey, GangSpec, Membership
+
+
+class Alone:
+    name = "pod"
+    kinds: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._waiting: dict[GangKey, Obj] = {}
+        """Pods without a node, whatever they speak: the one that speaks nothing carries its own claim."""
+
+    def observe(self, event: WatchEvent) -> Changed:
+        return NOTHING
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        key = self._key(pod)
+        if gone or pod["spec"].get("nodeName"):
+            self._waiting.pop(key, None)
+        else:
+            self._waiting[key] = pod
+        return NOTHING
+
+    def member(self, pod: Obj) -> Membership | None:
+        return Membership(self._key(pod), "", None)
+
+    def _key(self, pod: Obj) -> GangKey:
+        return GangKey(self.name, namespace_of(pod), name_of(pod))
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        return None
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created=created, minimum=1, queue=queue)
+        pod = self._waiting.get(key)
+        text = annotations_of(pod).get(claim_records.ANNOTATION) if pod is not None else None
+        if pod is None or not text:
+            return spec
+        return msgspec.structs.replace(spec, claim=claim_records.read(text), claim_home=uid_of(pod))
+
+    def object(self, key: GangKey) -> Obj | None:
+        return None
+
+    def home(self, key: GangKey) -> Obj | None:
+        return self._waiting.get(key)
+
+    def complaints(self, obj: Obj) -> tuple[str, ...]:
+        return ()

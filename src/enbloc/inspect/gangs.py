@@ -1,0 +1,239 @@
+"""Gangs as they stand: who runs, who waits, and what the scheduler said about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api import core
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.requests import pod_requests
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs.claim_records import Record
+from enbloc.gangs.hints import EXPECTED_START
+from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.registry import GangRegistry, queue_hint
+from enbloc.units import parse_timestamp
+
+Objects = Mapping[str, Sequence[Obj]]
+"""By kind: what the API lists."""
+
+KINDS: Final = tuple(sorted(GangRegistry.kinds)) + ("Pod",)
+WAITING, RUNNING, FINISHED = "Waiting", "Running", "Finished"
+_ORDER: Final = (WAITING, RUNNING, FINISHED)
+_ON_A_NODE: Final = ("running", "starting", "leaving")
+
+
+class Gang(msgspec.Struct, frozen=True, rename="camel"):
+    """One gang."""
+
+    gang: str
+    """What its author calls it: NAMESPACE/NAME."""
+    dialect: str
+    queue: str
+    state: str
+    priority: int
+    minimum: int
+    minima: Mapping[str, int]
+    pods: Mapping[str, int]
+    """Pods by state: waiting, starting, running, succeeded, failed, leaving."""
+    roles: Mapping[str, Mapping[str, int]]
+    nodes: Mapping[str, int]
+    """How many of its pods are on which node."""
+    created: int
+    message: str = ""
+    """Why it waits, as the scheduler says it."""
+    reason: str = ""
+    since: str = ""
+    """Since when it says so."""
+    expected_start: str = ""
+    """When the scheduler expects it to start, where it can tell (R8)."""
+    set_aside: Mapping[str, int] = {}
+    """For how many of its pods room is set aside on which node: a reservation, or what was made free for it."""
+    needs: Mapping[str, int] = {}
+    """Nano-units by resource: what it has to be given to reach its minimum, where that is known."""
+    largest: Mapping[str, int] = {}
+    """The same of the largest single pod of it that waits."""
+
+
+class Reading:
+    """Objects, read once: the gangs that are written down, and the pods that belong to each."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.book = GangRegistry()
+        self._requests: dict[int, dict[str, int]] = {}  # by the pod's identity: who reads it keeps it alive
+        self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
+        keys: dict[GangKey, None] = {}
+        for kind in KINDS:
+            for obj in objects.get(kind, ()):
+                event = WatchEvent("ADDED", kind, obj)
+                changed = self.book.observe_pod(obj, False) if kind == "Pod" else self.book.observe(event)
+                keys.update(dict.fromkeys(changed.gangs))
+        for pod in objects.get("Pod", ()):
+            membership = self.book.member(pod)
+            self.members.setdefault(membership.gang, []).append((membership.role, pod))
+        self.keys: list[GangKey] = list({**keys, **dict.fromkeys(self.members)})
+
+    def gangs(self) -> list[Gang]:
+        """Every gang: those that wait first, each in the order in which they are served (G8)."""
+        rows = (self._row(key, self.members.get(key, [])) for key in self.keys)
+        return sorted((row for row in rows if row is not None), key=order)
+
+    def requests(self, pod: Obj) -> dict[str, int]:
+        """What a pod asks for, in nano-units."""
+        found = self._requests.get(id(pod))
+        if found is None:
+            found = self._requests[id(pod)] = pod_requests(view(pod["spec"], core.PodSpec))
+        return found
+
+    def aliases(self) -> dict[str, str]:
+        """NAMESPACE/NAME of each gang's pods and object → what its author calls it."""
+        found: dict[str, str] = {}
+        for key, members in self.members.items():
+            spec = self.book.spec(key)
+            if spec is not None:
+                found.update((f"{namespace_of(pod)}/{name_of(pod)}", spec.title) for _, pod in members)
+        for key in self.keys:
+            obj, spec = self.book.object(key), self.book.spec(key)
+            if obj is not None and spec is not None:
+                found[f"{namespace_of(obj)}/{name_of(obj)}"] = spec.title
+        return found
+
+    def queue_of_pods(self) -> dict[tuple[str, str], str]:
+        """By a pod's namespace and name."""
+        found = {}
+        for key, members in self.members.items():
+            spec = self.book.spec(key)
+            for _, pod in members:
+                queue = spec.queue if spec is not None else queue_hint(pod)
+                found[namespace_of(pod), name_of(pod)] = queue
+        return found
+
+    def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
+        book = self.book
+        spec = book.spec(key)
+        if spec is None:
+            if not members:
+                return None
+            created = min(_instant(pod) for _, pod in members)
+            spec = book.undeclared(key, created, queue_hint(members[0][1]))
+        roles: dict[str, dict[str, int]] = {}
+        pods: dict[str, int] = {}
+        nodes: dict[str, int] = {}
+        for role, pod in members:
+            stands = pod_state(pod)
+            counts = roles.setdefault(role, {})
+            counts[stands] = counts.get(stands, 0) + 1
+            pods[stands] = pods.get(stands, 0) + 1
+            if stands in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
+                nodes[node] = nodes.get(node, 0) + 1
+        state = _state(spec, pods)
+        condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
+        told = condition or {}
+        priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
+        needs, largest = self._needs(spec, members, pods) if state == WAITING else ({}, {})
+        return Gang(
+            gang=spec.title,
+            dialect=spec.dialect or key.dialect,
+            queue=spec.queue,
+            state=state,
+            priority=spec.priority if spec.priority is not None else max(priorities, default=0),
+            minimum=spec.minimum,
+            minima=dict(spec.minima),
+            pods=pods,
+            roles=dict(sorted(roles.items())),
+            nodes=nodes,
+            created=spec.created,
+            message=spec.problem or str(told.get("message") or ""),
+            reason=str(told.get("reason") or ""),
+            since=str(told.get("lastTransitionTime") or ""),
+            expected_start=_expected(book.home(key)) if state == WAITING else "",
+            set_aside=_set_aside(spec.claim) if state == WAITING else {},
+            needs=needs,
+            largest=largest,
+        )
+
+    def _needs(
+        self, spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Of its pods that wait, those that its minimum lacks, the first by name; of pods that nobody has made yet what
+        its author says they need."""
+        lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
+        waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
+        if len(waiting) < lacks and not pods.get("running"):
+            needs = dict(spec.min_resources or {})
+            return needs, needs if lacks == 1 else {}
+        total: Counter[str] = Counter()
+        largest: dict[str, int] = {}
+        for pod in waiting[: max(lacks, 0)]:
+            requests = self.requests(pod)
+            total.update(requests)
+            for name, nanos in requests.items():
+                largest[name] = max(nanos, largest.get(name, 0))
+        return dict(total), largest
+
+
+def order(gang: Gang) -> tuple[int, str, int, int, str]:
+    return (_ORDER.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
+
+
+def _expected(home: Obj | None) -> str:
+    text = annotations_of(home).get(EXPECTED_START, "") if home is not None else ""
+    try:
+        parse_timestamp(text)
+    except ValueError:
+        return ""
+    return text
+
+
+def _set_aside(claim: Record | None) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for nodes in claim.slots.values() if claim is not None else ():
+        found.update(nodes)
+    return dict(sorted(found.items()))
+
+
+def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
+    alive = pods.get("running", 0) + pods.get("starting", 0)
+    ended = pods.get("succeeded", 0) + pods.get("failed", 0)
+    if spec.finished or (ended and not alive and not pods.get("waiting")):
+        return FINISHED
+    if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
+        return RUNNING
+    return WAITING
+
+
+def pod_state(pod: Obj) -> str:
+    """`waiting` for a node, `starting` on one, `running`, `succeeded`, `failed`, `leaving`."""
+    phase = (pod.get("status") or {}).get("phase")
+    if phase in ("Succeeded", "Failed"):
+        return str(phase).lower()
+    if is_terminating(pod):
+        return "leaving"
+    if not (pod.get("spec") or {}).get("nodeName"):
+        return "waiting"
+    return "running" if phase == "Running" else "starting"
+
+
+def _waits(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
+    """The condition that says why: on the gang's object, else on its first pod that waits."""
+    if obj is not None:
+        condition = condition_of(obj, "Unschedulable")
+        if condition is not None and condition.get("status") == "True":
+            return condition
+    for pod in sorted(pods, key=name_of):
+        condition = condition_of(pod, "PodScheduled")
+        if condition is not None and condition.get("status") == "False" and condition.get("message"):
+            return condition
+    return None
+
+
+def _instant(obj: Obj) -> int:
+    try:
+        return parse_timestamp(obj["metadata"].get("creationTimestamp"))
+    except ValueError:
+        return 0

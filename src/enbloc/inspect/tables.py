@@ -1,0 +1,136 @@
+"""The rows as tables for a terminal."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from enbloc.inspect.capacity import amount
+from enbloc.inspect.gangs import RUNNING, WAITING, Gang
+from enbloc.inspect.overview import Explanation, Overview
+from enbloc.units import SECOND, parse_timestamp
+
+_STYLES = {WAITING: "yellow", RUNNING: "green"}
+_MOST_ROWS = 1_000
+
+
+def _table(*columns: str) -> Table:
+    made = Table(box=None, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, no_wrap=column != "WHY", overflow="fold" if column == "WHY" else "ellipsis")
+    return made
+
+
+def gangs_table(overview: Overview, now: int, rows: int = _MOST_ROWS) -> Table:
+    table = _table("GANG", "QUEUE", "STATE", "PODS", "MIN", "AGE", "WHY")
+    for gang in overview.gangs[:rows]:
+        style = _STYLES.get(gang.state, "dim")
+        state = Text(gang.state, style=style)
+        why = _why(gang, now) if gang.state == WAITING else _where(gang)
+        age = human(max(now - gang.created, 0))
+        table.add_row(escape(gang.gang), escape(gang.queue), state, _pods(gang), str(gang.minimum), age, escape(why))
+    return table
+
+
+def _why(gang: Gang, now: int) -> str:
+    if not gang.expected_start:
+        return gang.message
+    return f"{expected(gang.expected_start, now)}: {gang.message}"
+
+
+def expected(at: str, now: int) -> str:
+    """How long it is until then, in words."""
+    remaining = parse_timestamp(at) - now
+    return f"expected to start in {human(remaining)}" if remaining >= SECOND else "expected to start now"
+
+
+def _pods(gang: Gang) -> str:
+    alive = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
+    done = gang.pods.get("succeeded", 0)
+    total = sum(gang.pods.values())
+    return f"{alive}/{total}" + (f" ({done} done)" if done else "")
+
+
+def _where(gang: Gang) -> str:
+    nodes = list(gang.nodes.items())
+    more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
+    return ", ".join(f"{node} ({count})" for node, count in nodes[:4]) + more
+
+
+def queues_table(overview: Overview) -> Table:
+    table = _table("QUEUE", "PARENT", "STATE", "WEIGHT", "RUNNING", "WAITING", "USED")
+    for queue in overview.queues[:_MOST_ROWS]:
+        used = []
+        for name in sorted({**queue.used, **queue.capability}):
+            bound = queue.capability.get(name)
+            most = f"/{amount(name, bound)}" if bound is not None else ""
+            used.append(f"{name} {amount(name, queue.used.get(name, 0))}{most}")
+        table.add_row(
+            escape(queue.queue),
+            escape(queue.parent),
+            escape(queue.state),
+            str(queue.weight),
+            str(queue.running),
+            str(queue.waiting),
+            escape(", ".join(used)),
+        )
+    return table
+
+
+def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = False) -> Table:
+    names = list(dict.fromkeys(name for node in overview.nodes for name in node.resources))
+    table = _table("NODE", "STATUS", "PODS", *(name.upper() for name in names))
+    for node in overview.nodes[:rows]:
+        cells = []
+        for name in names:
+            use = node.resources.get(name)
+            text = f"{amount(name, use.used)}/{amount(name, use.room)}" if use is not None else ""
+            cells.append(f"{_bar(use.percent)} {text}" if bars and use is not None else text)
+        table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
+    return table
+
+
+def _bar(percent: int) -> str:
+    full = min(max(percent, 0), 100) // 10
+    return "█" * full + "░" * (10 - full)
+
+
+def explanation_lines(told: Explanation, now: int) -> list[str]:
+    numbers = told.numbers
+    lines = [f"{told.gang}: {told.sentence}", ""]
+    pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
+    lines.append(f"  pods      {pods}; {numbers['minimum']} start together")
+    for role, least in numbers["minima"].items():
+        states = numbers["roles"].get(role, {})
+        lines.append(f"  role      {role}: {counted(sum(states.values()), 'pod')}, minimum {least}")
+    if numbers["needs"]:
+        lines.append("  needs     " + ", ".join(f"{name} {text}" for name, text in numbers["needs"].items()))
+    free = ", ".join(f"{name} {text}" for name, text in numbers["freeInCluster"].items())
+    lines.append(f"  free      {free or 'nothing'} on {counted(numbers['readyNodes'], 'ready node')}")
+    queue = f"  queue     {numbers['queue']}, priority {numbers['priority']}"
+    if numbers.get("queueMayUse"):
+        queue += ", may use " + ", ".join(f"{name} {text}" for name, text in numbers["queueMayUse"].items())
+    lines.append(queue)
+    if told.state == WAITING:
+        ahead = ", ".join(told.ahead[:8]) + (f" and {len(told.ahead) - 8} more" if len(told.ahead) > 8 else "")
+        lines.append(f"  ahead     {ahead or 'nobody: it is first in its queue'}")
+        start = (
+            f"{told.expected_start} ({expected(told.expected_start, now)})" if told.expected_start else "nobody knows"
+        )
+        lines.append(f"  start     {start}")
+        for number, remedy in enumerate(told.would_help):
+            lines.append(f"  {'' if number else 'helps':<9} {remedy}")
+    return lines
+
+
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def human(nanos: int) -> str:
+    seconds = nanos // SECOND
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

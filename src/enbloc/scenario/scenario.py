@@ -1,0 +1,295 @@
+"""What is to happen in a simulation, and when: objects that come and go, and Steps, checked before anything runs.
+
+Documents in, a `Scenario` out, or `BadInput` with every finding at once. Whether an object is *allowed* is admission's
+to say, while the simulation runs; here it is only asked whether it can be read and whether its `sim.enbloc.dev/`
+annotations make sense.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api.kinds import KINDS, decode_faults, kind_id
+from enbloc.api.meta import Fault, Obj, Ref
+from enbloc.scenario.documents import BadInput, Document, Finding
+from enbloc.units import is_dns_subdomain, parse_duration
+
+PREFIX: Final = "sim.enbloc.dev/"
+STEP: Final = "sim.enbloc.dev/v1"
+DEFAULT_NAMESPACE: Final = "default"
+
+_ON_OBJECTS: Final = ("at", "delete-at")
+_ON_PODS: Final = ("run-time", "exit-code", "start-delay", "stop-delay")
+_KEYS: Final = _ON_OBJECTS + _ON_PODS
+
+_STEP_FIELDS: Final = {"apiVersion", "kind", "metadata", "at", "do", "target", "patch", "object", "exitCode"}
+_TARGET_FIELDS: Final = {"apiVersion", "kind", "namespace", "name"}
+_OWN_FIELD: Final = {"patch": "patch", "object": "create", "exitCode": "fail-pod"}
+VERBS: Final = ("create", "patch", "delete", "fail-pod", "fail-node", "recover-node", "restart-scheduler")
+_TARGET_KIND: Final = {"fail-pod": "Pod", "fail-node": "Node", "recover-node": "Node"}
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """An object is created, and perhaps deleted at a time known beforehand."""
+
+    at: int
+    order: int
+    obj: Obj
+    delete_at: int | None = None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Something is done to a target."""
+
+    at: int
+    order: int
+    do: str
+    target: Ref | None = None
+    patch: dict[str, Any] = {}
+    exit_code: int = 1
+
+
+Happening = Arrival | Step
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """Everything that happens from outside, in order of time, then of appearance. Times are since the start."""
+
+    happenings: list[Happening]
+
+    @property
+    def arrivals(self) -> Iterator[Arrival]:
+        return (happening for happening in self.happenings if isinstance(happening, Arrival))
+
+
+def read_scenario(documents: Iterable[Document]) -> Scenario:
+    """Checks every document completely. Raises `BadInput` with all that is wrong."""
+    documents = list(documents)
+    scopes = Scopes(documents)
+    happenings: list[Happening] = []
+    findings: list[Finding] = []
+    for order, document in enumerate(documents):
+        faults: list[Fault] = []
+        happening = _happening(order, document.value, faults, scopes)
+        findings.extend(map(document.finding, faults))
+        if happening is not None and not faults:
+            happenings.append(happening)
+    if findings:
+        raise BadInput(findings)
+    happenings.sort(key=lambda happening: happening.at)
+    return Scenario(happenings)
+
+
+def is_step(value: Any) -> bool:
+    return isinstance(value, dict) and str(value.get("apiVersion")).startswith(PREFIX)
+
+
+class Scopes:
+    """Which kinds live in namespaces: the known ones, and those that a definition in the files declares."""
+
+    def __init__(self, documents: Iterable[Document]) -> None:
+        self._namespaced = {kind.id: kind.namespaced for kind in KINDS.values()}
+        for document in documents:
+            value = document.value
+            if value.get("kind") == "CustomResourceDefinition" and not decode_faults(value):
+                spec = value["spec"]
+                self._namespaced[f"{spec['names']['kind']}.{spec['group']}"] = spec["scope"] == "Namespaced"
+
+    def namespace(self, kind: str, given: str) -> str:
+        """Where an object of a kind lives. Of a kind that nobody declared, only what the object says is known."""
+        namespaced = self._namespaced.get(kind)
+        if namespaced is None:
+            return given
+        return given or DEFAULT_NAMESPACE if namespaced else ""
+
+    def placed(self, obj: Obj) -> Obj:
+        """The object with its namespace written out."""
+        given = obj["metadata"].get("namespace") or ""
+        namespace = self.namespace(kind_id(obj), given)
+        if namespace == given:
+            return obj
+        metadata = {**obj["metadata"], "namespace": namespace}
+        if not namespace:
+            del metadata["namespace"]
+        return {**obj, "metadata": metadata}
+
+
+def read_faults(value: Any) -> list[Fault]:
+    """Why an object cannot be read: its shape, its values, its `sim.enbloc.dev/` annotations."""
+    return decode_faults(value) or list(_annotation_faults(value))
+
+
+def _happening(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
+    if is_step(value):
+        return _step(order, value, faults, scopes)
+    faults.extend(read_faults(value))
+    if faults:
+        return None
+    obj = scopes.placed(value)
+    annotations = obj["metadata"].get("annotations") or {}
+    at = parse_duration(annotations.get(PREFIX + "at", "0s"))
+    delete_at = annotations.get(PREFIX + "delete-at")
+    if delete_at is not None and parse_duration(delete_at) < at:
+        faults.append(_annotation_fault("metadata", "delete-at", f"{delete_at!r} is before its creation"))
+    return Arrival(at, order, obj, None if delete_at is None else parse_duration(delete_at))
+
+
+def _annotation_fault(path: str, key: str, message: str) -> Fault:
+    return Fault(f"{path}.annotations[{PREFIX}{key}]", message)
+
+
+def _annotation_faults(obj: Obj) -> Iterator[Fault]:
+    on_pod = kind_id(obj) == "Pod"
+    own = _ON_OBJECTS + (_ON_PODS if on_pod else ())
+    yield from _metadata_faults(obj["metadata"], "metadata", own)
+    for path, template in _templates(obj.get("spec"), "spec"):
+        metadata = template.get("metadata")
+        if isinstance(metadata, dict):
+            yield from _metadata_faults(metadata, f"{path}.metadata", _ON_PODS)
+
+
+def _templates(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every pod template inside an object, known kind or not, with its path."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if key == "template" and isinstance(child, dict):
+                yield f"{path}.{key}", child
+            elif isinstance(child, dict | list):
+                yield from _templates(child, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            if isinstance(child, dict | list):
+                yield from _templates(child, f"{path}[{index}]")
+
+
+def _metadata_faults(metadata: dict[str, Any], path: str, allowed: tuple[str, ...]) -> Iterator[Fault]:
+    annotations = metadata.get("annotations")
+    if annotations is None:
+        return
+    if not isinstance(annotations, dict):
+        yield Fault(f"{path}.annotations", "must be a mapping of strings")
+        return
+    for full, text in annotations.items():
+        if not full.startswith(PREFIX):
+            continue
+        key = full.removeprefix(PREFIX)
+        message = _value_fault(key, text) if key in allowed else _misplaced(key)
+        if message:
+            yield _annotation_fault(path, key, message)
+
+
+def _misplaced(key: str) -> str:
+    if key in _ON_PODS:
+        return "belongs on a pod or on a pod template"
+    if key in _ON_OBJECTS:
+        return "belongs on an object, not on a pod template"
+    near = difflib.get_close_matches(key, _KEYS, n=1, cutoff=0.0)[0]
+    return f"is not known; did you mean {PREFIX}{near}? (known: {', '.join(_KEYS)})"
+
+
+def _value_fault(key: str, text: Any) -> str:
+    if not isinstance(text, str):
+        return f"must be a string, not {type(text).__name__}: quote it"
+    if key == "exit-code":
+        codes = [code.strip() for code in text.split(",")]
+        if all(code.isascii() and code.isdigit() and len(code) <= 3 and int(code) <= 255 for code in codes):
+            return ""
+        return f"{text[:60]!r} is no exit code (0 to 255) nor a comma list of them"
+    return _duration_fault(text)
+
+
+def _duration_fault(text: Any) -> str:
+    try:
+        return f"{text!r} is negative" if parse_duration(text) < 0 else ""
+    except ValueError as why:
+        return str(why)
+
+
+def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes) -> Happening | None:
+    """Reads a Step; says all that is wrong with it."""
+    faults.extend(_step_faults(value))
+    if faults:
+        return None
+    do, at = value["do"], parse_duration(value.get("at", "0s"))
+    if do == "create":
+        return _step_arrival(at, order, value["object"], faults, scopes)
+    target = None
+    if do != "restart-scheduler":
+        target = _target(do, value.get("target"), faults, scopes)
+    return Step(at, order, do, target, value.get("patch") or {}, value.get("exitCode", 1))
+
+
+def _step_faults(value: dict[str, Any]) -> Iterator[Fault]:
+    if value.get("kind") != "Step" or value["apiVersion"] != STEP:
+        yield Fault("kind", f"{PREFIX.rstrip('/')} has one kind only: Step, in {STEP}")
+        return
+    for field in sorted(value.keys() - _STEP_FIELDS):
+        near = difflib.get_close_matches(field, sorted(_STEP_FIELDS), n=1, cutoff=0.0)[0]
+        yield Fault(field, f"is not known in a Step; did you mean {near}?")
+    if message := _duration_fault(value.get("at", "0s")):
+        yield Fault("at", message)
+    do = value.get("do")
+    if do not in VERBS:
+        yield Fault("do", ("is missing" if do is None else f"{str(do)[:60]!r} is not known") + f" ({', '.join(VERBS)})")
+        return
+    for field, verb in _OWN_FIELD.items():
+        if field in value and do != verb:
+            yield Fault(field, f"is for `do: {verb}`, not for {do}")
+    if do == "create" and not isinstance(value.get("object"), dict):
+        yield Fault(
+            "object", "is missing: the object to create" if value.get("object") is None else "must be a mapping"
+        )
+    if do == "patch" and not isinstance(value.get("patch"), dict):
+        yield Fault("patch", _absent(value.get("patch"), "a JSON merge patch"))
+    code = value.get("exitCode", 1)
+    if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= 255:
+        yield Fault("exitCode", f"{str(code)[:60]!r} is no exit code (0 to 255)")
+
+
+def _absent(value: Any, wanted: str) -> str:
+    return f"is missing: {wanted}" if value is None else "must be a mapping"
+
+
+def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
+    for fault in read_faults(obj):
+        faults.append(Fault(f"object.{fault.field}".rstrip("."), fault.message))
+    if faults:
+        return None
+    annotations = obj["metadata"].get("annotations") or {}
+    if PREFIX + "at" in annotations:
+        faults.append(_annotation_fault("object.metadata", "at", "the Step's own `at` says when"))
+    delete_at = annotations.get(PREFIX + "delete-at")
+    if delete_at is not None and parse_duration(delete_at) < at:
+        faults.append(_annotation_fault("object.metadata", "delete-at", f"{delete_at!r} is before its creation"))
+    return Arrival(at, order, scopes.placed(obj), None if delete_at is None else parse_duration(delete_at))
+
+
+def _target(do: str, target: Any, faults: list[Fault], scopes: Scopes) -> Ref | None:
+    """The object that a Step names. It need not exist yet."""
+    if not isinstance(target, dict) or not target:
+        faults.append(
+            Fault("target", f"is missing: {do} needs an object to act on" if not target else "must be a mapping")
+        )
+        return None
+    faults.extend(Fault(f"target.{field}", "is not known") for field in sorted(target.keys() - _TARGET_FIELDS))
+    only = _TARGET_KIND.get(do)
+    texts: dict[str, Any] = {"apiVersion": "v1", "kind": only, **target} if only else target
+    for field in ("apiVersion", "kind", "name"):
+        if not isinstance(texts.get(field), str) or not texts[field]:
+            faults.append(Fault(f"target.{field}", "is missing" if texts.get(field) is None else "must be a text"))
+    namespace: Any = texts.get("namespace") or ""
+    for field, name in (("name", texts.get("name")), ("namespace", namespace)):
+        if isinstance(name, str) and name and not is_dns_subdomain(name):
+            faults.append(Fault(f"target.{field}", f"{name[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')"))
+    if not isinstance(namespace, str):
+        faults.append(Fault("target.namespace", "must be a text"))
+    if faults:
+        return None
+    kind = kind_id(texts)
+    if only and kind != only:
+        faults.append(Fault("target.kind", f"{do} acts on a {only}, not on {kind}"))
+    return Ref(kind, scopes.namespace(kind, namespace), texts["name"])

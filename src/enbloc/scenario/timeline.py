@@ -1,0 +1,293 @@
+"""What happened, line by line, read off the API: every line is a transition of an object that a watch delivered.
+
+The recorder keeps a few facts of each object's last state and compares. It decides nothing and asks nobody; what the
+API never saw (an object that admission refused) is told to it by the simulation with `note`.
+
+What is held or reserved (`held`, `reserved`, `released`) is read by comparing the records that gangs carry: a pod that
+was in one and is not any more was let go, unless it is bound by now.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claim_records
+from enbloc.units import SECOND, format_duration
+
+TIMEOUT_MARK: Final = "gang.scheduling.koordinator.sh/timeout"
+_ENDS: Final = {"Succeeded": "succeeded", "Failed": "failed"}
+_HAVE_PHASES: Final = frozenset({"Job", "PodGroup", "QueueJob"})
+
+
+class Line(msgspec.Struct, frozen=True, gc=False):
+    """One thing that happened, at `t` seconds."""
+
+    t: float
+    what: str
+    kind: str
+    namespace: str
+    name: str
+    node: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        who = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        text = f"t={format_duration(round(self.t * SECOND))} {self.what} {self.kind} {who}"
+        if self.node:
+            text += f" on {self.node}"
+        return f"{text}: {self.message}" if self.message else text
+
+
+class PhaseLine(Line, frozen=True, gc=False):
+    """A gang's object went from one phase to another."""
+
+    from_: str = msgspec.field(name="from", default="")
+    to: str = ""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self.from_ or '(none)'} -> {self.to or '(none)'}"
+
+
+class Elapsing(Protocol):
+    """Tells how long it has been."""
+
+    @property
+    def elapsed_s(self) -> float: ...
+
+
+class _Facts:
+    """What was last known of an object."""
+
+    __slots__ = ("count", "evicted", "node", "phase", "restarts", "timed_out")
+
+    def __init__(self) -> None:
+        self.node = ""
+        self.phase = ""
+        self.evicted = False
+        self.timed_out = False
+        self.count = 0
+        self.restarts = 0
+
+
+class Recorder:
+    """Turns watch events into lines."""
+
+    def __init__(self, clock: Elapsing, own_namespaces: frozenset[str] = frozenset()) -> None:
+        self._clock = clock
+        self._own_namespaces = own_namespaces
+        """Namespaces that the user wrote down. The others are made when needed, and nobody asked about them."""
+        self._facts: dict[str, _Facts] = {}
+        self._held = _Held()
+        self.lines: list[Line] = []
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """(what, kind) → how many lines."""
+
+    def note(self, what: str, obj: Obj, message: str) -> None:
+        """A line about something that no watch tells."""
+        self._add(what, obj, message=message)
+
+    def observe(self, event: WatchEvent) -> None:
+        obj, uid = event.obj, uid_of(event.obj)
+        if event.kind == "Event":
+            self._observe_event(uid, event)
+            return
+        if event.kind == "Namespace" and name_of(obj) not in self._own_namespaces:
+            return
+        if event.type == "ADDED":
+            facts = self._facts[uid] = _Facts()
+            self._add("created", obj)
+        else:
+            facts = self._facts.get(uid) or self._facts.setdefault(uid, _Facts())
+        for what, namespace, name, node in self._held.changes(event):
+            self._append(Line(self._clock.elapsed_s, what, "Pod", namespace, name, node))
+        if event.kind == "Pod":
+            for what, node, message in _pod_changes(obj, facts):
+                self._add(what, obj, node, message)
+        elif obj["kind"] in _HAVE_PHASES:
+            self._observe_phase(obj, facts)
+        if event.type == "DELETED":
+            self._add("deleted", obj)
+            self._facts.pop(uid, None)
+
+    def _observe_phase(self, obj: Obj, facts: _Facts) -> None:
+        phase = phase_of(obj)
+        if phase != facts.phase:
+            seconds = self._clock.elapsed_s
+            kind, namespace, name = obj["kind"], namespace_of(obj), name_of(obj)
+            self._append(PhaseLine(seconds, "phase", kind, namespace, name, from_=facts.phase, to=phase))
+            facts.phase = phase
+
+    def _observe_event(self, uid: str, event: WatchEvent) -> None:
+        """A Warning, whenever it was told (again); a Normal event is no state change."""
+        obj = event.obj
+        if event.type == "DELETED" or obj.get("type") != "Warning":
+            self._facts.pop(uid, None)
+            return
+        facts = self._facts.get(uid) or self._facts.setdefault(uid, _Facts())
+        stated = obj.get("count")
+        count = stated if isinstance(stated, int) else 1
+        if count > facts.count:
+            about = obj.get("involvedObject")
+            kind, namespace, name = (_text(about, key) for key in ("kind", "namespace", "name"))
+            message = ": ".join(part for part in (_text(obj, "reason"), _text(obj, "message")) if part)
+            self._append(Line(self._clock.elapsed_s, "warning", kind, namespace, name, "", message))
+        facts.count = count
+
+    def _add(self, what: str, obj: Obj, node: str = "", message: str = "") -> None:
+        seconds = self._clock.elapsed_s
+        self._append(Line(seconds, what, obj["kind"], namespace_of(obj), name_of(obj), node, message))
+
+    def _append(self, line: Line) -> None:
+        self.lines.append(line)
+        self.counts[line.what, line.kind] += 1
+
+    def forget_after(self, count: int) -> None:
+        """Keeps the first lines only."""
+        for line in self.lines[count:]:
+            self.counts[line.what, line.kind] -= 1
+        del self.lines[count:]
+
+    def about(self, kind: str, namespace: str, name: str, last: int) -> list[Line]:
+        """The last lines about one object: its story."""
+        found: list[Line] = []
+        for line in reversed(self.lines):
+            if (line.kind, line.namespace, line.name) == (kind, namespace, name):
+                found.append(line)
+                if len(found) == last:
+                    break
+        return found[::-1]
+
+
+class _Held:
+    """The pods for which room is set aside, as the records of their gangs say: `held` ones have it (K6), for `reserved`
+    ones it comes together (R), is being made (P3), or waits until they are made (D5)."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str], str] = {}
+        """(namespace, name) of a pod → where it is held."""
+        self._bound: set[tuple[str, str]] = set()
+        self._of_record: dict[str, set[str]] = {}
+        """UID of the object that carries a record → names of the pods in it."""
+
+    def changes(self, event: WatchEvent) -> Iterator[tuple[str, str, str, str]]:
+        """(what, namespace, name, node) of every pod that has room from now on, or not any more."""
+        obj, namespace, gone = event.obj, namespace_of(event.obj), event.type == "DELETED"
+        if event.kind == "Pod":
+            key = (namespace, name_of(obj))
+            if gone:
+                self._bound.discard(key)
+                if key in self._nodes:
+                    yield "released", *key, self._nodes.pop(key)
+            elif obj["spec"].get("nodeName"):  # the record that still names it is about to go
+                self._bound.add(key)
+                self._nodes.pop(key, None)
+        record = claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, ""))
+        if gone:
+            known = self._of_record.pop(uid_of(obj), set())
+            if record is not None and (record.kind == claim_records.WAVE or event.kind != "Pod"):
+                yield from self._released(namespace, known)
+            return  # of what is held another object of the gang carries the record from now on
+        text = annotations_of(obj).get(claim_records.ANNOTATION, "")
+        if not text and uid_of(obj) not in self._of_record:
+            return
+        now = _pods_of(record, obj) if record is not None else {}
+        yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
+        what = "held" if record is None or record.kind == claim_records.HOLD else "reserved"
+        for name, node in now.items():
+            was = self._nodes.get((namespace, name))
+            if was != node and (namespace, name) not in self._bound:
+                if was:
+                    yield "released", namespace, name, was
+                self._nodes[namespace, name] = node
+                yield what, namespace, name, node
+        self._of_record[uid_of(obj)] = set(now)
+
+    def _released(self, namespace: str, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
+        for name in sorted(names):
+            node = self._nodes.pop((namespace, name), "")
+            if node:
+                yield "released", namespace, name, node
+
+
+def _pods_of(record: claim_records.Record, obj: Obj) -> dict[str, str]:
+    """Pod → node. A hold names its pods; those of a later wave are named after the job, the role and their number."""
+    if record.kind in claim_records.NAMES_PODS:
+        return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
+    job = (controller_of(obj) or {}).get("name") or name_of(obj)
+    found = {}
+    for role, nodes in record.slots.items():
+        places = [node for node, count in nodes.items() for _ in range(count)]
+        found.update({f"{job}-{role}-{index}": node for index, node in enumerate(places)})
+    return found
+
+
+def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
+    """(what, node, message) of every transition between the facts and the pod; brings the facts up to date."""
+    node = pod["spec"].get("nodeName") or ""
+    status: dict[str, Any] = pod.get("status") or {}
+    if node and not facts.node:
+        facts.node = node
+        yield "bound", node, ""
+    disruption = condition_of(pod, "DisruptionTarget")
+    evicted = disruption is not None and disruption.get("status") == "True"
+    if disruption is not None and evicted and not facts.evicted:
+        parts = (disruption.get("reason"), disruption.get("message"))
+        yield "evicted", node, ": ".join(part for part in parts if part)
+    facts.evicted = evicted
+    phase = status.get("phase") or ""
+    if phase != facts.phase:
+        facts.phase = phase
+        if phase == "Running":
+            yield "running", node, ""
+        elif phase in _ENDS:
+            yield _ENDS[phase], node, _ending(status)
+    elif phase == "Running" and (restarts := _restarts(status)) > facts.restarts:
+        facts.restarts = restarts
+        yield "running", node, f"restart {restarts}"
+    timed_out = annotations_of(pod).get(TIMEOUT_MARK) == "true"
+    if timed_out and not facts.timed_out:
+        yield "timeout", node, ""
+    facts.timed_out = timed_out
+
+
+def _text(mapping: Any, key: str) -> str:
+    """A text from an object that nobody checked."""
+    found = mapping.get(key) if isinstance(mapping, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
+    stated = status.get("containerStatuses")
+    return [container for container in stated if isinstance(container, dict)] if isinstance(stated, list) else []
+
+
+def _restarts(status: dict[str, Any]) -> int:
+    """How often the containers that run now were started again; 0 while one of them waits to be."""
+    containers = _containers(status)
+    if not all("running" in (container.get("state") or {}) for container in containers):
+        return 0
+    return max((int(container.get("restartCount") or 0) for container in containers), default=0)
+
+
+def _ending(status: dict[str, Any]) -> str:
+    """Why a pod ended as it did: the status' own words, or the exit code that was not 0."""
+    told = [part for part in (status.get("reason"), status.get("message")) if part]
+    for container in _containers(status):
+        code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
+        if code:
+            told.append(f"exit code {code}")
+    return ": ".join(told)
+
+
+def phase_of(obj: Obj) -> str:
+    """The phase of a gang's object, wherever its kind keeps it."""
+    status = obj.get("status") or {}
+    state = status.get("state")
+    found = state.get("phase") if isinstance(state, dict) else status.get("phase") or state
+    return found if isinstance(found, str) else ""

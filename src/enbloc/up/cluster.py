@@ -1,0 +1,237 @@
+"""A whole cluster in this process: put together, started, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from enbloc.api.kinds import ref_of
+from enbloc.api.meta import Obj
+from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.datadir import DataDir
+from enbloc.cluster.embedded.http.access import Access
+from enbloc.cluster.embedded.http.certificate import kept_certificate, make_certificate
+from enbloc.cluster.embedded.http.facade import Facade, Handler
+from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
+from enbloc.cluster.embedded.http.listener import Listener
+from enbloc.cluster.embedded.journal import Journal
+from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader, NodeRuntime
+from enbloc.cluster.embedded.nodes import NodePlayer
+from enbloc.cluster.embedded.store import Store
+from enbloc.config import Config, scheduler_names
+from enbloc.runtime.control_plane import ControlPlane
+from enbloc.scenario.player import Player
+from enbloc.scenario.scenario import Scenario
+from enbloc.sim.world import make_store, provide_queues
+from enbloc.up.clock import now
+from enbloc.up.loop import Drive, Nobody, Plane
+from enbloc.up.options import Options, make_nodes
+
+Refuse = Callable[[Obj, Refused], None]
+TOKEN_FILE: Final = "token"
+CERTIFICATE_FILE: Final = "certificate.pem"
+KUBECONFIG_FILE: Final = "kubeconfig"
+
+
+class LocalCluster:
+    """Store, API, nodes, controllers and scheduler. Made and used within a running event loop."""
+
+    def __init__(
+        self, options: Options, config: Config, load: Scenario, refuse: Refuse, warn: Callable[[Obj, str], None]
+    ) -> None:
+        self._options = options
+        self._refuse = refuse
+        self._warn = warn
+        self._data = DataDir(options.data) if options.data is not None else None
+        self._journal = Journal(self._data) if self._data is not None else None
+        self.store: Store = make_store(now, config, self._journal.restore if self._journal is not None else None)
+        provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at == 0))
+        self._loop = asyncio.get_running_loop()
+        self.nodes: NodeRuntime = self._make_nodes()
+        self._load = _Load(load, options.speed, self)
+        self._drive = Drive(
+            self.store,
+            self.nodes,
+            lambda: self._make_plane(config),
+            (self._load,),
+            self._journal.nudge if self._journal is not None else lambda: None,
+        )
+        self._facade: Facade | None = None
+        self._listener: Listener | None = None
+        self._running: asyncio.Task[None] | None = None
+        brought = any(arrival.obj["kind"] == "Node" for arrival in load.arrivals)
+        self._provide(make_nodes(options, load_brings_nodes=brought or bool(self.store.list("Node")[0])))
+
+    def _make_nodes(self) -> NodeRuntime:
+        if self._options.runtime == "sim":
+            return NodePlayer(self.store, self._options.speed)
+        from enbloc.cluster.embedded.process import ProcessNodes
+
+        directory = self._options.data / "pods" if self._options.data is not None else None
+        return ProcessNodes(self.store, directory, wake=self._wake_from_elsewhere)
+
+    def _wake_from_elsewhere(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._drive.wake)
+
+    def _provide(self, nodes: Iterable[Obj]) -> None:
+        for node in nodes:
+            if self.store.get(*ref_of(node)) is None:
+                self.store.create(node)
+
+    def _make_plane(self, config: Config) -> Plane:
+        if not self._options.scheduled:
+            return Nobody()
+        return ControlPlane(self.store, config, scheduler_names(config, alone=True))
+
+    @property
+    def watch_count(self) -> int:
+        return self._facade.watch_count if self._facade is not None else 0
+
+    async def start(self, pages: Mapping[str, Handler]) -> tuple[str, Path]:
+        """Listens and begins. Returns the address of the pages and the kubeconfig. Raises `OSError`."""
+        options = self._options
+        state = options.data if options.data is not None else state_directory(options.port)
+        token = self._token(state)
+        certificate = (
+            kept_certificate(state / CERTIFICATE_FILE, options.host) if options.data else make_certificate(options.host)
+        )
+        journal = self._journal
+        self._facade = Facade(
+            self.store,
+            Access(token, loopback_only=is_loopback(options.host)),
+            pages,
+            self._open_log,
+            journal.durable if journal is not None else None,
+        )
+        self._listener = Listener(self._facade, certificate.context())
+        port = await self._listener.start(options.host, options.port)
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        kubeconfig = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
+        write_kubeconfig(kubeconfig, f"https://{host}:{port}", token, certificate.certificate)
+        self.store.auto_namespaces = False
+        self._running = asyncio.create_task(self._drive.run())
+        return f"http://{host}:{port}/", kubeconfig
+
+    def _token(self, state: Path) -> str:
+        """A new one for each cluster; where the state is kept, the same one again."""
+        file = state / TOKEN_FILE
+        if self._options.data is None:
+            return secrets.token_urlsafe(32)
+        try:
+            known = file.read_text().strip()
+        except OSError:
+            known = ""
+        if len(known) >= 32:
+            return known
+        made = secrets.token_urlsafe(32)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as opened:
+            opened.write(made + "\n")
+        return made
+
+    def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
+        if self._options.runtime == "sim":
+            return OneLine(f"{namespace}/{pod}/{container} is played, not run: --runtime process would run it\n")
+        return self.nodes.logs(namespace, pod, container, query)
+
+    async def stop(self) -> None:
+        """Ends everything that was started; what is to be kept is on disk when this returns."""
+        self._drive.close()
+        if self._facade is not None:
+            self._facade.close()
+        if self._listener is not None:
+            await self._listener.stop()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        self.nodes.close()
+        if self._journal is not None:
+            self._journal.close()
+        if self._data is not None:
+            self._data.close()
+
+    # -- as the stage of what is loaded
+
+    def refused(self, obj: Obj, why: Refused) -> None:
+        if why.reason != "AlreadyExists" or self._options.data is None:  # it was loaded in an earlier life
+            self._refuse(obj, why)
+
+    def warned(self, obj: Obj, message: str) -> None:
+        self._warn(obj, message)
+
+    def restart_scheduler(self) -> None:
+        self._drive.restart()
+
+
+class _Load:
+    """A scenario in real time, so many times as fast."""
+
+    def __init__(self, scenario: Scenario, speed: float, cluster: LocalCluster) -> None:
+        nodes = cluster.nodes
+        breakable = nodes if isinstance(nodes, NodePlayer) else _Unbreakable()
+        self._cluster = cluster
+        self._playbook = Player(scenario, cluster.store, breakable, cluster)
+        self._speed = speed
+        self._begin = now()
+
+    def due(self) -> int | None:
+        at = self._playbook.due()
+        return None if at is None else self._begin + round(at / self._speed)
+
+    def run(self, instant: int) -> None:
+        store = self._cluster.store
+        elapsed = round((instant - self._begin) * self._speed)
+        lenient, store.auto_namespaces = store.auto_namespaces, True  # a file may name a namespace that nobody made
+        try:
+            for _ in self._playbook.happen(elapsed):
+                pass
+        finally:
+            store.auto_namespaces = lenient
+
+
+class _Unbreakable:
+    """Processes end by themselves, or are killed: nobody makes believe."""
+
+    def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None:
+        raise Refused(400, "BadRequest", "pods are real processes here: kill them")
+
+    def fail_node(self, name: str) -> None:
+        raise Refused(400, "BadRequest", "nodes are this machine here")
+
+    def recover_node(self, name: str) -> None:
+        raise Refused(400, "BadRequest", "nodes are this machine here")
+
+
+class OneLine:
+    """A log of one line, which has ended."""
+
+    ended = True
+
+    def __init__(self, text: str) -> None:
+        self._rest = text.encode()
+
+    def read(self) -> bytes:
+        given, self._rest = self._rest, b""
+        return given
+
+    def close(self) -> None:
+        pass
+
+
+def state_directory(port: int) -> Path:
+    """Where a cluster without `--data` keeps its kubeconfig."""
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "enbloc" / f"up-{port}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

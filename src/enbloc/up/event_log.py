@@ -1,0 +1,58 @@
+"""One line for each thing that happens: what `enbloc up` says where nobody watches a screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from enbloc.api.meta import Obj
+from enbloc.api.writes import Refused, WatchEvent
+from enbloc.cluster.embedded.store import Store
+from enbloc.scenario.timeline import Line, PhaseLine, Recorder
+from enbloc.sim.world import refusal_text
+from enbloc.up.clock import StopWatch
+
+_SILENT_KINDS: Final = frozenset({"PriorityClass.scheduling.k8s.io", "Lease.coordination.k8s.io", "ConfigMap"})
+
+
+class EventLog:
+    """Reads a watch of its own and says each line."""
+
+    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+        self._recorder = Recorder(StopWatch())
+        self._say = say
+        self._watch = store.watch(None, store.version)
+        for obj in store.objects():  # what is there already is no news
+            self._recorder.observe(WatchEvent("ADDED", obj["kind"], obj))
+        self._recorder.lines.clear()
+
+    def tell(self) -> None:
+        """Says what has happened since."""
+        for event in self._watch.drain():
+            if event.kind not in _SILENT_KINDS:
+                self._recorder.observe(event)
+        self._say_all()
+
+    def refused(self, obj: Obj, why: Refused) -> None:
+        self._recorder.note("rejected", obj, refusal_text(why))
+        self._say_all()
+
+    def warned(self, obj: Obj, message: str) -> None:
+        self._recorder.note("warning", obj, message)
+        self._say_all()
+
+    def _say_all(self) -> None:
+        lines, self._recorder.lines = self._recorder.lines, []
+        for line in lines:
+            self._say(_told(line))
+
+
+def _told(line: Line) -> str:
+    who = f"{line.namespace}/{line.name}" if line.namespace else line.name
+    text = f"{time.strftime('%H:%M:%S')} {line.what:<9} {line.kind} {who}"
+    if line.node:
+        text += f" on {line.node}"
+    if isinstance(line, PhaseLine):
+        text += f": {line.from_ or '(none)'} -> {line.to or '(none)'}"
+    return f"{text}: {line.message}" if line.message else text

@@ -1,0 +1,57 @@
+"""The live view of a cluster on a terminal: gangs, queues, nodes filling, what waits and why."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from enbloc.inspect.overview import Overview
+from enbloc.inspect.tables import gangs_table, nodes_table, queues_table
+from enbloc.up.clock import now
+
+HEARD = 6
+_OTHER_LINES = 14
+
+
+class Screen:
+    """Draws an overview again and again. What is said meanwhile is shown below it."""
+
+    def __init__(self, heading: str) -> None:
+        self._heading = heading
+        self._heard: deque[str] = deque(maxlen=HEARD)
+        self._console = Console()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+
+    def hear(self, line: str) -> None:
+        self._heard.append(line)
+
+    def open(self) -> None:
+        self._live.start()
+
+    def draw(self, overview: Overview) -> None:
+        room = max(self._console.height - _OTHER_LINES - len(overview.queues), 6)
+        gangs = max(room * 2 // 3, 3)
+        parts: list[RenderableType] = [
+            Text(self._heading, style="bold"),
+            Text(),
+            gangs_table(overview, now(), gangs),
+            *_more(len(overview.gangs) - gangs, "gangs"),
+            Text(),
+            queues_table(overview),
+            Text(),
+            nodes_table(overview, room - gangs, bars=True),
+            *_more(len(overview.nodes) - (room - gangs), "nodes"),
+            Text(),
+            *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._heard),
+        ]
+        self._live.update(Group(*parts), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def _more(count: int, what: str) -> list[Text]:
+    return [Text(f"… and {count} more {what}", style="dim")] if count > 0 else []

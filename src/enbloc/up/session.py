@@ -1,0 +1,140 @@
+"""One run of a cluster on this machine, from its start to Ctrl-C, with something to read for whoever started it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import resource
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from enbloc.api.meta import Obj
+from enbloc.api.writes import Refused
+from enbloc.config import Config
+from enbloc.inspect.gangs import Objects
+from enbloc.inspect.overview import KINDS
+from enbloc.scenario.scenario import Scenario
+from enbloc.up.cluster import LocalCluster
+from enbloc.up.event_log import EventLog
+from enbloc.up.options import Options
+from enbloc.up.screen import Screen
+from enbloc.web.pages import Pages
+
+TELL_S: Final = 0.25
+DRAW_S: Final = 0.5
+
+
+async def run_session(options: Options, config: Config, scenario: Scenario, stop: asyncio.Event) -> None:
+    """Runs until `stop`. Raises `OSError` if the address is taken, `DataDirError` for a directory that is not ours."""
+    told: list[EventLog] = []
+
+    def refused(obj: Obj, why: Refused) -> None:
+        for narrator in told:
+            narrator.refused(obj, why)
+
+    def warned(obj: Obj, message: str) -> None:
+        for narrator in told:
+            narrator.warned(obj, message)
+
+    cluster = LocalCluster(options, config, scenario, refused, warned)
+
+    def objects() -> Objects:
+        return {kind: cluster.store.list(kind)[0] for kind in KINDS}
+
+    def figures() -> dict[str, float]:
+        peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            "store_version": cluster.store.version,
+            "watches": cluster.watch_count,
+            "peak_memory_bytes": peak_kb * 1024.0,
+        }
+
+    try:
+        pages = Pages(objects, figures)
+        address, kubeconfig = await cluster.start(pages.handlers())
+        _calm_the_collector()
+        greeting = _greeting(address, str(kubeconfig))
+        if sys.stdout.isatty():
+            await _show(cluster, pages, greeting, stop, told)
+        else:
+            await _say(cluster, greeting, stop, told)
+    finally:
+        await cluster.stop()
+
+
+async def _say(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, told: list[EventLog]) -> None:
+    """One line an event, for logs and pipes."""
+    narrator = EventLog(cluster.store, click.echo)
+    told.append(narrator)
+    for line in greeting:
+        click.echo(line)
+    sys.stdout.flush()
+    while not stop.is_set():
+        await _pause(stop, TELL_S)
+        narrator.tell()
+        sys.stdout.flush()
+
+
+async def _show(
+    cluster: LocalCluster, pages: Pages, greeting: list[str], stop: asyncio.Event, told: list[EventLog]
+) -> None:
+    """A view that is drawn again and again, for people."""
+    screen = Screen("\n".join(greeting[:-2]))
+    narrator = EventLog(cluster.store, screen.hear)
+    told.append(narrator)
+    screen.open()
+    try:
+        while not stop.is_set():
+            narrator.tell()
+            screen.draw(await pages.overview())
+            await _pause(stop, DRAW_S)
+    finally:
+        screen.close()
+    click.echo("enbloc has stopped.")
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        pass
+
+
+def _greeting(address: str, kubeconfig: str) -> list[str]:
+    return [
+        f"enbloc is up: {address}  (Ctrl-C ends it)",
+        "",
+        "In another terminal:",
+        f"  export KUBECONFIG={shlex.quote(kubeconfig)}",
+        "  kubectl get vcjob,podgroup,pods -A",
+        f"  {_own_name()} gangs",
+        "",
+        "",
+    ]
+
+
+def _own_name() -> str:
+    """How to call this program: by its name if that is found, else by the way to it."""
+    if shutil.which("enbloc"):
+        return "enbloc"
+    path = Path(sys.argv[0])
+    if path.name != "enbloc" or not path.is_file():
+        return "enbloc"
+    try:
+        path = path.absolute().relative_to(Path.cwd())
+    except ValueError:
+        path = path.absolute()
+    return shlex.quote(str(path))
+
+
+def _calm_the_collector() -> None:
+    """Objects stay, and hardly a cycle is among them: what is there now is not searched through again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 100)

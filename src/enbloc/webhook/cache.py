@@ -1,0 +1,86 @@
+"""The other objects that admission asks about, as far as this process knows them by its watches.
+
+A cache is always a little behind. So nobody is refused on its word alone: `Asked` writes down what a judgement looked
+at, and before it counts the server fetches exactly that and judges again.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import Final
+
+from enbloc.admission.lookup import PRIORITY_CLASS, Lookup
+from enbloc.api import volcano
+from enbloc.api.kinds import ref_of
+from enbloc.api.meta import Obj, Ref
+from enbloc.api.writes import WatchEvent
+
+KINDS_ASKED: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS})
+"""All that any rule looks up."""
+
+
+class ObjectCache:
+    """A `Lookup` that is kept up to date by whoever watches."""
+
+    kinds = KINDS_ASKED
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[tuple[str, str], Obj]] = {}
+        self.is_complete = False
+
+    def listed(self) -> None:
+        """All that exists was seen by now: from here on absence proves that there is none."""
+        self.is_complete = True
+
+    def observe(self, event: WatchEvent) -> None:
+        ref = ref_of(event.obj)
+        objects = self._objects.setdefault(event.kind, {})
+        if event.type == "DELETED":
+            objects.pop((ref.namespace, ref.name), None)
+        else:
+            objects[ref.namespace, ref.name] = event.obj
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        return self._objects.get(kind, {}).get((namespace, name))
+
+    def list(self, kind: str) -> builtins.list[Obj]:
+        return [obj for _, obj in sorted(self._objects.get(kind, {}).items(), key=lambda item: item[0])]
+
+    def complete(self, kind: str) -> bool:
+        return self.is_complete and kind in KINDS_ASKED
+
+
+class Asked:
+    """A `Lookup` over another one that writes down what it was asked, and knows some answers better."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self.objects: set[Ref] = set()
+        self.kinds: set[str] = set()
+        self._fresh_objects: dict[Ref, Obj | None] = {}
+        self._fresh_lists: dict[str, dict[tuple[str, str], Obj]] = {}
+
+    def learn(self, ref: Ref, obj: Obj | None) -> None:
+        self._fresh_objects[ref] = obj
+
+    def learn_all(self, kind: str, objects: Iterable[Obj]) -> None:
+        self._fresh_lists[kind] = {(ref.namespace, ref.name): obj for obj in objects for ref in [ref_of(obj)]}
+
+    def get(self, kind: str, namespace: str, name: str) -> Obj | None:
+        ref = Ref(kind, namespace, name)
+        self.objects.add(ref)
+        if kind in self._fresh_lists:
+            return self._fresh_lists[kind].get((namespace, name))
+        if ref in self._fresh_objects:
+            return self._fresh_objects[ref]
+        return self._lookup.get(kind, namespace, name)
+
+    def list(self, kind: str) -> builtins.list[Obj]:
+        self.kinds.add(kind)
+        if kind in self._fresh_lists:
+            return [obj for _, obj in sorted(self._fresh_lists[kind].items(), key=lambda item: item[0])]
+        return self._lookup.list(kind)
+
+    def complete(self, kind: str) -> bool:
+        return kind in self._fresh_lists or self._lookup.complete(kind)

@@ -1,0 +1,173 @@
+"""Gangs, queues and nodes in rows, out of what a cluster lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from enbloc import config
+from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, shown
+from enbloc.inspect.tables import explanation_lines, gangs_table, nodes_table, queues_table
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
+from enbloc.units import SECOND, parse_timestamp
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+
+
+def overview_at(seconds: int, file: Path = QUICKSTART, settings: dict[str, Any] | None = None) -> Overview:
+    simulation = Simulation(read_scenario(read_documents([str(file)])), config.parse(settings))
+    simulation.run(seconds * SECOND)
+    store = simulation._store
+    return read_overview({kind: store.list(kind)[0] for kind in KINDS})
+
+
+def text_of(renderable: Any) -> str:
+    console = Console(width=140, record=True, file=None, quiet=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return captured.get()
+
+
+def test_the_quickstart_at_a_glance() -> None:
+    overview = overview_at(30)
+    assert [(gang.gang, gang.state) for gang in overview.gangs] == [
+        ("default/bert", "Waiting"),
+        ("default/giant", "Waiting"),
+        ("default/resnet", "Running"),
+    ]
+    bert = overview.gangs[0]
+    assert (bert.minimum, bert.queue, bert.dialect) == (3, "default", "volcano")
+    assert "it needs 6 cpu, and 2 are free of 16" in bert.message
+    default = next(queue for queue in overview.queues if queue.queue == "default")
+    assert (default.running, default.waiting, default.used["cpu"]) == (1, 2, 14 * SECOND)
+    assert [(node.node, node.pods, node.resources["cpu"].percent) for node in overview.nodes] == [
+        ("node-1", 2, 75),
+        ("node-2", 2, 100),
+    ]
+    assert "default/bert" in text_of(gangs_table(overview, 0))
+    assert "cpu 14" in text_of(queues_table(overview))
+    assert "8/8" in text_of(nodes_table(overview, bars=True))
+    assert shown(overview)["nodes"][1]["resources"]["cpu"] == {"used": "8", "room": "8", "percent": 100}
+
+
+def test_a_gang_is_explained() -> None:
+    overview = overview_at(30)
+    told = explain(overview, "default/giant")
+    assert told is not None
+    assert told.sentence == "It waits: not let in: it needs 12 cpu, and 2 are free of 16."
+    assert told.ahead == ["default/bert"]
+    assert told.numbers["freeInCluster"]["cpu"] == "2"
+    assert told.would_help == [
+        "10 more cpu free: it needs 12, and 2 of 16 are",
+        "a node with 12 cpu for one of its pods: the largest has 8",
+    ]
+    assert any("default/bert" in line for line in explanation_lines(told, 0))
+    running = explain(overview, "resnet")
+    assert running is not None
+    assert running.sentence.startswith("It runs: 4 pods on node-1 (2), node-2 (2)")
+    assert explain(overview, "default/nobody") is None
+    for alias in ("resnet-worker-1", next(name for name in overview.aliases if name.startswith("default/resnet-0"))):
+        known = explain(overview, alias)
+        assert known is not None
+        assert known.gang == "default/resnet"
+    over = explain(overview_at(70), "default/resnet")
+    assert over is not None
+    assert over.sentence == "It is over: 4 pods succeeded, 0 failed."
+
+
+CONTENDED = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", pods: "10"}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: small}
+spec: {capability: {cpu: "1"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: long, annotations: {sim.enbloc.dev/run-time: 60s, enbloc.dev/expected-duration: 60s}}
+spec:
+  schedulerName: enbloc
+  restartPolicy: Never
+  containers: [{name: c, image: x, resources: {requests: {cpu: "3"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: next, annotations: {sim.enbloc.dev/at: 5s}}
+spec:
+  schedulerName: enbloc
+  restartPolicy: Never
+  containers: [{name: c, image: x, resources: {requests: {cpu: "2"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: large, annotations: {sim.enbloc.dev/at: 6s}}
+spec:
+  schedulerName: enbloc
+  restartPolicy: Never
+  containers: [{name: c, image: x, resources: {requests: {cpu: "5"}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: capped, annotations: {sim.enbloc.dev/at: 7s, scheduling.volcano.sh/queue-name: small}}
+spec:
+  schedulerName: enbloc
+  restartPolicy: Never
+  containers: [{name: c, image: x, resources: {requests: {cpu: "2"}}}]
+"""
+
+
+def contended(tmp_path: Path, **arguments: Any) -> Overview:
+    """As it stands after 20 seconds, with other arguments for some actions."""
+    file = tmp_path / "contended.yaml"
+    file.write_text(CONTENDED)
+    actions = [
+        {"name": name, "arguments": arguments.get(name, {})} for name in ("enqueue", "allocate", "backfill", "reserve")
+    ]
+    return overview_at(20, file, {"actions": actions})
+
+
+def test_r8_when_it_is_expected_to_start_is_told(tmp_path: Path) -> None:
+    overview = contended(tmp_path, backfill={"mode": "easy"})
+    told = explain(overview, "default/next")
+    assert told is not None
+    assert told.expected_start == "2026-01-01T00:01:00Z"
+    assert told.sentence.endswith(f"; it is expected to start at {told.expected_start}.")
+    assert told.would_help[0] == "1 more cpu free: it needs 2, and 1 of 4 are"
+    now = parse_timestamp(told.expected_start) - 40 * SECOND
+    assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(told, now))
+    assert "expected to start in 40s" in text_of(gangs_table(overview, now))
+    assert shown(overview)["gangs"][0]["expectedStart"] == told.expected_start
+
+
+def test_r_room_that_is_set_aside_is_told(tmp_path: Path) -> None:
+    told = explain(contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next")
+    assert told is not None
+    assert told.numbers["setAside"] == {"n1": 1}
+    assert told.would_help[0] == "the end of what runs on n1 (1): room is set aside for it there"
+
+
+def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
+    overview = contended(tmp_path)
+    helps = {gang: told.would_help for gang in ("large", "capped", "long") if (told := explain(overview, gang))}
+    assert helps == {
+        "large": [
+            "more nodes, or a smaller gang: all ready nodes together have 4 cpu, and it needs 5",
+            "a node with 5 cpu for one of its pods: the largest has 4",
+        ],
+        "capped": [
+            "a larger queue, or a smaller gang: queue small may use 1 cpu in all, and it needs 2",
+            "1 more cpu free: it needs 2, and 1 of 4 are",
+        ],
+        "long": [],
+    }
+    lines = explanation_lines(explain(overview, "large"), 0)  # type: ignore[arg-type]
+    assert "  start     nobody knows" in lines
+    assert any(line.startswith("  helps     more nodes") for line in lines)

@@ -1,0 +1,280 @@
+"""`enbloc up`, as a user starts and stops it."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import pty
+import select
+import signal
+import ssl
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+import urllib.request
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enbloc.up.options import Options, make_nodes, parse_resources
+
+ROOT = Path(__file__).parents[2]
+QUICKSTART = ROOT / "examples" / "quickstart.yaml"
+
+
+class Up:
+    """A running cluster."""
+
+    def __init__(self, process: subprocess.Popen[str], kubeconfig: Path) -> None:
+        self.process = process
+        config = json.loads(kubeconfig.read_text())
+        assert kubeconfig.stat().st_mode & 0o077 == 0
+        cluster = config["clusters"][0]["cluster"]
+        self.server: str = cluster["server"]
+        self._tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
+        self._token = config["users"][0]["user"]["token"]
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.server + path, data=data, headers=headers)
+        with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+            return json.load(answer)
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(self.server.replace("https:", "http:") + path, timeout=20) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def wait_for(self, path: str, count: int) -> list[Any]:
+        end_s = time.monotonic() + 30
+        while True:
+            items: list[Any] = self.ask(path)["items"]
+            if len(items) >= count or time.monotonic() > end_s:
+                return items
+            time.sleep(0.1)
+
+    def stop(self) -> tuple[int, float]:
+        """The exit code, and how long it took."""
+        begin_s = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(20), time.monotonic() - begin_s
+
+
+@contextmanager
+def up(home: Path, *arguments: str) -> Iterator[tuple[Up, list[str]]]:
+    """Starts it on a free port, and gives it together with the lines it greeted with."""
+    environment = {**os.environ, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
+    environment.pop("XDG_STATE_HOME", None)
+    code = "from enbloc.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "up", "--port", "0", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        lines: list[str] = []
+        while not lines or "export KUBECONFIG=" not in lines[-1]:
+            line = process.stdout.readline()
+            assert line, lines
+            lines.append(line.rstrip("\n"))
+        yield Up(process, Path(lines[-1].partition("=")[2])), lines
+    finally:
+        process.kill()
+        process.wait(20)
+        process.stdout.close()
+
+
+def test_the_quickstart_runs_is_shown_and_stops(tmp_path: Path) -> None:
+    with up(tmp_path, "--load", str(QUICKSTART)) as (cluster, lines):
+        assert lines[0].startswith("enbloc is up: http://127.0.0.1:")
+        pods = cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
+        assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2"}
+        facts = json.loads(cluster.page("/api/overview"))
+        assert [gang["gang"] for gang in facts["gangs"]][-1] == "default/resnet"
+        assert "<title>enbloc</title>" in cluster.page("/")
+        assert 'enbloc_gangs{state="running"} 1.0' in cluster.page("/metrics")
+        assert "It runs: 4 pods" in cluster.page("/api/explain/default/resnet")
+        code, seconds = cluster.stop()
+        assert code == 0
+        assert seconds < 5  # two, on a machine that has nothing else to do
+
+
+def test_on_a_terminal_it_draws_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    code = "from enbloc.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "up", "--port", "0", "--load", str(QUICKSTART)],
+        env={**os.environ, "HOME": str(tmp_path), "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    try:
+        shown = _read_until(ours, b"node-2 (2)")
+        for word in (b"kubectl get vcjob,podgroup,pods -A", b"GANG", b"default/resnet", b"QUEUE", b"cpu 14", b"8/8"):
+            assert word in shown
+        os.write(ours, b"\x03")
+        assert b"enbloc has stopped." in _read_until(ours, b"has stopped.")
+        assert process.wait(5) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _read_until(terminal: int, word: bytes) -> bytes:
+    seen, end_s = b"", time.monotonic() + 30
+    while word not in seen and time.monotonic() < end_s:
+        if select.select([terminal], [], [], 1)[0]:
+            seen += os.read(terminal, 65_536)
+    assert word in seen, seen[-2000:]
+    time.sleep(0.2)
+    return seen
+
+
+def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"schedulerName": "enbloc", "containers": [{"name": "c", "image": "x"}]},
+    }
+    pods = "/api/v1/namespaces/default/pods"
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        cluster.ask(pods, pod)
+        running = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
+        assert running[0]["spec"]["nodeName"] == "node-1"
+        assert cluster.stop()[0] == 0
+    first = cluster
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        again = cluster.ask(f"{pods}/p")
+        assert again["metadata"]["uid"] == running[0]["metadata"]["uid"]
+        assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
+        first.server = cluster.server
+        assert first.ask(f"{pods}/p") == again, "whoever has the kubeconfig of before goes on with it"
+
+
+def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {
+        "metadata": {"name": "p", "annotations": {"sim.enbloc.dev/run-time": "5s"}},
+        "spec": {"schedulerName": "enbloc", "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]},
+    }
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        cluster.ask(pods, pod)
+        (running,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DRunning", 1)
+        # What is acknowledged is kept, and all that came before it.
+        cluster.ask("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
+        cluster.process.kill()
+        cluster.process.wait(20)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        (over,) = cluster.wait_for(f"{pods}?fieldSelector=status.phase%3DSucceeded", 1)
+    ran = over["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert ran["startedAt"] == running["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    maps = "/api/v1/namespaces/default/configmaps"
+    acknowledged: dict[str, str] = {}
+
+    def write(cluster: Up, who: int) -> None:
+        for number in range(10_000):
+            name = f"cm-{who}-{number}"
+            try:
+                made = cluster.ask(maps, {"metadata": {"name": name}, "data": {"n": str(number)}})
+            except (OSError, http.client.HTTPException, ValueError):
+                return
+            acknowledged[name] = made["metadata"]["uid"]
+
+    with up(tmp_path, "--data", str(data), "--nodes", "1") as (cluster, _):
+        writers = [threading.Thread(target=write, args=(cluster, who)) for who in range(4)]
+        for writer in writers:
+            writer.start()
+        time.sleep(1.5)
+        cluster.process.kill()
+        for writer in writers:
+            writer.join(30)
+    with up(tmp_path, "--data", str(data)) as (cluster, _):
+        found = {one["metadata"]["name"]: one["metadata"]["uid"] for one in cluster.ask(maps)["items"]}
+    assert acknowledged
+    assert acknowledged.items() <= found.items()
+    assert len(found) <= len(acknowledged) + len(writers) + 1  # what was under way, and nothing else
+
+
+def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
+    """API and nodes here, `enbloc run` as on a real cluster there."""
+    with up(tmp_path, "--no-scheduler", "--load", str(QUICKSTART)) as (cluster, lines):
+        kubeconfig = lines[-1].partition("=")[2]
+        assert cluster.wait_for("/apis/batch.volcano.sh/v1alpha1/jobs", 1)
+        assert not cluster.ask("/api/v1/pods")["items"]
+        code = "from enbloc.cli.main import main; main()"
+        run = subprocess.Popen(
+            [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
+            env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": kubeconfig},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            pods = cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
+            assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2"}
+            run.send_signal(signal.SIGTERM)
+            _, said = run.communicate(timeout=20)
+            assert run.returncode == 0, said
+            assert "Traceback" not in said
+        finally:
+            run.kill()
+            run.wait()
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (["--node-resources", "cpu"], "--node-resources: 'cpu' is not NAME=AMOUNT"),
+        (["--node-resources", "cpu=many"], "--node-resources:"),
+        (["--load", "/nowhere.yaml"], "/nowhere.yaml"),
+        (["--listen", "203.0.113.7"], "cannot listen on 203.0.113.7"),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], told: str, tmp_path: Path) -> None:
+    code = "from enbloc.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "up", "--port", "0", *arguments],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_resources_and_nodes() -> None:
+    assert parse_resources("cpu=8,memory=32Gi, nvidia.com/gpu=4") == {
+        "cpu": "8",
+        "memory": "32Gi",
+        "nvidia.com/gpu": "4",
+    }
+    nodes = make_nodes(Options(nodes=3, resources={"cpu": "4"}), load_brings_nodes=True)
+    assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2", "node-3"]
+    assert nodes[0]["status"]["allocatable"] == {"cpu": "4", "pods": "110"}
+    assert make_nodes(Options(), load_brings_nodes=True) == []
+    assert len(make_nodes(Options(), load_brings_nodes=False)) == 2
+    assert len(make_nodes(Options(runtime="process"), load_brings_nodes=False)) == 1

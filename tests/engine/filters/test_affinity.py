@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine.predicates.clusters import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from enbloc.engine.filters.stateful.stateful import StatefulFilters
+from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from engine.filters.clusters import (
     HOST,
     Task,
     clusters,
@@ -17,12 +23,6 @@ from engine.predicates.clusters import (
     table,
     task,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
-from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -36,16 +36,16 @@ def term(selector: Any = WEB, key: str = "zone", **more: Any) -> dict[str, Any]:
     return {"topologyKey": key, **({"labelSelector": selector} if selector is not None else {}), **more}
 
 
-def near(*hints: Any) -> dict[str, Any]:
-    return {"podAffinity": {REQUIRED: list(hints)}}
+def near(*terms: Any) -> dict[str, Any]:
+    return {"podAffinity": {REQUIRED: list(terms)}}
 
 
-def apart(*hints: Any) -> dict[str, Any]:
-    return {"podAntiAffinity": {REQUIRED: list(hints)}}
+def apart(*terms: Any) -> dict[str, Any]:
+    return {"podAntiAffinity": {REQUIRED: list(terms)}}
 
 
-def liking(side: str, *hints: tuple[int, Any]) -> dict[str, Any]:
-    return {side: {PREFERRED: [{"weight": weight, "podAffinityTerm": each} for weight, each in hints]}}
+def liking(side: str, *terms: tuple[int, Any]) -> dict[str, Any]:
+    return {side: {PREFERRED: [{"weight": weight, "podAffinityTerm": each} for weight, each in terms]}}
 
 
 def three_nodes() -> NodeTable:
@@ -197,9 +197,9 @@ extras = st.sampled_from(
         {"mismatchLabelKeys": ["rev"]},
     ]
 )
-hints = st.builds(lambda s, k, more: term(s, k, **more), selectors, st.sampled_from(["zone", HOST]), extras)
-some_terms = st.lists(hints, max_size=2)
-weighed = st.lists(st.tuples(st.integers(1, 9), hints), max_size=1)
+terms = st.builds(lambda s, k, more: term(s, k, **more), selectors, st.sampled_from(["zone", HOST]), extras)
+some_terms = st.lists(terms, max_size=2)
+weighed = st.lists(st.tuples(st.integers(1, 9), terms), max_size=1)
 
 
 @st.composite

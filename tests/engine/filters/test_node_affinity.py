@@ -6,20 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.predicates.clusters import class_of, clusters, named, node, passing, settle, table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters import node_affinity
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from engine.filters.clusters import class_of, clusters, named, node, passing, settle, table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def requiring(hints: list[Any]) -> TaskClass:
-    return class_of(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": hints}}})
+def requiring(terms: list[Any]) -> TaskClass:
+    return class_of(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
 
 
 def labels(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def names(operator: str, *values: str, key: str = "metadata.name") -> dict[str, 
         pytest.param([labels("zone", "Like", "x"), labels("zone", "In", "y")], "c", id="a bad term beside a good one"),
     ],
 )  # fmt: skip
-def test_g6_required_node_affinity(hints: list[Any], expected: str) -> None:
+def test_g6_required_node_affinity(terms: list[Any], expected: str) -> None:
     nodes = table(
         node("a", {"zone": "x"}),
         node("b", {"zone": "x", "gpu": "4"}),
         node("c", {"zone": "y", "gpu": "8"}),
         node("d", {"gpu": "some"}),
     )
-    check = node_affinity.check(requiring(hints), nodes)
+    check = node_affinity.check(requiring(terms), nodes)
     assert check is not None
     assert check.reason == "node(s) didn't match Pod's node affinity/selector"
     assert passing(nodes, check) == list(expected)
@@ -94,17 +94,17 @@ def test_g6_a_check_follows_nodes_that_change_come_and_are_renumbered() -> None:
 
 def test_g6_preferred_node_affinity_sums_weights() -> None:
     nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "x", "gpu": "4"}), node("c"))
-    hints = [
+    terms = [
         {"weight": 10, "preference": labels("zone", "In", "x")},
         {"weight": 5, "preference": labels("gpu", "Gt", "1")},
         {"weight": 50, "preference": {}},
         {"weight": 50, "preference": labels("zone", "Like", "x")},
     ]
-    score = node_affinity.preferred(class_of(affinity={"nodeAffinity": {PREFERRED: hints}}), nodes)
+    score = node_affinity.preferred(class_of(affinity={"nodeAffinity": {PREFERRED: terms}}), nodes)
     assert score is not None
     assert score(np.arange(3)).tolist() == [10, 15, 0]
     assert score(np.array([1])).tolist() == [15]
-    assert node_affinity.preferred(class_of(affinity={"nodeAffinity": {PREFERRED: hints[2:]}}), nodes) is None
+    assert node_affinity.preferred(class_of(affinity={"nodeAffinity": {PREFERRED: terms[2:]}}), nodes) is None
 
 
 line = st.one_of(
@@ -133,9 +133,9 @@ def plainly(facts: NodeFacts, key: str, operator: str, values: list[str]) -> boo
 
 
 @given(clusters(), st.lists(st.lists(line, max_size=2), max_size=3))
-def test_g6_node_affinity_as_asked_node_by_node(nodes: NodeTable, hints: list[Any]) -> None:
-    raw = [{"matchExpressions": [{"key": k, "operator": o, "values": v} for k, o, v in lines]} for lines in hints]
-    expected = named(nodes, lambda facts: any(t and all(plainly(facts, *each) for each in t) for t in hints))
+def test_g6_node_affinity_as_asked_node_by_node(nodes: NodeTable, terms: list[Any]) -> None:
+    raw = [{"matchExpressions": [{"key": k, "operator": o, "values": v} for k, o, v in lines]} for lines in terms]
+    expected = named(nodes, lambda facts: any(t and all(plainly(facts, *each) for each in t) for t in terms))
     check = node_affinity.check(requiring(raw), nodes)
     assert passing(nodes, check) == expected
     assert check is not None

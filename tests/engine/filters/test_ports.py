@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from engine.predicates.clusters import Task, clusters, named, node, passing_masks, settle, table, task
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.ports import HostPorts
 from enbloc.engine.tables.nodes import NodeTable
+from engine.filters.clusters import Task, clusters, named, node, passing_masks, settle, table, task
 
 
 def port(number: int, ip: str = "", protocol: str = "") -> dict[str, Any]:

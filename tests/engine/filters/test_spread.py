@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import pytest
-from engine.predicates.clusters import HOST, Task, clusters, named, node, passing_masks, pod_labels, table, task
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.filters.volumes import VolumeBook
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from engine.filters.clusters import HOST, Task, clusters, named, node, passing_masks, pod_labels, table, task
 
 WEB = {"matchLabels": {"app": "web"}}
 SKEWED = "node(s) didn't match pod topology spread constraints"

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.predicates.clusters import class_of, clusters, named, node, node_labels, passing, table
 from hypothesis import given
 
 from enbloc.engine.filters import node_selector, readiness, unschedulable
 from enbloc.engine.tables.nodes import NodeTable
+from engine.filters.clusters import class_of, clusters, named, node, node_labels, passing, table
 
 
 def test_g6_unready_and_gone_nodes_take_nobody() -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.predicates.clusters import class_of, clusters, named, node, passing, table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters import taints
 from enbloc.engine.tables.nodes import NodeTable, TaintFact
+from engine.filters.clusters import class_of, clusters, named, node, passing, table
 
 
 @pytest.mark.parametrize(

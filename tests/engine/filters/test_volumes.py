@@ -6,7 +6,6 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from engine.predicates.clusters import Task, class_of, clusters, named, node, passing, passing_masks, table, task
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from enbloc.engine.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.filters.volumes import VolumeBook
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from engine.filters.clusters import Task, class_of, clusters, named, node, passing, passing_masks, table, task
 
 NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
 CONFLICT = "node(s) had volume node affinity conflict"

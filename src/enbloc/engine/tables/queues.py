@@ -322,7 +322,7 @@ class QueueTree:
         self._absent = sum(not queue.exists for queue in self.queues.values())
         own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
         own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
-        own_let_in = {
+        own_enqueued = {
             queue.name: queue.enqueued - _sum_children(queue, "enqueued", self._width) for queue in self._all()
         }
         for queue in self._all():
@@ -338,7 +338,7 @@ class QueueTree:
             for place in queue.ancestors:
                 place.used += own_used[queue.name]
                 place.demand += own_demand[queue.name]
-                place.enqueued += own_let_in[queue.name]
+                place.enqueued += own_enqueued[queue.name]
         self._guaranteed = {}
         for queue in self._all():
             if queue.facts.guarantee:

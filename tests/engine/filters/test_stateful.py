@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.predicates.clusters import HOST, Task, node, passing_masks, pod_labels, settle, table, task
 from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.filters.volumes import VolumeBook
+from engine.filters.clusters import HOST, Task, node, passing_masks, pod_labels, settle, table, task
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

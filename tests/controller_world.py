@@ -10,8 +10,8 @@ from enbloc.admission.review import admit
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
-from enbloc.cluster.embedded.admission import bootstrap, invalid
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.admission import bootstrap, invalid
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import simulated_key_pair

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from enbloc import config as configs
 from enbloc.api.meta import Obj, annotations_of, name_of
 from enbloc.api.writes import BindPod, EmitEvent, Refused, WatchEvent, Write
-from enbloc.cluster.embedded.nodes import NodePlayer
-from enbloc.cluster.embedded.pods import node_of
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.pods import node_of
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.tables.commit_marks import COMMITTED

@@ -8,8 +8,8 @@ from typing import Any
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, Write
-from enbloc.cluster.embedded.admission import bootstrap
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.admission import bootstrap
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.install.hooks import configurations
 from enbloc.units import SECOND
 from enbloc.webhook import certificate_rotation

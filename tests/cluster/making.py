@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api.meta import Obj, Ref
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.units import SECOND
 
 START = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z

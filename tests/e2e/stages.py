@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from enbloc.cluster.embedded.pod_script import EXIT_CODE, RUN_TIME, START_DELAY, STOP_DELAY
+from enbloc.cluster.embedded.nodes.pod_script import EXIT_CODE, RUN_TIME, START_DELAY, STOP_DELAY
 
 HEARTBEAT_S = 10
 

@@ -13,7 +13,7 @@ import yaml
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Write
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config, parse
 from enbloc.config.model import scheduler_names
 from enbloc.controllers.built_in_queues import BuiltInQueues

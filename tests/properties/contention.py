@@ -13,7 +13,7 @@ import msgspec
 
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EvictPod, Patch, Write
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config, parse
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, controller_of, is_terminating, name_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController

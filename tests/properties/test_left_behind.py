@@ -17,9 +17,9 @@ from containers import sizes
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded import nodes as played
-from enbloc.cluster.embedded.events import EventBook
-from enbloc.cluster.embedded.watch_log import WatchLog
+from enbloc.cluster.embedded.api.events import EventBook
+from enbloc.cluster.embedded.api.watch_log import WatchLog
+from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.queueing import scheduling_queue

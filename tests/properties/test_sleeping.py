@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config, parse
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document

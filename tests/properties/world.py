@@ -17,7 +17,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, controller_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import BindPod, EmitEvent, Patch, WatchEvent, Write
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair

@@ -13,7 +13,7 @@ from arbitrator_stories import CRD, crdjob, owned, scheduling_spec
 from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
-from enbloc.cluster.embedded.pods import node_of
+from enbloc.cluster.embedded.api.pods import node_of
 from enbloc.config import Config, parse
 from gang_stories import kgroup, labelled
 from live_world import LiveWorld, in_virtual_time

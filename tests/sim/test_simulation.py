@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config, parse
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario

@@ -112,10 +112,10 @@ async def _bare(request: web.BaseRequest) -> web.StreamResponse:
 
 
 def _facade(nodes: int, directory: str | None) -> Any:
-    from enbloc.cluster.embedded.datadir import DataDir
+    from enbloc.cluster.embedded.api.datadir import DataDir
+    from enbloc.cluster.embedded.api.journal import Journal
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
-    from enbloc.cluster.embedded.journal import Journal
     from enbloc.sim.world import make_store
     from enbloc.up.clock import now
     from enbloc.up.options import Options, make_nodes

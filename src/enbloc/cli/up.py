@@ -85,7 +85,7 @@ def _leave() -> None:
 
 
 async def _run(options: Options, config: Config, scenario: Scenario) -> None:
-    from enbloc.cluster.embedded.datadir import DataDirError
+    from enbloc.cluster.embedded.api.datadir import DataDirError
     from enbloc.up.session import run_session
 
     stop = asyncio.Event()

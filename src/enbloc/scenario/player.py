@@ -14,7 +14,7 @@ import msgspec
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.scenario.scenario import Arrival, Happening, Scenario, Step
 
 

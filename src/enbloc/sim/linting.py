@@ -17,7 +17,7 @@ from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.admission import check_shape
+from enbloc.cluster.embedded.api.admission import check_shape
 from enbloc.scenario.documents import Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 

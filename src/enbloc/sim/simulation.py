@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.nodes import NodePlayer
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane, Restless

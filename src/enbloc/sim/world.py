@@ -11,8 +11,8 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
 from enbloc.api.volcano import BUILT_IN_QUEUES
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.admission import Operation, bootstrap, invalid
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.admission import Operation, bootstrap, invalid
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
 
 

@@ -13,16 +13,16 @@ from typing import Final
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.datadir import DataDir
+from enbloc.cluster.embedded.api.datadir import DataDir
+from enbloc.cluster.embedded.api.journal import Journal
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.access import Access
 from enbloc.cluster.embedded.http.certificate import kept_certificate, make_certificate
 from enbloc.cluster.embedded.http.facade import Facade, Handler
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
-from enbloc.cluster.embedded.journal import Journal
-from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader, NodeRuntime
-from enbloc.cluster.embedded.nodes import NodePlayer
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
 from enbloc.config import Config, scheduler_names
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player

@@ -8,7 +8,7 @@ from typing import Final
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.scenario.timeline import Line, PhaseLine, Recorder
 from enbloc.sim.world import refusal_text
 from enbloc.up.clock import StopWatch

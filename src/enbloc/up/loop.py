@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from enbloc.api.writes import WatchEvent
-from enbloc.cluster.embedded.node_runtime import NodeRuntime
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.runtime import NodeRuntime
 from enbloc.runtime.control_plane import Restless
 from enbloc.units import SECOND
 

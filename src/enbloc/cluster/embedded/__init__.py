@@ -1,1 +1,4 @@
-"""A whole cluster in this process: API machinery (`store`) and nodes that play pods (`nodes`)."""
+"""A whole cluster in one process: `api` (API server), `http` (its HTTP front), `nodes` and `process` (its kubelets).
+
+`nodes` simulates pods on the store's clock; `process` runs them as processes of this machine.
+"""

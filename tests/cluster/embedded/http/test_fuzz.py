@@ -10,7 +10,7 @@ from yarl import URL
 from cluster.embedded.http.fuzzing import Fuzzer
 from cluster.embedded.http.serving import MAPS, Api, config_map, serve
 from enbloc import config
-from enbloc.cluster.embedded.nodes import NodePlayer
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.inspect.overview import KINDS, read_overview, shown

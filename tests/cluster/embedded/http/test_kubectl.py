@@ -16,7 +16,7 @@ import pytest
 
 from cluster.embedded.http.serving import served_in_background
 from e2e import binaries
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 
 
 def find_kubectl() -> str | None:

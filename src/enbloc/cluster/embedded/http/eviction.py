@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, condition_of, is_terminating, labels_of, name_of, selector_of
+from enbloc.cluster.embedded.api.pods import POD, is_finished
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.pods import POD, is_finished
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import Selector
 
 BUDGET = "PodDisruptionBudget.policy"

@@ -16,7 +16,8 @@ from aiohttp import web
 from enbloc import __version__
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
-from enbloc.cluster.embedded.discovery import CRD
+from enbloc.cluster.embedded.api.served_kinds import CRD
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http import logs, request_body
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
 from enbloc.cluster.embedded.http.discovery import Catalogue
@@ -32,7 +33,6 @@ from enbloc.cluster.embedded.http.tables import META, included, partial, table
 from enbloc.cluster.embedded.http.warnings import Advice
 from enbloc.cluster.embedded.http.watching import PIECE_BYTES, STALL_S, Watches
 from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
-from enbloc.cluster.embedded.store import Store
 
 KUBERNETES = "v1.36.0"
 """The version that clients are told: what they may expect of us."""

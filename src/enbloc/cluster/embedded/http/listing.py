@@ -15,11 +15,11 @@ from collections.abc import Callable
 import msgspec
 
 from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.queries import ListQuery
 from enbloc.cluster.embedded.http.resources import Target
 from enbloc.cluster.embedded.http.selectors import Test, both, field_test, label_test, name_asked
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND
 
 SNAPSHOTS = 64

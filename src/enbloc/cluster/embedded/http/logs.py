@@ -10,7 +10,7 @@ from aiohttp import web
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http.queries import flag, number
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.units import SECOND, parse_timestamp
 
 FOLLOW_S = 0.1

@@ -13,9 +13,9 @@ import msgspec
 
 from enbloc.api.kinds import Kind
 from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.discovery import CRD
+from enbloc.cluster.embedded.api.served_kinds import CRD
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.resources import Resources
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import Quantity
 
 _OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

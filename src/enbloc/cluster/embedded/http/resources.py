@@ -9,9 +9,9 @@ import msgspec
 from enbloc.api import arbitrator, coscheduling, koordinator
 from enbloc.api.kinds import Kind
 from enbloc.api.meta import Obj, Ref
-from enbloc.cluster.embedded.discovery import CRD
+from enbloc.cluster.embedded.api.served_kinds import CRD
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.store import Store
 
 _OURS_FIRST = (
     "batch.volcano.sh",

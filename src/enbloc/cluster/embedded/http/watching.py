@@ -15,6 +15,8 @@ from aiohttp import web
 
 from enbloc.api.meta import Obj, namespace_of
 from enbloc.api.writes import Refused, WatchEvent
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.watch_log import LogWatch
 from enbloc.cluster.embedded.http.encoding import Encodings, event_line, line
 from enbloc.cluster.embedded.http.listing import Lists, tests
 from enbloc.cluster.embedded.http.notify import Changes
@@ -23,8 +25,6 @@ from enbloc.cluster.embedded.http.resources import Target
 from enbloc.cluster.embedded.http.selectors import Test
 from enbloc.cluster.embedded.http.status import failure, refusal
 from enbloc.cluster.embedded.http.tables import Included, partial, table
-from enbloc.cluster.embedded.store import Store
-from enbloc.cluster.embedded.watch_log import LogWatch
 
 STALL_S = 20.0
 BOOKMARK_S = 60.0

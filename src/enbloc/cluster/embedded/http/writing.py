@@ -9,6 +9,9 @@ import msgspec
 
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
 from enbloc.api.writes import Refused, merge_patch
+from enbloc.cluster.embedded.api.identity import check_incarnation, is_object
+from enbloc.cluster.embedded.api.pods import POD
+from enbloc.cluster.embedded.api.store import Propagation, Store, Subresource
 from enbloc.cluster.embedded.http import request_body
 from enbloc.cluster.embedded.http.eviction import check_budgets
 from enbloc.cluster.embedded.http.jsonpatch import json_patch
@@ -19,9 +22,6 @@ from enbloc.cluster.embedded.http.resources import Resources, Target
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.status import refusal, success
 from enbloc.cluster.embedded.http.strategic import strategic_merge
-from enbloc.cluster.embedded.identity import check_incarnation, is_object
-from enbloc.cluster.embedded.pods import POD
-from enbloc.cluster.embedded.store import Propagation, Store, Subresource
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, name_of, namespace_of
-from enbloc.cluster.embedded.pods import Amounts
+from enbloc.cluster.embedded.api.pods import Amounts
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.process.environment import Environment, command_line, passed_on
 from enbloc.cluster.embedded.process.fields import Unanswerable
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of, hostname_of
@@ -16,7 +17,6 @@ from enbloc.cluster.embedded.process.leftovers import TOKEN
 from enbloc.cluster.embedded.process.place import Place, claims_directory
 from enbloc.cluster.embedded.process.processes import Command, new_token
 from enbloc.cluster.embedded.process.volumes import Volumes, below, link_mounts
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import is_dns_label
 
 ROOT: Final = "ENBLOC_ROOT"

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.process.supervisor import log_time
 
 OLDER: Final = ".old"

@@ -21,11 +21,12 @@ from typing import Final, Literal
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
-from enbloc.cluster.embedded import podstatus
-from enbloc.cluster.embedded.backoff import Backoff
-from enbloc.cluster.embedded.node_pool import NODE, Key, NodePool
-from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
-from enbloc.cluster.embedded.pods import POD, Amounts, grace_s_of, is_finished, node_of
+from enbloc.cluster.embedded.api.pods import POD, Amounts, grace_s_of, is_finished, node_of
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes import pod_status as podstatus
+from enbloc.cluster.embedded.nodes.backoff import Backoff
+from enbloc.cluster.embedded.nodes.node_pool import NODE, Key, NodePool
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.process.container import INTERRUPTED, Container
 from enbloc.cluster.embedded.process.fields import Unanswerable
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of
@@ -35,7 +36,6 @@ from enbloc.cluster.embedded.process.logs import FileLogReader
 from enbloc.cluster.embedded.process.place import Place, Sweeper, folder_of, pods_directory
 from enbloc.cluster.embedded.process.processes import News, Processes
 from enbloc.cluster.embedded.process.status import final_status, status_of
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
 CONFIG_KINDS: Final = ("ConfigMap", "Secret")

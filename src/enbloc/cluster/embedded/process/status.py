@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.pods import condition, with_conditions
+from enbloc.cluster.embedded.api.pods import condition, with_conditions
 from enbloc.cluster.embedded.process.container import Container
 
 Status = dict[str, Any]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster.process.running import World, pod_of, python, shell
+from cluster.embedded.process.running import World, pod_of, python, shell
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.node_runtime import LogQuery
+from enbloc.cluster.embedded.nodes.runtime import LogQuery
 from enbloc.cluster.embedded.process.logs import FileLogReader, follow
 from enbloc.cluster.embedded.process.supervisor import LINE_BYTES, Log
 

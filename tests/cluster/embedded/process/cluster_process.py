@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from cluster.process.running import World, pod_of, python, state_of
+from cluster.embedded.process.running import World, pod_of, python, state_of
 
 
 def main(directory: str, code: str) -> None:

@@ -12,7 +12,7 @@ from cluster.making import START, config_map, make_store, node, pod
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Ref
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
 
 
 def test_a_watch_sees_what_came_after_its_version_and_only_its_kinds() -> None:

@@ -16,12 +16,12 @@ import msgspec
 from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded import pods
-from enbloc.cluster.embedded.discovery import CRD
+from enbloc.cluster.embedded.api import pods
+from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.units import is_dns_label, parse_quantity
 
 if TYPE_CHECKING:
-    from enbloc.cluster.embedded.store import Store
+    from enbloc.cluster.embedded.api.store import Store
 
 Operation = Literal["CREATE", "UPDATE"]
 AdmissionHook = Callable[[Operation, Obj, Obj | None], Obj]

@@ -16,13 +16,13 @@ from typing import Literal
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
-from enbloc.cluster.embedded import podstatus
-from enbloc.cluster.embedded.backoff import Backoff
-from enbloc.cluster.embedded.node_pool import NODE, Key, NodePool
-from enbloc.cluster.embedded.node_runtime import LogQuery, LogReader
-from enbloc.cluster.embedded.pod_script import PodScript, read_script
-from enbloc.cluster.embedded.pods import POD, Amounts, is_finished, node_of
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.pods import POD, Amounts, is_finished, node_of
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes import pod_status as podstatus
+from enbloc.cluster.embedded.nodes.backoff import Backoff
+from enbloc.cluster.embedded.nodes.node_pool import NODE, Key, NodePool
+from enbloc.cluster.embedded.nodes.pod_script import PodScript, read_script
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.units import SECOND, format_timestamp
 
 BACKOFF = Backoff()

@@ -16,7 +16,7 @@ from enbloc.api.meta import Obj, Ref, is_terminating, uid_of
 from enbloc.api.writes import Refused
 
 if TYPE_CHECKING:
-    from enbloc.cluster.embedded.store import Store
+    from enbloc.cluster.embedded.api.store import Store
 
 FOREGROUND = "foregroundDeletion"
 NAMESPACE = "Namespace"

@@ -35,12 +35,11 @@ from enbloc.api.writes import (
     Write,
     merge_patch,
 )
-from enbloc.cluster.embedded import pods
-from enbloc.cluster.embedded.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
-from enbloc.cluster.embedded.discovery import CRD, Discovery
-from enbloc.cluster.embedded.events import EventBook
-from enbloc.cluster.embedded.garbage import FOREGROUND, NAMESPACE, Garbage
-from enbloc.cluster.embedded.identity import (
+from enbloc.cluster.embedded.api import pods
+from enbloc.cluster.embedded.api.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
+from enbloc.cluster.embedded.api.events import EventBook
+from enbloc.cluster.embedded.api.garbage import FOREGROUND, NAMESPACE, Garbage
+from enbloc.cluster.embedded.api.identity import (
     check_incarnation,
     check_kind,
     conflict,
@@ -48,10 +47,11 @@ from enbloc.cluster.embedded.identity import (
     is_object,
     with_identity,
 )
-from enbloc.cluster.embedded.names import generated_name, made_uid
-from enbloc.cluster.embedded.quota import Quotas
-from enbloc.cluster.embedded.status_check import is_good_status
-from enbloc.cluster.embedded.watch_log import LogWatch, WatchLog
+from enbloc.cluster.embedded.api.names import generated_name, made_uid
+from enbloc.cluster.embedded.api.quota import Quotas
+from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
+from enbloc.cluster.embedded.api.status_check import is_good_status
+from enbloc.cluster.embedded.api.watch_log import LogWatch, WatchLog
 from enbloc.cluster.events import EVENT, event_object, saying_of
 from enbloc.units import SECOND, format_timestamp
 
@@ -77,7 +77,7 @@ class Store:
     ) -> None:
         self.now = now
         self.auto_namespaces = auto_namespaces
-        self.discovery = Discovery()
+        self.discovery = ServedKinds()
         self._objects: dict[str, dict[str, dict[str, Obj]]] = {}  # kind -> namespace -> name -> object
         self._log = WatchLog(history, unread_bound)
         self._garbage = Garbage(self)

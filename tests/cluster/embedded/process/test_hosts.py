@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.process.running import World, pod_of, python
+from cluster.embedded.process.running import World, pod_of, python
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of
 

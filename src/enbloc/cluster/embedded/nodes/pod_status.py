@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.pods import condition, with_conditions
+from enbloc.cluster.embedded.api.pods import condition, with_conditions
 from enbloc.units import parse_timestamp
 
 Status = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 from cluster.making import CM, POD, config_map, make_store, node, pod
 from enbloc.api.meta import Ref, condition_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused
-from enbloc.cluster.embedded.events import EventBook
+from enbloc.cluster.embedded.api.events import EventBook
 from enbloc.cluster.events import saying_of
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from cluster.making import POD, START, Clock, make_store, node, pod
 from enbloc.api.meta import Obj, Ref, condition_of
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.node_runtime import LogQuery, NodeRuntime
-from enbloc.cluster.embedded.nodes import NodePlayer
-from enbloc.cluster.embedded.pod_script import read_script
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.node_player import NodePlayer
+from enbloc.cluster.embedded.nodes.pod_script import read_script
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, NodeRuntime
 from enbloc.units import SECOND
 
 

@@ -7,8 +7,8 @@ import pytest
 from cluster.making import POD, config_map, make_store, node, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.admission import PRIORITY_CLASS, Operation, bootstrap
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.admission import PRIORITY_CLASS, Operation, bootstrap
+from enbloc.cluster.embedded.api.store import Store
 
 
 def priority_class(name: str, value: int, **more: Any) -> Obj:

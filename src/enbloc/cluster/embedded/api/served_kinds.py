@@ -14,7 +14,7 @@ from enbloc.api.meta import Obj
 CRD = "CustomResourceDefinition.apiextensions.k8s.io"
 
 
-class Discovery:
+class ServedKinds:
     """Answers what a kind is called and how it is scoped."""
 
     def __init__(self) -> None:

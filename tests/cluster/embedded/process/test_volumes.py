@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.process.running import World, pod_of, shell, state_of
+from cluster.embedded.process.running import World, pod_of, shell, state_of
 
 
 def mounts(**paths: str) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded import pods
+from enbloc.cluster.embedded.api import pods
 from enbloc.units import NANO, format_bytes, format_quantity, parse_quantity
 
 if TYPE_CHECKING:
-    from enbloc.cluster.embedded.admission import Operation
-    from enbloc.cluster.embedded.store import Store
+    from enbloc.cluster.embedded.api.admission import Operation
+    from enbloc.cluster.embedded.api.store import Store
 
 QUOTA = "ResourceQuota"
 _MUST_SPECIFY = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import yaml
 
-from cluster.process.running import World
+from cluster.embedded.process.running import World
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.world import make_store, provide_queues
 
-EXAMPLE = Path(__file__).parents[3] / "examples" / "rendezvous.yaml"
+EXAMPLE = Path(__file__).parents[4] / "examples" / "rendezvous.yaml"
 
 
 def test_three_processes_of_a_gang_do_a_rendezvous() -> None:

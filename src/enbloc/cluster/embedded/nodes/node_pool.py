@@ -11,9 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.node import Machine
-from enbloc.cluster.embedded.pods import POD, Amounts, condition, node_of, pod_amounts, with_conditions
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.pods import POD, Amounts, condition, node_of, pod_amounts, with_conditions
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.node import Machine
 
 NODE = "Node"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"

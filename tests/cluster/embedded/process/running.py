@@ -12,10 +12,10 @@ from typing import Any
 from cluster.making import node
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.backoff import Backoff
-from enbloc.cluster.embedded.node_runtime import LogQuery
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.nodes.backoff import Backoff
+from enbloc.cluster.embedded.nodes.runtime import LogQuery
 from enbloc.cluster.embedded.process import ProcessNodes
-from enbloc.cluster.embedded.store import Store
 from enbloc.units import SECOND
 
 PATIENCE_S = 20.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.process.running import World, pod_of, python, state_of
+from cluster.embedded.process.running import World, pod_of, python, state_of
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.process.environment import Environment, command_line, expanded
 from enbloc.cluster.embedded.process.fields import Unanswerable

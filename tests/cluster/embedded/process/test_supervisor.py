@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.process.running import World, is_running, pod_of, python, shell, state_of
+from cluster.embedded.process.running import World, is_running, pod_of, python, shell, state_of
 from enbloc.cluster.embedded.process.leftovers import end_leftovers, record_supervisor
 from enbloc.cluster.embedded.process.supervisor import start_time
 

@@ -18,10 +18,10 @@ import pytest
 from cluster.making import config_map, make_store, node, owner, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import EmitEvent, Refused
-from enbloc.cluster.embedded.admission import bootstrap
-from enbloc.cluster.embedded.datadir import DataDir, DataDirError
-from enbloc.cluster.embedded.journal import FILE, SKIP, Journal, JournalError
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.admission import bootstrap
+from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
+from enbloc.cluster.embedded.api.journal import FILE, SKIP, Journal, JournalError
+from enbloc.cluster.embedded.api.store import Store
 
 WRITER = Path(__file__).with_name("journal_writer.py")
 

@@ -26,9 +26,9 @@ import msgspec
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.datadir import DataDir, DataDirError
-from enbloc.cluster.embedded.store import UNREAD_BOUND, Store
-from enbloc.cluster.embedded.watch_log import LogWatch
+from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
+from enbloc.cluster.embedded.api.store import UNREAD_BOUND, Store
+from enbloc.cluster.embedded.api.watch_log import LogWatch
 
 FILE: Final = "state.db"
 SCHEMA: Final = 1

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from enbloc.api.meta import Ref
-from enbloc.cluster.embedded.datadir import DataDir
-from enbloc.cluster.embedded.journal import Journal
-from enbloc.cluster.embedded.store import Store
+from enbloc.cluster.embedded.api.datadir import DataDir
+from enbloc.cluster.embedded.api.journal import Journal
+from enbloc.cluster.embedded.api.store import Store
 
 WRITERS = 6
 KEYS = 5

@@ -13,13 +13,13 @@ from enbloc.api.meta import Obj, annotations_of, name_of
 from enbloc.api.writes import BindPod, EmitEvent, Refused, WatchEvent, Write
 from enbloc.cluster.embedded.api.pods import node_of
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.tables.commit_marks import COMMITTED
 from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.sim.clock import EPOCH
-from enbloc.sim.world import make_store, provide_queues
 from enbloc.units import SECOND
 
 Result = TypeVar("Result")

@@ -14,6 +14,7 @@ import msgspec
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EvictPod, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
 from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
@@ -31,7 +32,7 @@ from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.clock import EPOCH
 from enbloc.sim.result import Result
-from enbloc.sim.simulation import Plane, Simulation
+from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND, parse_duration, parse_quantity, parse_timestamp
 from properties.loads import CLASSES, Kind, Load
 from properties.world import Overseen, Overseer, bound_lines, fresh_scheduler, members, missing, requests_of, seen

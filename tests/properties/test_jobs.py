@@ -27,6 +27,7 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, controller_of, is_terminating, name_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
@@ -39,7 +40,7 @@ from enbloc.controllers.states.finished import FINAL
 from enbloc.controllers.states.leaving import LEAVING
 from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
-from enbloc.sim.simulation import Plane, control_plane
+from enbloc.sim.simulation import control_plane
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, replay, step
 

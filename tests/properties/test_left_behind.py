@@ -19,6 +19,7 @@ from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.events import EventBook
 from enbloc.cluster.embedded.api.watch_log import WatchLog
+from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
@@ -31,7 +32,6 @@ from enbloc.gangs import koordinator
 from enbloc.runtime.control_plane import ControlPlane, controllers
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.sim.clock import EPOCH
-from enbloc.sim.world import make_store, provide_queues
 from enbloc.units import SECOND
 
 ACTIONS = ("enqueue", "allocate", "backfill", "preempt", "reclaim")

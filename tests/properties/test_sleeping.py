@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.simulation import Plane, PlaneFactory, Simulation, control_plane
+from enbloc.sim.simulation import PlaneFactory, Simulation, control_plane
 from enbloc.units import SECOND
 from gang_stories import NON_STRICT, kgang, kgroup, labelled
 from properties.loads import CLASSES, Load, shortened

@@ -18,6 +18,7 @@ from enbloc.api.meta import Obj, controller_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import BindPod, EmitEvent, Patch, WatchEvent, Write
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.settle import Plane
 from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
@@ -31,7 +32,7 @@ from enbloc.runtime.scheduler import Scheduler
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import Scenario, read_scenario
 from enbloc.sim.result import Result
-from enbloc.sim.simulation import Plane, Simulation
+from enbloc.sim.simulation import Simulation
 from enbloc.units import NANO, SECOND, parse_quantity
 
 CONFIG = parse(None)

@@ -7,9 +7,9 @@ import random
 
 from enbloc import config as configs
 from enbloc.api.writes import Refused, Write
+from enbloc.cluster.embedded.cluster import make_store
 from enbloc.runtime.election import LEASE, Elector, Terms, own_name
 from enbloc.sim.clock import EPOCH
-from enbloc.sim.world import make_store
 from enbloc.units import SECOND
 from live_world import LateCluster, in_virtual_time
 

@@ -47,7 +47,7 @@ class FirstNode:
     def due(self) -> int | None:
         return None
 
-    def pending(self, now: int) -> list[dict[str, Any]]:
+    def pending(self) -> list[dict[str, Any]]:
         return []
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ class Restless(FirstNode):
 def test_an_instant_that_never_settles_is_cut_off() -> None:
     result = run(node(), plane=Restless)
     assert result.ended == "cut-off"
-    assert "things kept changing for 1,001 rounds" in result.story
+    assert "objects kept changing for 1,001 rounds" in result.story
 
 
 class Recreator(FirstNode):

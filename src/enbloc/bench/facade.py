@@ -114,9 +114,9 @@ async def _bare(request: web.BaseRequest) -> web.StreamResponse:
 def _facade(nodes: int, directory: str | None) -> Any:
     from enbloc.cluster.embedded.api.datadir import DataDir
     from enbloc.cluster.embedded.api.journal import Journal
+    from enbloc.cluster.embedded.cluster import make_store
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
-    from enbloc.sim.world import make_store
     from enbloc.up.clock import now
     from enbloc.up.options import Options, make_nodes
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from enbloc.api.writes import Refused, WatchEvent
+from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
 from enbloc.config import Config
 from enbloc.controllers import coscheduling, koordinator, kubernetes
@@ -21,9 +22,6 @@ from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.units import format_timestamp
-
-ROUNDS = 1_000
-"""How often controllers may answer each other's writes before that is a bug, told with its story."""
 
 
 def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
@@ -37,10 +35,6 @@ def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
         QueueController(),
         QueueJobController(),
     ]
-
-
-class Restless(Exception):
-    """Controllers that never come to rest."""
 
 
 class ControlPlane:
@@ -107,7 +101,7 @@ class ControlPlane:
         timers = [self.scheduler.due(), *(controller.due() for controller in self._controllers)]
         return min((timer for timer in timers if timer is not None), default=None)
 
-    def pending(self, now: int) -> list[dict[str, Any]]:
+    def pending(self) -> list[dict[str, Any]]:
         """The gangs that wait, and why, as they are shown to people."""
         self._catch_up()
         found: list[dict[str, Any]] = msgspec.to_builtins(self.scheduler.pending())

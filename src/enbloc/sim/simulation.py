@@ -11,26 +11,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.cluster import make_store, provide_queues, refusal_text
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
+from enbloc.cluster.embedded.settle import ROUNDS, Plane, Restless, settle
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.runtime.control_plane import ControlPlane, Restless
+from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
 from enbloc.scenario.timeline import Line, Recorder
 from enbloc.sim.clock import EPOCH, Clock
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
 from enbloc.sim.statistics import Statistics
-from enbloc.sim.world import make_store, provide_queues, refusal_text
 from enbloc.units import SECOND, format_duration
 
-ROUNDS: Final = 1_000
-"""How often an instant may change something, plus ten times the pods that were made."""
 RESTARTS: Final = 500
 """How often one pod (by name) may start in a run without an end, and in any one instant."""
 FRUITLESS: Final = 1_000
@@ -38,20 +37,6 @@ FRUITLESS: Final = 1_000
 creation that a quota refuses is tried again for ever), nothing can happen any more."""
 _STORY_LINES: Final = 8
 _DRAIN_EVERY: Final = 1_000
-
-
-class Plane(Protocol):
-    """Controllers and scheduler, as the runtime connects them with a cluster."""
-
-    def reconcile(self, now: int) -> bool: ...
-
-    def schedule(self, now: int) -> bool: ...
-
-    def due(self) -> int | None: ...
-
-    def pending(self, now: int) -> list[dict[str, Any]]: ...
-
-    def close(self) -> None: ...
 
 
 PlaneFactory = Callable[[Store, Config], Plane]
@@ -139,29 +124,19 @@ class Simulation:
         self._record()
 
     def _settle(self) -> None:
-        """Everybody reacts until nothing changes any more."""
-        now = self._clock.now
-        rounds = 0
-        while True:
-            version = self._store.version
-            self._store.collect_garbage()
-            self._store.settle()
-            self._nodes.observe()
-            self._nodes.run(now)
-            try:
-                self._plane.reconcile(now)
-            except Restless as why:
+        """Everything reacts until nothing changes."""
+        try:
+            for changed in settle(self._store, self._nodes, self._plane, limit=self._most_rounds):
                 self._record()
-                raise _CutOff(f"{self._at()} {why}.{self._last_lines()}") from None
-            self._plane.schedule(now)
+                if changed and self._runaway is not None:
+                    raise self._runaway
+        except Restless as why:
             self._record()
-            if self._store.version == version:
-                return
-            rounds += 1
-            if rounds > ROUNDS + 10 * len(self._created):
-                raise _CutOff(f"{self._at()} things kept changing for {rounds:,} rounds.{self._last_lines()}")
-            if self._runaway is not None:
-                raise self._runaway
+            raise _CutOff(f"{self._at()} {why}.{self._last_lines()}") from None
+
+    def _most_rounds(self) -> int:
+        """Every pod that was created may cost some rounds."""
+        return ROUNDS + 10 * len(self._created)
 
     def _record(self) -> None:
         for event in self._watch.drain():
@@ -219,7 +194,7 @@ class Simulation:
     def _result(self, ended: str, story: str) -> Result:
         end = self._last_change
         self._statistics.finish(self._clock.elapsed if ended == UNTIL else end)
-        pending = self._plane.pending(self._clock.now)
+        pending = self._plane.pending()
         return Result(
             end=end / SECOND,
             ended=ended,

@@ -16,6 +16,7 @@ from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.datadir import DataDir
 from enbloc.cluster.embedded.api.journal import Journal
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.http.access import Access
 from enbloc.cluster.embedded.http.certificate import kept_certificate, make_certificate
 from enbloc.cluster.embedded.http.facade import Facade, Handler
@@ -23,13 +24,13 @@ from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
+from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, scheduler_names
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
-from enbloc.sim.world import make_store, provide_queues
 from enbloc.up.clock import now
-from enbloc.up.loop import Drive, Nobody, Plane
+from enbloc.up.loop import Drive, Nobody
 from enbloc.up.options import Options, make_nodes
 
 Refuse = Callable[[Obj, Refused], None]

@@ -9,8 +9,8 @@ from typing import Final
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.cluster import refusal_text
 from enbloc.scenario.timeline import Line, PhaseLine, Recorder
-from enbloc.sim.world import refusal_text
 from enbloc.up.clock import StopWatch
 
 _SILENT_KINDS: Final = frozenset({"PriorityClass.scheduling.k8s.io", "Lease.coordination.k8s.io", "ConfigMap"})

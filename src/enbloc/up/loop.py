@@ -9,33 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final
 
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes.runtime import NodeRuntime
-from enbloc.runtime.control_plane import Restless
+from enbloc.cluster.embedded.settle import Plane, Restless, Timed, settle
 from enbloc.units import SECOND
 
 GATHER_S: Final = 0.003
 """How long a burst of writes is given to grow before anybody looks at it."""
-ROUNDS: Final = 1_000
-"""How often everybody may answer everybody's writes before they are made to rest."""
 REST_S: Final = 1.0
 _QUIET_KINDS: Final = frozenset({"Event", "Lease.coordination.k8s.io"})
 _log = logging.getLogger(__name__)
-
-
-class Plane(Protocol):
-    """Controllers and scheduler."""
-
-    def reconcile(self, now: int) -> bool: ...
-
-    def schedule(self, now: int) -> bool: ...
-
-    def due(self) -> int | None: ...
-
-    def close(self) -> None: ...
 
 
 class Nobody:
@@ -50,16 +36,11 @@ class Nobody:
     def due(self) -> int | None:
         return None
 
+    def pending(self) -> list[dict[str, Any]]:
+        return []
+
     def close(self) -> None:
         pass
-
-
-class Timed(Protocol):
-    """Something that happens at times of its own, such as a scenario."""
-
-    def due(self) -> int | None: ...
-
-    def run(self, now: int) -> None: ...
 
 
 class Drive:
@@ -99,7 +80,7 @@ class Drive:
             try:
                 await self._settle()
             except Restless as why:
-                _log.warning("%s", why)
+                _log.warning("%s: paused for %s s", why, REST_S)
                 await asyncio.sleep(REST_S)
             except Exception:
                 _log.exception("the control plane failed; a new one takes its place")
@@ -137,20 +118,8 @@ class Drive:
         return min((timer for timer in timers if timer is not None), default=None)
 
     async def _settle(self) -> None:
-        """Everybody reacts until nothing changes any more; between rounds, requests have their turn."""
-        store = self._store
-        for _ in range(ROUNDS):
-            version = store.version
-            for other in self._others:
-                other.run(store.now())
-            store.collect_garbage()
-            store.settle()
-            self._nodes.observe()
-            self._nodes.run(store.now())
-            self._plane.reconcile(store.now())
-            self._plane.schedule(store.now())
+        """Everything reacts until nothing changes; between rounds requests are served."""
+        for _ in settle(self._store, self._nodes, self._plane, self._others):
             await asyncio.sleep(0)
-            if store.version == version or self._closing:
+            if self._closing:
                 return
-        _log.warning("things kept changing for %s rounds: resting for %s s", ROUNDS, REST_S)
-        await asyncio.sleep(REST_S)

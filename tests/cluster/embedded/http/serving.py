@@ -16,12 +16,12 @@ import aiohttp
 from enbloc import config
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.http.access import Access
 from enbloc.cluster.embedded.http.certificate import make_certificate
 from enbloc.cluster.embedded.http.facade import Facade
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
-from enbloc.sim.world import make_store, provide_queues
 
 TOKEN = "let-me-in"
 PODS = "/api/v1/namespaces/default/pods"

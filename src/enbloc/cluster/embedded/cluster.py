@@ -1,4 +1,7 @@
-"""The cluster that a simulation runs in: the embedded API with this project's admission, as empty as a new cluster."""
+"""The API of a new embedded cluster: the store with this project's admission and the built-in queues.
+
+Used by `enbloc sim`, `enbloc up` and tests. What reacts to the store's objects is in `settle`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from enbloc.config import Config
 
 
 class StoreLookup:
-    """What admission asks about other objects, answered by the store, which knows them all."""
+    """Other objects, for admission: the store has all of them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -33,8 +36,7 @@ class StoreLookup:
 
 
 def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store], object] | None = None) -> Store:
-    """A new cluster's API: namespaces and priority classes of the system, nothing else; or what `restore` puts into
-    it first."""
+    """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads."""
     relaxed = config.admission.min_available == "relaxed"
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
@@ -57,7 +59,7 @@ def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store]
 
 
 def provide_queues(store: Store, defined: Iterable[Obj]) -> None:
-    """The queues that are always there, unless the user brings them."""
+    """Creates the built-in queues that the user does not define."""
     own = {name_of(obj) for obj in defined if kind_id(obj) == volcano.QUEUE}
     for queue in BUILT_IN_QUEUES:
         if name_of(queue) not in own:
@@ -65,5 +67,5 @@ def provide_queues(store: Store, defined: Iterable[Obj]) -> None:
 
 
 def refusal_text(why: Refused) -> str:
-    """What was wrong, every fault of it, on one line."""
+    """All faults of a refusal on one line, else its message."""
     return "; ".join(map(str, why.faults)) if why.faults else why.message

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from enbloc.api import core, volcano
-from enbloc.api.kinds import ref_of, view
+from enbloc.api import volcano
+from enbloc.api.kinds import ref_of
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.port import Cluster
 from enbloc.config import Config
@@ -33,19 +32,18 @@ from enbloc.engine.decisions import (
     Waits,
 )
 from enbloc.engine.engine import Engine
+from enbloc.engine.facts import node_facts, pod_facts, queue_facts
 from enbloc.engine.state import budgets
 from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
-from enbloc.engine.tables.nodes import node_facts
-from enbloc.engine.tables.queues import QueueFacts
-from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import Changed
-from enbloc.gangs.hints import EXPECTED_START, pod_terms
+from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import Complaint, GangKey
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.gangs.volcano import LET_IN
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan, carry_out, drop, status_of
-from enbloc.units import Quantity, format_timestamp, parse_timestamp
+from enbloc.units import format_timestamp
 
 CYCLES_AT_ONCE = 100
 UNSCHEDULABLE = "Unschedulable"
@@ -88,7 +86,7 @@ class Scheduler:
                 if gone:
                     state.remove_node(name_of(obj))
                 else:
-                    state.put_node(node_facts(view(obj, core.Node)))
+                    state.put_node(node_facts(obj))
             case budgets.KIND:
                 state.put_budget(obj, gone)
             case "Namespace":
@@ -384,74 +382,6 @@ class Scheduler:
             return False
         self._wrote = True
         return True
-
-
-def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
-    """Reads a pod as the engine wants it."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    phase = (pod.get("status") or {}).get("phase")
-    ended = phase in ("Succeeded", "Failed")
-    node = "" if ended else spec.get("nodeName") or ""
-    if metadata.get("deletionTimestamp"):
-        status = TaskStatus.RELEASING
-    elif ended:
-        status = TaskStatus.SUCCEEDED if phase == "Succeeded" else TaskStatus.FAILED
-    elif node:
-        status = TaskStatus.BOUND
-    else:
-        status = TaskStatus.GATED if spec.get("schedulingGates") else TaskStatus.PENDING
-    annotations = annotations_of(pod)
-    if status is TaskStatus.PENDING and annotations.get(TIMEOUT) == "true":
-        status = TaskStatus.TIMED_OUT
-    return PodFacts(
-        uid=uid_of(pod),
-        namespace=namespace_of(pod),
-        name=name_of(pod),
-        labels=labels_of(pod),
-        spec=spec,
-        created=_instant(metadata["creationTimestamp"]),
-        priority=spec.get("priority") or 0,
-        node=node,
-        status=status,
-        ours=spec.get("schedulerName") in names,
-        mark=annotations.get(COMMITTED, ""),
-        decision=annotations.get(DECISION, ""),
-        hints=pod_terms(pod),
-        never_preempts=spec.get("preemptionPolicy") == "Never",
-        since=_since(pod),
-    )
-
-
-def _since(pod: Obj) -> int | None:
-    started = (pod.get("status") or {}).get("startTime")
-    return _instant(started) if isinstance(started, str) and started else None
-
-
-def queue_facts(obj: Obj) -> QueueFacts:
-    """Reads a Queue as the engine wants it."""
-    typed = view(obj, volcano.Queue)
-    spec = typed.spec
-    return QueueFacts(
-        name=name_of(obj),
-        weight=spec.weight if spec.weight and spec.weight > 0 else 1,
-        priority=spec.priority,
-        parent=spec.parent,
-        capability=_nanos(spec.capability),
-        guarantee=_nanos(spec.guarantee.resource if spec.guarantee else None),
-        deserved=_nanos(spec.deserved),
-        fifo=spec.dequeue_strategy.lower() == "fifo",
-        reclaimable=spec.reclaimable is not False,
-        closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),
-    )
-
-
-def _nanos(quantities: dict[str, Quantity] | None) -> dict[str, int]:
-    return {name: quantity.nanos for name, quantity in (quantities or {}).items()}
-
-
-@lru_cache(maxsize=4096)
-def _instant(text: str) -> int:
-    return parse_timestamp(text)
 
 
 def conditions_of(obj: Obj) -> list[dict[str, Any]]:

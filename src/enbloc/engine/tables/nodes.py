@@ -14,9 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from enbloc.api import core
 from enbloc.engine.tables.resources import Bools, Ints, Request, Resources
-from enbloc.units import natural_key, parse_timestamp
+from enbloc.units import natural_key
 
 ROW_BITS: Final = 24
 ROW_MASK: Final = 2**ROW_BITS - 1
@@ -50,24 +49,6 @@ class NodeFacts(msgspec.Struct, frozen=True):
     taints: tuple[TaintFact, ...]
     unschedulable: bool
     ready: bool
-
-
-def node_facts(node: core.Node) -> NodeFacts:
-    """Reads a Node. Without conditions it is ready, without `allocatable` its capacity counts."""
-    spec = node.spec or core.NodeSpec()
-    status = node.status or core.NodeStatus()
-    offered = status.allocatable if status.allocatable is not None else status.capacity or {}
-    conditions = {condition.type: condition.status for condition in status.conditions or ()}
-    created = node.metadata.creation_timestamp
-    return NodeFacts(
-        name=node.metadata.name,
-        created=parse_timestamp(created) if created else 0,
-        labels=node.metadata.labels or {},
-        allocatable={name: quantity.nanos for name, quantity in offered.items()},
-        taints=tuple(TaintFact(taint.key, taint.value, taint.effect) for taint in spec.taints or ()),
-        unschedulable=spec.unschedulable,
-        ready=conditions.get("Ready", "True") == "True",
-    )
 
 
 class LabelColumn:

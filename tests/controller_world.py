@@ -12,10 +12,10 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.embedded.api.admission import bootstrap, invalid
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.units import SECOND
 
@@ -56,7 +56,7 @@ class World:
         """New controllers, which know nothing but the API."""
         self.controllers: Sequence[Controller] = (
             JobController(simulated_key_pair),
-            PodGroupController(),
+            volcano_controller.controller(),
             QueueController(),
         )
         self.watches = [self.store.watch(controller.kinds, self.store.version) for controller in self.controllers]

@@ -129,6 +129,13 @@ def format_bytes(value: int) -> str:
     return str(value)
 
 
+def format_amount(resource: str, nanos: int) -> str:
+    """An amount of a resource in Kubernetes' notation: bytes with a binary suffix, anything else as a decimal."""
+    if resource.startswith(("memory", "ephemeral-storage", "storage", "hugepages-")) and nanos % NANO == 0:
+        return format_bytes(nanos // NANO)
+    return format_quantity(nanos)
+
+
 _DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 _DURATION_UNIT: Final = {
     "ns": 1,

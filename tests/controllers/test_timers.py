@@ -18,7 +18,7 @@ def test_as_a_plain_dict_would(given_deeds: list[tuple[str, str, int]]) -> None:
             timers.set(key, at)
             plain[key] = at
         elif deed == "drop":
-            timers.drop(key)
+            timers.cancel(key)
             plain.pop(key, None)
         else:
             due = {key for key, instant in plain.items() if instant <= at}

@@ -9,7 +9,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING
 from enbloc.gangs.model import GangKey, GangSpec, Membership
-from enbloc.gangs.priorities import SYSTEM_CLASSES, Priorities
+from enbloc.gangs.priority_classes import SYSTEM_CLASSES, PriorityClasses
 from enbloc.gangs.volcano import Volcano
 from enbloc.units import NANO, parse_timestamp
 from gangs.objects import CREATED, GROUP, came, group, job, owned_by, pod, priority_class, went
@@ -19,7 +19,7 @@ KEY = GangKey("volcano", "ns", "g")
 
 def read(written: Obj, *others: Obj) -> GangSpec:
     """The gang of a PodGroup, in the presence of other objects."""
-    priorities = Priorities()
+    priorities = PriorityClasses()
     dialect = Volcano(priorities)
     for obj in others:
         if obj["kind"] == "PriorityClass":
@@ -59,7 +59,7 @@ TASK, INDEX = volcano.TASK_SPEC, volcano.TASK_INDEX
 def test_v1_m3_a_pod_names_its_group_role_and_index(
     annotations: dict[str, str], labels: dict[str, str], member: Membership | None
 ) -> None:
-    assert Volcano(Priorities()).member(pod(annotations=annotations, labels=labels)) == member
+    assert Volcano(PriorityClasses()).member(pod(annotations=annotations, labels=labels)) == member
 
 
 # ---- a PodGroup
@@ -128,7 +128,7 @@ def test_an_owner_that_says_little_is_no_harm(owner: Obj) -> None:
     """Its fields have defaults: such an owner decodes."""
     written = group(meta={"owner": {"apiVersion": "v1", **owner}})
     assert read(written).title == "ns/g"
-    dialect = Volcano(Priorities())
+    dialect = Volcano(PriorityClasses())
     dialect.observe(came(written))
     dialect.observe(went(written))
     assert dialect.spec(KEY) is None
@@ -176,7 +176,7 @@ def test_system_classes_exist_without_being_written(name: str) -> None:
 
 
 def test_of_several_global_defaults_the_lowest_counts() -> None:
-    priorities = Priorities()
+    priorities = PriorityClasses()
     assert priorities.of("") == 0
     for name, value in (("one", 5), ("two", 3), ("three", 9)):
         priorities.observe(priority_class(name, value, everywhere=True), gone=False)
@@ -248,7 +248,7 @@ def test_d5_a_claim_is_read_from_the_group() -> None:
 
 
 def test_a_group_that_comes_and_goes() -> None:
-    dialect, written = Volcano(Priorities()), group(minMember=2)
+    dialect, written = Volcano(PriorityClasses()), group(minMember=2)
     assert dialect.spec(KEY) is None
     assert dialect.object(KEY) is None
     assert dialect.observe(came(written)).gangs == (KEY,)
@@ -258,13 +258,13 @@ def test_a_group_that_comes_and_goes() -> None:
 
 
 def test_v5_k4_pods_without_a_group_wait_for_it() -> None:
-    spec = Volcano(Priorities()).undeclared(KEY, 5, "blue")
+    spec = Volcano(PriorityClasses()).undeclared(KEY, 5, "blue")
     assert (spec.title, spec.created, spec.queue) == ("ns/g", 5, "blue")
     assert spec.problem == "PodGroup ns/g does not exist"
 
 
 def test_a_jobs_spec_concerns_its_group_and_its_status_does_not() -> None:
-    dialect, train = Volcano(Priorities()), job("train", ("a", "low"))
+    dialect, train = Volcano(PriorityClasses()), job("train", ("a", "low"))
     assert dialect.observe(came(train)) == NOTHING  # no group yet
     dialect.observe(came(group(meta={"owner": owned_by(train)})))
     assert dialect.observe(came({**train, "status": {"running": 1}})) == NOTHING
@@ -274,7 +274,7 @@ def test_a_jobs_spec_concerns_its_group_and_its_status_does_not() -> None:
 
 
 def test_a_priority_class_concerns_every_group() -> None:
-    dialect = Volcano(Priorities())
+    dialect = Volcano(PriorityClasses())
     dialect.observe(came(group("b")))
     dialect.observe(came(group("a")))
     assert [key.name for key in dialect.observe(came(HIGH)).gangs] == ["a", "b"]

@@ -29,15 +29,15 @@ from enbloc.api.writes import WatchEvent
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config
+from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.job_pod_counts import member_of
 from enbloc.controllers.lifecycle import runs_of
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
+from enbloc.controllers.states.draining import DRAINING
 from enbloc.controllers.states.finished import FINAL
-from enbloc.controllers.states.leaving import LEAVING
 from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
 from enbloc.sim.simulation import control_plane
@@ -239,9 +239,9 @@ class Jobs(RuleBasedStateMachine):
             assert owner in jobs, f"{member.name} has no job"
             found = jobs[owner]
             replicas = {task["name"]: task["replicas"] for task in found["spec"]["tasks"]}
-            ended = phase_of(found) in (*FINAL, *LEAVING, "Aborted")
+            ended = phase_of(found) in (*FINAL, *DRAINING, "Aborted")
             assert ended or member.index < replicas[member.role], f"{member.name} is not wanted"
-            assert not runs_of(found).is_past(member), f"{member.name} is of an earlier run"
+            assert not runs_of(found).is_outdated(member), f"{member.name} is of an earlier run"
         assert all(count == 1 for count in seen.values())
 
     @invariant()
@@ -251,7 +251,7 @@ class Jobs(RuleBasedStateMachine):
             pods = [pod for pod in self.world.pods() if (controller_of(pod) or {}).get("uid") == uid_of(found)]
             leaves = [pod for pod in pods if is_terminating(pod)]
             lives = [p for p in pods if not is_terminating(p) and p["status"]["phase"] in ("Pending", "Running")]
-            if phase in LEAVING:
+            if phase in DRAINING:
                 assert leaves, f"{phase}, and nothing leaves"
                 assert not lives
             elif phase in (*FINAL, "Aborted"):
@@ -279,7 +279,7 @@ class Jobs(RuleBasedStateMachine):
         cluster = ReadOnly(store)
         controllers: tuple[Controller, ...] = (
             JobController(simulated_key_pair),
-            PodGroupController(),
+            volcano_controller.controller(),
             QueueController(),
         )
         for controller in controllers:

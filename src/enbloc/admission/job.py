@@ -13,11 +13,12 @@ from enbloc.admission.depends_on import depends_on_faults
 from enbloc.admission.job_minima import DEFAULTED_MINIMA, THE_JOB, Minima, RoleMinimum, fill_in, sum_faults, written
 from enbloc.admission.job_policies import idle_faults, policy_faults
 from enbloc.admission.job_update import update_faults
-from enbloc.admission.lookup import DEFAULT_QUEUE, Lookup, priority_class_faults, queue_faults
+from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
 from enbloc.api import volcano
 from enbloc.api.job_plugins import NEEDS, with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, annotations_of
+from enbloc.api.volcano import DEFAULT_QUEUE
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 SCHEDULER_NAME: Final = "enbloc"

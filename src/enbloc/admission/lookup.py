@@ -7,11 +7,8 @@ from typing import Protocol
 
 from enbloc.api import volcano
 from enbloc.api.meta import Fault, Obj, name_of
-
-PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
-ROOT_QUEUE = "root"
-DEFAULT_QUEUE = "default"
-BUILT_IN_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+from enbloc.api.volcano import ROOT_QUEUE
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 
 
 class Lookup(Protocol):
@@ -51,7 +48,7 @@ def parent_of(queue: Obj) -> str:
 
 
 def priority_class_faults(name: str, field: str, lookup: Lookup) -> list[Fault]:
-    if not name or name in BUILT_IN_CLASSES or not lookup.complete(PRIORITY_CLASS):
+    if not name or name in SYSTEM_CLASSES or not lookup.complete(PRIORITY_CLASS):
         return []
     if lookup.get(PRIORITY_CLASS, "", name) is None:
         return [Fault(field, f"priority class {name!r} does not exist")]
@@ -62,7 +59,7 @@ def priority_value(name: str, lookup: Lookup) -> int | None:
     """The value of a class, of no name that of the global default; `None` if there is none, or nobody knows."""
     if name:
         found = lookup.get(PRIORITY_CLASS, "", name)
-        return _value(found) if found is not None else BUILT_IN_CLASSES.get(name)
+        return _value(found) if found is not None else SYSTEM_CLASSES.get(name)
     defaults = [_value(one) for one in lookup.list(PRIORITY_CLASS) if one.get("globalDefault")]
     return min(defaults, default=None)  # Kubernetes takes the lowest where there are several
 

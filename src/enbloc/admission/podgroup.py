@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from enbloc.admission.lookup import DEFAULT_QUEUE, Lookup, priority_class_faults, queue_faults
+from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, controller_of
+from enbloc.api.volcano import DEFAULT_QUEUE
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:

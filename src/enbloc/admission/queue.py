@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from enbloc.admission.lookup import DEFAULT_QUEUE, ROOT_QUEUE, Lookup, parent_of
+from enbloc.admission.lookup import Lookup, parent_of
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, Quantities, name_of
+from enbloc.api.volcano import DEFAULT_QUEUE, ROOT_QUEUE
 from enbloc.units import format_quantity
 
 STATES: Final = ("", "Open", "Closed", "Closing", "Unknown")

@@ -14,6 +14,9 @@ POD_GROUP = "PodGroup.scheduling.volcano.sh"
 QUEUE = "Queue.scheduling.volcano.sh"
 COMMAND = "Command.bus.volcano.sh"
 
+ROOT_QUEUE: Final = "root"
+DEFAULT_QUEUE: Final = "default"
+
 # Keys that Volcano's users select on and write (V0, V1, M3).
 GROUP_NAME_KEYS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 QUEUE_KEYS = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
@@ -162,5 +165,5 @@ def _queue(name: str, **spec: Any) -> Obj:
     return {"apiVersion": api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"weight": 1, **spec}}
 
 
-BUILT_IN_QUEUES: Final = (_queue("root"), _queue("default", parent="root"))
+BUILT_IN_QUEUES: Final = (_queue(ROOT_QUEUE), _queue(DEFAULT_QUEUE, parent=ROOT_QUEUE))
 """Those that are always there (V4)."""

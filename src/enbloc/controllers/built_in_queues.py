@@ -1,7 +1,7 @@
-"""The queues that are always there: `root`, above all others, and `default`, for whoever names none (V4).
+"""Creates the queues that always exist: `root`, the parent of all others, and `default`, for gangs without one (V4).
 
-On a real cluster somebody has to make them, and to make them again if they were taken away past admission. A simulation
-starts with them, and lets a story take them away.
+On a real cluster this controller creates them, and creates them again if they were deleted past admission. A simulation
+starts with them, and a scenario may delete them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enbloc.controllers.retry import Retries
 
 
 class BuiltInQueues:
-    """Makes those that are missing. What is refused (the webhook is not up, say) is tried again, ever less often."""
+    """Creates missing queues; a refused one (the webhook is not up yet, say) is retried with growing delays."""
 
     kinds = frozenset({volcano.QUEUE})
 
@@ -29,16 +29,16 @@ class BuiltInQueues:
         if event.type == "DELETED":
             self._missing.update((name, queue) for queue in BUILT_IN_QUEUES if name_of(queue) == name)
 
-    def reconcile(self, now: int) -> list[Write]:
-        wanted = [queue for name, queue in self._missing.items() if not self._retries.waits(name, now)]
-        for queue in wanted:
-            del self._missing[name_of(queue)]  # its event comes, or a refusal
-        return [Create(queue) for queue in wanted]
+    def reconcile(self, now_ns: int) -> list[Write]:
+        to_create = [queue for name, queue in self._missing.items() if not self._retries.waits(name, now_ns)]
+        for queue in to_create:
+            del self._missing[name_of(queue)]  # its event follows, or a refusal
+        return [Create(queue) for queue in to_create]
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
         if isinstance(write, Create) and error.reason != "AlreadyExists":
             name = name_of(write.obj)
-            self._retries.refuse(name, now)
+            self._retries.refuse(name, now_ns)
             self._missing[name] = write.obj
 
     def due(self) -> int | None:

@@ -1,6 +1,6 @@
-"""Commands (`bus.volcano.sh/v1alpha1`): what somebody asks for by hand, once, of a job or of a queue.
+"""Commands (`bus.volcano.sh/v1alpha1`): one action on a job or a queue, requested by hand.
 
-A Command is deleted once it was carried out, and also if nobody can: then a Warning tells why.
+A Command is deleted once it was executed, and also if it cannot be: then a Warning event says why.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import Delete, EmitEvent, Patch, Refused, WatchEvent, Write
-from enbloc.controllers.retry import Retries, watch_tells
+from enbloc.controllers.retry import Retries, is_superseded
 
 QUEUE: Final = "Queue"
 JOB: Final = "Job"
@@ -21,79 +21,81 @@ def target_of(command: Obj) -> dict[str, Any]:
     return command.get("target") or {}
 
 
-def consumed(command: Obj) -> Delete:
+def is_for_queue(command: Obj) -> bool:
+    return target_of(command).get("kind") == QUEUE
+
+
+def delete_command(command: Obj) -> Delete:
     return Delete(Ref(volcano.COMMAND, namespace_of(command), name_of(command)), uid_of(command))
 
 
-def cannot(command: Obj, why: str) -> list[Write]:
-    """Nobody can do this: it is said, and the Command goes."""
+def refuse(command: Obj, why: str) -> list[Write]:
+    """A Command that cannot be executed: a Warning event, and the Command is deleted."""
     ref = Ref(volcano.COMMAND, namespace_of(command), name_of(command))
-    return [EmitEvent(ref, uid_of(command), "Warning", "CommandRefused", why), consumed(command)]
+    return [EmitEvent(ref, uid_of(command), "Warning", "CommandRefused", why), delete_command(command)]
 
 
 class Commands:
-    """Commands that have come and were not obeyed yet, in order; and those that were, until they are gone.
+    """The Commands for one kind of target, in order of arrival, from their creation to their deletion.
 
-    A Command goes once what it asks for was written. If that was refused it is obeyed again after a while, and so is
-    its own end.
+    A Command is deleted after what it asks for was written. If that write, or the deletion, was refused, it is tried
+    again after a delay.
     """
 
-    def __init__(self, wanted: Callable[[Obj], bool]) -> None:
-        self._wanted = wanted
+    def __init__(self, is_ours: Callable[[Obj], bool]) -> None:
+        self._is_ours = is_ours
         self._waiting: dict[str, Obj] = {}
-        self._taken: dict[str, Obj] = {}
-        self._obeyed: dict[str, Ref] = {}
-        """By UID: to which object something is written for a Command."""
+        self._handed_out: dict[str, Obj] = {}
+        self._executing: dict[str, Ref] = {}
+        """By UID: the object that is patched for a Command."""
         self._retries: Retries[str] = Retries()
 
     def observe(self, event: WatchEvent) -> None:
         uid = uid_of(event.obj)
         if event.type == "DELETED":
-            for known in (self._waiting, self._taken, self._obeyed):
+            for known in (self._waiting, self._handed_out, self._executing):
                 known.pop(uid, None)
             self._retries.forget(uid)
-        elif event.type == "ADDED" and self._wanted(event.obj) and not event.obj["metadata"].get("deletionTimestamp"):
+        elif event.type == "ADDED" and self._is_ours(event.obj) and not event.obj["metadata"].get("deletionTimestamp"):
             self._waiting[uid] = event.obj
 
-    def take(self, now: int) -> list[Obj]:
-        """The Commands to obey now; each is handed out once."""
-        self._retries.take_due(now)
-        found = [command for uid, command in self._waiting.items() if not self._retries.waits(uid, now)]
+    def take(self, now_ns: int) -> list[Obj]:
+        """The Commands to execute now; each is handed out once."""
+        self._retries.take_due(now_ns)
+        found = [command for uid, command in self._waiting.items() if not self._retries.waits(uid, now_ns)]
         for command in found:
-            self._taken[uid_of(command)] = self._waiting.pop(uid_of(command))
+            self._handed_out[uid_of(command)] = self._waiting.pop(uid_of(command))
         return found
 
     def put_back(self, command: Obj) -> None:
-        """Its turn has not come."""
-        self._waiting[uid_of(command)] = self._taken.pop(uid_of(command))
+        """Another Command for the same object comes first."""
+        self._waiting[uid_of(command)] = self._handed_out.pop(uid_of(command))
 
-    def obey(self, command: Obj, ref: Ref) -> None:
-        """What it asks of an object is being written."""
-        self._obeyed[uid_of(command)] = ref
+    def mark_executing(self, command: Obj, ref: Ref) -> None:
+        """Its patch of `ref` is among the writes of this reconcile."""
+        self._executing[uid_of(command)] = ref
 
-    def consume(self, writes: Iterable[Write], now: int) -> list[Write]:
-        """Commands that were obeyed go; not those for which something is among the `writes` that are only now sent."""
+    def delete_executed(self, writes: Iterable[Write], now_ns: int) -> list[Write]:
+        """Deletions of executed Commands, but for those whose patch is among `writes` and only sent now."""
         sent = {write.ref for write in writes if isinstance(write, Patch)}
-        found = [uid for uid, ref in self._obeyed.items() if ref not in sent and not self._retries.waits(uid, now)]
+        found = [
+            uid for uid, ref in self._executing.items() if ref not in sent and not self._retries.waits(uid, now_ns)
+        ]
         for uid in found:
-            del self._obeyed[uid]
-        return [consumed(self._taken[uid]) for uid in found]
+            del self._executing[uid]
+        return [delete_command(self._handed_out[uid]) for uid in found]
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A write was refused: if it was for a Command, or its end, it is tried again after a while."""
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
+        """A write was refused: if it was a Command's patch or deletion, it is tried again after a delay."""
         match write:
-            case Delete(ref=ref, uid=uid) if uid in self._taken and not watch_tells(error):
-                self._obeyed[uid] = ref
-                self._retries.refuse(uid, now)
+            case Delete(ref=ref, uid=uid) if uid in self._handed_out and not is_superseded(error):
+                self._executing[uid] = ref
+                self._retries.refuse(uid, now_ns)
             case Patch():
-                for uid in [uid for uid, ref in self._obeyed.items() if ref == write.ref]:
-                    del self._obeyed[uid]
-                    self._waiting[uid] = self._taken.pop(uid)
-                    self._retries.refuse(uid, now)
+                for uid in [uid for uid, ref in self._executing.items() if ref == write.ref]:
+                    del self._executing[uid]
+                    self._waiting[uid] = self._handed_out.pop(uid)
+                    self._retries.refuse(uid, now_ns)
 
     def due(self) -> int | None:
         return self._retries.next()
-
-
-def is_for_queue(command: Obj) -> bool:
-    return target_of(command).get("kind") == QUEUE

@@ -1,4 +1,4 @@
-"""What every controller offers the runtime."""
+"""The protocol between a controller and the runtime."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from enbloc.api.writes import Refused, WatchEvent, Write
 
 
 class Controller(Protocol):
-    """Watches some kinds and says what should be written.
+    """Watches some kinds and returns the writes that bring the cluster to the desired state.
 
-    Whatever a controller remembers is a cache of the API: thrown away and filled by a new list, it decides the same.
+    All state of a controller is a cache of the API: a new one, filled by a list, decides the same.
     """
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds whose events it wants to see."""
+        """The kinds that it watches."""
         ...
 
     def observe(self, event: WatchEvent) -> None: ...
 
-    def reconcile(self, now: int) -> Iterable[Write]:
-        """All that should be written now, in a fixed order; empty when there is nothing to do. It is read while it is
-        carried out: a controller that makes it up as it goes hears of a refusal before its next write is asked for."""
+    def reconcile(self, now_ns: int) -> Iterable[Write]:
+        """All writes that are due, in a fixed order; empty if there is nothing to do. It may be a generator: the
+        runtime executes each write, and reports a refusal, before it asks for the next."""
         ...
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
-        """The API would not carry out one of its writes. It is tried again on an event or a timer, never at once."""
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
+        """The API refused one of its writes. It is retried on an event or a timer, never in the same reconcile."""
         ...
 
     def due(self) -> int | None:
-        """When it wants to be called even if nothing happens."""
+        """When to reconcile next if no event arrives, in nanoseconds; `None`: not before an event."""
         ...

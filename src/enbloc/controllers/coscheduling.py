@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from enbloc.api import coscheduling
 from enbloc.api.meta import Obj
 from enbloc.controllers.group_status import GroupStatus, Members
-from enbloc.controllers.koordinator import counts, end, group_of, least, step_towards
-
-PHASES = ("Pending", "Scheduling", "Running")
+from enbloc.controllers.koordinator import KoordinatorGroups, minimum_of, runs
 
 
 def controller() -> GroupStatus:
-    return GroupStatus(coscheduling.POD_GROUP, group_of, _wanted)
+    return GroupStatus(CoschedulingGroups())
 
 
-def _wanted(group: Obj, members: Members, now: int) -> dict[str, Any]:
-    wanted = end(group, members) or _phase(group, members)
-    return {"phase": step_towards(group, wanted, PHASES), **counts(group, members, now)}
+class CoschedulingGroups(KoordinatorGroups):
+    kind = coscheduling.POD_GROUP
+    phases = ("Pending", "Scheduling", "Running")
 
-
-def _phase(group: Obj, members: Members) -> str:
-    before = (group.get("status") or {}).get("phase")
-    if members.count("Running", "Succeeded") >= least(group) or (before == "Running" and members.pods):
-        return "Running"
-    return "Scheduling" if len(members.pods) - members.count("Failed") >= least(group) else "Pending"
+    def phase(self, group: Obj, members: Members) -> str:
+        if runs(group, members):
+            return "Running"
+        return "Scheduling" if members.live - members.count("Failed") >= minimum_of(group) else "Pending"

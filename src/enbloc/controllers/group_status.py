@@ -1,60 +1,105 @@
-"""Keeps the status of a kind of PodGroup: pods are counted as they come and go, and what follows from it is written.
+"""The status controller of all four PodGroup kinds: counts the pods of each group and writes what follows from it.
 
-What that is differs by kind and is said by the module of each (`koordinator`, `coscheduling`, `kubernetes`). Volcano's
-PodGroups, whose phases hang together with its Jobs, have a controller of their own (`podgroup`).
+What a group's status says differs by kind and is `GroupKind`'s: see `volcano`, `koordinator`, `coscheduling` and
+`kubernetes`. The scheduler writes the same status too, so every patch carries the version that it was computed from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections import Counter
+from typing import Any, Protocol
 
 import msgspec
 
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.merge_diff import difference
-from enbloc.controllers.retry import Retries, watch_tells
+from enbloc.controllers.retry import Retries, is_superseded
 
 Key = tuple[str, str]
+"""Namespace and name of a group or a pod."""
+
+SCHEDULED = "Scheduled"
+"""The phase of a pending pod that has a node."""
+TERMINATING = "Terminating"
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
+    """A pod as far as its group's status counts it."""
+
     uid: str
     group: Key
     phase: str
-    """As the pod's status says; `Scheduled` if it has a node and does not run yet."""
+    """Its status' phase, or `SCHEDULED` or `TERMINATING`."""
     owners: tuple[str, ...]
 
 
 class Members:
-    """The pods of one group that are not about to go."""
+    """The pods of one group by phase; terminating pods count under their own phase only."""
 
     def __init__(self) -> None:
-        self.pods: dict[str, Member] = {}
+        self._phases: Counter[str] = Counter()
+        self._owners: Counter[str] = Counter()
+
+    def add(self, member: Member) -> None:
+        self._phases[member.phase] += 1
+        if member.phase != TERMINATING:
+            self._owners.update(member.owners)
+
+    def remove(self, member: Member) -> None:
+        self._phases[member.phase] -= 1
+        if member.phase != TERMINATING:
+            self._owners.subtract(member.owners)
 
     def count(self, *phases: str) -> int:
-        return sum(pod.phase in phases for pod in self.pods.values())
+        return sum(self._phases[phase] for phase in phases)
+
+    @property
+    def total(self) -> int:
+        return self._phases.total()
+
+    @property
+    def live(self) -> int:
+        """Pods that are not terminating."""
+        return self.total - self._phases[TERMINATING]
 
     @property
     def owners(self) -> str:
-        return ",".join(sorted({owner for pod in self.pods.values() for owner in pod.owners}))
+        return ",".join(sorted(owner for owner, count in self._owners.items() if count))
 
 
-Wanted = Callable[[Obj, Members, int], dict[str, Any]]
-"""What a group's status should say: the group, its members, the time."""
+class GroupKind(Protocol):
+    """What is particular to one kind of PodGroup."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def other_kinds(self) -> frozenset[str]:
+        """Kinds besides pods on which the status depends."""
+        ...
+
+    def group_of(self, pod: Obj) -> str:
+        """The name of the group that a pod belongs to; empty if to none of this kind."""
+        ...
+
+    def observe_other(self, event: WatchEvent) -> Key | None:
+        """An object of `other_kinds` changed; returns the group whose status may follow."""
+        ...
+
+    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+        """The fields that the group's status should have."""
+        ...
 
 
 class GroupStatus:
     """The controller of one kind of PodGroup."""
 
-    def __init__(self, kind: str, group_of: Callable[[Obj], str], wanted: Wanted) -> None:
-        self.kinds = frozenset({kind, "Pod"})
+    def __init__(self, kind: GroupKind) -> None:
+        self.kinds = frozenset({kind.kind, "Pod"}) | kind.other_kinds
         self._kind = kind
-        self._group_of = group_of
-        self._wanted = wanted
         self._groups: dict[Key, Obj] = {}
-        self._member_of: dict[Key, Member] = {}
+        self._pods: dict[Key, Member] = {}
         self._members: dict[Key, Members] = {}
         self._dirty: set[Key] = set()
         self._retries: Retries[Key] = Retries()
@@ -64,57 +109,59 @@ class GroupStatus:
         gone = event.type == "DELETED"
         if event.kind == "Pod":
             self._observe_pod(event.obj, key, gone)
-            return
-        if gone:
+        elif event.kind != self._kind.kind:
+            self._requeue(self._kind.observe_other(event))
+        elif gone:
             self._groups.pop(key, None)
             self._dirty.discard(key)
         else:
             self._groups[key] = event.obj
             self._dirty.add(key)
 
-    def _look_at(self, key: Key) -> None:
-        """Something of a group changed. A group that is not there is looked at when it comes."""
+    def _requeue(self, key: Key | None) -> None:
+        """Marks a group for the next reconcile. One that does not exist is marked when it is created."""
         if key in self._groups:
             self._dirty.add(key)
 
     def _observe_pod(self, pod: Obj, key: Key, gone: bool) -> None:
-        before = self._member_of.get(key)
+        before = self._pods.get(key)
         if before is not None and gone and before.uid != uid_of(pod):
-            return  # a namesake has come since
+            return  # a pod of the same name was created since
         if before is not None:
-            del self._member_of[key]
-            self._members[before.group].pods.pop(before.uid, None)
-            if not self._members[before.group].pods:
+            del self._pods[key]
+            members = self._members[before.group]
+            members.remove(before)
+            if not members.total:
                 del self._members[before.group]
-            self._look_at(before.group)
-        group = self._group_of(pod)
-        if not group or gone or is_terminating(pod):
+            self._requeue(before.group)
+        group = self._kind.group_of(pod)
+        if not group or gone:
             return
-        member = self._member_of[key] = _member(pod, (key[0], group))
-        self._members.setdefault(member.group, Members()).pods[member.uid] = member
-        self._look_at(member.group)
+        member = self._pods[key] = _member(pod, (key[0], group))
+        self._members.setdefault(member.group, Members()).add(member)
+        self._requeue(member.group)
 
-    def reconcile(self, now: int) -> list[Write]:
+    def reconcile(self, now_ns: int) -> list[Write]:
         writes: list[Write] = []
-        for key in sorted(self._dirty.union(self._retries.take_due(now))):
+        for key in sorted(self._dirty.union(self._retries.take_due(now_ns))):
             group, members = self._groups.get(key), self._members.get(key) or Members()
             if group is None or is_terminating(group):
                 self._retries.forget(key)
                 continue
-            patch = difference(group.get("status") or {}, self._wanted(group, members, now))
+            patch = difference(group.get("status") or {}, self._kind.status(group, members, now_ns))
             if patch:
                 version = group["metadata"].get("resourceVersion") or ""
-                ref = Ref(self._kind, *key)
+                ref = Ref(self._kind.kind, *key)
                 writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))
             else:
                 self._retries.forget(key)
         self._dirty.clear()
         return writes
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A status that was out of date follows when the watch brings the newer group, any other after a while."""
-        if isinstance(write, Patch) and not watch_tells(error):
-            self._retries.refuse((write.ref.namespace, write.ref.name), now)
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
+        """An outdated status is computed again when the watch delivers the newer group, any other after a delay."""
+        if isinstance(write, Patch) and not is_superseded(error):
+            self._retries.refuse((write.ref.namespace, write.ref.name), now_ns)
 
     def due(self) -> int | None:
         return self._retries.next()
@@ -122,7 +169,9 @@ class GroupStatus:
 
 def _member(pod: Obj, group: Key) -> Member:
     phase = (pod.get("status") or {}).get("phase") or "Pending"
-    if phase == "Pending" and (pod.get("spec") or {}).get("nodeName"):
-        phase = "Scheduled"
+    if is_terminating(pod):
+        phase = TERMINATING
+    elif phase == "Pending" and (pod.get("spec") or {}).get("nodeName"):
+        phase = SCHEDULED
     owners = tuple(f"{group[0]}/{owner.get('name')}" for owner in pod["metadata"].get("ownerReferences") or ())
     return Member(uid_of(pod), group, phase, owners)

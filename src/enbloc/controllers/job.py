@@ -1,40 +1,39 @@
 """The controller of Volcano's Job: a PodGroup, then the pods, then what became of them (M3, M5, M6, D2, V0, V3).
 
-Looks at one job at a time and says what should be written. How pods look is `job_pods`' affair, which phase follows
-which that of `states`, and the PodGroup's status that of its own controller and the scheduler.
+Reconciles one job at a time and returns the writes. Leaves the pods' content to `job_pods`, the phases to `states` and
+the PodGroup's status to its own controller and the scheduler.
 """
 
 from __future__ import annotations
 
-import msgspec
-
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
-from enbloc.controllers.commands import JOB, Commands, cannot, consumed, is_for_queue, target_of
+from enbloc.controllers.commands import JOB, Commands, delete_command, is_for_queue, refuse, target_of
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
 from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_pods import PodBuilder, pod_name
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
-from enbloc.controllers.job_roles import JobPlan, Role, plan_of
+from enbloc.controllers.job_roles import JobPlan, Role, plan_of, role_priorities
 from enbloc.controllers.job_status import phase_of, status_patch
 from enbloc.controllers.lifecycle import has_policies, runs_of
-from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, chosen
+from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, first_action
+from enbloc.controllers.plan import current_plan
 from enbloc.controllers.plugins.registry import plugins_of
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
-from enbloc.controllers.priorities import PRIORITY_CLASS, Priorities
-from enbloc.controllers.retry import Retries, watch_tells
-from enbloc.controllers.states import aborted, finished, leaving, pending, restarting, running
+from enbloc.controllers.retry import Retries, is_superseded
+from enbloc.controllers.states import aborted, draining, finished, pending, restarting, running
 from enbloc.controllers.states.situation import BELOW_MINIMUM, FINISHED, Situation, Verdict
 from enbloc.controllers.states.state import JOB_ACTIONS
 from enbloc.controllers.timers import Timers
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import SECOND, parse_timestamp
 
 RESOURCE_QUOTA = "ResourceQuota"
 
 
 class JobController:
-    """Brings each Job about."""
+    """Reconciles Volcano Jobs."""
 
     kinds = frozenset({volcano.JOB, volcano.POD_GROUP, volcano.COMMAND, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
@@ -43,18 +42,20 @@ class JobController:
         self._plans: dict[str, JobPlan] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._groups: dict[str, Obj] = {}
-        self._censuses: dict[str, PodCounts] = {}
+        self._pod_counts: dict[str, PodCounts] = {}
         self._dirty: set[str] = set()
-        self._taken: dict[str, dict[str, str]] = {}  # resources the API took, not recorded in the status yet
-        self._settled: dict[str, tuple[object, ...]] = {}  # jobs whose pods need no second look, and what was seen
+        self._new_resources: dict[str, dict[str, str]] = {}
+        """Plugin resources that were created and are not recorded in the job's status yet."""
+        self._synced: dict[str, tuple[object, ...]] = {}
+        """Jobs with exactly the pods they should have, and the inputs of that verdict."""
         self._retries: Retries[str] = Retries()
-        self._timers = Timers()  # when a job must be looked at: a policy's timeout, the end of its TTL
+        self._timers = Timers()  # of a policy's timeout, or the end of its TTL
         self._incidents = Incidents()
         self._commands = Commands(lambda command: not is_for_queue(command))
-        self._priorities = Priorities()
+        self._priorities = PriorityClasses()
         self._events: list[EmitEvent] = []
 
-    # What happened
+    # Watch events
 
     def observe(self, event: WatchEvent) -> None:
         match event.kind:
@@ -67,9 +68,9 @@ class JobController:
             case volcano.COMMAND:
                 self._commands.observe(event)
             case "ResourceQuota":
-                self._wake(namespace_of(event.obj))
+                self._requeue_refused(namespace_of(event.obj))
             case _ if event.kind == PRIORITY_CLASS:
-                self._priorities.observe(event)
+                self._priorities.observe(event.obj, event.type == "DELETED")
                 self._dirty.update(self._plans)
 
     def _observe_job(self, event: WatchEvent) -> None:
@@ -78,22 +79,20 @@ class JobController:
         if event.type == "DELETED":
             self._forget(uid, obj)
             return
-        try:
-            same = known is not None and known.obj["spec"] == obj["spec"]
-            plan = msgspec.structs.replace(known, obj=obj) if known is not None and same else plan_of(obj)
-        except (msgspec.ValidationError, KeyError):
-            self._plans.pop(uid, None)  # came past admission and cannot be read: nothing can be done for it
+        plan = current_plan(known, obj, plan_of)
+        if plan is None:
+            self._plans.pop(uid, None)
             return
         self._plans[uid] = plan
         self._uids[plan.namespace, plan.name] = uid
         self._dirty.add(uid)
 
     def _forget(self, uid: str, obj: Obj) -> None:
-        for cache in (self._plans, self._taken, self._settled):
+        for cache in (self._plans, self._new_resources, self._synced):
             cache.pop(uid, None)
-        self._timers.drop(uid)
-        if uid in self._censuses and not self._censuses[uid].pods:
-            del self._censuses[uid]
+        self._timers.cancel(uid)
+        if uid in self._pod_counts and not self._pod_counts[uid].pods:
+            del self._pod_counts[uid]
         if self._uids.get((namespace_of(obj), name_of(obj))) == uid:
             del self._uids[namespace_of(obj), name_of(obj)]
         self._dirty.discard(uid)
@@ -108,82 +107,82 @@ class JobController:
             self._groups[uid] = event.obj
         elif uid in self._groups and uid_of(self._groups[uid]) == uid_of(event.obj):
             del self._groups[uid]
-        self._look_at(uid)
+        self._requeue(uid)
 
-    def _look_at(self, uid: str) -> None:
-        """Something of a job changed. A job that is not there is looked at when it comes."""
+    def _requeue(self, uid: str) -> None:
+        """Marks a job for the next reconcile. One that does not exist is marked when it is created."""
         if uid in self._plans:
             self._dirty.add(uid)
 
     def _observe_pod(self, event: WatchEvent) -> None:
         pod, gone = event.obj, event.type == "DELETED"
         if gone or (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-            self._wake(namespace_of(pod))  # a quota may have room again
+            self._requeue_refused(namespace_of(pod))  # a quota may have room again
         uid = _job_uid(pod)
         if uid is None:
             return
-        census = self._censuses.setdefault(uid, PodCounts())
+        pod_counts = self._pod_counts.setdefault(uid, PodCounts())
         if not gone:
-            census.put(pod)
-            self._incidents.see(census.pods[name_of(pod)])
+            pod_counts.put(pod)
+            self._incidents.observe_pod(pod_counts.pods[name_of(pod)])
         else:
-            plan, member = self._plans.get(uid), census.drop(pod)
+            plan, member = self._plans.get(uid), pod_counts.drop(pod)
             if member is not None:
-                evicted = self._incidents.see_gone(member)
+                evicted = self._incidents.observe_gone(member)
                 if evicted and plan is not None and has_policies(plan):
                     self._incidents.note_evicted(uid, member)
-            if not census.pods and uid not in self._plans:
-                del self._censuses[uid]
-            # The job that has the name now may have waited for the name of this pod.
+            if not pod_counts.pods and uid not in self._plans:
+                del self._pod_counts[uid]
+            # A newer job of the same name may wait for the name of this pod.
             namesake = self._uids.get((namespace_of(pod), (controller_of(pod) or {}).get("name", "")))
             if namesake:
-                self._settled.pop(namesake, None)
+                self._synced.pop(namesake, None)
                 self._dirty.add(namesake)
-        self._look_at(uid)
+        self._requeue(uid)
 
-    def _wake(self, namespace: str) -> None:
+    def _requeue_refused(self, namespace: str) -> None:
         for uid in self._retries.keys():  # noqa: SIM118
             plan = self._plans.get(uid)
-            if plan is not None and plan.namespace == namespace and self._retries.wake(uid):
+            if plan is not None and plan.namespace == namespace and self._retries.end_delay(uid):
                 self._dirty.add(uid)
 
-    # What should be written
+    # Writes
 
-    def reconcile(self, now: int) -> list[Write]:
-        self._dirty.update(self._retries.take_due(now))
-        self._dirty.update(self._timers.take_due(now))
+    def reconcile(self, now_ns: int) -> list[Write]:
+        self._dirty.update(self._retries.take_due(now_ns))
+        self._dirty.update(self._timers.take_due(now_ns))
         writes: list[Write] = list(self._events)
         self._events.clear()
-        commanded = self._obey(writes, now)
+        commanded = self._execute_commands(writes, now_ns)
         plans = [self._plans[uid] for uid in self._dirty - commanded if uid in self._plans]
-        self._dirty = commanded  # looked at next, when the job is what the Command made of it
+        self._dirty = commanded  # reconciled next, with the phase that the Command asked for
         for plan in sorted(plans, key=lambda plan: (plan.namespace, plan.name, plan.uid)):
             if not is_terminating(plan.obj):
-                writes += self._sync(plan, now)
-        self._incidents.note_own(writes)
-        return writes + self._commands.consume(writes, now)
+                writes += self._sync(plan, now_ns)
+        self._incidents.note_own_deletions(writes)
+        return writes + self._commands.delete_executed(writes, now_ns)
 
-    def _obey(self, writes: list[Write], now: int) -> set[str]:
-        """Carries Commands out, one a job: the next one is for whatever the job is then. Returns the jobs' UIDs."""
+    def _execute_commands(self, writes: list[Write], now_ns: int) -> set[str]:
+        """Executes at most one Command a job: a second one applies to the next phase. Returns the jobs' UIDs."""
         commanded: set[str] = set()
-        for command in self._commands.take(now):
+        for command in self._commands.take(now_ns):
             target, action = target_of(command), command.get("action") or ""
-            plan = self._commanded(command)
+            plan = self._target_job(command)
             if plan is None:
                 name = target.get("name") or "without a name"
-                writes += cannot(
+                writes += refuse(
                     command, f"{action or 'no action'}: there is no {target.get('kind') or 'object'} {name}"
                 )
             elif action not in JOB_ACTIONS:
-                writes += cannot(command, f"unknown action {action!r} (for a job: {', '.join(JOB_ACTIONS)})")
+                writes += refuse(command, f"unknown action {action!r} (for a job: {', '.join(JOB_ACTIONS)})")
             elif plan.uid in commanded:
                 self._commands.put_back(command)
             else:
                 commanded.add(plan.uid)
-                writes += self._command(plan, command, now)
+                writes += self._execute_on(plan, command, now_ns)
         return commanded
 
-    def _commanded(self, command: Obj) -> JobPlan | None:
+    def _target_job(self, command: Obj) -> JobPlan | None:
         """The job that a Command is for."""
         target = target_of(command)
         group = str(target.get("apiVersion") or "batch.volcano.sh/").partition("/")[0]
@@ -193,203 +192,198 @@ class JobController:
         wrong = plan is None or is_terminating(plan.obj) or target.get("uid") not in (None, "", plan.uid)
         return None if wrong else plan
 
-    def _command(self, plan: JobPlan, command: Obj, now: int) -> list[Write]:
+    def _execute_on(self, plan: JobPlan, command: Obj, now_ns: int) -> list[Write]:
         action = command["action"]
-        census = self._censuses.setdefault(plan.uid, PodCounts())
-        said = command.get("message") or command.get("reason") or ""
-        story = f"{action} by Command {name_of(command)}" + (f": {said}" if said else "")
-        patch = act_on_job(plan, census, action, story, now, by_hand=True)
+        pod_counts = self._pod_counts.setdefault(plan.uid, PodCounts())
+        note = command.get("message") or command.get("reason") or ""
+        cause = f"{action} by Command {name_of(command)}" + (f": {note}" if note else "")
+        patch = act_on_job(plan, pod_counts, action, cause, now_ns, by_hand=True)
         if patch is None:
-            text = f"{story}: does nothing to a job that is {phase_of(plan.obj) or 'Pending'}"
-            return [_event(plan, "Warning", Verdict("", "CommandRefused", text)), consumed(command)]
-        self._commands.obey(command, patch.ref)
-        return [patch, _event(plan, "Normal", Verdict("", action, story))]
+            text = f"{cause}: has no effect on a job in phase {phase_of(plan.obj) or 'Pending'}"
+            return [_event(plan, "Warning", Verdict("", "CommandRefused", text)), delete_command(command)]
+        self._commands.mark_executing(command, patch.ref)
+        return [patch, _event(plan, "Normal", Verdict("", action, cause))]
 
-    def _sync(self, plan: JobPlan, now: int) -> list[Write]:
-        census = self._censuses.setdefault(plan.uid, PodCounts())
+    def _sync(self, plan: JobPlan, now_ns: int) -> list[Write]:
+        pod_counts = self._pod_counts.setdefault(plan.uid, PodCounts())
         phase = phase_of(plan.obj)
         if phase in finished.FINAL:
-            return self._finished(plan, census, now)
-        writes, waits_to_act = self._police(plan, census, now)
+            return self._finished(plan, pod_counts, now_ns)
+        writes, policy_pending = self._apply_policies(plan, pod_counts, now_ns)
         if writes:
             return writes
         if phase == aborted.STATE.phase:
-            return self._rest(plan, census, now)
-        if phase in leaving.LEAVING:
-            return self._leave(plan, census, now)
-        past = self._past(plan, census)
-        if past:
-            return past
+            return self._delete_live_pods(plan, pod_counts, now_ns)
+        if phase in draining.DRAINING:
+            return self._drain(plan, pod_counts, now_ns)
+        outdated = self._outdated_pods(plan, pod_counts)
+        if outdated:
+            return outdated
         group = self._groups.get(plan.uid)
-        begun = _begun(plan, census, group)
-        waits = self._retries.waits(plan.uid, now)
-        made = self._made(plan)
+        begun = _begun(plan, pod_counts, group)
+        waits = self._retries.waits(plan.uid, now_ns)
+        created = self._created_resources(plan)
         if not waits:
-            writes += self._surroundings(plan, group, begun, made)
+            writes += self._prerequisites(plan, group, begun, created)
         if group is not None:
-            patch = group_patch(group, plan, begun, self._priorities.of_roles(plan))
+            patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities))
             writes += [patch] if patch else []
-            if _let_in(group) and is_complete(plan, made):
-                writes += self._pods(plan, census, begun, waits=waits)
-        verdict = _verdict(Situation(plan, census, begun))
-        if verdict is not None and verdict.phase == "Failed" and waits_to_act:
-            verdict = None  # a policy is to say what becomes of it
-        status = status_patch(plan, census, verdict, {"controlledResources": made} if made else {}, now)
+            if _is_enqueued(group) and is_complete(plan, created):
+                writes += self._pods(plan, pod_counts, begun, waits=waits)
+        verdict = _verdict(Situation(plan, pod_counts, begun))
+        if verdict is not None and verdict.phase == "Failed" and policy_pending:
+            verdict = None  # a policy decides when its timeout is over
+        status = status_patch(plan, pod_counts, verdict, {"controlledResources": created} if created else {}, now_ns)
         if status is not None:
             writes.append(status)
-        if verdict is not None and _is_news(plan, verdict):
+        if verdict is not None and _needs_event(plan, verdict):
             writes.append(_event(plan, "Normal" if verdict.phase == "Completed" else "Warning", verdict))
         return writes
 
-    def _made(self, plan: JobPlan) -> dict[str, str]:
-        """The resources that the API has taken by now."""
-        return recorded(plan.obj) | self._taken.pop(plan.uid, {})
+    def _created_resources(self, plan: JobPlan) -> dict[str, str]:
+        """The plugin resources that exist, whether the status records them already or not."""
+        return recorded(plan.obj) | self._new_resources.pop(plan.uid, {})
 
-    def _surroundings(
-        self, plan: JobPlan, group: Obj | None, begun: frozenset[str], made: dict[str, str]
+    def _prerequisites(
+        self, plan: JobPlan, group: Obj | None, begun: frozenset[str], created: dict[str, str]
     ) -> list[Write]:
-        """What must be there before pods are: the PodGroup, and what plugins and volumes need."""
+        """What must exist before the pods: the PodGroup, and the resources of plugins and volumes."""
         writes: list[Write] = []
-        if not is_complete(plan, made):
-            writes += resource_writes(plan, plugins_of(plan, self._key_pair), made)
-            self._taken[plan.uid] = wanted_record(plan)  # unless a refusal takes it back before the next look
+        if not is_complete(plan, created):
+            writes += resource_writes(plan, plugins_of(plan, self._key_pair), created)
+            self._new_resources[plan.uid] = wanted_record(plan)  # a refusal takes it back before the next reconcile
             self._dirty.add(plan.uid)
         if group is None:
-            writes.append(Create(new_group(plan, begun, self._priorities.of_roles(plan))))
+            writes.append(Create(new_group(plan, begun, role_priorities(plan, self._priorities))))
         return writes
 
-    def _pods(self, plan: JobPlan, census: PodCounts, begun: frozenset[str], *, waits: bool) -> list[Write]:
-        """Pods that are missing, in the order of roles and indexes; and pods too many, highest index first."""
-        seen = (plan.spec, census.moves, begun)
-        if self._settled.get(plan.uid) == seen:
+    def _pods(self, plan: JobPlan, pod_counts: PodCounts, begun: frozenset[str], *, waits: bool) -> list[Write]:
+        """Creates missing pods in the order of roles and indexes, and deletes surplus ones, highest index first."""
+        inputs = (plan.spec, pod_counts.revision, begun)
+        if self._synced.get(plan.uid) == inputs:
             return []
         writes: list[Write] = []
         for role in plan.roles:
-            writes += _surplus(plan, role, census)
-        missing = [
-            (
-                role,
-                [index for index in range(role.replicas) if pod_name(plan.name, role.name, index) not in census.pods],
-            )
-            for role in plan.roles
-            if role.name in begun
-        ]
+            writes += _surplus(plan, role, pod_counts)
+        missing = [(role, _missing(plan, role, pod_counts)) for role in plan.roles if role.name in begun]
         if not any(indexes for _, indexes in missing):
             self._retries.forget(plan.uid)
-            self._settled[plan.uid] = seen
+            self._synced[plan.uid] = inputs
             return writes
         if waits:
             return writes
         runs = runs_of(plan.obj)
         plugins = list(plugins_of(plan, self._key_pair).values())
         for role, indexes in missing:
-            mould = PodBuilder(plan, role, plugins, runs)
+            builder = PodBuilder(plan, role, plugins, runs)
             for index in indexes:
                 evicted_at = self._incidents.evicted_at(plan.uid, pod_name(plan.name, role.name, index))
-                writes.append(Create(mould.pod(index, evicted_at)))
+                writes.append(Create(builder.pod(index, evicted_at)))
         return writes
 
-    def _past(self, plan: JobPlan, census: PodCounts) -> list[Write]:
-        """Pods of an earlier run, of the job, of their role or of their own, go; nothing else is looked at before."""
+    def _outdated_pods(self, plan: JobPlan, pod_counts: PodCounts) -> list[Write]:
+        """Deletes pods of an earlier run, of the job, of their role or of their own, before anything else is done."""
         runs = runs_of(plan.obj)
         if not runs.version and not runs.roles and not runs.pods:
             return []
-        past = [member for member in census.pods.values() if member.phase != TERMINATING and runs.is_past(member)]
-        past.sort(key=lambda member: (member.role, member.index))
-        return [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in past]
+        live = [member for member in pod_counts.pods.values() if member.phase != TERMINATING]
+        outdated = [member for member in live if runs.is_outdated(member)]
+        outdated.sort(key=lambda member: (member.role, member.index))
+        return [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in outdated]
 
-    def _police(self, plan: JobPlan, census: PodCounts, now: int) -> tuple[list[Write], bool]:
-        """What the job's policies want done about what happened to its pods (V2); whether one waits for its time."""
+    def _apply_policies(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int) -> tuple[list[Write], bool]:
+        """The writes of the lifecycle policy that is due (V2); and whether another one waits for its timeout."""
         if not has_policies(plan):
             return [], False
         group = self._groups.get(plan.uid) or {}
         unknown = (group.get("status") or {}).get("phase") == "Unknown"
-        found = self._incidents.ripe(plan, census, now, unknown=unknown)
-        if found.next_due is None:
-            self._timers.drop(plan.uid)
+        found = self._incidents.due_actions(plan, pod_counts, now_ns, unknown=unknown)
+        if found.next_due_ns is None:
+            self._timers.cancel(plan.uid)
         else:
-            self._timers.set(plan.uid, found.next_due)
-        first = chosen(plan, found.answers)
-        patch = act(plan, census, first, found.answers, now) if first else None
+            self._timers.set(plan.uid, found.next_due_ns)
+        first = first_action(plan, found.actions)
+        patch = act(plan, pod_counts, first, found.actions, now_ns) if first else None
         if first is None or patch is None:
-            return [], found.next_due is not None
+            return [], found.next_due_ns is not None
         state = (patch.patch["status"].get("state") or {}) if patch.patch else {}
         failed = state.get("phase") == "Failed"
-        verdict = Verdict("", state["reason"], state["message"]) if failed else Verdict("", first.action, first.story)
+        verdict = (
+            Verdict("", state["reason"], state["message"]) if failed else Verdict("", first.action, first.description)
+        )
         return [patch, _event(plan, "Warning" if failed else "Normal", verdict)], False
 
-    def _leave(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
-        """Pods go, and then the job is somewhere else."""
+    def _drain(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int) -> list[Write]:
+        """Deletes pods; when the last is gone the job enters the phase that follows."""
         phase = phase_of(plan.obj)
         self._retries.forget(plan.uid)
-        writes: list[Write] = [
-            Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in leaving.to_delete(phase, census)
-        ]
+        to_delete = draining.to_delete(phase, pod_counts)
+        writes: list[Write] = [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in to_delete]
         group = self._groups.get(plan.uid)
         if phase == restarting.STATE.phase and group is not None:
-            if (group.get("status") or {}).get("phase") == "Completed":  # it was aborted: it queues anew
+            if (group.get("status") or {}).get("phase") == "Completed":  # it was aborted: it passes enqueue again
                 ref = Ref(volcano.POD_GROUP, plan.namespace, name_of(group))
                 return [*writes, *([] if is_terminating(group) else [Delete(ref, uid_of(group))])]
-            begun = frozenset(role.name for role in plan.roles if not role.depends_on)  # all waves begin anew
-            patch = group_patch(group, plan, begun, self._priorities.of_roles(plan))
+            begun = frozenset(role.name for role in plan.roles if not role.depends_on)  # all waves start over
+            patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities))
             writes += [patch] if patch else []
         state = plan.obj["status"]["state"]
-        verdict = leaving.next_phase(phase, census, state.get("reason", ""), state.get("message", ""))
-        status = status_patch(plan, census, verdict, {}, now)
+        verdict = draining.next_phase(phase, pod_counts, state.get("reason", ""), state.get("message", ""))
+        status = status_patch(plan, pod_counts, verdict, {}, now_ns)
         return [*writes, status] if status is not None else writes
 
-    def _rest(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
-        """Nothing of the job is to run; the counts stay true."""
+    def _delete_live_pods(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int) -> list[Write]:
+        """Deletes what has not ended, and keeps the status counts up to date."""
         self._retries.forget(plan.uid)
         writes: list[Write] = [
             Delete(Ref("Pod", plan.namespace, member.name), member.uid)
-            for member in sorted(census.pods.values(), key=lambda member: (member.role, member.index))
+            for member in sorted(pod_counts.pods.values(), key=lambda member: (member.role, member.index))
             if member.phase in ("Pending", "Running", "Unknown")
         ]
-        status = status_patch(plan, census, None, {}, now)
+        status = status_patch(plan, pod_counts, None, {}, now_ns)
         return [*writes, status] if status is not None else writes
 
-    def _finished(self, plan: JobPlan, census: PodCounts, now: int) -> list[Write]:
-        """A job that ended: what still runs goes, and in time the job goes too."""
-        writes = self._rest(plan, census, now)
+    def _finished(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int) -> list[Write]:
+        """A job that ended: live pods are deleted, and the job itself after its TTL."""
+        writes = self._delete_live_pods(plan, pod_counts, now_ns)
         self._incidents.forget(plan.uid)
-        self._timers.drop(plan.uid)
+        self._timers.cancel(plan.uid)
         expiry = _expiry(plan)
-        if expiry is not None and expiry > now:
+        if expiry is not None and expiry > now_ns:
             self._timers.set(plan.uid, expiry)
         elif expiry is not None:
             writes.append(Delete(Ref(volcano.JOB, plan.namespace, plan.name), plan.uid))
         return writes
 
-    # What the API would not do
+    # Refused writes
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
-        self._commands.refused(write, error, now)
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
+        self._commands.refused(write, error, now_ns)
         uid = self._uid_of(write)
         if isinstance(write, Create) and error.reason == "AlreadyExists":
-            if self._is_settled(write.obj, error.existing):
+            if self._is_own_or_going(write.obj, error.existing):
                 return
-        elif not isinstance(write, Create) and watch_tells(error):
-            return  # gone, or changed: the watch tells
+        elif not isinstance(write, Create) and is_superseded(error):
+            return  # gone or changed: a watch event follows
         plan = self._plans.get(uid) if uid else None
         if uid is None or plan is None:
             return
         if isinstance(write, Create) and write.obj["kind"] != "Pod":
-            self._taken.pop(uid, None)
-        self._settled.pop(uid, None)
-        if self._retries.refuse(uid, now):
+            self._new_resources.pop(uid, None)
+        self._synced.pop(uid, None)
+        if self._retries.refuse(uid, now_ns):
             reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
             self._events.append(_event(plan, "Warning", Verdict("", reason, error.message)))
             self._dirty.add(uid)
 
-    def _is_settled(self, wanted: Obj, existing: Obj | None) -> bool:
-        """Whether what has the name already is the job's own, or will go and tell. Else it is in the way."""
+    def _is_own_or_going(self, wanted: Obj, existing: Obj | None) -> bool:
+        """Whether the existing object is the job's own, or a pod whose deletion will be observed."""
         if existing is None or _job_uid(existing) == _job_uid(wanted):
             return True
-        return wanted["kind"] == "Pod" and _job_uid(existing) is not None  # of a namesake: its end is heard of
+        return wanted["kind"] == "Pod" and _job_uid(existing) is not None  # of an older job of the same name
 
     def _uid_of(self, write: Write) -> str | None:
-        """The job on whose behalf something was to be written."""
+        """The UID of the job that a write belongs to."""
         match write:
             case Create(obj=obj):
                 return _job_uid(obj)
@@ -398,7 +392,7 @@ class JobController:
             case Patch(ref=ref) if ref.kind == volcano.POD_GROUP:
                 return next((uid for uid, group in self._groups.items() if name_of(group) == ref.name), None)
             case Delete(ref=ref, uid=pod) if ref.kind == "Pod":
-                found = ((uid, census.pods.get(ref.name)) for uid, census in self._censuses.items())
+                found = ((uid, pod_counts.pods.get(ref.name)) for uid, pod_counts in self._pod_counts.items())
                 return next((uid for uid, member in found if member is not None and member.uid == pod), None)
             case EvictPod() | EmitEvent() | _:
                 return None
@@ -417,36 +411,41 @@ def _job_uid(obj: Obj) -> str | None:
     return uid
 
 
-def _let_in(group: Obj) -> bool:
-    """Whether the scheduler has let the job in (M6)."""
+def _is_enqueued(group: Obj) -> bool:
+    """Whether the scheduler has enqueued the job (M6)."""
     return ((group.get("status") or {}).get("phase") or "Pending") != "Pending"
 
 
-def _begun(plan: JobPlan, census: PodCounts, group: Obj | None) -> frozenset[str]:
-    """The roles whose wave has begun: what they depend on runs (D2), or they had begun before (D3)."""
+def _begun(plan: JobPlan, pod_counts: PodCounts, group: Obj | None) -> frozenset[str]:
+    """The roles whose wave has begun: their dependencies run (D2), or it had begun before (D3)."""
     earlier = begun_roles(group)
     return frozenset(
         role.name
         for role in plan.roles
-        if role.name in earlier or census.size(role.name) or _dependencies_run(plan, role, census)
+        if role.name in earlier or pod_counts.size(role.name) or _dependencies_run(plan, role, pod_counts)
     )
 
 
-def _dependencies_run(plan: JobPlan, role: Role, census: PodCounts) -> bool:
+def _dependencies_run(plan: JobPlan, role: Role, pod_counts: PodCounts) -> bool:
     if not role.depends_on:
         return True
     run = []
     for name in role.depends_on:
         other = plan.role(name)
         needed = 0 if other is None or not other.replicas else max(other.minimum, 1)
-        run.append(census.ready[name] + census.of(name, "Succeeded") >= needed)
+        run.append(pod_counts.ready[name] + pod_counts.of(name, "Succeeded") >= needed)
     return any(run) if role.any_suffices else all(run)
 
 
-def _surplus(plan: JobPlan, role: Role, census: PodCounts) -> list[Write]:
+def _missing(plan: JobPlan, role: Role, pod_counts: PodCounts) -> list[int]:
+    """The indexes of a role without a pod."""
+    return [index for index in range(role.replicas) if pod_name(plan.name, role.name, index) not in pod_counts.pods]
+
+
+def _surplus(plan: JobPlan, role: Role, pod_counts: PodCounts) -> list[Write]:
     above = [
         member
-        for member in census.pods.values()
+        for member in pod_counts.pods.values()
         if member.role == role.name and member.index >= role.replicas and member.phase != TERMINATING
     ]
     above.sort(key=lambda member: -member.index)
@@ -465,20 +464,20 @@ def _verdict(situation: Situation) -> Verdict | None:
             return pending.next_phase(situation)
 
 
-def _is_news(plan: JobPlan, verdict: Verdict) -> bool:
-    """Whether an event is due: a job ended, or it fell below its minimum, or further."""
+def _needs_event(plan: JobPlan, verdict: Verdict) -> bool:
+    """Whether to emit an event: the job ended, or fell (further) below its minimum."""
     if verdict.phase in FINISHED:
         return True
     state = (plan.obj.get("status") or {}).get("state") or {}
-    told = (state.get("reason"), state.get("message"))
-    return verdict.reason == BELOW_MINIMUM and told != (verdict.reason, verdict.message)
+    current = (state.get("reason"), state.get("message"))
+    return verdict.reason == BELOW_MINIMUM and current != (verdict.reason, verdict.message)
 
 
 def _expiry(plan: JobPlan) -> int | None:
     """When a job that ended is deleted."""
     ttl_s = plan.spec.ttl_seconds_after_finished
-    ended = ((plan.obj.get("status") or {}).get("state") or {}).get("lastTransitionTime")
-    return None if ttl_s is None or not ended else parse_timestamp(ended) + ttl_s * SECOND
+    finished_at = ((plan.obj.get("status") or {}).get("state") or {}).get("lastTransitionTime")
+    return None if ttl_s is None or not finished_at else parse_timestamp(finished_at) + ttl_s * SECOND
 
 
 def _event(plan: JobPlan, kind: str, verdict: Verdict) -> EmitEvent:

@@ -1,18 +1,16 @@
-"""A job's PodGroup: how it is made, and how it follows the job (M3, D1, D3). Its status belongs to others."""
+"""A Job's PodGroup: how it is created and how it follows the Job (M3, D1, D3). Its status is not written here."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, annotations_of, controller_reference, labels_of, uid_of
 from enbloc.api.writes import Patch
-from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_notes
+from enbloc.controllers.job_roles import JobPlan, minimum_resources, preserved_annotations
 from enbloc.controllers.merge_diff import difference
-from enbloc.units import NANO, format_bytes, format_quantity
-
-_IN_BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
+from enbloc.units import format_amount
 
 
 def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Obj:
@@ -21,9 +19,9 @@ def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, in
         "namespace": plan.namespace,
         "ownerReferences": [controller_reference(plan.obj)],
     }
-    notes = preserved_notes(plan) | _wave_notes(plan, begun)
-    if notes:
-        metadata["annotations"] = notes
+    annotations = preserved_annotations(plan) | _wave_annotations(plan, begun)
+    if annotations:
+        metadata["annotations"] = annotations
     if labels_of(plan.obj):
         metadata["labels"] = dict(labels_of(plan.obj))
     return {
@@ -35,26 +33,26 @@ def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, in
 
 
 def group_patch(group: Obj, plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Patch | None:
-    """What in an existing group no longer says what the job does."""
+    """The patch that brings an existing group in line with its job; `None` if it is."""
     patch: dict[str, Any] = {}
     spec = difference(group.get("spec") or {}, _group_spec(plan, begun, priorities))
     if spec:
         patch["spec"] = spec
-    notes = difference(dict(annotations_of(group)), _wave_notes(plan, begun))
-    if notes:
-        patch["metadata"] = {"annotations": notes}
+    annotations = difference(dict(annotations_of(group)), _wave_annotations(plan, begun))
+    if annotations:
+        patch["metadata"] = {"annotations": annotations}
     if not patch:
         return None
     return Patch(Ref(volcano.POD_GROUP, plan.namespace, plan.group_name), patch, uid=uid_of(group))
 
 
 def begun_roles(group: Obj | None) -> frozenset[str]:
-    """The roles that an earlier look found begun."""
-    noted = annotations_of(group).get(volcano.BEGUN_ROLES, "") if group else ""
-    return frozenset(name for name in noted.split(",") if name)
+    """The roles that the group records as begun."""
+    recorded = annotations_of(group).get(volcano.BEGUN_ROLES, "") if group else ""
+    return frozenset(name for name in recorded.split(",") if name)
 
 
-def _wave_notes(plan: JobPlan, begun: Collection[str]) -> dict[str, str]:
+def _wave_annotations(plan: JobPlan, begun: Collection[str]) -> dict[str, str]:
     if not plan.is_dependent:
         return {}
     names = ",".join(role.name for role in plan.roles if role.name in begun)
@@ -67,14 +65,8 @@ def _group_spec(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, 
         "minMember": plan.minimum,
         "minTaskMember": {role.name: role.minimum for role in plan.roles},
         "queue": plan.queue,
-        "minResources": {resource: _shown(resource, nanos) for resource, nanos in resources.items()},
+        "minResources": {resource: format_amount(resource, nanos) for resource, nanos in resources.items()},
     }
     if plan.spec.priority_class_name:
         spec["priorityClassName"] = plan.spec.priority_class_name
     return spec
-
-
-def _shown(resource: str, nanos: int) -> str:
-    if resource.startswith(_IN_BYTES) and nanos % NANO == 0:
-        return format_bytes(nanos // NANO)
-    return format_quantity(nanos)

@@ -1,4 +1,4 @@
-"""The pods of one job, counted as they come and go, so that looking at a job costs its roles and not its pods."""
+"""The pods of one job, counted as they are observed, so that reconciling a job costs its roles and not its pods."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from enbloc.api.meta import Obj, annotations_of, is_terminating, labels_of, name
 
 TERMINATING = "Terminating"
 RUN = "enbloc.dev/run"
-"""On a pod: how often its role and itself were started again in this run of the job, when it was made."""
+"""On a pod: how often its role and the pod itself had been restarted in this run of the job when it was created."""
 EVICTED_AT = "enbloc.dev/evicted-at"
-"""On a pod that replaces an evicted one, whose policy's time has not come: when that was."""
+"""On the replacement of an evicted pod whose policy waits for its timeout: when the eviction was."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """One pod of a job, as far as the counts go. Times are as on the wire, empty where nothing tells."""
+    """One pod of a job as far as the controller reads it. Times are RFC 3339, empty where there is none."""
 
     name: str
     uid: str
@@ -29,17 +29,17 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     version: int
     exit_code: int
     restarts: int
-    born: str
-    said: str  # the phase that its status tells, though it terminates
+    created: str
+    status_phase: str  # its status' phase, also while it terminates
     run: int
-    ended: str
-    evicted: str
+    finished_at: str
+    evicted_at: str
 
 
 def member_of(pod: Obj) -> Member:
-    notes, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
-    role = notes.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
-    index = labels.get(volcano.TASK_INDEX) or notes.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
+    annotations, labels, status = annotations_of(pod), labels_of(pod), pod.get("status") or {}
+    role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+    index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX) or name_of(pod).rpartition("-")[2]
     phase = TERMINATING if is_terminating(pod) else status.get("phase") or "Pending"
     return Member(
         name=name_of(pod),
@@ -47,20 +47,20 @@ def member_of(pod: Obj) -> Member:
         role=role,
         index=int(index) if index.isascii() and index.isdecimal() else -1,
         phase=phase,
-        ready=phase == "Running" and not _says_unready(status),
-        version=_number(notes.get(volcano.JOB_VERSION)),
+        ready=phase == "Running" and not _is_unready(status),
+        version=_number(annotations.get(volcano.JOB_VERSION)),
         exit_code=_exit_code(status),
         restarts=sum(container.get("restartCount") or 0 for container in status.get("containerStatuses") or ()),
-        born=pod["metadata"].get("creationTimestamp") or "",
-        said=status.get("phase") or "Pending",
-        run=_number(notes.get(RUN)),
-        ended=_end(status),
-        evicted=notes.get(EVICTED_AT) or "",
+        created=pod["metadata"].get("creationTimestamp") or "",
+        status_phase=status.get("phase") or "Pending",
+        run=_number(annotations.get(RUN)),
+        finished_at=_end(status),
+        evicted_at=annotations.get(EVICTED_AT) or "",
     )
 
 
 def _end(status: dict[str, Any]) -> str:
-    """When the last container ended, in its present state or, if it runs again, before."""
+    """When the last container finished, in its current state or, if it runs again, before."""
     ends = [
         ((container.get(state) or {}).get("terminated") or {}).get("finishedAt") or ""
         for container in status.get("containerStatuses") or ()
@@ -70,7 +70,7 @@ def _end(status: dict[str, Any]) -> str:
 
 
 def _exit_code(status: dict[str, Any]) -> int:
-    """The first exit code that says failure."""
+    """The first exit code other than 0."""
     for container in status.get("containerStatuses") or ():
         code: int = ((container.get("state") or {}).get("terminated") or {}).get("exitCode") or 0
         if code:
@@ -78,7 +78,7 @@ def _exit_code(status: dict[str, Any]) -> int:
     return 0
 
 
-def _says_unready(status: dict[str, Any]) -> bool:
+def _is_unready(status: dict[str, Any]) -> bool:
     conditions = status.get("conditions") or ()
     return any(condition.get("type") == "Ready" and condition.get("status") != "True" for condition in conditions)
 
@@ -88,30 +88,30 @@ def _number(text: str | None) -> int:
 
 
 class PodCounts:
-    """Who is there, and how many of each role are in each phase."""
+    """The pods by name, and how many of each role are in each phase."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Member] = {}
         self.by_role: dict[str, Counter[str]] = {}
         self.ready: Counter[str] = Counter()
         self.restarts: Counter[str] = Counter()  # of containers
-        self.moves = 0  # how often a pod came or went
+        self.revision = 0  # raised whenever a pod is created or deleted
 
     def put(self, pod: Obj) -> Member | None:
-        """Notes a pod as it is now; returns what it was before."""
+        """Records a pod as it is now; returns its previous record."""
         member = member_of(pod)
         before = self._take(member.name)
-        self.moves += before is None
+        self.revision += before is None
         self.pods[member.name] = member
         self._count(member, 1)
         return before
 
     def drop(self, pod: Obj) -> Member | None:
-        """Notes that a pod is gone. A namesake that came since stays."""
+        """Records that a pod is gone. A newer pod of the same name stays."""
         known = self.pods.get(name_of(pod))
         if known is None or known.uid != uid_of(pod):
             return None
-        self.moves += 1
+        self.revision += 1
         return self._take(known.name)
 
     def _take(self, name: str) -> Member | None:

@@ -1,4 +1,4 @@
-"""The pods of a job: names, labels and annotations as Volcano's users know them (V0), dressed by plugins (V3).
+"""The pods of a job: names, labels and annotations as Volcano's users know them (V0), patched by plugins (V3).
 
 Pods of one role share what is equal in them; nothing of the template is copied unless a plugin changes it.
 """
@@ -11,10 +11,10 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, annotations_of, controller_reference
 from enbloc.controllers.job_pod_counts import EVICTED_AT, RUN
 from enbloc.controllers.job_roles import JobPlan, Role
-from enbloc.controllers.job_volumes import volume_additions
+from enbloc.controllers.job_volumes import add_volumes
 from enbloc.controllers.lifecycle import Runs
 from enbloc.controllers.plugins.plugin import Plugin
-from enbloc.controllers.plugins.pod_patch import PodPatch, dressed
+from enbloc.controllers.plugins.pod_patch import PodPatch, patched
 from enbloc.units import format_timestamp, is_label_value
 
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
@@ -28,7 +28,7 @@ def pod_name(job: str, role: str, index: int) -> str:
 
 
 class PodBuilder:
-    """Casts the pods of one role."""
+    """Builds the pods of one role."""
 
     def __init__(self, plan: JobPlan, role: Role, plugins: list[Plugin], runs: Runs) -> None:
         self._plan = plan
@@ -37,11 +37,11 @@ class PodBuilder:
         self._spec = _spec(plan, role)
         self._labels = _labels(plan, role)
         self._runs = runs
-        self._notes = _notes(plan, role, runs)
+        self._annotations = _annotations(plan, role, runs)
         self._owners = [controller_reference(plan.obj)]
 
     def pod(self, index: int, evicted_at: int | None = None) -> Obj:
-        """`evicted_at`: when the pod that it replaces was evicted, if a policy has still to answer that."""
+        """`evicted_at`: when the pod that it replaces was evicted, if a policy still waits for its timeout."""
         name = pod_name(self._plan.name, self._role.name, index)
         own = {volcano.TASK_INDEX: str(index)}
         run = self._runs.of(self._role.name, name)
@@ -49,26 +49,26 @@ class PodBuilder:
             own[RUN] = str(run)
         if evicted_at is not None:
             own[EVICTED_AT] = format_timestamp(evicted_at)
-        dress = PodPatch()
-        volume_additions(self._plan, dress)
+        patch = PodPatch()
+        add_volumes(self._plan, patch)
         for plugin in self._plugins:
-            plugin.dress(self._plan, self._role, index, dress)
+            plugin.patch_pod(self._plan, self._role, index, patch)
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": name,
                 "namespace": self._plan.namespace,
-                "labels": self._labels | {volcano.TASK_INDEX: str(index)} | dress.labels,
-                "annotations": self._notes | own,
+                "labels": self._labels | {volcano.TASK_INDEX: str(index)} | patch.labels,
+                "annotations": self._annotations | own,
                 "ownerReferences": self._owners,
             },
-            "spec": dressed(self._spec, dress),
+            "spec": patched(self._spec, patch),
         }
 
 
 def _spec(plan: JobPlan, role: Role) -> dict[str, Any]:
-    """The template's spec, with the job's scheduler and priority class where it names none of its own."""
+    """The template's spec, with the job's scheduler and priority class where it names none."""
     spec: dict[str, Any] = role.template["spec"]
     missing = {}
     if not spec.get("schedulerName"):
@@ -88,10 +88,10 @@ def _labels(plan: JobPlan, role: Role) -> dict[str, str]:
     return labels
 
 
-def _notes(plan: JobPlan, role: Role, runs: Runs) -> dict[str, str]:
-    notes = {key: value for key, value in annotations_of(plan.obj).items() if key in _FROM_JOB}
-    notes |= (role.template.get("metadata") or {}).get("annotations") or {}
-    return notes | {
+def _annotations(plan: JobPlan, role: Role, runs: Runs) -> dict[str, str]:
+    annotations = {key: value for key, value in annotations_of(plan.obj).items() if key in _FROM_JOB}
+    annotations |= (role.template.get("metadata") or {}).get("annotations") or {}
+    return annotations | {
         GROUP_NAME: plan.group_name,
         volcano.JOB_NAME: plan.name,
         volcano.QUEUE_NAME: plan.queue,

@@ -1,7 +1,7 @@
-"""What a job needs beside its PodGroup before its pods can start: the objects of its plugins, its volume claims.
+"""The objects that a job needs besides its PodGroup before its pods can start: those of its plugins, its volume claims.
 
-They are made once. That they were is recorded in the job's status (`controlledResources`, as Volcano does), so that
-nobody needs to watch every Secret of a cluster; it is recorded only after the API has taken them.
+They are created once. The job's status records that (`controlledResources`, as Volcano does), so that the controller
+does not watch every Secret of a cluster; it is recorded only after they were created.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOSTS: Final = "plugin-svc-hosts"
 
 
 def wanted_record(plan: JobPlan) -> dict[str, str]:
-    """What the record says once everything is made. The hosts of `svc` are there with their numbers: they scale."""
+    """The record once everything exists. The hosts of `svc` are recorded with their numbers, since they scale."""
     record = {f"plugin-{name}": name for name in plan.plugins}
     record |= {f"volume-pvc-{claim['metadata']['name']}": claim["metadata"]["name"] for claim in new_claims(plan)}
     if "svc" in plan.plugins:
@@ -37,7 +37,7 @@ def is_complete(plan: JobPlan, record: Mapping[str, str]) -> bool:
 
 
 def resource_writes(plan: JobPlan, plugins: Mapping[str, Plugin], record: Mapping[str, str]) -> list[Write]:
-    """What is missing, or no longer as it should be."""
+    """Creates what is missing, and patches what the job outgrew."""
     writes: list[Write] = [
         Create(claim) for claim in new_claims(plan) if f"volume-pvc-{claim['metadata']['name']}" not in record
     ]

@@ -1,4 +1,4 @@
-"""A job as its controller sees it: its roles, their minima, and which tasks are the minimum ones (M1, M3)."""
+"""A Job as its controller reads it: its roles, their minima, and which tasks belong to the minimum (M1, M3)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import msgspec
 from enbloc.api import volcano
 from enbloc.api.job_plugins import with_needed
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of
 from enbloc.api.requests import pod_requests
+from enbloc.controllers.plan import Plan
+from enbloc.gangs.priority_classes import PriorityClasses
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A named set of like tasks. `template` is the user's own, shared and never changed."""
+    """A named set of like tasks. `template` is shared with the object and never changed."""
 
     name: str
     replicas: int
@@ -29,14 +31,7 @@ class Role(msgspec.Struct, frozen=True):
     policies: tuple[volcano.LifecyclePolicy, ...]
 
 
-class JobPlan(msgspec.Struct, frozen=True):
-    """What a job's spec asks for. Works without admission too: what it would have filled in is filled in here."""
-
-    obj: Obj
-    namespace: str
-    name: str
-    uid: str
-    minimum: int
+class JobPlan(Plan, frozen=True):
     roles: tuple[Role, ...]
     spec: volcano.JobSpec
     plugins: dict[str, list[str]]
@@ -47,7 +42,7 @@ class JobPlan(msgspec.Struct, frozen=True):
 
     @property
     def queue(self) -> str:
-        return self.spec.queue or "default"
+        return self.spec.queue or volcano.DEFAULT_QUEUE
 
     @property
     def replicas(self) -> int:
@@ -71,7 +66,7 @@ def plan_of(obj: Obj) -> JobPlan:
     minimum = job.spec.min_available or sum(role.minimum for role in roles)
     asked = job.spec.plugins or {}
     plugins = {name: list(asked.get(name) or ()) for name in with_needed(asked)}
-    return JobPlan(obj, namespace_of(obj), name_of(obj), uid_of(obj), minimum, roles, job.spec, plugins)
+    return JobPlan(obj, minimum, roles, job.spec, plugins)
 
 
 def _role(task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano.JobSpec) -> Role:
@@ -90,11 +85,15 @@ def _role(task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano
     )
 
 
-def minimum_tasks(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:
-    """How many tasks of each role that has begun are minimum tasks.
+def role_priorities(plan: JobPlan, classes: PriorityClasses) -> dict[str, int]:
+    return {role.name: classes.or_default(role.priority_class) for role in plan.roles}
 
-    The role minima in full; where the job's own exceeds their sum (M1, relaxed) it is filled up as tasks are
-    ordered (O2): by priority, then index, then in the order of the roles.
+
+def minimum_tasks(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:
+    """How many tasks of each begun role belong to the minimum.
+
+    The role minima in full; where the job's own exceeds their sum (M1, relaxed) further tasks are taken in the order of
+    O2: by priority, then index, then in the order of the roles.
     """
     counts = {role.name: min(role.minimum, role.replicas) for role in plan.roles}
     missing = plan.minimum - sum(counts.values())
@@ -119,8 +118,8 @@ def minimum_resources(plan: JobPlan, begun: Collection[str], priorities: Mapping
     return {resource: nanos for resource, nanos in total.items() if nanos}
 
 
-def preserved_notes(plan: JobPlan) -> dict[str, str]:
-    """Annotations of the job that its PodGroup carries too; not those that speak of this one object."""
+def preserved_annotations(plan: JobPlan) -> dict[str, str]:
+    """Annotations of the job that are copied to its PodGroup; not those that concern the Job object alone."""
     return {
         key: value
         for key, value in annotations_of(plan.obj).items()

@@ -1,4 +1,4 @@
-"""A job's status: counts, phases by role, and the phase of the whole (M5). Written only where it changed."""
+"""A Job's status: counts, phases by role, and the phase of the job (M5). Only changed fields are written."""
 
 from __future__ import annotations
 
@@ -23,54 +23,54 @@ def phase_of(job: Obj) -> str:
 
 
 def status_patch(
-    plan: JobPlan, census: PodCounts, verdict: Verdict | None, more: dict[str, Any], now: int
+    plan: JobPlan, pod_counts: PodCounts, verdict: Verdict | None, more: dict[str, Any], now_ns: int
 ) -> Patch | None:
-    """The patch that brings the status up to date, if it is not. `verdict` is a new phase, or a new word on it."""
+    """The patch that brings the status up to date, if it is not. `verdict`: a new phase, or a new reason."""
     status = plan.obj.get("status") or {}
-    wanted = _counts(plan, census) | more
+    wanted = _counts(plan, pod_counts) | more
     if verdict is not None and verdict.phase == phase_of(plan.obj):
         wanted["state"] = status["state"] | {"reason": verdict.reason, "message": verdict.message}
     elif verdict is not None:
-        wanted |= _transition(plan, status, verdict, now)
+        wanted |= _transition(plan, status, verdict, now_ns)
     patch = difference(status, wanted)
     if not patch:
         return None
     return Patch(Ref(volcano.JOB, plan.namespace, plan.name), {"status": patch}, subresource="status", uid=plan.uid)
 
 
-def _counts(plan: JobPlan, census: PodCounts) -> dict[str, Any]:
+def _counts(plan: JobPlan, pod_counts: PodCounts) -> dict[str, Any]:
     by_role = {
         role.name: {"phase": {phase: count for phase, count in sorted(counts.items()) if count}}
         for role in plan.roles
-        if (counts := _live(census, role.name))
+        if (counts := _live(pod_counts, role.name))
     }
     return {
         "minAvailable": plan.minimum,
-        "pending": census.total("Pending"),
-        "running": census.total("Running"),
-        "succeeded": census.total("Succeeded"),
-        "failed": census.total("Failed"),
-        "terminating": census.total(TERMINATING),
-        "unknown": census.total("Unknown"),
+        "pending": pod_counts.total("Pending"),
+        "running": pod_counts.total("Running"),
+        "succeeded": pod_counts.total("Succeeded"),
+        "failed": pod_counts.total("Failed"),
+        "terminating": pod_counts.total(TERMINATING),
+        "unknown": pod_counts.total("Unknown"),
         "taskStatusCount": by_role,
     }
 
 
-def _live(census: PodCounts, role: str) -> dict[str, int]:
-    counts = census.by_role.get(role) or Counter[str]()
+def _live(pod_counts: PodCounts, role: str) -> dict[str, int]:
+    counts = pod_counts.by_role.get(role) or Counter[str]()
     return {phase: count for phase, count in counts.items() if count and phase != TERMINATING}
 
 
-def _transition(plan: JobPlan, status: dict[str, Any], verdict: Verdict, now: int) -> dict[str, Any]:
+def _transition(plan: JobPlan, status: dict[str, Any], verdict: Verdict, now_ns: int) -> dict[str, Any]:
     before = phase_of(plan.obj)
     assert leads(before, verdict.phase), f"job {plan.namespace}/{plan.name}: {before} → {verdict.phase}, {verdict}"
-    moment = format_timestamp(now)
+    moment = format_timestamp(now_ns)
     state = {"phase": verdict.phase, "lastTransitionTime": moment}
     if verdict.reason:
         state |= {"reason": verdict.reason, "message": verdict.message}
     history = [*(status.get("conditions") or ()), {"status": verdict.phase, "lastTransitionTime": moment}]
     changed: dict[str, Any] = {"state": state, "conditions": history[-CONDITIONS_KEPT:]}
-    born = plan.obj["metadata"].get("creationTimestamp")
-    if verdict.phase in FINISHED and born:
-        changed["runningDuration"] = format_duration(now - parse_timestamp(born))
+    created = plan.obj["metadata"].get("creationTimestamp")
+    if verdict.phase in FINISHED and created:
+        changed["runningDuration"] = format_duration(now_ns - parse_timestamp(created))
     return changed

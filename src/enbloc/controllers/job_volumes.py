@@ -1,4 +1,4 @@
-"""The `volumes` of a job: claims that are made with it, and how its pods see them (V3)."""
+"""The `volumes` of a Job: the PersistentVolumeClaims that are created with it, and their mounts in its pods (V3)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enbloc.controllers.plugins.pod_patch import PodPatch
 
 
 def claim_name(plan: JobPlan, position: int) -> str:
-    """The claim behind one volume: the user's own, or ours."""
+    """The name of the claim of one volume: the user's, or one that is created with the job."""
     return (plan.spec.volumes or [])[position].volume_claim_name or f"{plan.name}-volume-{position}"
 
 
 def new_claims(plan: JobPlan) -> list[Obj]:
-    """The claims that the job brings with it."""
+    """The claims that are created with the job."""
     return [
         {
             "apiVersion": "v1",
@@ -30,8 +30,8 @@ def new_claims(plan: JobPlan) -> list[Obj]:
     ]
 
 
-def volume_additions(plan: JobPlan, dress: PodPatch) -> None:
+def add_volumes(plan: JobPlan, patch: PodPatch) -> None:
     for position, volume in enumerate(plan.spec.volumes or ()):
         name = claim_name(plan, position)
         label = f"job-volume-{position}"
-        dress.volume({"name": label, "persistentVolumeClaim": {"claimName": name}}, volume.mount_path)
+        patch.volume({"name": label, "persistentVolumeClaim": {"claimName": name}}, volume.mount_path)

@@ -7,8 +7,9 @@ from typing import Any
 
 from enbloc.api import koordinator
 from enbloc.api.meta import Obj
-from enbloc.controllers.group_status import GroupStatus, Members
-from enbloc.controllers.podgroup import group_of as volcano_group_of
+from enbloc.api.writes import WatchEvent
+from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.volcano import group_of as volcano_group_of
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
@@ -17,69 +18,82 @@ FINAL = ("Finished", "Failed")
 
 
 def controller() -> GroupStatus:
-    return GroupStatus(koordinator.POD_GROUP, group_of, _wanted)
+    return GroupStatus(KoordinatorGroups())
 
 
-def group_of(pod: Obj) -> str:
-    """The PodGroup a pod names, unless it belongs to a Volcano PodGroup: then that is its gang."""
-    return "" if volcano_group_of(pod) else gang_name(pod)
+class KoordinatorGroups:
+    """Also the base of scheduler-plugins' groups, which differ in kind and phases."""
+
+    kind = koordinator.POD_GROUP
+    other_kinds: frozenset[str] = frozenset()
+    phases: Sequence[str] = PHASES
+
+    def group_of(self, pod: Obj) -> str:
+        """The PodGroup that a pod names, unless it belongs to a Volcano PodGroup: then that is its gang."""
+        return "" if volcano_group_of(pod) else gang_name(pod)
+
+    def observe_other(self, event: WatchEvent) -> Key | None:
+        return None
+
+    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+        wanted = _end(group, members) or self.phase(group, members)
+        return {"phase": _step_towards(group, wanted, self.phases), **_counts(group, members, now_ns)}
+
+    def phase(self, group: Obj, members: Members) -> str:
+        """The phase that the members call for, ends aside."""
+        minimum = minimum_of(group)
+        scheduled = members.count(SCHEDULED, "Running", "Succeeded")
+        if runs(group, members):
+            return "Running"
+        if scheduled >= minimum:
+            return "Scheduled"
+        if scheduled:
+            return "Scheduling"
+        return "PreScheduling" if members.live - members.count("Failed") >= minimum else "Pending"
 
 
-def counts(group: Obj, members: Members, now: int) -> dict[str, Any]:
-    """What both Koordinator's and scheduler-plugins' users read off a PodGroup."""
+def minimum_of(group: Obj) -> int:
+    minimum = (group.get("spec") or {}).get("minMember")
+    return max(minimum if isinstance(minimum, int) else 0, 1)
+
+
+def runs(group: Obj, members: Members) -> bool:
+    """Whether the minimum runs, or ran and pods of it are left."""
+    before = (group.get("status") or {}).get("phase")
+    return members.count("Running", "Succeeded") >= minimum_of(group) or (before == "Running" and bool(members.live))
+
+
+def _counts(group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
     status = group.get("status") or {}
     found: dict[str, Any] = {
-        "scheduled": members.count("Scheduled", "Running", "Succeeded"),
+        "scheduled": members.count(SCHEDULED, "Running", "Succeeded"),
         "running": members.count("Running"),
         "succeeded": members.count("Succeeded"),
         "failed": members.count("Failed"),
     }
-    if len(members.pods) >= least(group) and not status.get("scheduleStartTime"):
-        found["scheduleStartTime"] = format_timestamp(now)
+    if members.live >= minimum_of(group) and not status.get("scheduleStartTime"):
+        found["scheduleStartTime"] = format_timestamp(now_ns)
     if members.owners:
         found["occupiedBy"] = members.owners
     return found
 
 
-def least(group: Obj) -> int:
-    minimum = (group.get("spec") or {}).get("minMember")
-    return max(minimum if isinstance(minimum, int) else 0, 1)
-
-
-def end(group: Obj, members: Members) -> str:
-    """How it ended; empty if it has not. An end is final."""
+def _end(group: Obj, members: Members) -> str:
+    """`Finished` or `Failed`, which are final; empty while neither holds."""
     phase: str = (group.get("status") or {}).get("phase") or ""
     if phase in FINAL:
         return phase
     running, succeeded, failed = (members.count(phase) for phase in ("Running", "Succeeded", "Failed"))
-    if succeeded >= least(group):
+    if succeeded >= minimum_of(group):
         return "Finished"
-    return "Failed" if failed and failed + running + succeeded >= least(group) else ""
+    return "Failed" if failed and failed + running + succeeded >= minimum_of(group) else ""
 
 
-def step_towards(group: Obj, wanted: str, phases: Sequence[str]) -> str:
-    """The next phase on the way to the one that it should have: whoever watches sees each of them, in order. An end,
-    and the way back to the start, are one step."""
+def _step_towards(group: Obj, wanted: str, phases: Sequence[str]) -> str:
+    """The next phase on the way to the wanted one, so that a watch delivers each in order. An end, and the way back to
+    the start, are one step."""
     before = (group.get("status") or {}).get("phase") or ""
     if wanted not in phases:
         return wanted
     at = phases.index(before) if before in phases else -1
     return phases[min(at + 1, phases.index(wanted))]
-
-
-def _wanted(group: Obj, members: Members, now: int) -> dict[str, Any]:
-    wanted = end(group, members) or _phase(group, members)
-    return {"phase": step_towards(group, wanted, PHASES), **counts(group, members, now)}
-
-
-def _phase(group: Obj, members: Members) -> str:
-    minimum = least(group)
-    scheduled = members.count("Scheduled", "Running", "Succeeded")
-    before = (group.get("status") or {}).get("phase")
-    if members.count("Running", "Succeeded") >= minimum or (before == "Running" and members.pods):
-        return "Running"
-    if scheduled >= minimum:
-        return "Scheduled"
-    if scheduled:
-        return "Scheduling"
-    return "PreScheduling" if len(members.pods) - members.count("Failed") >= minimum else "Pending"

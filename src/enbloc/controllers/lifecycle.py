@@ -1,9 +1,9 @@
-"""Lifecycle policies (V2): what happened to a job's pods, which policy answers it, and how long after.
+"""Lifecycle policies (V2): what happened to a job's pods, which policy matches, and after which delay it acts.
 
-An incident is read from the pods as they are, so that a controller that was started anew finds it again; only an
-eviction leaves nothing behind and is told by whoever saw it, until a replacement carries it on. A role's policies come
-before the job's. `*` stands for what goes wrong (PodFailed, PodEvicted, TaskFailed): waiting and success are no
-accidents. What happened in an earlier run of the job, of a role or of a pod is nobody's business any more.
+An incident is read from the pods as they are, so that a restarted controller finds it again; only an eviction leaves no
+pod behind and is passed in by the controller that observed it, until the replacement carries its time. A role's
+policies come before the job's. `*` matches failures (PodFailed, PodEvicted, TaskFailed), not waiting or success.
+Incidents of an earlier run of the job, of a role or of a pod are ignored.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.units import parse_duration, parse_timestamp
 
 ANY_EVENT = "*"
-_ACCIDENTS = ("PodFailed", "PodEvicted", "TaskFailed")
+_FAILURES = ("PodFailed", "PodEvicted", "TaskFailed")
 
 
 class Runs(msgspec.Struct, frozen=True):
-    """Which run of a job, of its roles and of its pods is the present one, as the job's status tells."""
+    """The current run of a job, of its roles and of its pods, as the job's status records it."""
 
     version: int = 0
     retries: int = 0
@@ -32,11 +32,11 @@ class Runs(msgspec.Struct, frozen=True):
     pods: dict[str, int] = {}
 
     def of(self, role: str, pod: str) -> int:
-        """What a pod that is made now carries."""
+        """The run that a new pod is annotated with."""
         return self.roles.get(role, 0) + self.pods.get(pod, 0)
 
-    def is_past(self, member: Member) -> bool:
-        """Whether a pod belongs to an earlier run: it goes, and whatever it still does changes nothing."""
+    def is_outdated(self, member: Member) -> bool:
+        """Whether a pod belongs to an earlier run: it is deleted, and what becomes of it is ignored."""
         return member.version < self.version or member.run < self.of(member.role, member.name)
 
 
@@ -52,7 +52,7 @@ def runs_of(job: Obj) -> Runs:
 
 
 class Incident(msgspec.Struct, frozen=True):
-    """Something that a policy may answer. `since` is when it began, in nanoseconds, `None` if nothing tells."""
+    """Something that a policy may match. `since` is when it began, in nanoseconds; `None` if no object records it."""
 
     event: str
     role: Role | None
@@ -65,40 +65,40 @@ class Incident(msgspec.Struct, frozen=True):
         return (self.event, self.member.uid if self.member else self.role.name if self.role else "")
 
     @property
-    def story(self) -> str:
-        who = self.member.name if self.member else f"role {self.role.name}" if self.role else "its PodGroup"
-        return f"{self.event} of {who}" + (f" (exit code {self.exit_code})" if self.exit_code else "")
+    def description(self) -> str:
+        subject = self.member.name if self.member else f"role {self.role.name}" if self.role else "its PodGroup"
+        return f"{self.event} of {subject}" + (f" (exit code {self.exit_code})" if self.exit_code else "")
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """What a policy wants done about an incident, and how long after it began."""
+class PolicyAction(msgspec.Struct, frozen=True):
+    """An action that a policy triggers on an incident, and how long after the incident began."""
 
     action: str
     incident: Incident
     delay: int
 
     @property
-    def story(self) -> str:
-        return f"{self.action} on {self.incident.story}"
+    def description(self) -> str:
+        return f"{self.action} on {self.incident.description}"
 
 
 def has_policies(plan: JobPlan) -> bool:
     return bool(plan.spec.policies) or any(role.policies for role in plan.roles)
 
 
-def answers(
-    plan: JobPlan, census: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], *, unknown: bool = False
-) -> list[Answer]:
-    """The policies that apply to what happened in this run of the job, in the order of roles and indexes.
+def triggered_actions(
+    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], *, unknown: bool = False
+) -> list[PolicyAction]:
+    """The actions that the incidents of this run of the job trigger, in the order of roles and indexes.
 
-    `evicted`: pods that went, and when. `unknown`: the PodGroup is in phase Unknown.
+    `evicted`: pods that were evicted, and when. `unknown`: the PodGroup is in phase Unknown.
     """
     found = []
-    for incident in _incidents(plan, census, runs, evicted, unknown):
+    for incident in _incidents(plan, pod_counts, runs, evicted, unknown):
         own = incident.role.policies if incident.role else ()
         policy = _matching(own, incident) or _matching(plan.spec.policies or (), incident)
         if policy is not None:
-            found.append(Answer(policy.action, incident, parse_duration(policy.timeout) if policy.timeout else 0))
+            found.append(PolicyAction(policy.action, incident, parse_duration(policy.timeout) if policy.timeout else 0))
     return found
 
 
@@ -109,7 +109,7 @@ def events_of(policy: LifecyclePolicy) -> list[str]:
 def _matching(policies: Iterable[LifecyclePolicy], incident: Incident) -> LifecyclePolicy | None:
     for policy in policies:
         events = events_of(policy)
-        if incident.event in events or (ANY_EVENT in events and incident.event in _ACCIDENTS):
+        if incident.event in events or (ANY_EVENT in events and incident.event in _FAILURES):
             return policy
         codes = [*(policy.exit_codes or ()), *([] if policy.exit_code is None else [policy.exit_code])]
         if incident.exit_code and incident.exit_code in codes:
@@ -118,44 +118,44 @@ def _matching(policies: Iterable[LifecyclePolicy], incident: Incident) -> Lifecy
 
 
 def _incidents(
-    plan: JobPlan, census: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], unknown: bool
+    plan: JobPlan, pod_counts: PodCounts, runs: Runs, evicted: Sequence[tuple[Member, int]], unknown: bool
 ) -> Iterator[Incident]:
-    by_role = _of_interest(plan, census, runs)
+    by_role = _eventful_members(plan, pod_counts, runs)
     for role in plan.roles:
         members = by_role.get(role.name, [])
         for member in members:
             if member.phase == "Failed":
-                yield Incident("PodFailed", role, member, member.exit_code, _instant(member.ended))
+                yield Incident("PodFailed", role, member, member.exit_code, _instant(member.finished_at))
             elif member.phase == "Pending":
-                if member.evicted:
-                    yield Incident("PodEvicted", role, member, since=_instant(member.evicted))
-                yield Incident("PodPending", role, member, since=_instant(member.born))
+                if member.evicted_at:
+                    yield Incident("PodEvicted", role, member, since=_instant(member.evicted_at))
+                yield Incident("PodPending", role, member, since=_instant(member.created))
         for member, at in evicted:
             if member.role == role.name:
                 yield Incident("PodEvicted", role, member, since=at)
         succeeded = [member for member in members if member.phase == "Succeeded"]
         if role.replicas and len(succeeded) >= role.replicas:
-            yield Incident("TaskCompleted", role, since=_instant(max(member.ended for member in succeeded)))
+            yield Incident("TaskCompleted", role, since=_instant(max(member.finished_at for member in succeeded)))
         if role.max_retry and sum(member.restarts for member in members) >= role.max_retry:
             yield Incident("TaskFailed", role)
     if unknown:
         yield Incident("Unknown", None)
 
 
-def _of_interest(plan: JobPlan, census: PodCounts, runs: Runs) -> dict[str, list[Member]]:
-    """The pods of the present run by role, in order; roles in which nothing happened are left out, at little cost."""
+def _eventful_members(plan: JobPlan, pod_counts: PodCounts, runs: Runs) -> dict[str, list[Member]]:
+    """The pods of the current run by role, in order, for roles in which something happened: the others cost nothing."""
     names = {
         role.name
         for role in plan.roles
-        if census.of(role.name, "Failed")
-        or census.of(role.name, "Pending")
-        or census.restarts[role.name]
-        or census.of(role.name, "Succeeded") >= role.replicas > 0
+        if pod_counts.of(role.name, "Failed")
+        or pod_counts.of(role.name, "Pending")
+        or pod_counts.restarts[role.name]
+        or pod_counts.of(role.name, "Succeeded") >= role.replicas > 0
     }
     found: dict[str, list[Member]] = {}
     if names:
-        for member in sorted(census.pods.values(), key=lambda member: member.index):
-            if member.role in names and not runs.is_past(member):
+        for member in sorted(pod_counts.pods.values(), key=lambda member: member.index):
+            if member.role in names and not runs.is_outdated(member):
                 found.setdefault(member.role, []).append(member)
     return found
 
@@ -166,4 +166,4 @@ def _instant(text: str) -> int | None:
     try:
         return parse_timestamp(text)
     except ValueError:
-        return None  # somebody else wrote it
+        return None  # not written by us

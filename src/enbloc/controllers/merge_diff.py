@@ -1,18 +1,18 @@
-"""The smallest JSON merge patch that turns what is into what should be."""
+"""The smallest JSON merge patch that turns one object into another."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def difference(is_now: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """A patch over the keys of `wanted` alone, other keys are left be; empty if nothing differs.
+def difference(current: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """A patch over the keys of `wanted` alone, other keys are not touched; empty if nothing differs.
 
-    Inside a value that is a mapping the patch is exact: what is there and not wanted is nulled.
+    A value that is a mapping is replaced as a whole: keys that are not in `wanted` are nulled.
     """
     patch: dict[str, Any] = {}
     for key, value in wanted.items():
-        before = is_now.get(key)
+        before = current.get(key)
         if value == before:
             continue
         patch[key] = _exactly(before, value) if isinstance(value, dict) and isinstance(before, dict) else value

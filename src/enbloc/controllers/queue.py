@@ -1,7 +1,7 @@
-"""The status of queues: PodGroups by phase, and a state where there is none yet (V4).
+"""The status of queues: PodGroups by phase, and the state Open where there is none yet (V4).
 
-A queue is closed by whoever writes `status.state: Closed`, or by a Command, which is deleted once it is obeyed; this
-controller never opens it again by itself.
+A queue is closed by a write of `status.state: Closed` or by a Command, which is deleted once it was executed; this
+controller never opens a queue by itself.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import msgspec
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
-from enbloc.controllers.commands import Commands, cannot, is_for_queue, target_of
+from enbloc.controllers.commands import Commands, is_for_queue, refuse, target_of
 from enbloc.controllers.merge_diff import difference
-from enbloc.controllers.retry import Retries, watch_tells
+from enbloc.controllers.retry import Retries, is_superseded
 
 PHASES: Final = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
 STATE_BY_COMMAND: Final = {"OpenQueue": "Open", "CloseQueue": "Closed"}
 
 
-class _Place(msgspec.Struct, frozen=True, gc=False):
+class _Counted(msgspec.Struct, frozen=True, gc=False):
     queue: str
     phase: str
 
@@ -34,7 +34,7 @@ class QueueController:
 
     def __init__(self) -> None:
         self._queues: dict[str, Obj] = {}
-        self._places: dict[tuple[str, str], _Place] = {}
+        self._groups: dict[tuple[str, str], _Counted] = {}
         self._counts: dict[str, Counter[str]] = {}
         self._dirty: set[str] = set()
         self._retries: Retries[str] = Retries()
@@ -56,28 +56,28 @@ class QueueController:
             self._dirty.add(name)
 
     def _observe_group(self, event: WatchEvent, key: tuple[str, str]) -> None:
-        before = self._places.pop(key, None)
+        before = self._groups.pop(key, None)
         if before is not None:
             self._count(before, -1)
         if event.type == "DELETED":
             return
-        queue = (event.obj.get("spec") or {}).get("queue") or "default"
-        place = _Place(queue, (event.obj.get("status") or {}).get("phase") or "Pending")
-        self._places[key] = place
-        self._count(place, 1)
+        queue = (event.obj.get("spec") or {}).get("queue") or volcano.DEFAULT_QUEUE
+        counted = _Counted(queue, (event.obj.get("status") or {}).get("phase") or "Pending")
+        self._groups[key] = counted
+        self._count(counted, 1)
 
-    def _count(self, place: _Place, by: int) -> None:
-        counts = self._counts.setdefault(place.queue, Counter())
-        counts[place.phase] += by
+    def _count(self, group: _Counted, by: int) -> None:
+        counts = self._counts.setdefault(group.queue, Counter())
+        counts[group.phase] += by
         if not counts.total():
-            del self._counts[place.queue]
-        if place.queue in self._queues:  # else it is looked at when it comes
-            self._dirty.add(place.queue)
+            del self._counts[group.queue]
+        if group.queue in self._queues:  # else it is counted when the queue is created
+            self._dirty.add(group.queue)
 
-    def reconcile(self, now: int) -> list[Write]:
+    def reconcile(self, now_ns: int) -> list[Write]:
         writes: list[Write] = []
-        states = self._obey(writes, now)
-        for name in sorted(self._dirty.union(states, self._retries.take_due(now))):
+        states = self._execute_commands(writes, now_ns)
+        for name in sorted(self._dirty.union(states, self._retries.take_due(now_ns))):
             queue = self._queues.get(name)
             if queue is None or is_terminating(queue):
                 self._retries.forget(name)
@@ -94,28 +94,28 @@ class QueueController:
             else:
                 self._retries.forget(name)
         self._dirty.clear()
-        return writes + self._commands.consume(writes, now)
+        return writes + self._commands.delete_executed(writes, now_ns)
 
-    def _obey(self, writes: list[Write], now: int) -> dict[str, str]:
-        """The states that Commands ask for, by queue; the last one wins, and none is obeyed twice."""
+    def _execute_commands(self, writes: list[Write], now_ns: int) -> dict[str, str]:
+        """The states that Commands ask for, by queue; the last one wins, and none is executed twice."""
         states: dict[str, str] = {}
-        for command in self._commands.take(now):
+        for command in self._commands.take(now_ns):
             action, name = command.get("action") or "", target_of(command).get("name")
             state = STATE_BY_COMMAND.get(action)
             if state is None:
-                writes += cannot(command, f"unknown action {action!r} (for a queue: {', '.join(STATE_BY_COMMAND)})")
+                writes += refuse(command, f"unknown action {action!r} (for a queue: {', '.join(STATE_BY_COMMAND)})")
             elif not isinstance(name, str) or name not in self._queues:
-                writes += cannot(command, f"{action}: there is no Queue {name or 'without a name'}")
+                writes += refuse(command, f"{action}: there is no Queue {name or 'without a name'}")
             else:
                 states[name] = state
-                self._commands.obey(command, Ref(volcano.QUEUE, "", name))
+                self._commands.mark_executing(command, Ref(volcano.QUEUE, "", name))
         return states
 
-    def refused(self, write: Write, error: Refused, now: int) -> None:
-        """A status that was out of date follows when the watch brings the newer queue, any other after a while."""
-        self._commands.refused(write, error, now)
-        if isinstance(write, Patch) and not watch_tells(error):
-            self._retries.refuse(write.ref.name, now)
+    def refused(self, write: Write, error: Refused, now_ns: int) -> None:
+        """An outdated status is computed again when the watch delivers the newer queue, any other after a delay."""
+        self._commands.refused(write, error, now_ns)
+        if isinstance(write, Patch) and not is_superseded(error):
+            self._retries.refuse(write.ref.name, now_ns)
 
     def due(self) -> int | None:
         return min((at for at in (self._retries.next(), self._commands.due()) if at is not None), default=None)

@@ -1,4 +1,4 @@
-"""Whose pod is made next, among the QueueJobs of a namespace (A4)."""
+"""The order in which the missing pods of the QueueJobs of a namespace are created (A4)."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import msgspec
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The pods that a job lacks, in its own order; the first `minimum` of them are needed for its minimum."""
+class MissingPods(msgspec.Struct, frozen=True):
+    """The pods that a job lacks, in its own order; the first `minimum` of them belong to its minimum."""
 
     plan: QueueJobPlan
     slots: Sequence[Slot]
     minimum: int
 
 
-def in_turn(wanted: Sequence[Wanted]) -> Iterator[tuple[QueueJobPlan, Slot]]:
-    """First what each job's minimum lacks, job by job in the order given; then the rest, one of each job in turn."""
+def creation_order(wanted: Sequence[MissingPods]) -> Iterator[tuple[QueueJobPlan, Slot]]:
+    """First each job's minimum, job by job in the given order; then the rest, round robin over jobs."""
     for one in wanted:
         for slot in one.slots[: one.minimum]:
             yield one.plan, slot
     rests = [(one.plan, one.slots[one.minimum :]) for one in wanted]
-    for turn in range(max((len(slots) for _, slots in rests), default=0)):
+    for order_key in range(max((len(slots) for _, slots in rests), default=0)):
         for plan, slots in rests:
-            if turn < len(slots):
-                yield plan, slots[turn]
+            if order_key < len(slots):
+                yield plan, slots[order_key]

@@ -1,4 +1,4 @@
-"""A QueueJob as its controller sees it: roles, minimum, priority, and in which order its pods are made (A3, A4)."""
+"""A QueueJob as its controller reads it: roles, minimum, priority, and the creation order of its pods (A3, A4)."""
 
 from __future__ import annotations
 
@@ -9,39 +9,33 @@ import msgspec
 
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
-from enbloc.controllers.priorities import Priorities
+from enbloc.api.meta import Obj
+from enbloc.controllers.plan import Plan
+from enbloc.gangs.priority_classes import PriorityClasses
 
 SCHEDULER_NAME: Final = "enbloc"
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A named set of like pods. `template` is the user's own, shared and never changed."""
+    """A named set of like pods. `template` is shared with the object and never changed."""
 
     name: str
     replicas: int
     template: dict[str, Any]
     template_hash: str
-    """Pods that carry another one were made from an older template (A6)."""
+    """Pods that carry another hash were created from an older template (A6)."""
     priority_class: str
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """A place for one pod."""
+    """One pod that the job should have."""
 
     role: Role
     index: int
     name: str
 
 
-class QueueJobPlan(msgspec.Struct, frozen=True):
-    """What a QueueJob's spec asks for. Works without admission too: what it would have filled in is filled in here."""
-
-    obj: Obj
-    namespace: str
-    name: str
-    uid: str
-    minimum: int
+class QueueJobPlan(Plan, frozen=True):
     roles: tuple[Role, ...]
     scheduling: arbitrator.SchedulingTemplate
     scheduler_name: str
@@ -54,22 +48,22 @@ class QueueJobPlan(msgspec.Struct, frozen=True):
     def generation(self) -> int:
         return self.obj["metadata"].get("generation") or 0
 
-    def slots(self, priorities: Priorities) -> list[Slot]:
-        """Every pod it should have, in the order in which they are made: roles by the priority of their pods (A4)."""
-        ranked = sorted(self.roles, key=lambda role: -priorities.of(role.priority_class))  # equal ones as written
+    def slots(self, priorities: PriorityClasses) -> list[Slot]:
+        """Every pod it should have, in order of creation: roles by the priority of their pods (A4)."""
+        ranked = sorted(self.roles, key=lambda role: -priorities.or_default(role.priority_class))  # a stable sort
         return [
             Slot(role, index, f"{self.name}-{role.name}-{index}") for role in ranked for index in range(role.replicas)
         ]
 
-    def turn(self, priorities: Priorities) -> tuple[int, str, str]:
+    def order_key(self, priorities: PriorityClasses) -> tuple[int, str, str]:
         """Sorts the QueueJobs of a namespace: by priority, then age, then name (A4, G8)."""
         asked = self.scheduling
         if asked.priority_class_name:
-            priority = priorities.of(asked.priority_class_name)
+            priority = priorities.or_default(asked.priority_class_name)
         elif asked.priority is not None:
             priority = asked.priority
         else:
-            priority = max((priorities.of(role.priority_class) for role in self.roles), default=0)
+            priority = max((priorities.or_default(role.priority_class) for role in self.roles), default=0)
         return (-priority, self.obj["metadata"].get("creationTimestamp") or "", self.name)
 
 
@@ -91,9 +85,6 @@ def plan_of(obj: Obj) -> QueueJobPlan:
     minimum = scheduling.min_available
     return QueueJobPlan(
         obj=obj,
-        namespace=namespace_of(obj),
-        name=name_of(obj),
-        uid=uid_of(obj),
         minimum=sum(role.replicas for role in roles) if minimum is None else max(minimum, 0),
         roles=roles,
         scheduling=scheduling,

@@ -1,4 +1,4 @@
-"""The pods of a QueueJob, and its SchedulingSpec: how they are made, and how a pod is read back (A3, V0)."""
+"""The pods and the SchedulingSpec of a QueueJob: how they are built, and how a pod is read back (A3, V0)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ from enbloc.api.meta import (
     condition_of,
     controller_reference,
     is_terminating,
-    labels_of,
     name_of,
     uid_of,
 )
 from enbloc.api.writes import Patch
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
+from enbloc.gangs.dialect import queue_named_by
 from enbloc.units import is_label_value, parse_timestamp
 
 TEMPLATE_HASH: Final = "enbloc.dev/template-hash"
 ATTEMPT: Final = "enbloc.dev/attempt"
 """How many pods of this name failed, one after the other, before this one."""
 
-DEFAULT_QUEUE: Final = "default"
-
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """One pod of a QueueJob, as far as the controller cares."""
+    """One pod of a QueueJob as far as the controller reads it."""
 
     name: str
     uid: str
@@ -41,16 +39,16 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     template_hash: str
     attempt: int
     ended_at: int
-    """When its containers ended; of a pod that never had any, when it was made."""
+    """When its containers finished; of a pod that ran none, when it was created."""
 
     @property
     def is_alive(self) -> bool:
-        """Whether it counts towards the minimum that ran: it runs or has succeeded."""
+        """Whether it counts towards the minimum: it runs or has succeeded."""
         return self.phase in ("Running", "Succeeded") and not self.terminating
 
     @property
     def is_gone(self) -> bool:
-        """Whether another one will have to be made in its place."""
+        """Whether it has to be recreated."""
         return self.terminating or self.phase == "Failed"
 
     @property
@@ -60,18 +58,18 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
 
 def member_of(pod: Obj) -> Member:
-    status, notes = pod.get("status") or {}, annotations_of(pod)
+    status, annotations = pod.get("status") or {}, annotations_of(pod)
     phase = status.get("phase") or "Pending"
     scheduled = condition_of(pod, "PodScheduled") or {}
     refused = scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable"
-    attempt = notes.get(ATTEMPT) or ""
+    attempt = annotations.get(ATTEMPT) or ""
     return Member(
         name=name_of(pod),
         uid=uid_of(pod),
         phase=phase,
         terminating=is_terminating(pod),
         unschedulable=phase == "Pending" and refused and not pod["spec"].get("nodeName"),
-        template_hash=notes.get(TEMPLATE_HASH) or "",
+        template_hash=annotations.get(TEMPLATE_HASH) or "",
         attempt=int(attempt) if attempt.isascii() and attempt.isdecimal() and len(attempt) < 10 else 0,
         ended_at=_ended_at(pod, status) if phase == "Failed" else 0,
     )
@@ -99,7 +97,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
     queue = _queue_of(plan)
     if is_label_value(queue):
         labels[volcano.QUEUE_NAME] = queue
-    notes = dict(metadata.get("annotations") or {}) | {
+    annotations = dict(metadata.get("annotations") or {}) | {
         volcano.JOB_NAME: plan.name,
         volcano.QUEUE_NAME: queue,
         volcano.TASK_SPEC: role.name,
@@ -107,7 +105,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
         TEMPLATE_HASH: role.template_hash,
     }
     if attempt:
-        notes[ATTEMPT] = str(attempt)
+        annotations[ATTEMPT] = str(attempt)
     spec: dict[str, Any] = role.template["spec"]
     if not spec.get("schedulerName"):
         spec = spec | {"schedulerName": plan.scheduler_name}
@@ -118,7 +116,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
             "name": slot.name,
             "namespace": plan.namespace,
             "labels": labels,
-            "annotations": notes,
+            "annotations": annotations,
             "ownerReferences": [controller_reference(plan.obj)],
         },
         "spec": spec,
@@ -141,26 +139,26 @@ def new_spec(plan: QueueJobPlan) -> Obj:
 
 
 def spec_patch(found: Obj, plan: QueueJobPlan) -> Patch | None:
-    """What in an existing SchedulingSpec no longer says what the QueueJob does."""
-    is_now, wanted = found.get("spec") or {}, _scheduling(plan)
+    """The patch that brings an existing SchedulingSpec in line with its QueueJob; `None` if it is."""
+    current, wanted = found.get("spec") or {}, _scheduling(plan)
     patch: dict[str, Any] = {}
-    spec = difference(is_now, wanted) | {
-        key: None for key in ("priorityClassName", "nodeSelector") if key in is_now and key not in wanted
+    spec = difference(current, wanted) | {
+        key: None for key in ("priorityClassName", "nodeSelector") if key in current and key not in wanted
     }
-    if (is_now.get("priorityClassName") or "") != (wanted.get("priorityClassName") or ""):
-        spec["priority"] = None  # admission fills in the new class's
+    if (current.get("priorityClassName") or "") != (wanted.get("priorityClassName") or ""):
+        spec["priority"] = None  # admission sets the new class's
     if spec:
         patch["spec"] = spec
-    notes = difference(dict(annotations_of(found)), {volcano.QUEUE_NAME: _queue_of(plan)})
-    if notes:
-        patch["metadata"] = {"annotations": notes}
+    annotations = difference(dict(annotations_of(found)), {volcano.QUEUE_NAME: _queue_of(plan)})
+    if annotations:
+        patch["metadata"] = {"annotations": annotations}
     if not patch:
         return None
     return Patch(Ref(arbitrator.SCHEDULING_SPEC, plan.namespace, name_of(found)), patch, uid=uid_of(found))
 
 
 def _scheduling(plan: QueueJobPlan) -> dict[str, Any]:
-    """Its priority is left out: admission fills it in from the class."""
+    """Without the priority: admission sets it from the class."""
     asked = plan.scheduling
     wanted: dict[str, Any] = {"minAvailable": plan.minimum}
     if asked.priority_class_name:
@@ -171,9 +169,5 @@ def _scheduling(plan: QueueJobPlan) -> dict[str, Any]:
 
 
 def _queue_of(plan: QueueJobPlan) -> str:
-    """QueueJobs know no queues; one that is annotated or labelled as Volcano's users do it is in that queue."""
-    for where in (annotations_of(plan.obj), labels_of(plan.obj)):
-        for key in volcano.QUEUE_KEYS:
-            if where.get(key):
-                return where[key]
-    return DEFAULT_QUEUE
+    """A QueueJob has no field for its queue; Volcano's annotation or label names it."""
+    return queue_named_by(plan.obj) or volcano.DEFAULT_QUEUE

@@ -30,7 +30,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
 from enbloc.gangs.hints import terms_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
-from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 
@@ -64,7 +64,7 @@ class Arbitrator:
     name = "arbitrator"
     kinds = frozenset({arbitrator.SCHEDULING_SPEC, arbitrator.QUEUE_JOB, PRIORITY_CLASS})
 
-    def __init__(self, priorities: Priorities, settings: Settings) -> None:
+    def __init__(self, priorities: PriorityClasses, settings: Settings) -> None:
         self._priorities = priorities
         self._requires = settings.require_scheduling_spec
         self._specs = _ByOwner()

@@ -18,7 +18,7 @@ from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import terms_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, without_group
-from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 
@@ -28,7 +28,7 @@ class Kubernetes:
     name = "kubernetes"
     kinds = frozenset({kubernetes.POD_GROUP, PRIORITY_CLASS})
 
-    def __init__(self, priorities: Priorities) -> None:
+    def __init__(self, priorities: PriorityClasses) -> None:
         self._priorities = priorities
         self._groups: dict[GangKey, Obj] = {}
 

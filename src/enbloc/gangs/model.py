@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from enbloc.api.meta import Ref
+from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
 from enbloc.gangs.claim_records import Record
 from enbloc.gangs.hints import NONE, SchedulingHints
-
-DEFAULT_QUEUE = "default"
 
 ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
 """What counts towards a minimum that was met once: nothing has to; those who run or wait; only those who wait (K9)."""

@@ -19,7 +19,7 @@ from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
 from enbloc.gangs.koordinator import Koordinator
 from enbloc.gangs.kubernetes import Kubernetes
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
-from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.gangs.single_pod import Alone
 from enbloc.gangs.volcano import Volcano
 
@@ -36,7 +36,7 @@ class GangRegistry:
         arbitrator: ArbitratorSettings = ArbitratorSettings(),  # noqa: B008 - it is frozen
         koordinator: KoordinatorSettings = KoordinatorSettings(),  # noqa: B008 - so is this
     ) -> None:
-        self._priorities = Priorities()
+        self._priorities = PriorityClasses()
         self._dialects: tuple[Dialect, ...] = (
             Volcano(self._priorities),
             Koordinator(koordinator),

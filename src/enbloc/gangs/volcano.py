@@ -26,7 +26,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.hints import pod_terms, terms_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, without_group
-from enbloc.gangs.priorities import PRIORITY_CLASS, Priorities
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 LET_IN = "LetIn"
@@ -45,7 +45,7 @@ class Volcano:
     name = "volcano"
     kinds = frozenset({volcano.POD_GROUP, volcano.JOB, PRIORITY_CLASS})
 
-    def __init__(self, priorities: Priorities) -> None:
+    def __init__(self, priorities: PriorityClasses) -> None:
         self._priorities = priorities
         self._groups: dict[GangKey, Obj] = {}
         self._jobs: dict[str, Obj] = {}
@@ -118,7 +118,7 @@ class Volcano:
         return Changed((key,)) if key else NOTHING
 
 
-def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: Priorities) -> GangSpec:
+def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses) -> GangSpec:
     """A PodGroup as a gang; `job` is the Job that owns it, if one does."""
     typed = view(group, volcano.PodGroup)
     spec = typed.spec
@@ -227,7 +227,7 @@ def _longest_run(job: Obj | None) -> int | None:
     return max(known) if known and len(known) == len(times) else None
 
 
-def _templates_priority(job: Obj, priorities: Priorities) -> int | None:
+def _templates_priority(job: Obj, priorities: PriorityClasses) -> int | None:
     found = []
     for task in job["spec"].get("tasks") or ():
         value = priorities.of(task["template"]["spec"].get("priorityClassName") or "")

@@ -11,7 +11,7 @@ from enbloc.api import core, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, name_of
 from enbloc.inspect.gangs import RUNNING, WAITING, Gang, Objects, Reading, pod_state
-from enbloc.units import NANO, Quantity, format_bytes, format_quantity, natural_key
+from enbloc.units import NANO, Quantity, format_amount, natural_key
 
 KINDS = ("Node", "Pod", volcano.QUEUE)
 
@@ -121,6 +121,4 @@ def _nanos(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
 
 def amount(name: str, nanos: int) -> str:
     """As people write it: memory in Gi, the rest plainly."""
-    if ("memory" in name or "storage" in name) and nanos % NANO == 0:
-        return format_bytes(nanos // NANO)
-    return format_quantity(nanos)
+    return format_amount(name, nanos)

@@ -17,8 +17,8 @@ from enbloc.api.meta import Obj
 from enbloc.controllers import coscheduling as coscheduling_controller
 from enbloc.controllers import koordinator as koordinator_controller
 from enbloc.controllers import kubernetes as kubernetes_controller
+from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.job import JobController
-from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
@@ -50,10 +50,9 @@ def _on(kind: str, *verbs: str, sub: str = "") -> Right:
 
 def controllers_read() -> frozenset[str]:
     """The kinds that any controller watches."""
-    others = (coscheduling_controller, koordinator_controller, kubernetes_controller)
+    others = (volcano_controller, coscheduling_controller, koordinator_controller, kubernetes_controller)
     return frozenset().union(
         JobController.kinds,
-        PodGroupController.kinds,
         QueueController.kinds,
         QueueJobController.kinds,
         *(module.controller().kinds for module in others),

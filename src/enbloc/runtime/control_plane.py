@@ -13,11 +13,10 @@ from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
 from enbloc.config import Config
-from enbloc.controllers import coscheduling, koordinator, kubernetes
+from enbloc.controllers import coscheduling, koordinator, kubernetes, volcano
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
-from enbloc.controllers.podgroup import PodGroupController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
@@ -28,7 +27,7 @@ def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
     """All of them, in the order in which they are asked."""
     return [
         JobController(key_pair),
-        PodGroupController(),
+        volcano.controller(),
         koordinator.controller(),
         coscheduling.controller(),
         kubernetes.controller(),

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from enbloc.admission.lookup import PRIORITY_CLASS, priority_class_faults
+from enbloc.admission.lookup import priority_class_faults
 from enbloc.admission.review import admit
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
+from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.scenario.documents import Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 

@@ -10,11 +10,12 @@ import builtins
 from collections.abc import Iterable
 from typing import Final
 
-from enbloc.admission.lookup import PRIORITY_CLASS, Lookup
+from enbloc.admission.lookup import Lookup
 from enbloc.api import volcano
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
+from enbloc.gangs.priority_classes import PRIORITY_CLASS
 
 KINDS_ASKED: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS})
 """All that any rule looks up."""

@@ -1,1 +1,1 @@
-"""Job plugins (V3): what the frameworks that people run find in their pods. One plugin a file."""
+"""Job plugins (V3): what frameworks such as PyTorch, MPI or Ray expect in their pods. One plugin a file."""

@@ -1,4 +1,4 @@
-"""`env`: tells each pod its index within its role."""
+"""`env`: the index of a pod within its role, as environment variables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class Env:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
-        dress.set("VK_TASK_INDEX", str(index))
-        dress.set("VC_TASK_INDEX", str(index))
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
+        patch.set_env("VK_TASK_INDEX", str(index))
+        patch.set_env("VC_TASK_INDEX", str(index))

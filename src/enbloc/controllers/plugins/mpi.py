@@ -1,4 +1,4 @@
-"""`mpi`: tells the master who its workers are; they are reached by ssh."""
+"""`mpi`: the hosts of the workers, in the environment of the master; they are reached by ssh."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Mpi:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
         if role.name == self._master:
-            dress.set("MPI_HOST", ",".join(hosts_of(plan, plan.role(self._worker))))
+            patch.set_env("MPI_HOST", ",".join(hosts_of(plan, plan.role(self._worker))))
         if role.name in (self._master, self._worker):
-            dress.port("mpijob-port", self._port)
+            patch.port("mpijob-port", self._port)

@@ -1,4 +1,4 @@
-"""What a job plugin is, the flags users give it, and the host names that several of them speak of."""
+"""The protocol of a job plugin, the flags users give it, and the host names that several of them use."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Plugin(Protocol):
         """The objects that the job needs before its pods; all owned by it."""
         ...
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
-        """What one pod gets."""
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
+        """Adds to `patch` what this pod gets."""
         ...
 
 
 class Flags:
-    """`--name=value`, `--name value` and `--name`, with one dash or two. Unknown ones are nobody's business."""
+    """`--name=value`, `--name value` and `--name`, with one dash or two. Unknown ones are ignored."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._values: dict[str, str] = {}
@@ -61,6 +61,6 @@ def env_name(role: str) -> str:
 
 
 def owned(plan: JobPlan, api_version: str, kind: str, name: str, **body: Any) -> Obj:
-    """An object that comes and goes with the job."""
+    """An object owned by the job."""
     metadata = {"name": name, "namespace": plan.namespace, "ownerReferences": [controller_reference(plan.obj)]}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}

@@ -1,4 +1,4 @@
-"""What plugins put on a pod: gathered first, then applied once, so that untouched templates stay shared."""
+"""What plugins add to a pod: collected first, then applied once, so that unchanged templates stay shared."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class PodPatch:
         self.mounts: list[dict[str, Any]] = []
         self.command: list[str] | None = None
 
-    def set(self, name: str, value: str) -> None:
+    def set_env(self, name: str, value: str) -> None:
         """An environment variable for every container."""
         self.env.append({"name": name, "value": value})
 
-    def set_from(self, name: str, config_map: str) -> None:
+    def set_env_from(self, name: str, config_map: str) -> None:
         """An environment variable read from the key of that name in a ConfigMap."""
         self.env.append({"name": name, "valueFrom": {"configMapKeyRef": {"name": config_map, "key": name}}})
 
@@ -33,32 +33,32 @@ class PodPatch:
         self.mounts.append({"name": volume["name"], "mountPath": mount_path, **mount})
 
 
-def dressed(spec: dict[str, Any], dress: PodPatch) -> dict[str, Any]:
+def patched(spec: dict[str, Any], patch: PodPatch) -> dict[str, Any]:
     """The spec with the additions; the very same object if there are none."""
-    changed: dict[str, Any] = {key: value for key, value in dress.fields.items() if not spec.get(key)}
-    if dress.volumes:
-        changed["volumes"] = _joined(spec.get("volumes"), dress.volumes, "name")
-    if dress.env or dress.mounts or dress.ports or dress.command:
+    changed: dict[str, Any] = {key: value for key, value in patch.fields.items() if not spec.get(key)}
+    if patch.volumes:
+        changed["volumes"] = _joined(spec.get("volumes"), patch.volumes, "name")
+    if patch.env or patch.mounts or patch.ports or patch.command:
         first, *rest = spec["containers"]
-        containers = [_container(first, dress, command=dress.command, ports=dress.ports)]
-        changed["containers"] = containers + [_container(container, dress) for container in rest]
-    if spec.get("initContainers") and (dress.env or dress.mounts):
-        changed["initContainers"] = [_container(container, dress) for container in spec["initContainers"]]
+        containers = [_container(first, patch, command=patch.command, ports=patch.ports)]
+        changed["containers"] = containers + [_container(container, patch) for container in rest]
+    if spec.get("initContainers") and (patch.env or patch.mounts):
+        changed["initContainers"] = [_container(container, patch) for container in spec["initContainers"]]
     return spec | changed if changed else spec
 
 
 def _container(
     container: dict[str, Any],
-    dress: PodPatch,
+    patch: PodPatch,
     *,
     command: list[str] | None = None,
     ports: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     changed: dict[str, Any] = {}
-    if dress.env:
-        changed["env"] = _joined(container.get("env"), dress.env, "name")
-    if dress.mounts:
-        changed["volumeMounts"] = _joined(container.get("volumeMounts"), dress.mounts, "mountPath")
+    if patch.env:
+        changed["env"] = _joined(container.get("env"), patch.env, "name")
+    if patch.mounts:
+        changed["volumeMounts"] = _joined(container.get("volumeMounts"), patch.mounts, "mountPath")
     if ports:
         changed["ports"] = _joined(container.get("ports"), ports, "containerPort")
     if command and not container.get("command") and not container.get("args"):

@@ -17,7 +17,7 @@ class Pytorch:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
         if role.name not in (self._master, self._worker):
             return
         master, worker = plan.role(self._master), plan.role(self._worker)
@@ -25,8 +25,8 @@ class Pytorch:
         first = master or worker
         if first is None:
             return
-        dress.set("MASTER_ADDR", host_of(plan, first, 0))
-        dress.set("MASTER_PORT", str(self._port))
-        dress.set("WORLD_SIZE", str(masters + (worker.replicas if worker else 0)))
-        dress.set("RANK", str(index if role.name == self._master else masters + index))
-        dress.port("pytorchjob-port", self._port)
+        patch.set_env("MASTER_ADDR", host_of(plan, first, 0))
+        patch.set_env("MASTER_PORT", str(self._port))
+        patch.set_env("WORLD_SIZE", str(masters + (worker.replicas if worker else 0)))
+        patch.set_env("RANK", str(index if role.name == self._master else masters + index))
+        patch.port("pytorchjob-port", self._port)

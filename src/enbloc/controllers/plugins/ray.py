@@ -30,19 +30,19 @@ class Ray:
         ]
         return [owned(plan, "v1", "Service", f"{plan.name}-head-svc", spec={"selector": head, "ports": ports})]
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
         head = plan.role(self._head)
         if head is None or role.name not in (self._head, self._worker):
             return
         address = f"{host_of(plan, head, 0)}:{self._ports['gcs']}"
-        dress.set("RAY_ADDRESS", address)
+        patch.set_env("RAY_ADDRESS", address)
         if role.name == self._head:
             for name, number in self._ports.items():
-                dress.port(name, number)
+                patch.port(name, number)
             start = (
                 f"ray start --head --block --dashboard-host=0.0.0.0 --port={self._ports['gcs']} "
                 f"--dashboard-port={self._ports['dashboard']} --ray-client-server-port={self._ports['client']}"
             )
         else:
             start = f"ray start --block --address={address}"
-        dress.command = ["sh", "-c", start]
+        patch.command = ["sh", "-c", start]

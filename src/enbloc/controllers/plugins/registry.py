@@ -1,4 +1,4 @@
-"""Which plugin a name stands for."""
+"""Job plugins by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from enbloc.controllers.plugins.tensorflow import Tensorflow
 
 
 def plugins_of(plan: JobPlan, key_pair: KeyPair) -> dict[str, Plugin]:
-    """The job's plugins, ready for use, in the order in which they do their work."""
+    """The job's plugins, in the order in which they patch pods."""
     return {name: _plugin(name, Flags(arguments), key_pair) for name, arguments in plan.plugins.items()}
 
 

@@ -1,6 +1,6 @@
 """`ssh`: one key pair a job, so that its pods reach each other without a password.
 
-Where the key comes from is the caller's choice: a cluster gets a real one, a simulation a text that says it is none.
+The caller chooses the key: a cluster gets a real one, a simulation a placeholder text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def rsa_key_pair(uid: str) -> tuple[str, str]:
 
 
 def simulated_key_pair(uid: str) -> tuple[str, str]:
-    """No key at all, and the same text each time: for simulations, where nobody logs in."""
+    """A placeholder text, the same at each call: simulations need no key."""
     return f"SIMULATED, NOT A KEY: private half of job {uid}\n", f"SIMULATED, NOT A KEY: public half of job {uid}\n"
 
 
@@ -51,11 +51,11 @@ class Ssh:
         data = {name: base64.b64encode(text.encode()).decode() for name, text in zip(_FILES, texts, strict=True)}
         return [owned(plan, "v1", "Secret", f"{plan.name}-ssh", data=data)]
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
         name = f"{plan.name}-ssh"
         items = [{"key": file, "path": file} for file in _FILES]
         secret = {"secretName": name, "items": items, "defaultMode": FILE_MODE}
-        dress.volume({"name": name, "secret": secret}, self._path)
+        patch.volume({"name": name, "secret": secret}, self._path)
 
 
 def _client_config(plan: JobPlan) -> str:

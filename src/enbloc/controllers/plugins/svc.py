@@ -55,12 +55,12 @@ class Svc:
             made.append(owned(plan, "networking.k8s.io/v1", "NetworkPolicy", plan.name, spec=policy))
         return made
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
-        dress.fields["hostname"] = f"{plan.name}-{role.name}-{index}"
-        dress.fields["subdomain"] = plan.name
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
+        patch.fields["hostname"] = f"{plan.name}-{role.name}-{index}"
+        patch.fields["subdomain"] = plan.name
         name = config_map_name(plan)
         for other in plan.roles:
-            dress.set_from(f"VC_{env_name(other.name)}_HOSTS", name)
-            dress.set_from(f"VC_{env_name(other.name)}_NUM", name)
+            patch.set_env_from(f"VC_{env_name(other.name)}_HOSTS", name)
+            patch.set_env_from(f"VC_{env_name(other.name)}_NUM", name)
         items = [{"key": f"{other.name}.host", "path": f"{other.name}.host"} for other in plan.roles]
-        dress.volume({"name": name, "configMap": {"name": name, "items": items}}, HOSTS_PATH)
+        patch.volume({"name": name, "configMap": {"name": name, "items": items}}, HOSTS_PATH)

@@ -18,7 +18,7 @@ class Tensorflow:
     def objects(self, plan: JobPlan) -> list[Obj]:
         return []
 
-    def dress(self, plan: JobPlan, role: Role, index: int, dress: PodPatch) -> None:
+    def patch_pod(self, plan: JobPlan, role: Role, index: int, patch: PodPatch) -> None:
         part = next((part for part, name in self._role_of.items() if name == role.name), None)
         if part is None:
             return
@@ -28,5 +28,5 @@ class Tensorflow:
             if (hosts := hosts_of(plan, plan.role(name)))
         }
         config = {"cluster": cluster, "task": {"type": part, "index": index}}
-        dress.set("TF_CONFIG", msgspec.json.encode(config).decode())
-        dress.port("tfjob-port", self._port)
+        patch.set_env("TF_CONFIG", msgspec.json.encode(config).decode())
+        patch.port("tfjob-port", self._port)

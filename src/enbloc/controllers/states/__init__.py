@@ -1,1 +1,1 @@
-"""The phases of a job, one file each: what a job in that phase turns into, given what its pods do (M5, V2)."""
+"""The phases of a job, one file each: the phase that follows, given what the job's pods do (M5, V2)."""

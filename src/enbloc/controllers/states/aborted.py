@@ -1,4 +1,4 @@
-"""Aborted: nothing runs, until somebody resumes the job. No TTL counts: it may still be wanted."""
+"""Aborted: nothing runs, until the job is resumed. No TTL applies."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Completing: what was wanted is done; pods that still run go."""
+"""Completing: the job is done; pods that still run are deleted."""
 
 from typing import Final
 
@@ -6,6 +6,6 @@ from enbloc.controllers.states.state import State
 
 STATE: Final = State(
     phase="Completing",
-    meaning="pods that have not ended go: what was wanted is done",
+    meaning="the job is done; pods that have not ended are deleted",
     by_itself={"Completed": "the last of them is gone"},
 )

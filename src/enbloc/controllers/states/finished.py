@@ -1,4 +1,4 @@
-"""Completed, Failed, Terminated: the end. Nothing leads out; `ttlSecondsAfterFinished` counts from here."""
+"""Completed, Failed, Terminated: final phases; `ttlSecondsAfterFinished` counts from here."""
 
 from typing import Final
 

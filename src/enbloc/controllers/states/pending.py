@@ -1,6 +1,6 @@
 """Pending: fewer pods than the minimum run.
 
-Pods that failed for good count towards nothing, so those that wait may wait for ever: then the job says so.
+Failed pods count towards no minimum: if too many failed for it to be met, the job says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STATE: Final = State(
 
 def next_phase(situation: Situation) -> Verdict | None:
     if not situation.plan.replicas:
-        return None  # a job scaled to nothing keeps its phase
+        return None  # a job scaled to 0 keeps its phase
     if situation.ended:
         return situation.ended
     if situation.meets_minimum:

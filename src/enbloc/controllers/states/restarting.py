@@ -1,4 +1,4 @@
-"""Restarting: all pods go, however they ended; then the job begins anew, with a new version."""
+"""Restarting: all pods are deleted, ended ones too; then the job starts over with a new version."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from enbloc.controllers.states.state import ENDINGS, State
 
 STATE: Final = State(
     phase="Restarting",
-    meaning="all pods go, to be made anew",
+    meaning="all pods are deleted, to be recreated",
     by_itself={"Pending": "the last pod is gone"},
     by_action=dict(ENDINGS),
 )

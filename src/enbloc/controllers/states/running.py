@@ -1,4 +1,4 @@
-"""Running: the minimum ran, and it stays so while members end, until too many wait again.
+"""Running: the minimum ran; the job stays so while members end, until too many wait again.
 
 A job that fell below its minimum says so, whether its pods wait (then it is Pending) or failed for good.
 """
@@ -23,9 +23,9 @@ STATE: Final = State(
 
 
 def next_phase(situation: Situation, reason: str) -> Verdict | None:
-    """`reason` is what the job says of itself now."""
+    """`reason`: the current one of the job's state."""
     if not situation.plan.replicas:
-        return None  # a job scaled to nothing keeps its phase
+        return None  # a job scaled to 0 keeps its phase
     if situation.ended:
         return situation.ended
     if situation.too_many_wait:

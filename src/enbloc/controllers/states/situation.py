@@ -1,4 +1,4 @@
-"""What the phases of a job are decided by."""
+"""The facts that decide a job's phase: its plan against its pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_roles import JobPlan
 
 FINISHED: Final = frozenset({"Completed", "Failed", "Terminated", "Aborted"})
-"""Phases in which nothing of a job runs or is to run; an aborted one may be resumed."""
+"""Phases in which no pod of a job runs or is created; an aborted job may be resumed."""
 BELOW_MINIMUM: Final = "BelowMinimum"
 
 
@@ -26,12 +26,12 @@ class Situation(msgspec.Struct, frozen=True):
     """A job's plan against its pods."""
 
     plan: JobPlan
-    census: PodCounts
+    pod_counts: PodCounts
     begun: frozenset[str]  # the roles whose wave has begun
 
     @property
     def running_or_succeeded(self) -> int:
-        return self.census.total("Running") + self.census.total("Succeeded")
+        return self.pod_counts.total("Running") + self.pod_counts.total("Succeeded")
 
     @property
     def meets_minimum(self) -> bool:
@@ -39,22 +39,23 @@ class Situation(msgspec.Struct, frozen=True):
 
     @property
     def waiting(self) -> int:
-        """Pods that wait for a node, or that could not be made yet."""
-        others = sum(self.census.total(phase) for phase in ("Running", "Succeeded", "Failed", "Unknown", TERMINATING))
+        """Pods that wait for a node, or that could not be created yet."""
+        phases = ("Running", "Succeeded", "Failed", "Unknown", TERMINATING)
+        others = sum(self.pod_counts.total(phase) for phase in phases)
         return max(self.plan.replicas - others, 0)
 
     @property
     def too_many_wait(self) -> bool:
-        """So many wait that, even if all others were fine, the minimum would not be met."""
+        """Whether the pods that do not wait are fewer than the minimum."""
         return self.waiting > self.plan.replicas - self.plan.minimum and not self.meets_minimum
 
     @property
     def out_of_reach(self) -> bool:
-        """So many failed that the minimum, or that of a role, cannot be met unless somebody replaces them."""
-        failed = self.census.total("Failed")
+        """Whether too many pods failed for the minimum, or a role's, to be met unless they are replaced."""
+        failed = self.pod_counts.total("Failed")
         return bool(failed) and (
             self.plan.replicas - failed < self.plan.minimum
-            or any(role.replicas - self.census.of(role.name, "Failed") < role.minimum for role in self.plan.roles)
+            or any(role.replicas - self.pod_counts.of(role.name, "Failed") < role.minimum for role in self.plan.roles)
         )
 
     @property
@@ -64,12 +65,12 @@ class Situation(msgspec.Struct, frozen=True):
 
     @property
     def shortage(self) -> str:
-        """How far below its minimum the job is, and what became of the others."""
+        """How far below its minimum the job is, and the phases of the other pods."""
         counts = (
             (self.waiting, "wait"),
-            (self.census.total("Failed"), "failed"),
-            (self.census.total(TERMINATING), "terminate"),
-            (self.census.total("Unknown"), "are not heard of"),
+            (self.pod_counts.total("Failed"), "failed"),
+            (self.pod_counts.total(TERMINATING), "terminate"),
+            (self.pod_counts.total("Unknown"), "are in phase Unknown"),
         )
         others = ", ".join(f"{count} {verb}" for count, verb in counts if count)
         have, least = self.running_or_succeeded, self.plan.minimum
@@ -77,12 +78,12 @@ class Situation(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> Verdict | None:
-        """How the job ended; `None` while a pod of it has not.
+        """The final phase; `None` while a pod has not ended.
 
-        When all that was made has ended, no further wave begins: a role that still waits then waits for ever.
+        When all pods of the begun waves have ended, no further wave begins.
         """
-        succeeded, failed = self.census.total("Succeeded"), self.census.total("Failed")
-        unfinished = sum(self.census.total(phase) for phase in ("Pending", "Running", "Unknown", TERMINATING))
+        succeeded, failed = self.pod_counts.total("Succeeded"), self.pod_counts.total("Failed")
+        unfinished = sum(self.pod_counts.total(phase) for phase in ("Pending", "Running", "Unknown", TERMINATING))
         wanted = self.plan.spec.min_success
         if wanted is not None and succeeded >= wanted:
             return Verdict("Completed", "JobCompleted", f"{succeeded} pods succeeded, minSuccess {wanted}")
@@ -94,7 +95,7 @@ class Situation(msgspec.Struct, frozen=True):
         if succeeded < self.plan.minimum:
             return Verdict("Failed", "JobFailed", f"{succeeded} pods succeeded, minAvailable {self.plan.minimum}")
         for role in self.plan.roles:
-            of_role = self.census.of(role.name, "Succeeded")
+            of_role = self.pod_counts.of(role.name, "Succeeded")
             if of_role < role.minimum:
                 text = f"{of_role} pods of role {role.name} succeeded, its minAvailable is {role.minimum}"
                 return Verdict("Failed", "JobFailed", text)

@@ -1,4 +1,4 @@
-"""What a phase is: where a job goes from it by itself, and where an action takes it. The table of all is `table`."""
+"""What a phase is: the phases that follow by themselves, and those that actions lead to. All of them: `table`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ TERMINATE_JOB: Final = "TerminateJob"
 COMPLETE_JOB: Final = "CompleteJob"
 RESUME_JOB: Final = "ResumeJob"
 JOB_ACTIONS: Final = (RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB)
-"""Actions on a whole job. RestartTask and RestartPod leave its phase alone."""
+"""Actions on a whole job. RestartTask and RestartPod do not change its phase."""
 
 ENDINGS: Final = {ABORT_JOB: "Aborting", TERMINATE_JOB: "Terminating", COMPLETE_JOB: "Completing"}
 
 
 class State(msgspec.Struct, frozen=True):
-    """One phase. `by_itself`: phase → when. `by_action`: action → phase; an action that is not there does nothing."""
+    """One phase. `by_itself`: phase → when. `by_action`: action → phase; an action that is not listed has no effect."""
 
     phase: str
     meaning: str

@@ -1,4 +1,4 @@
-"""All phases of a job in one table: what leads from where to where. `docs/job-states.md` shows it."""
+"""All phases of a job and the transitions between them, in one table. `docs/job-states.md` is generated from it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ STATES: Final[dict[str, State]] = {
 
 
 def by_action(phase: str, action: str) -> str | None:
-    """Where an action on the whole job takes a job in that phase; `None` if nowhere."""
+    """The phase that an action on the whole job leads to; `None` if it has no effect."""
     state = STATES.get(phase or pending.STATE.phase)
     return state.by_action.get(action) if state else None
 
 
 def leads(phase: str, to: str) -> bool:
-    """Whether anything leads from one phase to the other."""
+    """Whether there is a transition from one phase to the other."""
     if not phase:
-        return True  # seen for the first time, perhaps with a Command waiting already
+        return True  # a new job, perhaps with a Command waiting already
     state = STATES.get(phase)
     return state is None or to == phase or to in state.by_itself or to in state.by_action.values()
 

@@ -1,4 +1,4 @@
-"""Terminating: pods that have not ended go, and that is the end."""
+"""Terminating: pods that have not ended are deleted, and the job ends."""
 
 from typing import Final
 
@@ -6,6 +6,6 @@ from enbloc.controllers.states.state import State
 
 STATE: Final = State(
     phase="Terminating",
-    meaning="pods that have not ended go, for good",
+    meaning="pods that have not ended are deleted, for good",
     by_itself={"Terminated": "the last of them is gone"},
 )

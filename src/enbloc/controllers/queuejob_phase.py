@@ -1,8 +1,8 @@
-"""What becomes of a QueueJob, given what its pods do: which phase it is in, and whether all of it starts over (A5, A6).
+"""The phases of a QueueJob, given what its pods do, and when all of it starts over (A5, A6).
 
 Pending → Running as soon as the minimum ran → Completed when every pod succeeded. From any of them Restarting, while
-all pods go, and Pending again when they are gone and the delay is over. All that must survive a restart of the
-controller stands in the status.
+all pods are deleted, and Pending again when they are gone and the delay is over. All that must survive a restart of the
+controller is in the status.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ LONGEST_DELAY: Final = 300 * SECOND
 
 
 def delay_of(times: int) -> int:
-    """How long to wait before it is tried again after it failed `times` times: at once, then 10 s, 20 s, to 5 min."""
+    """The delay before the next attempt after `times` failures: none, then 10 s, 20 s, up to 5 min."""
     return 0 if times <= 1 else min(FIRST_DELAY << min(times - 2, 20), LONGEST_DELAY)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The next phase, and why. With `Restarting`: from when on pods are made anew, and which restart it is."""
+    """The next phase, and why. With `Restarting`: when pods are recreated, and the number of the restart."""
 
     phase: str
     reason: str = ""
@@ -50,7 +50,7 @@ def status_of(plan: QueueJobPlan) -> arbitrator.QueueJobStatus:
     try:
         return view(found, arbitrator.QueueJobStatus)
     except msgspec.ValidationError:
-        return arbitrator.QueueJobStatus()  # somebody else's words: as if nothing had been written
+        return arbitrator.QueueJobStatus()  # not written by us: as if there were no status
 
 
 def phase_of(plan: QueueJobPlan) -> str:
@@ -71,13 +71,13 @@ def is_over(plan: QueueJobPlan) -> bool:
     return phase_of(plan) == COMPLETED and status_of(plan).completed_generation == plan.generation
 
 
-def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], now: int) -> Verdict | None:
-    """Whether all pods are killed and made anew, and why."""
+def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], now_ns: int) -> Verdict | None:
+    """Whether all pods are deleted and recreated, and why."""
     status = status_of(plan)
     for slot in slots:
         pod = pods.get(slot.name)
         if pod is not None and not pod.terminating and pod.template_hash != slot.role.template_hash:
-            return Verdict(RESTARTING, "TemplateChanged", f"the template of role {slot.role.name} changed", now, 0)
+            return Verdict(RESTARTING, "TemplateChanged", f"the template of role {slot.role.name} changed", now_ns, 0)
     ran = min(status.met, plan.minimum)
     alive = sum(slot.name in pods and pods[slot.name].is_alive for slot in slots)
     if alive >= ran or not any(slot.name not in pods or pods[slot.name].is_lost for slot in slots):
@@ -86,11 +86,11 @@ def restart_of(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Mem
     text = f"{alive} pods run or succeeded, minAvailable {ran}: all start over"
     delay = delay_of(times)
     text += f", after {format_duration(delay)}" if delay else ""
-    return Verdict(RESTARTING, "TooFewPods", text, now + delay, times)
+    return Verdict(RESTARTING, "TooFewPods", text, now_ns + delay, times)
 
 
 def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member]) -> Verdict:
-    """The phase that follows from what its pods do, if they do not start over."""
+    """The phase that follows from its pods, if they do not start over."""
     if not slots:
         return Verdict(phase_of(plan) or PENDING)
     members = [pods[slot.name] for slot in slots if slot.name in pods]
@@ -103,14 +103,14 @@ def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Mem
 
 
 def status_patch(
-    plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], verdict: Verdict | None, now: int
+    plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], verdict: Verdict | None, now_ns: int
 ) -> Patch | None:
     """The patch that brings the status up to date, if it is not; without a verdict the phase stays."""
     status = status_of(plan)
     phase = verdict.phase if verdict else phase_of(plan)
     wanted = _counts(plan, pods) | {"met": _met(plan, slots, pods, phase), "restarts": status.restarts}
     if verdict is not None and verdict.phase != phase_of(plan):
-        state = {"phase": verdict.phase, "lastTransitionTime": format_timestamp(now)}
+        state = {"phase": verdict.phase, "lastTransitionTime": format_timestamp(now_ns)}
         wanted["state"] = state | ({"reason": verdict.reason, "message": verdict.message} if verdict.reason else {})
     if phase != RESTARTING:
         wanted["restartAt"] = None  # it is over
@@ -126,7 +126,7 @@ def status_patch(
 
 
 def _met(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], phase: str) -> int:
-    """The minimum that ran: a raised one has to be met anew, and with new pods any has."""
+    """The largest minimum that ran: a raised minimum must be met again, and after a restart any."""
     if phase == RESTARTING:
         return 0
     alive = sum(slot.name in pods and pods[slot.name].is_alive for slot in slots)

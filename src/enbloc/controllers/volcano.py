@@ -1,0 +1,75 @@
+"""The status of Volcano's PodGroups: how many members run or ended, and the phases that follow from it (K13).
+
+`Pending` → `Inqueue` is written by the scheduler, and so are the conditions; neither is touched here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enbloc.api import volcano
+from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.states.situation import FINISHED
+
+_COUNTED = ("Running", "Succeeded", "Failed")
+
+
+def controller() -> GroupStatus:
+    return GroupStatus(VolcanoGroups())
+
+
+def group_of(pod: Obj) -> str:
+    """The name of the Volcano PodGroup that a pod belongs to; empty if to none."""
+    annotations = annotations_of(pod)
+    return next((annotations[key] for key in volcano.GROUP_NAME_KEYS if annotations.get(key)), "")
+
+
+class VolcanoGroups:
+    kind = volcano.POD_GROUP
+    other_kinds = frozenset({volcano.JOB})
+
+    def __init__(self) -> None:
+        self._job_phases: dict[str, str] = {}
+        """By UID."""
+
+    def group_of(self, pod: Obj) -> str:
+        return group_of(pod)
+
+    def observe_other(self, event: WatchEvent) -> Key | None:
+        """A Job: its PodGroup is completed with it."""
+        uid = uid_of(event.obj)
+        if event.type == "DELETED":
+            self._job_phases.pop(uid, None)
+        else:
+            self._job_phases[uid] = ((event.obj.get("status") or {}).get("state") or {}).get("phase") or ""
+        return namespace_of(event.obj), f"{name_of(event.obj)}-{uid}"
+
+    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+        phase = (group.get("status") or {}).get("phase") or ""
+        return {"phase": self._next_phase(group, phase, members)} | {
+            name.lower(): members.count(name) for name in _COUNTED
+        }
+
+    def _next_phase(self, group: Obj, phase: str, members: Members) -> str:
+        minimum = (group.get("spec") or {}).get("minMember") or 0
+        ran = members.count("Running", "Succeeded")
+        assigned = members.count(SCHEDULED, "Running", "Succeeded")
+        if phase in ("", "Pending", "Completed"):
+            return phase or "Pending"
+        if self._has_ended(group, members, minimum):
+            return "Completed"
+        if phase in ("Inqueue", "Unknown") and ran >= minimum and ran > 0:
+            return "Running"
+        if not members.count("Pending", SCHEDULED) or assigned >= minimum or phase == "Inqueue":
+            return phase
+        return "Unknown" if assigned else "Inqueue"  # with no member left it starts anew (G7)
+
+    def _has_ended(self, group: Obj, members: Members, minimum: int) -> bool:
+        """A Job's group ends with its Job; any other when all its members succeeded and reach the minimum."""
+        owner = controller_of(group) or {}
+        phase = self._job_phases.get(owner.get("uid") or "")
+        if phase is not None:
+            return phase in FINISHED
+        return members.count("Succeeded") == members.total >= max(minimum, 1)

@@ -17,7 +17,7 @@ from containers import sizes
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.api.events import EventBook
+from enbloc.cluster.embedded.api.events import EventIndex
 from enbloc.cluster.embedded.api.watch_log import WatchLog
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes import node_player as played
@@ -44,7 +44,7 @@ CONFIG: Obj = {
 LAST = ("Node", "Queue", "Namespace", "PriorityClass")
 """What others need goes after them."""
 
-MAY_VARY = ("WatchEvent", "WatchLog.", "EventBook.", "Ref", "Saying", "Evictable.", "Task.spec")
+MAY_VARY = ("WatchEvent", "WatchLog.", "EventIndex.", "Ref", "EventKey", "Evictable.", "Task.spec")
 """What happened last, and was said last, is remembered up to a bound, and differs from time to time. So does what the
 ledger counted when it was last asked. A pod's spec is counted where it is found first: in an event, or in a task."""
 
@@ -255,8 +255,8 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduling_queue, "STALE_BOUND", 4)
     monkeypatch.setattr(koordinator, "_STALE_BOUND", 4)
     monkeypatch.setattr(played, "NAMES_BOUND", 1)
-    monkeypatch.setattr(played, "VOID_BOUND", 4)
-    _let(monkeypatch, EventBook, in_all=8)
+    monkeypatch.setattr(played, "STALE_SLACK", 4)
+    _let(monkeypatch, EventIndex, in_total=8)
     _let(monkeypatch, WatchLog, history=8, bound=100_000)
 
 

@@ -1,6 +1,6 @@
-"""Events as every cluster has them: what makes two of them the same one, and what one looks like.
+"""Kubernetes Events, as both adapters write them: the key that makes two Events the same one, and the object.
 
-Where they are kept, and how repeats are counted, is each cluster's own.
+Storing them and counting repeats is left to the adapters.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from enbloc.api.writes import EmitEvent
 EVENT = "Event"
 
 
-class Saying(NamedTuple):
-    """What makes two Events the same one."""
+class EventKey(NamedTuple):
+    """Two Events with the same key are one Event with a count."""
 
     about: str
     type: str
@@ -24,33 +24,33 @@ class Saying(NamedTuple):
     component: str
 
 
-def saying_of(said: EmitEvent) -> Saying:
-    about = said.uid or f"{said.ref.kind}/{said.ref.namespace}/{said.ref.name}"
-    return Saying(about, said.type, said.reason, said.message, said.component)
+def event_key(event: EmitEvent) -> EventKey:
+    about = event.uid or f"{event.ref.kind}/{event.ref.namespace}/{event.ref.name}"
+    return EventKey(about, event.type, event.reason, event.message, event.component)
 
 
-def event_object(said: EmitEvent, namespace: str, name: str, at: str) -> Obj:
-    kind = KINDS.get(said.ref.kind)
-    short, _, group = said.ref.kind.partition(".")
-    involved = {"kind": short, "name": said.ref.name}
+def event_object(event: EmitEvent, namespace: str, name: str, at: str) -> Obj:
+    kind = KINDS.get(event.ref.kind)
+    short, _, group = event.ref.kind.partition(".")
+    involved = {"kind": short, "name": event.ref.name}
     if kind is not None:
         involved["apiVersion"] = kind.api_version
     elif group:
         involved["apiVersion"] = group
-    if said.ref.namespace:
-        involved["namespace"] = said.ref.namespace
-    if said.uid:
-        involved["uid"] = said.uid
+    if event.ref.namespace:
+        involved["namespace"] = event.ref.namespace
+    if event.uid:
+        involved["uid"] = event.uid
     return {
         "apiVersion": "v1",
         "kind": EVENT,
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": involved,
-        "type": said.type,
-        "reason": said.reason,
-        "message": said.message,
-        "source": {"component": said.component},
-        "reportingComponent": said.component,
+        "type": event.type,
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": event.component},
+        "reportingComponent": event.component,
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,

@@ -1,7 +1,8 @@
-"""The port through which everything else sees a cluster.
+"""The port through which the rest of the program uses a cluster.
 
-Two adapters: `embedded`, in this process, and `kube`, a real Kubernetes over HTTP. What is asked of a cluster is what
-the Kubernetes API promises and nothing more: lists with a version, watches from a version, writes that may be refused.
+Two adapters: `embedded`, in this process, and `kube`, a real Kubernetes over HTTP. The port asks for what the
+Kubernetes API guarantees and for nothing more: lists with a version, watches from a version, writes that may be
+refused.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from enbloc.api.writes import WatchEvent, Write
 
 
 class Watch(Protocol):
-    """A stream of what happened to the kinds that were asked for, in order, nothing twice, nothing left out."""
+    """The events of the requested kinds, in order, without repeats and without gaps."""
 
     def drain(self) -> list[WatchEvent]:
-        """All that has happened since the last call. Raises `Refused` (410) if the past was forgotten: list anew."""
+        """The events since the last call. Raises `Refused` (410) if they are no longer kept: list again."""
         ...
 
     def close(self) -> None: ...
@@ -27,33 +28,33 @@ class Cluster(Protocol):
     """What the control plane needs of a cluster."""
 
     def list(self, kind: str, namespace: str | None = None) -> tuple[list[Obj], int]:
-        """The objects of a kind by namespace and name, and the version at which that was so."""
+        """The objects of a kind by namespace and name, and the resource version of that list."""
         ...
 
     def watch(self, kinds: Collection[str] | None, since: int) -> Watch:
-        """What happens after version `since`, to these kinds (`None`: to all, unknown ones too)."""
+        """The events after version `since` of these kinds (`None`: of every kind, unknown ones too)."""
         ...
 
     def execute(self, write: Write) -> Obj | None:
-        """Carries one write out and returns the object as it is now. Raises `Refused`."""
+        """Executes one write and returns the object as it is now. Raises `Refused`."""
         ...
 
 
 class LiveCluster(Protocol):
-    """A cluster that answers late: the same promises, in an event loop. `kube` is one."""
+    """A cluster behind a network: the same guarantees, asynchronously. `kube` is one."""
 
     async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
-        """Lists (Pods last), then goes on watching; returns when all that exists was observed."""
+        """Lists (Pods last), then watches; returns when every existing object was observed."""
         ...
 
     async def execute(self, write: Write) -> Obj | None:
-        """Raises `Refused`; code 504 means that nobody knows whether it was carried out."""
+        """Raises `Refused`; code 504 means that the write may or may not have been executed."""
         ...
 
     async def get(self, kind: str, namespace: str, name: str) -> Obj | None: ...
 
     def serves(self, kind: str) -> bool:
-        """Whether there can be objects of a kind."""
+        """Whether the API server serves this kind."""
         ...
 
     def healthy(self) -> bool: ...

@@ -8,8 +8,8 @@ import pytest
 from cluster.making import CM, POD, config_map, make_store, node, pod
 from enbloc.api.meta import Ref, condition_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused
-from enbloc.cluster.embedded.api.events import EventBook
-from enbloc.cluster.events import saying_of
+from enbloc.cluster.embedded.api.events import EventIndex
+from enbloc.cluster.events import event_key
 
 
 def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
@@ -358,12 +358,12 @@ def test_events_are_bounded_per_object_and_in_all() -> None:
         store.emit(said(str(number)))
     assert sorted(int(e["message"]) for e in store.list("Event")[0]) == list(range(136, 200))
 
-    book = EventBook(per_object=2, in_all=3)
+    book = EventIndex(per_object=2, in_total=3)
     dropped = []
     for number in range(6):
-        dropped += book.add(saying_of(said(str(number), uid=f"u{number // 2}")), "default", "p")[1]
+        dropped += book.add(event_key(said(str(number), uid=f"u{number // 2}")), "default", "p")[1]
     assert len(dropped) == 3
-    assert book.find(saying_of(said("5", uid="u2"))) is not None
+    assert book.find(event_key(said("5", uid="u2"))) is not None
 
 
 def test_execute_carries_out_every_kind_of_write() -> None:

@@ -377,9 +377,9 @@ def test_whatever_happens_room_is_accounted_for(steps: list[tuple[str, str]]) ->
             status = made["status"]
             if status["phase"] == "Running":
                 held[made["spec"]["nodeName"]] = held.get(made["spec"]["nodeName"], 0) + 1
-        for machine_name, machine in player._fleet._machines.items():
-            assert machine.used.get("cpu", 0) == held.get(machine_name, 0) * 10**9
-            assert machine.used.get("cpu", 0) <= machine.allocatable["cpu"]
+        for node_name, its_node in player._pool._nodes.items():
+            assert its_node.used.get("cpu", 0) == held.get(node_name, 0) * 10**9
+            assert its_node.used.get("cpu", 0) <= its_node.allocatable["cpu"]
 
 
 def _do(store: Store, clock: Clock, player: NodePlayer, step: str, name: str) -> None:
@@ -407,7 +407,7 @@ def _do(store: Store, clock: Clock, player: NodePlayer, step: str, name: str) ->
 
 def test_a_played_pod_says_that_it_writes_nothing() -> None:
     runtime: NodeRuntime = Stage().play(pod()).player
-    with pytest.raises(Refused, match="played, not run"):
+    with pytest.raises(Refused, match="simulated and has no output"):
         runtime.logs("default", "p", "", LogQuery())
     with pytest.raises(Refused, match='pods "q" not found'):
         runtime.logs("default", "q", "", LogQuery())

@@ -19,7 +19,7 @@ from enbloc.cluster.embedded.process import ProcessNodes
 from enbloc.units import SECOND
 
 PATIENCE_S = 20.0
-QUICK = Backoff(first=SECOND // 20, most=SECOND // 5)
+QUICK = Backoff(first_ns=SECOND // 20, max_ns=SECOND // 5)
 
 
 class World:

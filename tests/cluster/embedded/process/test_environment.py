@@ -11,7 +11,7 @@ import pytest
 from cluster.embedded.process.running import World, pod_of, python, state_of
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.process.environment import Environment, command_line, expanded
-from enbloc.cluster.embedded.process.fields import Unanswerable
+from enbloc.cluster.embedded.process.fields import ContainerConfigError
 
 ALLOCATABLE = {"cpu": 4 * 10**9, "memory": 2**30 * 10**9}
 
@@ -131,13 +131,13 @@ def test_config_maps_and_secrets() -> None:
     ],
 )
 def test_what_cannot_be_answered_says_so(entry: dict[str, Any], why: str) -> None:
-    with pytest.raises(Unanswerable, match=why):
+    with pytest.raises(ContainerConfigError, match=why):
         environment_of(pod_with(env=[{"name": "A", **entry}]), config_map(a="1"))
 
 
 @pytest.mark.parametrize("name", ["", "A=B"])
 def test_names_that_are_none_are_told(name: str) -> None:
-    with pytest.raises(Unanswerable, match="is no name of an environment variable"):
+    with pytest.raises(ContainerConfigError, match="is not a valid name of an environment variable"):
         environment_of(pod_with(env=[{"name": name, "value": "1"}]))
 
 

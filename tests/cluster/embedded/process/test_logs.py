@@ -60,7 +60,7 @@ def test_times_are_shown_and_asked_for(tmp_path: Path) -> None:
     time.sleep(0.01)
     log.write(b"late\n")
     log.close()
-    assert read(tmp_path / "log", since=between) == "late\n"
+    assert read(tmp_path / "log", since_ns=between) == "late\n"
     assert re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z \w+\n){2}", read(tmp_path / "log", timestamps=True))
 
 

@@ -135,7 +135,7 @@ def test_on_failure_it_is_restarted_until_it_succeeds() -> None:
 
 
 def test_restarts_are_backed_off_and_always_goes_on_after_success() -> None:
-    backoff = Backoff(first=30 * SECOND, most=60 * SECOND)
+    backoff = Backoff(first_ns=30 * SECOND, max_ns=60 * SECOND)
     with World(backoff=backoff) as world:
         world.run(pod_of(shell("echo once; exit 0"), restartPolicy="Always"))
         world.until(lambda: "waiting" in state_of(world.get())["state"] if world.phase() == "Running" else False)
@@ -351,7 +351,7 @@ def test_after_a_restart_what_ran_is_restarted_or_has_failed(tmp_path: Path) -> 
         pod = world.ended()
         finished = state_of(pod)["state"]["terminated"]
         assert (pod["status"]["phase"], finished["exitCode"]) == ("Failed", 137)
-        assert "stopped while it ran" in finished["message"]
+        assert "stopped while the container ran" in finished["message"]
         assert world.log() == "first\n"
         assert world.log("done") == "done\n"
         world.until(lambda: state_of(world.get("again"))["restartCount"] == 1)

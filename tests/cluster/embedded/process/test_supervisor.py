@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cluster.embedded.process.running import World, is_running, pod_of, python, shell, state_of
-from enbloc.cluster.embedded.process.leftovers import end_leftovers, record_supervisor
+from enbloc.cluster.embedded.process.orphans import end_orphans, record_supervisor
 from enbloc.cluster.embedded.process.supervisor import start_time
 
 ESCAPES = """
@@ -159,7 +159,7 @@ def test_when_all_are_killed_at_one_blow_the_next_start_ends_the_rest(tmp_path: 
     left = [pid for pid in pids if is_running(pid)]
     assert left  # the daemon: only the command itself is killed by the kernel
     with World(tmp_path) as world:
-        assert world.nodes.ended_leftovers >= 1
+        assert world.nodes.ended_orphans >= 1
         assert not any(is_running(pid) for pid in pids)
 
 
@@ -178,7 +178,7 @@ def test_a_stranger_with_a_recorded_number_is_never_hit(tmp_path: Path) -> None:
             (tmp_path / "pods" / folder / "main").mkdir(parents=True)
             (tmp_path / "pods" / folder / "main" / "process").write_text(record)
         (tmp_path / "supervisor").write_text(f"{stranger.pid} {start + 1} -\n")
-        assert end_leftovers(tmp_path) == 0
+        assert end_orphans(tmp_path) == 0
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -193,11 +193,11 @@ def test_records_of_another_boot_name_nobody(tmp_path: Path) -> None:
         (tmp_path / "pods" / "a" / "main").mkdir(parents=True)
         record = f"{process.pid} {start_time(process.pid)} {'0' * 32}\n"
         (tmp_path / "pods" / "a" / "main" / "process").write_text(record)
-        assert end_leftovers(tmp_path) == 0
+        assert end_orphans(tmp_path) == 0
         assert process.poll() is None
         record_supervisor(tmp_path, 1)
         (tmp_path / "supervisor").unlink()
-        assert end_leftovers(tmp_path) == 1
+        assert end_orphans(tmp_path) == 1
         assert process.wait(10) == -signal.SIGKILL
     finally:
         process.kill()

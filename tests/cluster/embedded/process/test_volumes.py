@@ -78,13 +78,13 @@ def test_sub_paths_and_nested_mounts() -> None:
 @pytest.mark.parametrize(
     "volume, mount, why",
     [
-        ({"nfs": {"server": "x"}}, {}, "of a kind (nfs) that is not to be had here"),
+        ({"nfs": {"server": "x"}}, {}, "has a type (nfs) that is not supported here"),
         ({"emptyDir": {}}, {"mountPath": "/../../up"}, "leads out"),
         ({"emptyDir": {}}, {"subPath": "../up"}, "leads out"),
         ({"emptyDir": {}}, {"name": "other"}, "there is no volume 'other'"),
         ({"configMap": {"name": "none"}}, {}, 'configmap "none" not found'),
         ({"hostPath": {"path": "/no/such/path"}}, {}, "does not exist"),
-        ({"persistentVolumeClaim": {"claimName": "../x"}}, {}, "is no name of a claim"),
+        ({"persistentVolumeClaim": {"claimName": "../x"}}, {}, "is not a valid name of a claim"),
         ({"downwardAPI": {"items": [{"path": "../x", "fieldRef": {"fieldPath": "metadata.name"}}]}}, {}, "leads out"),
     ],
 )

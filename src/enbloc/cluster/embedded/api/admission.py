@@ -1,9 +1,9 @@
-"""The admission chain: what the API server itself checks and fills in before it stores an object.
+"""The admission chain: what the API server itself validates and defaults before it stores an object.
 
-Hooks run in order; each returns the object (another one, if it changed it) or raises `Refused`. They run when an object
-is created and when anything but its status is changed. The order: shape, namespace, defaults, priority, then the hooks
-that the caller brought (the webhooks of this project), then quota, which must see what all the others made of it.
-What a Volcano Job or a Queue must be is not known here.
+Hooks run in order; each returns the object (a new one, if it changed it) or raises `Refused`. They run on create and on
+every update but those of the status subresource. The order: types, namespace, defaults, priority, then the caller's
+hooks (this project's webhooks), then quota, which counts the object as all the others left it. Validation of Volcano
+Jobs and Queues is left to `enbloc.admission`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Operation = Literal["CREATE", "UPDATE"]
 AdmissionHook = Callable[[Operation, Obj, Obj | None], Obj]
 DeletionHook = Callable[[Obj], None]
-"""Raises `Refused` if the object may not be deleted."""
+"""Raises `Refused` if the object must not be deleted."""
 
 PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -34,12 +34,12 @@ SYSTEM_NAMESPACES = ("default", "kube-system")
 
 
 def built_in(store: Store) -> tuple[AdmissionHook, ...]:
-    """What runs before the caller's hooks."""
+    """The hooks that run before the caller's."""
     return (check_shape, _Namespaces(store), default_pod, _Definitions(store), _Priorities(store))
 
 
 def bootstrap(store: Store) -> None:
-    """Makes what every cluster has before its first user comes: namespaces and the system's priority classes."""
+    """Creates what every cluster has from the start: namespaces and the system's priority classes."""
     for name in SYSTEM_NAMESPACES:
         store.provide({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     for name, value in SYSTEM_PRIORITIES.items():
@@ -56,7 +56,7 @@ def bootstrap(store: Store) -> None:
 
 
 def invalid(obj: Any, faults: list[Fault]) -> Refused:
-    """The refusal of an object that is not what its kind asks for: 422, with every fault."""
+    """The refusal of an invalid object: 422, with every fault."""
     known = obj if isinstance(obj, dict) else {}
     metadata = known.get("metadata")
     name = metadata.get("name", "") if isinstance(metadata, dict) else ""
@@ -65,20 +65,20 @@ def invalid(obj: Any, faults: list[Fault]) -> Refused:
 
 
 def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-    """Names are names, and every field that anybody here reads has the type that it must have."""
+    """Names are valid, and every field that this program reads has the right type."""
     if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
-        return obj  # the rest was read when it came
+        return obj  # the rest was checked when it was stored
     faults = decode_faults(obj)
     if not faults and not _is_read_whole(obj):
-        faults = _metadata_faults(obj)  # owners and finalizers are read of every kind
+        faults = _metadata_faults(obj)  # owners and finalizers are read for every kind
     if not faults and not isinstance(obj.get("status") or {}, dict):
         faults = [Fault("status", "must be a mapping")]
     if not faults:
         namespace = obj["metadata"].get("namespace")
         if namespace and not is_dns_label(namespace):
-            faults = [Fault("metadata.namespace", f"{namespace[:80]!r} is no DNS label (a-z, 0-9 and '-')")]
+            faults = [Fault("metadata.namespace", f"{namespace[:80]!r} is not a DNS label (a-z, 0-9 and '-')")]
         elif obj["kind"] == "Namespace" and not is_dns_label(obj["metadata"]["name"]):
-            faults = [Fault("metadata.name", "a namespace's name is a DNS label (a-z, 0-9 and '-')")]
+            faults = [Fault("metadata.name", "a namespace's name must be a DNS label (a-z, 0-9 and '-')")]
         elif kind_id(obj) == pods.POD:
             faults = _container_faults(obj["spec"])
     if faults:
@@ -96,7 +96,7 @@ def _differs_in_metadata_only(old: Obj, new: Obj) -> bool:
 
 
 def _metadata_faults(obj: Obj) -> list[Fault]:
-    """What is wrong in the metadata alone."""
+    """The faults in the metadata alone."""
     try:
         view(obj["metadata"], ObjectMeta)
     except msgspec.ValidationError as why:
@@ -106,7 +106,7 @@ def _metadata_faults(obj: Obj) -> list[Fault]:
 
 def _container_faults(spec: dict[str, Any]) -> list[Fault]:
     if not spec["containers"]:
-        return [Fault("spec.containers", "a pod has at least one container")]
+        return [Fault("spec.containers", "a pod needs at least one container")]
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             for which, amounts in (container.get("resources") or {}).items():
@@ -120,7 +120,7 @@ def _container_faults(spec: dict[str, Any]) -> list[Fault]:
 
 
 class _Namespaces:
-    """An object's namespace exists and is not on its way out."""
+    """An object's namespace must exist and must not be terminating."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -145,7 +145,7 @@ class _Namespaces:
 
 
 def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-    """What the API server fills in for a pod that leaves it out, as far as anybody here reads it."""
+    """The API server's defaults for a pod, as far as this program reads them."""
     if operation != "CREATE" or obj["kind"] != "Pod" or obj["apiVersion"] != "v1":
         return obj
     spec = {
@@ -159,7 +159,7 @@ def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
 
 
 class _Definitions:
-    """A definition is established as soon as it is there: its kind is served from now on."""
+    """A CustomResourceDefinition is established, and its kind served, as soon as it is created."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -180,7 +180,7 @@ class _Definitions:
 
 
 class _Priorities:
-    """A pod's priority is its class's; a global default class counts where none is named."""
+    """A pod's priority is that of its PriorityClass; without one, that of the global default class."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -220,7 +220,9 @@ class _Priorities:
             defaults = [item for item in self._store.list(PRIORITY_CLASS)[0] if item.get("globalDefault")]
             if not defaults:
                 return "", 0, "PreemptLowerPriority"
-            found = min(defaults, key=lambda item: int(item.get("value") or 0))  # Kubernetes takes the lowest
+            found = min(
+                defaults, key=lambda item: int(item.get("value") or 0)
+            )  # of several, Kubernetes takes the lowest
         policy = found.get("preemptionPolicy") or "PreemptLowerPriority"
         return found["metadata"]["name"], found.get("value") or 0, policy
 

@@ -1,6 +1,6 @@
-"""The directory in which an embedded cluster keeps what outlives it. One process at a time has it.
+"""The data directory of an embedded cluster, locked by one process at a time.
 
-The lock is the kernel's (`flock`): it goes with the process that holds it, however that ends.
+The lock is the kernel's (`flock`): it ends with the process that holds it, however that process ends.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ LOCK: Final = "lock"
 
 
 class DataDirError(Exception):
-    """The directory, or what is in it, cannot be used. The message is one line for the user."""
+    """The directory or its content cannot be used. The message is one line for the user."""
 
 
 class DataDir:
-    """A directory that nobody else uses until it is closed; made if it is missing."""
+    """A directory that is locked until it is closed; created if it is missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()

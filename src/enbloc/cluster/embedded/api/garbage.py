@@ -1,10 +1,10 @@
-"""What goes because something else went: dependants of owners that are gone, and the contents of namespaces.
+"""Garbage collection: dependents of deleted owners, foreground deletion, the content of terminating namespaces.
 
-One mechanism: the store tells of every change (`follow`), which only marks suspects; `collect` judges them, and what
-that makes suspect in turn, until nobody is left. So an owner may come after its dependants within an instant, and the
-work is linear in what changed. Owners are known by UID, as in Kubernetes. An owner that was here and went is gone; one
-that never was here is taken as gone only if its kind is served: Kubernetes cannot look up the others and leaves their
-dependants alone, and so do we.
+The store reports every change (`follow`), which only marks objects to check; `collect` checks them, and those that this
+marks in turn, until none is left. So an owner may be created after its dependents within an instant, and the work is
+linear in the number of changes. Owners are identified by UID, as in Kubernetes. A deleted owner is gone; an owner that
+never existed counts as gone only if its kind is served: Kubernetes cannot look up the others and keeps their
+dependents.
 """
 
 from __future__ import annotations
@@ -22,56 +22,56 @@ FOREGROUND = "foregroundDeletion"
 NAMESPACE = "Namespace"
 
 
-class Garbage:
-    """Knows who depends on whom, and which dependants may have lost their owner."""
+class GarbageCollector:
+    """Owners and dependents, and which dependents may have lost their owner."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._live: dict[str, Ref] = {}
-        self._dependants: dict[str, dict[str, Ref]] = {}  # owner's uid -> dependant's uid -> who
-        self._gone: set[str] = set()  # owners that were here, as long as anybody still names them
-        self._suspects: dict[str, Ref] = {}
-        self._unresolved: dict[str, Ref] = {}  # left alone because nobody serves the owner's kind
+        self._dependents: dict[str, dict[str, Ref]] = {}  # owner's uid -> dependent's uid -> dependent
+        self._gone: set[str] = set()  # deleted owners that dependents still name
+        self._unchecked: dict[str, Ref] = {}
+        self._unresolved: dict[str, Ref] = {}  # kept because the owner's kind is not served
         self._foreground: dict[str, Ref] = {}
-        self._namespaces: dict[str, bool] = {}  # terminating ones, and whether their contents were deleted
+        self._namespaces: dict[str, bool] = {}  # terminating ones -> whether their content was deleted
 
     def follow(self, ref: Ref, old: Obj | None, new: Obj | None) -> None:
         if old is not None and new is not None:
             had, has = old["metadata"].get("ownerReferences"), new["metadata"].get("ownerReferences")
             if had is not has:
-                self._disown(uid_of(old), had)
-                self._own(ref, new)
+                self._remove_owners(uid_of(old), had)
+                self._add_owners(ref, new)
         elif new is not None:
             self._live[uid_of(new)] = ref
-            self._own(ref, new)
+            self._add_owners(ref, new)
         elif old is not None:
-            self._lose(ref, old)
+            self._remove(ref, old)
 
     def resume(self, ref: Ref, obj: Obj) -> None:
-        """An object whose deletion was begun in an earlier life."""
+        """Continues, after a restart, the deletion of an object."""
         if FOREGROUND in (obj["metadata"].get("finalizers") or ()):
-            self.wait_for_dependants(uid_of(obj), ref)
+            self.wait_for_dependents(uid_of(obj), ref)
         if ref.kind == NAMESPACE:
             self.empty_namespace(ref.name)
 
-    def dependants(self, uid: str) -> list[Ref]:
-        return list(self._dependants.get(uid, {}).values())
+    def dependents(self, uid: str) -> list[Ref]:
+        return list(self._dependents.get(uid, {}).values())
 
-    def wait_for_dependants(self, uid: str, ref: Ref) -> None:
-        """The object is to go once its dependants have gone."""
+    def wait_for_dependents(self, uid: str, ref: Ref) -> None:
+        """Deletes the object once its dependents are deleted."""
         self._foreground[uid] = ref
 
     def empty_namespace(self, name: str) -> None:
-        """The namespace is to go once everything in it has gone."""
+        """Deletes the namespace once its content is deleted."""
         self._namespaces.setdefault(name, False)
 
     def reconsider(self) -> None:
-        """A kind came to be served: owners that could not be looked up now can."""
-        self._suspects.update(self._unresolved)
+        """A new kind is served: its owners can now be looked up."""
+        self._unchecked.update(self._unresolved)
         self._unresolved.clear()
 
     def collect(self) -> int:
-        """Deletes all that is garbage by now; the number of objects it touched."""
+        """Deletes all garbage; returns how many objects were changed or deleted."""
         touched = 0
         while True:
             before = touched
@@ -79,68 +79,68 @@ class Garbage:
                 touched += self._empty(name)
             for uid, ref in list(self._foreground.items()):
                 touched += self._finish_foreground(uid, ref)
-            while self._suspects:
-                suspects, self._suspects = self._suspects, {}
-                for uid, ref in suspects.items():
-                    touched += self._judge(uid, ref)
+            while self._unchecked:
+                unchecked, self._unchecked = self._unchecked, {}
+                for uid, ref in unchecked.items():
+                    touched += self._check_owners(uid, ref)
             if touched == before:
                 return touched
 
-    def _own(self, ref: Ref, obj: Obj) -> None:
+    def _add_owners(self, ref: Ref, obj: Obj) -> None:
         owners = obj["metadata"].get("ownerReferences")
         if not owners:
             return
         uid = uid_of(obj)
         for owner in owners:
             owner_uid = owner.get("uid") or ""
-            self._dependants.setdefault(owner_uid, {})[uid] = ref
+            self._dependents.setdefault(owner_uid, {})[uid] = ref
             if owner_uid not in self._live:
-                self._suspects[uid] = ref
+                self._unchecked[uid] = ref
 
-    def _disown(self, uid: str, owners: list[dict[str, Any]] | None) -> None:
+    def _remove_owners(self, uid: str, owners: list[dict[str, Any]] | None) -> None:
         for owner in owners or ():
             owner_uid = owner.get("uid") or ""
-            dependants = self._dependants.get(owner_uid)
-            if dependants is None:
+            dependents = self._dependents.get(owner_uid)
+            if dependents is None:
                 continue
-            dependants.pop(uid, None)
-            if not dependants:
-                del self._dependants[owner_uid]
+            dependents.pop(uid, None)
+            if not dependents:
+                del self._dependents[owner_uid]
                 self._gone.discard(owner_uid)
 
-    def _lose(self, ref: Ref, obj: Obj) -> None:
+    def _remove(self, ref: Ref, obj: Obj) -> None:
         uid = uid_of(obj)
-        if self._live.get(uid) == ref:  # not so if two files gave two objects one uid
+        if self._live.get(uid) == ref:  # false if two files gave two objects the same uid
             del self._live[uid]
-        self._suspects.pop(uid, None)
+        self._unchecked.pop(uid, None)
         self._unresolved.pop(uid, None)
         self._foreground.pop(uid, None)
         if ref.kind == NAMESPACE:
             self._namespaces.pop(ref.name, False)
-        self._disown(uid, obj["metadata"].get("ownerReferences"))
-        dependants = self._dependants.get(uid)
-        if dependants:
+        self._remove_owners(uid, obj["metadata"].get("ownerReferences"))
+        dependents = self._dependents.get(uid)
+        if dependents:
             self._gone.add(uid)
-            self._suspects.update(dependants)
+            self._unchecked.update(dependents)
 
-    def _judge(self, uid: str, ref: Ref) -> int:
+    def _check_owners(self, uid: str, ref: Ref) -> int:
         obj = self._store.get(*ref)
         if obj is None or uid_of(obj) != uid or is_terminating(obj):
             return 0
         owners = obj["metadata"].get("ownerReferences") or []
-        solid = [owner for owner in owners if owner.get("uid") in self._live]
-        if len(solid) == len(owners):
+        existing = [owner for owner in owners if owner.get("uid") in self._live]
+        if len(existing) == len(owners):
             return 0
         if not all(self._is_gone(owner) for owner in owners if owner.get("uid") not in self._live):
             self._unresolved[uid] = ref
             return 0
-        if solid:
-            self._store.patch(ref, {"metadata": {"ownerReferences": solid}}, uid=uid)
+        if existing:
+            self._store.patch(ref, {"metadata": {"ownerReferences": existing}}, uid=uid)
             return 1
         return self._delete(ref)
 
     def _delete(self, ref: Ref) -> int:
-        """Whether there was something to delete; what admission protects stays."""
+        """1 if the object was deleted; 0 if admission forbids it."""
         try:
             self._store.delete(ref)
         except Refused:
@@ -155,21 +155,21 @@ class Garbage:
         return self._store.discovery.find(kind_id(owner)) is not None
 
     def _finish_foreground(self, uid: str, ref: Ref) -> int:
-        dependants = self._dependants.get(uid)
+        dependents = self._dependents.get(uid)
         obj = self._store.get(*ref)
         if obj is None or uid_of(obj) != uid:
             self._foreground.pop(uid, None)
             return 0
-        if not dependants:
+        if not dependents:
             del self._foreground[uid]
             finalizers = [name for name in obj["metadata"].get("finalizers") or () if name != FOREGROUND]
             self._store.patch(ref, {"metadata": {"finalizers": finalizers or None}}, uid=uid)
             return 1
         touched = 0
-        for dependant_uid, dependant in list(dependants.items()):
-            found = self._store.get(*dependant)
-            if found is not None and uid_of(found) == dependant_uid and not is_terminating(found):
-                touched += self._delete(dependant)
+        for dependent_uid, dependent in list(dependents.items()):
+            found = self._store.get(*dependent)
+            if found is not None and uid_of(found) == dependent_uid and not is_terminating(found):
+                touched += self._delete(dependent)
         return touched
 
     def _empty(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Which object is meant, and what of it only the server may write."""
+"""Identity of objects: preconditions of writes, and the metadata that only the server sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SERVER_SET = (
 
 
 def is_object(obj: Any) -> bool:
-    """Enough of an object to ask for its kind and name."""
+    """Whether `obj` has a kind and metadata."""
     return (
         isinstance(obj, dict)
         and isinstance(obj.get("metadata"), dict)
@@ -37,7 +37,7 @@ def conflict(message: str) -> Refused:
 
 
 def check_incarnation(resource: str, current: Obj, uid: Any, resource_version: Any) -> None:
-    """Refuses a write that was meant for another incarnation of the object, or for an older version of it."""
+    """Refuses a write meant for another object of the same name (uid), or for an older version."""
     metadata = current["metadata"]
     what = f'Operation cannot be fulfilled on {resource} "{metadata["name"]}"'
     if uid and uid != metadata["uid"]:
@@ -47,7 +47,7 @@ def check_incarnation(resource: str, current: Obj, uid: Any, resource_version: A
 
 
 def with_identity(resource: str, current: Obj, wanted: Obj) -> Obj:
-    """The wanted object with what only the server sets as it is; refused if it means another object."""
+    """The requested object with the server's own metadata fields kept; refused if it names another object."""
     given = wanted.get("metadata")
     if not isinstance(given, dict):
         given = {}
@@ -64,11 +64,11 @@ def with_identity(resource: str, current: Obj, wanted: Obj) -> Obj:
 
 
 def check_kind(kind: str, wanted: Obj) -> None:
-    """No update turns an object into one of another kind."""
+    """Refuses an update that changes an object's kind."""
     if not is_object(wanted) or kind_id(wanted) != kind:
-        raise Refused(400, "BadRequest", "apiVersion, kind and metadata of an object cannot be taken away or changed")
+        raise Refused(400, "BadRequest", "apiVersion, kind and metadata of an object cannot be removed or changed")
 
 
 def has_new_spec(old: Obj, new: Obj) -> bool:
-    """Whether anything but metadata and status differs: a new generation of the object."""
+    """Whether anything but metadata and status differs: the object gets a new generation."""
     return any(old.get(key) != new.get(key) for key in old.keys() | new.keys() if key not in ("metadata", "status"))

@@ -1,14 +1,14 @@
-"""What the store holds, kept on disk: whatever was acknowledged is there again after a crash.
+"""The store on disk: every acknowledged write survives a crash.
 
-The journal is a watch like any other, so the store knows nothing of it. Every change of the store is one event; a
-commit writes the present state of all objects that changed since the last one, in one transaction. So what is on disk
-is always the store as it was at some version, never half a change. Whoever acknowledges a write waits for `durable`
-first; all who wait while a commit is under way share the next one.
+The journal reads a watch, so the store does not know it. Every change of the store is one event; a commit writes the
+present state of all objects that changed since the last commit, in one transaction. So the disk always holds the store
+at one version, never half a change. The HTTP server awaits `durable` before it acknowledges a write; writes that wait
+during a commit share the next one.
 
-SQLite in WAL mode with `synchronous=FULL`: a commit has returned when the disk has it (see docs/decisions/0045).
+SQLite in WAL mode with `synchronous=FULL`: a commit returns when the disk has it (see docs/decisions/0045).
 
-What happened before a start is not kept: watches of an earlier life are told to list anew (410). Versions go on. After
-a crash they skip ahead, so that a version that somebody saw but that never got to the disk is not given out twice.
+Watch history is not kept: watches from before a restart get 410 and list again. Versions continue. After a crash they
+skip ahead, so that a version that a client read but that never reached the disk is not used twice.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from enbloc.cluster.embedded.api.watch_log import LogWatch
 FILE: Final = "state.db"
 SCHEMA: Final = 1
 SKIP: Final = 2 * UNREAD_BOUND
-"""How far versions skip ahead after a crash: further than any commit can have been behind."""
-_APPLICATION: Final = 0x456E626C  # "Enbl": the file says whose it is
+"""How far versions skip ahead after a crash: further than a commit can lag behind."""
+_APPLICATION: Final = 0x456E626C  # "Enbl": marks the file as enbloc's
 _CHECKPOINT_PAGES: Final = 4_000
 
 _TABLES: Final = """
@@ -48,11 +48,11 @@ INSERT INTO meta VALUES ('version', 0), ('open', 0);
 
 
 class JournalError(Exception):
-    """A commit failed: nothing that was not durable before may be acknowledged any more."""
+    """A commit failed: no later write may be acknowledged."""
 
 
 class _Batch(msgspec.Struct, frozen=True):
-    """The changes up to `version`; an object that is gone is `None`."""
+    """The changes up to `version`; a deleted object is `None`."""
 
     version: int
     changes: dict[Ref, Obj | None]
@@ -60,7 +60,7 @@ class _Batch(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """Keeps a store in a data directory. Used on the thread that owns the store, but for the writing itself."""
+    """Keeps a store in a data directory. Called on the store's thread; the writing happens on a thread of its own."""
 
     def __init__(self, data: DataDir) -> None:
         self._path = data.path / FILE
@@ -79,7 +79,7 @@ class Journal:
         return self._durable
 
     def restore(self, store: Store) -> int:
-        """Fills an empty store with what was kept, and follows it from here on. How many objects there were."""
+        """Fills an empty store with what is on disk, and journals it from here on. Returns the number of objects."""
         try:
             version = self._meta("version")
             if self._meta("open"):
@@ -98,7 +98,7 @@ class Journal:
         return len(objects)
 
     async def durable(self) -> None:
-        """Returns once all that the store holds now is on disk. Raises `JournalError` if it cannot be."""
+        """Returns once the present version of the store is on disk. Raises `JournalError` if it cannot be written."""
         assert self._store is not None, "restore comes first"
         wanted = self._store.version
         while self._durable < wanted:
@@ -109,19 +109,19 @@ class Journal:
         self._check()
 
     def nudge(self) -> None:
-        """Begins a commit, unless nothing is new or one is under way; returns at once. Needs a running loop."""
+        """Starts a commit, unless there is nothing to write or one is running; does not block. Needs a running loop."""
         assert self._store is not None, "restore comes first"
         if self._under_way is None and self._failure is None and self._store.version > self._taken:
             self._under_way = asyncio.create_task(self._commit_all_ready())
 
     def commit(self) -> None:
-        """`durable`, for callers without an event loop: blocks."""
+        """As `durable`, without an event loop: blocks."""
         self._check()
         self._submit().result()
         self._check()
 
     def close(self) -> None:
-        """Writes what is left, and says in the file that nothing was lost."""
+        """Commits the rest and marks the file as cleanly closed."""
         try:
             if self._store is not None and self._failure is None:
                 self._submit().result()
@@ -136,17 +136,17 @@ class Journal:
             if self._watch is not None:
                 self._watch.close()
 
-    # -- inside
+    # -- internals
 
     async def _commit_all_ready(self) -> None:
-        await asyncio.sleep(0)  # whoever is about to write in this turn of the loop comes along
+        await asyncio.sleep(0)  # writes of the same turn of the loop join this commit
         try:
             await asyncio.wrap_future(self._submit())
         finally:
             self._under_way = None
 
     def _submit(self) -> Future[None]:
-        """Everything since the last batch, on its way to the disk; batches are written in order."""
+        """Writes everything since the last batch; batches are written in order."""
         return self._writer.submit(self._write, self._take())
 
     def _take(self) -> _Batch:
@@ -156,7 +156,7 @@ class Journal:
         self._taken = version
         try:
             events = self._watch.drain()
-        except Refused:  # it fell behind further than the store remembers
+        except Refused:  # the watch lags behind the store's history: write everything
             self._watch.cursor = version
             return _Batch(version, {ref_of(obj): obj for obj in self._store.objects()}, everything=True)
         return _Batch(version, {ref_of(event.obj): None if event.type == "DELETED" else event.obj for event in events})
@@ -179,7 +179,7 @@ class Journal:
                 self._db.executemany("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", gone)
                 self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", here)
                 self._db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (batch.version,))
-        except Exception as why:  # whatever it was, the batch is not on disk: nothing may be acknowledged from here on
+        except Exception as why:  # whatever it was, the batch is not on disk: no further write may be acknowledged
             self._failure = why
             return
         self._durable = batch.version
@@ -191,7 +191,7 @@ class Journal:
     def _meta(self, key: str) -> int:
         row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None or not isinstance(row[0], int):
-            raise _unreadable(self._path, f"it does not say its {key}")
+            raise _unreadable(self._path, f"its {key} is missing")
         return int(row[0])
 
 
@@ -212,12 +212,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    """Checks whose file it is before anything is changed in it; makes the tables in a new one."""
+    """Checks that the file is enbloc's before it changes it; creates the tables in a new one."""
     schema = _pragma(db, "user_version")
     application = _pragma(db, "application_id")
     is_new = schema == 0 and application == 0 and _pragma(db, "page_count") == 0
     if not is_new and application != _APPLICATION:
-        raise _unreadable(path, "it is not a file of enbloc")
+        raise _unreadable(path, "it is not an enbloc data file")
     if schema > SCHEMA:
         raise DataDirError(
             f"{path} was written by a newer enbloc (schema {schema}; this one reads up to {SCHEMA}): "
@@ -247,14 +247,14 @@ def _stored(db: sqlite3.Connection, path: Path) -> Iterator[Obj]:
         except (ValueError, KeyError, TypeError, AttributeError):
             known = False
         if not known:
-            raise _unreadable(path, f"what it holds for {Ref(kind, namespace, name)} is no such object")
+            raise _unreadable(path, f"the record of {Ref(kind, namespace, name)} does not hold that object")
         yield obj
 
 
 def _encoded(obj: Obj) -> bytes:
     try:
         return msgspec.json.encode(obj)
-    except (UnicodeEncodeError, OverflowError, ValueError):  # half a surrogate pair, a number of a hundred digits
+    except (UnicodeEncodeError, OverflowError, ValueError):  # lone surrogates, integers beyond 64 bits
         return json.dumps(obj).encode()
 
 
@@ -266,4 +266,4 @@ def _decoded(body: bytes) -> Any:
 
 
 def _unreadable(path: Path, why: str) -> DataDirError:
-    return DataDirError(f"{path} cannot be read: {why}; move it away to begin anew")
+    return DataDirError(f"{path} cannot be read: {why}; move it away to start with an empty cluster")

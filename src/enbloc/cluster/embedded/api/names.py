@@ -1,20 +1,20 @@
-"""Names that the server makes up: UIDs and the ends of generated names. From a counter, so that they repeat."""
+"""Generated UIDs and name suffixes. They come from a counter, so that a run can be repeated exactly."""
 
 from __future__ import annotations
 
 from collections.abc import Container
 
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by accident
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no accidental words
 _SUFFIXES = len(_ALPHABET) ** 5
-_STEP = 5_915_587  # has no factor 3, so that counting by it meets every suffix once before any repeats
+_STEP = 5_915_587  # coprime to the alphabet's 27, so that every suffix is used once before one repeats
 
 
-def made_uid(number: int) -> str:
+def generated_uid(number: int) -> str:
     return f"00000000-0000-4000-8000-{number:012x}"
 
 
 def generated_name(prefix: str, number: int, taken: Container[str]) -> str:
-    """The prefix and five characters, the same for the same history; never one that is taken."""
+    """The prefix and five characters, the same for the same history; never a taken name."""
     while True:
         name = prefix[: 253 - 5] + _suffix(number)
         if name not in taken:

@@ -1,6 +1,6 @@
-"""What the API knows about pods that it knows about no other kind: conditions, gates, what may change, what they ask.
+"""The API rules that hold for pods alone: conditions, gates, immutable fields, effective requests.
 
-Pure functions on plain JSON, used by the store, by quota and by the nodes. Placing pods is none of its business.
+Pure functions on plain JSON, used by the store, by quota and by the nodes. Scheduling is left to the engine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def condition(type_: str, status: str, at: str, reason: str = "", message: str =
 
 
 def with_conditions(conditions: Iterable[dict[str, Any]] | None, *changed: dict[str, Any]) -> list[dict[str, Any]]:
-    """The conditions with these put in the place of those of the same type; an unchanged status keeps its time."""
+    """The conditions with `changed` replacing those of the same type; an unchanged status keeps its transition time."""
     by_type = {had.get("type"): had for had in conditions or ()}
     for new in changed:
         had = by_type.get(new["type"])
@@ -57,7 +57,7 @@ def with_conditions(conditions: Iterable[dict[str, Any]] | None, *changed: dict[
 
 
 def binding_refusal(pod: Obj) -> str:
-    """Why the pod cannot be assigned to a node; empty if it can."""
+    """Why the pod cannot be bound; empty if it can."""
     name = pod["metadata"]["name"]
     if is_terminating(pod):
         return f"pod {name} is being deleted, cannot be assigned to a host"
@@ -69,7 +69,7 @@ def binding_refusal(pod: Obj) -> str:
 
 
 def bound(pod: Obj, node: str, annotations: dict[str, str], at: str) -> Obj:
-    """The pod once it is assigned to the node. Its metadata is a new dictionary."""
+    """The pod after its binding to the node. Its metadata is a new dictionary."""
     status = pod.get("status") or {}
     conditions = with_conditions(status.get("conditions"), condition("PodScheduled", "True", at))
     metadata = dict(pod["metadata"])
@@ -84,7 +84,7 @@ def bound(pod: Obj, node: str, annotations: dict[str, str], at: str) -> Obj:
 
 
 def with_requests(spec: dict[str, Any]) -> dict[str, Any]:
-    """The spec with a request for each limit that has none, as the API server fills them in."""
+    """The spec with a request for each limit that has none, as the API server defaults them."""
     changed = {}
     for field in ("containers", "initContainers"):
         containers = spec.get(field)
@@ -128,7 +128,7 @@ def _nanos(quantity: Any) -> int:
 
 
 def pod_amounts(spec: dict[str, Any], which: str = "requests") -> Amounts:
-    """What the pod asks for in all: containers and sidecars together, at least what each init step needs, overhead."""
+    """The pod's effective requests: containers plus sidecars, or the largest init container if more; plus overhead."""
     total: Amounts = {}
     for container in spec.get("containers") or ():
         _add(total, _amounts(container, which))
@@ -152,7 +152,7 @@ def pod_amounts(spec: dict[str, Any], which: str = "requests") -> Amounts:
     overhead = spec.get("overhead")
     if overhead:
         for name, value in overhead.items():
-            if which == "requests" or total.get(name):  # an overhead makes no limit where there was none
+            if which == "requests" or total.get(name):  # overhead adds to a limit, it does not create one
                 total[name] = total.get(name, 0) + _nanos(value)
     return total
 
@@ -180,7 +180,7 @@ _MAY_CHANGE = (
 
 
 def update_fault(old: Obj, new: Obj) -> Fault | None:
-    """Why this change of a pod's spec is not allowed, if it is not."""
+    """Why this change of a pod's spec is forbidden; `None` if it is allowed."""
     before, after = old["spec"], new["spec"]
     if before is after or before == after:
         return None
@@ -201,7 +201,7 @@ def _may_change(key: str, had: Any, has: Any, *, gated: bool) -> bool:
             return all(toleration in (has or ()) for toleration in had or ())
         case "schedulingGates":
             return all(gate in (had or ()) for gate in has or ())
-        case "nodeSelector":  # a gated pod may still be narrowed down
+        case "nodeSelector":  # a gated pod's selector may get stricter
             return gated and all((has or {}).get(label) == value for label, value in (had or {}).items())
         case "affinity":
             return gated

@@ -1,8 +1,8 @@
-"""ResourceQuota: what a namespace may use in all, and how much of it is used.
+"""ResourceQuota: the limits of a namespace and how much of them is used.
 
-Use is kept up to date change by change, never counted anew, so that a pod costs the same in a namespace of ten and of
-a hundred thousand. Admission refuses what would exceed a quota; `settle` writes the use to the quotas' status, once for
-many changes. Finished pods use nothing. Objects other than pods count by `count/RESOURCE` (and the old plain names).
+Usage is updated change by change, never recounted, so that a pod costs the same in a namespace of ten and of a hundred
+thousand. Admission refuses what would exceed a quota; `settle` writes usage to the quotas' status, once for many
+changes. Finished pods use nothing. Other kinds are counted as `count/RESOURCE` (and by the older plain names).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OLD_COUNTS = (  # counted by their plain names too
 
 
 class _Tracked:
-    """One quota, read, with what is used of it."""
+    """One quota, decoded, with its usage."""
 
     __slots__ = ("hard", "name", "selector", "used")
 
@@ -44,7 +44,7 @@ class _Tracked:
         self.used: pods.Amounts = dict.fromkeys(self.hard, 0)
 
     def covers(self, pod: Obj) -> bool:
-        """Whether the pod is within every scope of the quota."""
+        """Whether the pod matches every scope of the quota."""
         return all(_in_scope(pod, *scope) for scope in self.selector)
 
     def charge(self, kind: str, resource: str, obj: Obj) -> pods.Amounts:
@@ -68,7 +68,7 @@ class Quotas:
         self._dirty: dict[tuple[str, str], None] = {}
 
     def admit(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-        """Refuses an object for which a quota of its namespace has no room."""
+        """Refuses an object that would exceed a quota of its namespace."""
         tracked = self._tracked.get(obj["metadata"].get("namespace") or "")
         if operation != "CREATE" or not tracked:
             return obj
@@ -90,7 +90,7 @@ class Quotas:
         return obj
 
     def _check_specified(self, quota: _Tracked, pod: Obj) -> None:
-        """Under a quota of cpu or memory every container must say how much it wants."""
+        """Under a quota of cpu or memory every container must specify requests or limits."""
         missing = []
         for key in sorted(quota.hard):
             if key not in _MUST_SPECIFY:
@@ -130,7 +130,7 @@ class Quotas:
                 self._dirty[ref.namespace, quota.name] = None
 
     def _follow_quota(self, ref: Ref, old: Obj | None, new: Obj | None) -> None:
-        """A quota that is new, or asks for something else, is counted once from all there is."""
+        """A new or changed quota is counted once over the whole namespace."""
         if new is None:
             tracked = self._tracked.get(ref.namespace, {})
             tracked.pop(ref.name, None)
@@ -142,7 +142,7 @@ class Quotas:
             return
         quota = _Tracked(new)
         for found, obj in self._store.contents(ref.namespace):
-            if found != ref or old is not None:  # a new one is counted by the change that made it
+            if found != ref or old is not None:  # a new quota counts itself when its creation is followed
                 resource = self._store.discovery.resource(found.kind)
                 for key, nanos in quota.charge(found.kind, resource, obj).items():
                     quota.used[key] += nanos
@@ -150,7 +150,7 @@ class Quotas:
         self._dirty[ref.namespace, ref.name] = None
 
     def settle(self) -> int:
-        """Writes what is used to the status of each quota whose use changed."""
+        """Writes usage to the status of each quota whose usage changed; returns how many."""
         dirty, self._dirty = sorted(self._dirty), {}
         for namespace, name in dirty:
             quota = self._tracked[namespace][name]
@@ -160,7 +160,7 @@ class Quotas:
 
 
 def _changes_use(kind: str, old: Obj, new: Obj) -> bool:
-    """Only a pod's use changes while it exists: by ending, or by a spec or a deletion that moves it between scopes."""
+    """Only a pod's usage changes while it exists: when it finishes, or gets a deadline, which changes its scope."""
     return kind == pods.POD and (
         pods.is_finished(old) != pods.is_finished(new)
         or old["spec"].get("activeDeadlineSeconds") != new["spec"].get("activeDeadlineSeconds")
@@ -178,7 +178,7 @@ def _pod_use(pod: Obj) -> pods.Amounts:
 
 
 def _scopes(spec: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
-    """(scope, operator, values), from the plain list and from the selector."""
+    """(scope, operator, values), from `scopes` and from `scopeSelector`."""
     scopes: list[tuple[str, str, list[str]]] = [(scope, "Exists", []) for scope in spec.get("scopes") or ()]
     expressions = (spec.get("scopeSelector") or {}).get("matchExpressions")
     for expression in expressions if isinstance(expressions, list) else ():

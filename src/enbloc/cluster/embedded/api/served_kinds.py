@@ -1,7 +1,7 @@
-"""Which kinds are served here: the registered ones, and those that a stored CustomResourceDefinition brings.
+"""The kinds that the embedded API serves: the registered ones, and those of stored CustomResourceDefinitions.
 
-A kind that neither knows is taken as it comes: namespaced if the object names a namespace, cluster-scoped if not,
-with no status subresource (so a patch may change its status too).
+An unknown kind is stored as it is: namespaced if the object names a namespace, cluster-scoped if not, with no status
+subresource (so a patch may change its status too).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ CRD = "CustomResourceDefinition.apiextensions.k8s.io"
 
 
 class ServedKinds:
-    """Answers what a kind is called and how it is scoped."""
+    """Names and scopes of kinds."""
 
     def __init__(self) -> None:
         self._custom: dict[str, Kind] = {}
 
     def find(self, kind: str) -> Kind | None:
-        """The kind, if anybody serves it."""
+        """The kind, if it is served."""
         return KINDS.get(kind) or self._custom.get(kind)
 
     def kinds(self) -> list[Kind]:
-        """Every kind that is served, registered ones first."""
+        """Every served kind, registered ones first."""
         return [*KINDS.values(), *(kind for key, kind in self._custom.items() if key not in KINDS)]
 
     def namespace(self, kind: str, given: str) -> str:
-        """The namespace in which an object of this kind lives, given the one that was named."""
+        """The namespace of an object of this kind that was requested with namespace `given`."""
         found = self.find(kind)
         if found is None:
             return given
@@ -40,14 +40,14 @@ class ServedKinds:
         return found is not None and found.has_status
 
     def resource(self, kind: str) -> str:
-        """As Kubernetes names it in messages: `pods`, `jobs.batch.volcano.sh`."""
+        """The resource as Kubernetes names it in messages: `pods`, `jobs.batch.volcano.sh`."""
         found = self.find(kind)
         name, _, group = kind.partition(".")
         plural = found.plural if found else f"{name.lower()}s"
         return f"{plural}.{group}" if group else plural
 
     def follow(self, old: Obj | None, new: Obj | None) -> None:
-        """Learns from a CustomResourceDefinition that came, changed or went."""
+        """Follows a CustomResourceDefinition that was created, changed or deleted."""
         if old is not None and old["spec"]["versions"]:
             self._custom.pop(_kind_of(old).id, None)
         if new is not None and new["spec"]["versions"]:

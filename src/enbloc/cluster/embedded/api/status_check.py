@@ -1,4 +1,4 @@
-"""Whether a status has the types that its kind's view asks for, without reading the rest of the object again."""
+"""Type check of a status alone, without decoding the rest of the object again."""
 
 from __future__ import annotations
 

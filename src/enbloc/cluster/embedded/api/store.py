@@ -1,22 +1,22 @@
-"""The embedded cluster's API machinery: objects, versions, watches and writes, in this process.
+"""The embedded API server's storage: objects, versions, watches and writes, in this process.
 
-It does to objects what a Kubernetes API server does, and answers with the same refusals. Objects are plain JSON that is
-never changed once stored: a write makes new dictionaries along the path that changed and shares the rest, so watches,
-lists and callers all hold the same objects.
+It handles writes as a Kubernetes API server does, with the same refusals. Objects are plain JSON that is never changed
+once stored: a write makes new dictionaries along the changed path and shares the rest, so watches, lists and callers
+hold the same objects.
 
-Where it is more lenient than Kubernetes, for the sake of files that describe a whole cluster:
+It is more lenient than Kubernetes where files describe a whole cluster:
 - a status given at creation is kept, whatever the kind (Nodes, Queues, volumes and pods come with theirs);
-- a `metadata.uid` given at creation is kept; version and timestamps are set anew;
-- with `auto_namespaces` a missing namespace is made, and an object that the store `provide`d by itself (such a
-  namespace, a system priority class) may be created by a user later: it is then taken over.
+- a `metadata.uid` given at creation is kept; version and timestamps are set by the store;
+- with `auto_namespaces` a missing namespace is created, and an object that the store `provide`d itself (such a
+  namespace, a system priority class) may be created by a user later: the user's object then replaces it.
 
-What follows from a write elsewhere is left to `collect_garbage` (dependants, contents of namespaces) and `settle`
-(the status of quotas): the caller says when all that is due has happened. Whether pods run is the nodes' business.
+Consequences of writes wait for `collect_garbage` (dependents, content of namespaces) and `settle` (status of quotas),
+which the caller runs once all writes of an instant are done. Running pods is left to the nodes.
 """
 
 from __future__ import annotations
 
-from builtins import list as List  # noqa: N812 - `list` is what the port calls its listing
+from builtins import list as List  # noqa: N812 - the port names its method `list`
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -37,8 +37,8 @@ from enbloc.api.writes import (
 )
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.admission import AdmissionHook, DeletionHook, Operation, built_in, check_shape, invalid
-from enbloc.cluster.embedded.api.events import EventBook
-from enbloc.cluster.embedded.api.garbage import FOREGROUND, NAMESPACE, Garbage
+from enbloc.cluster.embedded.api.events import EventIndex
+from enbloc.cluster.embedded.api.garbage import FOREGROUND, NAMESPACE, GarbageCollector
 from enbloc.cluster.embedded.api.identity import (
     check_incarnation,
     check_kind,
@@ -47,12 +47,12 @@ from enbloc.cluster.embedded.api.identity import (
     is_object,
     with_identity,
 )
-from enbloc.cluster.embedded.api.names import generated_name, made_uid
+from enbloc.cluster.embedded.api.names import generated_name, generated_uid
 from enbloc.cluster.embedded.api.quota import Quotas
 from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
 from enbloc.cluster.embedded.api.status_check import is_good_status
 from enbloc.cluster.embedded.api.watch_log import LogWatch, WatchLog
-from enbloc.cluster.events import EVENT, event_object, saying_of
+from enbloc.cluster.events import EVENT, event_key, event_object
 from enbloc.units import SECOND, format_timestamp
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
@@ -60,11 +60,11 @@ Subresource = Literal["", "status"]
 
 HISTORY = 10_000
 UNREAD_BOUND = 500_000
-MOST_GRACE_S = 10**9  # longer ones would end after the last year that can be written
+MAX_GRACE_S = 10**9  # a longer one would end after year 9999
 
 
 class Store:
-    """A `Cluster` in this process. `now` gives nanoseconds since the epoch; there is no other clock in here."""
+    """A `Cluster` in this process. `now` returns nanoseconds since the epoch; the store has no other clock."""
 
     def __init__(
         self,
@@ -80,21 +80,21 @@ class Store:
         self.discovery = ServedKinds()
         self._objects: dict[str, dict[str, dict[str, Obj]]] = {}  # kind -> namespace -> name -> object
         self._log = WatchLog(history, unread_bound)
-        self._garbage = Garbage(self)
+        self._garbage = GarbageCollector(self)
         self._quotas = Quotas(self)
-        self._events = EventBook()
+        self._events = EventIndex()
         self._hooks: tuple[AdmissionHook, ...] = (*built_in(self), *admission, self._quotas.admit)
         self._deletion_hooks = tuple(deletion)
         self._provided: set[Ref] = set()
-        self._made = 0
+        self._created = 0
         self._stamped = (-1, "")
-        self._rehearses = False
+        self._is_dry_run = False
 
     # -- reading
 
     @property
     def listeners(self) -> List[Callable[[WatchEvent], None]]:
-        """Who is told of every event in the middle of the write: to take note, nothing else."""
+        """Callbacks for every event, called during the write: they may record it and do nothing else."""
         return self._log.listeners
 
     @property
@@ -110,28 +110,28 @@ class Store:
         return found
 
     def list(self, kind: str, namespace: str | None = None) -> tuple[List[Obj], int]:
-        """The objects of a kind by namespace and name, and the version at which that was so."""
+        """The objects of a kind by namespace and name, and the resource version of that list."""
         spaces = self._objects.get(kind, {})
         chosen = sorted(spaces) if namespace is None else [namespace] if namespace in spaces else []
         return [obj for space in chosen for _, obj in sorted(spaces[space].items())], self.version
 
     def kinds(self) -> List[str]:
-        """The kinds of which there is at least one object."""
+        """The kinds that have at least one object."""
         return sorted(kind for kind, spaces in self._objects.items() if spaces)
 
     def objects(self) -> Iterator[Obj]:
-        """Everything, by kind, namespace and name."""
+        """All objects, by kind, namespace and name."""
         for kind in self.kinds():
             yield from self.list(kind)[0]
 
     def contents(self, namespace: str) -> Iterator[tuple[Ref, Obj]]:
-        """What lives in a namespace, by kind and name."""
+        """The objects of a namespace, by kind and name."""
         for kind in self.kinds():
             for name, obj in sorted(self._objects[kind].get(namespace, {}).items()):
                 yield Ref(kind, namespace, name), obj
 
     def watch(self, kinds: Collection[str] | None, since: int) -> LogWatch:
-        """What happens after version `since`. Raises `Refused` (410) if that is longer ago than the history."""
+        """The events after version `since`. Raises `Refused` (410) if the history no longer reaches back so far."""
         return self._log.open(kinds, since)
 
     # -- writing
@@ -142,11 +142,11 @@ class Store:
         if existing is not None:
             return self._take_over(ref, existing, obj)
         obj = self._admitted("CREATE", obj, None)
-        self._made += 1
+        self._created += 1
         given = obj["metadata"]
         metadata = {
             **given,
-            "uid": given.get("uid") or made_uid(self._made),
+            "uid": given.get("uid") or generated_uid(self._created),
             "creationTimestamp": self.stamp(),
             "generation": 1,
         }
@@ -155,8 +155,8 @@ class Store:
         return self._save(ref, None, {**obj, "metadata": metadata}, metadata)
 
     def provide(self, obj: Obj) -> Obj:
-        """Creates what should exist without anybody asking, unless it does; with `auto_namespaces` a user's `create`
-        of the same name takes it over instead of being refused."""
+        """Creates an object that the cluster itself brings, unless it exists; with `auto_namespaces` a user's `create`
+        of the same name replaces it instead of being refused."""
         found = self.get(*ref_of(obj))
         if found is not None:
             return found
@@ -172,7 +172,7 @@ class Store:
         uid: str = "",
         resource_version: str = "",
     ) -> Obj:
-        """A JSON merge patch; one that changes nothing is silent."""
+        """Applies a JSON merge patch; one that changes nothing makes no event."""
         ref, current = self._existing(ref, uid, resource_version)
         if not isinstance(patch, dict):
             raise Refused(400, "BadRequest", f"a merge patch is a mapping, not {type(patch).__name__}")
@@ -180,7 +180,7 @@ class Store:
         return self._update(ref, current, merged, subresource)
 
     def replace(self, obj: Obj, subresource: Subresource = "") -> Obj:
-        """Puts an object in the place of its namesake; a resourceVersion in it must be the present one."""
+        """Replaces an object; a resourceVersion in it must be the present one."""
         if not is_object(obj) or not all(
             isinstance(obj["metadata"].get(key, ""), str) for key in ("name", "namespace")
         ):
@@ -198,22 +198,23 @@ class Store:
         propagation: Propagation = "Background",
         resource_version: str = "",
     ) -> Obj:
-        """Deletes, or begins to. A pod on a node stays until its node lets go of it (`grace_s=0`), an object with
-        finalizers until they are gone. Returns the object as it is now, or as it was last."""
+        """Deletes the object or marks it as terminating. A pod on a node stays until its kubelet removes it
+        (`grace_s=0`), an object with finalizers until they are removed. Returns the object as it is now, or was
+        last."""
         ref, current = self._existing(ref, uid, resource_version)
         for hook in self._deletion_hooks:
             hook(current)
-        if self._rehearses:
+        if self._is_dry_run:
             return current
         if propagation == "Orphan":
             self._orphan(uid_of(current))
             current = self._existing(ref, "", "")[1]
         metadata = current["metadata"]
         finalizers = metadata.get("finalizers") or []
-        if propagation == "Foreground" and self._garbage.dependants(metadata["uid"]):
+        if propagation == "Foreground" and self._garbage.dependents(metadata["uid"]):
             if FOREGROUND not in finalizers:
                 finalizers = [*finalizers, FOREGROUND]
-            self._garbage.wait_for_dependants(metadata["uid"], ref)
+            self._garbage.wait_for_dependents(metadata["uid"], ref)
         grace = self._grace_s(ref.kind, current, grace_s)
         waits = bool(finalizers) or ref.kind == NAMESPACE
         if grace == 0 and not waits:
@@ -221,13 +222,13 @@ class Store:
         return self._begin_deletion(ref, current, grace, finalizers)
 
     def remove_pod(self, namespace: str, name: str, uid: str = "") -> None:
-        """Its node let go of the pod. Silent if it is gone already."""
+        """Removes a pod that its kubelet has stopped. Does nothing if the pod is gone."""
         pod = self.get(pods.POD, namespace, name)
         if pod is not None and (not uid or uid_of(pod) == uid):
             self.delete(Ref(pods.POD, namespace, name), grace_s=0)
 
     def bind(self, namespace: str, name: str, uid: str, node: str, annotations: dict[str, str] | None = None) -> Obj:
-        """A Binding: assigns the pod to the node and copies the annotations. Whether the node exists is not asked."""
+        """A Binding: assigns the pod to the node and copies the annotations. The node need not exist."""
         ref, pod = self._existing(Ref(pods.POD, namespace, name), uid, "")
         refusal = pods.binding_refusal(pod)
         if refusal:
@@ -236,7 +237,7 @@ class Store:
         return self._save(ref, pod, bound, bound["metadata"])
 
     def evict(self, namespace: str, name: str, uid: str, reason: str, message: str) -> Obj:
-        """Marks the pod as the target of a disruption and deletes it gracefully."""
+        """Sets the pod's DisruptionTarget condition and deletes it gracefully."""
         ref, pod = self._existing(Ref(pods.POD, namespace, name), uid, "")
         if not is_terminating(pod):
             target = pods.condition("DisruptionTarget", "True", self.stamp(), reason, message)
@@ -244,30 +245,30 @@ class Store:
             self.patch(ref, {"status": {"conditions": conditions}}, "status")
         return self.delete(ref)
 
-    def emit(self, said: EmitEvent) -> Obj:
-        """Says something about an object; a repetition is counted."""
-        saying = saying_of(said)
-        known = self._events.find(saying)
+    def emit(self, emitted: EmitEvent) -> Obj:
+        """Stores an Event; a repeated one is counted."""
+        key = event_key(emitted)
+        known = self._events.find(key)
         if known is not None:
             event = self.get(EVENT, *known)
             if event is not None:
                 changed = {"count": event["count"] + 1, "lastTimestamp": self.stamp()}
                 metadata = dict(event["metadata"])
                 return self._save(Ref(EVENT, *known), event, {**event, **changed, "metadata": metadata}, metadata)
-            self._events.lose(saying)
-        namespace = said.ref.namespace or "default"
-        name, dropped = self._events.add(saying, namespace, said.ref.name)
+            self._events.forget(key)
+        namespace = emitted.ref.namespace or "default"
+        name, dropped = self._events.add(key, namespace, emitted.ref.name)
         for old in dropped:
             event = self.get(EVENT, *old)
             if event is not None:
                 self._drop(Ref(EVENT, *old), event)
-        event = event_object(said, namespace, name, self.stamp())
-        self._made += 1
-        metadata = {**event["metadata"], "uid": made_uid(self._made), "creationTimestamp": self.stamp()}
+        event = event_object(emitted, namespace, name, self.stamp())
+        self._created += 1
+        metadata = {**event["metadata"], "uid": generated_uid(self._created), "creationTimestamp": self.stamp()}
         return self._save(Ref(EVENT, namespace, name), None, {**event, "metadata": metadata}, metadata)
 
     def execute(self, write: Write) -> Obj | None:
-        """Carries one write out and returns the object as it is now. Raises `Refused`."""
+        """Executes one write and returns the object as it is now. Raises `Refused`."""
         match write:
             case Patch():
                 return self.patch(write.ref, write.patch, write.subresource, write.uid, write.resource_version)
@@ -283,22 +284,22 @@ class Store:
                 return self.emit(write)
 
     @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """A dry run: creations, changes and deletions inside are checked and answered, and none is kept."""
-        self._rehearses = True
+    def dry_run(self) -> Iterator[None]:
+        """Within it creates, updates and deletes are validated and answered, but not stored."""
+        self._is_dry_run = True
         try:
             yield
         finally:
-            self._rehearses = False
+            self._is_dry_run = False
 
     def restore(self, objects: Sequence[Obj], version: int) -> None:
-        """Fills an empty store with the objects of an earlier life, as they were. Nobody is asked and nobody is told;
-        watches begin at `version`, which is the present one. Everything that was made had a version of its own, so
-        counting on from there makes no UID and no name twice."""
-        assert not self._objects, "only an empty store is filled"
+        """Fills an empty store with the objects that were stored before a restart, without admission and without
+        events; watches start at `version`, the present one. Every stored object had a version of its own, so counting
+        on from there makes no UID and no name twice."""
+        assert not self._objects, "only an empty store can be restored"
         self._log.begin(version)
-        self._events.begin(version)
-        self._made = version
+        self._events.continue_after(version)
+        self._created = version
         for obj in sorted(objects, key=_restore_order):
             ref = ref_of(obj)
             self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = obj
@@ -306,23 +307,23 @@ class Store:
             if is_terminating(obj):
                 self._garbage.resume(ref, obj)
             if ref.kind == EVENT:
-                self._events.recall(obj)
+                self._events.restore(obj)
 
-    # -- what follows from writes, when the caller says so
+    # -- consequences of writes, when the caller asks for them
 
     def collect_garbage(self) -> int:
-        """Deletes what lost its owner or its namespace; how many objects it touched. Call it once all that is due at
-        an instant has happened, so that an owner may come after its dependants. Settles quotas too."""
+        """Deletes objects without owner or namespace; returns how many it changed. To be called once all writes of an
+        instant are done, so that an owner may be created after its dependents. Settles quotas too."""
         touched = self._garbage.collect()
         self._quotas.settle()
         return touched
 
     def settle(self) -> int:
-        """Writes the status of quotas whose use has changed; how many."""
+        """Writes the status of quotas whose usage changed; returns how many."""
         return self._quotas.settle()
 
     def drop_namespace(self, name: str) -> bool:
-        """A terminating namespace is empty: it goes, unless finalizers of its own hold it."""
+        """Deletes a terminating namespace that is empty, unless it has finalizers of its own."""
         ref = Ref(NAMESPACE, "", name)
         current = self.get(*ref)
         if current is None or current["metadata"].get("finalizers"):
@@ -331,16 +332,16 @@ class Store:
         return True
 
     def stamp(self) -> str:
-        """This instant as text; one string for all that happens at it."""
+        """The present time as text; one string for all writes of an instant."""
         now = self.now()
         if self._stamped[0] != now:
             self._stamped = (now, format_timestamp(now))
         return self._stamped[1]
 
-    # -- inside
+    # -- internals
 
     def _prepared(self, obj: Obj) -> tuple[Obj, Ref]:
-        """With a name and in its namespace; refused if it is no object at all."""
+        """The object with its name and namespace set; refused if it is not an object at all."""
         if not is_object(obj):
             check_shape("CREATE", obj, None)
         metadata = obj["metadata"]
@@ -350,7 +351,7 @@ class Store:
         namespace = self.discovery.namespace(kind, given) if isinstance(given, str) else ""
         if not name and isinstance(metadata.get("generateName"), str):
             taken = self._objects.get(kind, {}).get(namespace, {})
-            name = generated_name(metadata["generateName"], self._made + 1, taken)
+            name = generated_name(metadata["generateName"], self._created + 1, taken)
         if metadata.get("name") != name or metadata.get("namespace", "") != namespace:
             metadata = {**metadata, "name": name}
             if namespace:
@@ -371,7 +372,7 @@ class Store:
         return self._update(ref, existing, {**obj, "metadata": metadata}, "")
 
     def _existing(self, ref: Ref, uid: str, resource_version: str) -> tuple[Ref, Obj]:
-        """The object under its full name, if it is the one that is meant."""
+        """The object by its full name, if it meets the preconditions."""
         current = self._objects.get(ref.kind, {}).get(ref.namespace, {}).get(ref.name)
         if current is None:
             ref = Ref(ref.kind, self.discovery.namespace(ref.kind, ref.namespace), ref.name)
@@ -412,7 +413,7 @@ class Store:
         return self._save_or_drop(ref, current, {**admitted, "metadata": metadata}, metadata)
 
     def _update_status(self, ref: Ref, current: Obj, wanted: Obj) -> Obj:
-        """Touches the status only. No admission: only the types of what is known are checked."""
+        """Changes the status alone. No admission: only the types of known fields are checked."""
         status = wanted.get("status")
         if status == current.get("status"):
             return current
@@ -425,11 +426,11 @@ class Store:
         return self._save(ref, current, changed, metadata)
 
     def _grace_s(self, kind: str, current: Obj, asked: int | None) -> int:
-        """How long a deletion may take. Only pods that a node is running take any time."""
+        """How long a deletion may take: 0 but for pods that run on a node."""
         if kind != pods.POD or not pods.node_of(current) or pods.is_finished(current):
             return 0
-        grace = min(pods.grace_s_of(current) if asked is None else max(asked, 0), MOST_GRACE_S)
-        if is_terminating(current):  # a later deletion may only shorten it
+        grace = min(pods.grace_s_of(current) if asked is None else max(asked, 0), MAX_GRACE_S)
+        if is_terminating(current):  # a later deletion can only shorten it
             grace = min(grace, current["metadata"].get("deletionGracePeriodSeconds") or 0)
         return grace
 
@@ -453,14 +454,14 @@ class Store:
         return self._save(ref, current, changed, metadata)
 
     def _orphan(self, uid: str) -> None:
-        for dependant in self._garbage.dependants(uid):
-            obj = self.get(*dependant)
+        for dependent in self._garbage.dependents(uid):
+            obj = self.get(*dependent)
             if obj is not None:
                 owners = [owner for owner in obj["metadata"].get("ownerReferences") or () if owner.get("uid") != uid]
-                self.patch(dependant, {"metadata": {"ownerReferences": owners or None}})
+                self.patch(dependent, {"metadata": {"ownerReferences": owners or None}})
 
     def _save_or_drop(self, ref: Ref, old: Obj, new: Obj, metadata: dict[str, Any]) -> Obj:
-        """The last finalizer of an object that was to be deleted takes the object with it."""
+        """Stores an update; a terminating object without finalizers is deleted."""
         ended = metadata.get("deletionTimestamp") and not metadata.get("finalizers")
         saved = self._save(ref, old, new, metadata)
         if ended and not metadata.get("deletionGracePeriodSeconds") and ref.kind != NAMESPACE:
@@ -468,8 +469,8 @@ class Store:
         return saved
 
     def _save(self, ref: Ref, old: Obj | None, new: Obj, metadata: dict[str, Any]) -> Obj:
-        """Makes `new`, whose `metadata` is still nobody else's, the present version."""
-        if self._rehearses:
+        """Stores `new`, whose `metadata` no other object shares yet, as the next version."""
+        if self._is_dry_run:
             return new
         metadata["resourceVersion"] = str(self._log.version + 1)
         self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = new
@@ -478,7 +479,7 @@ class Store:
         return new
 
     def _drop(self, ref: Ref, old: Obj) -> Obj:
-        if self._rehearses:
+        if self._is_dry_run:
             return old
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self._log.version + 1)}}
         spaces = self._objects[ref.kind]
@@ -500,5 +501,6 @@ class Store:
 
 
 def _restore_order(obj: Obj) -> tuple[bool, int]:
-    """What says how kinds are scoped comes first; then as they were written, so that the oldest Events go first."""
+    """CustomResourceDefinitions first, since they give kinds their scope; then by version, so that old Events drop
+    first."""
     return (kind_id(obj) != CRD, int(obj["metadata"]["resourceVersion"]))

@@ -1,8 +1,8 @@
-"""What happened, in order: the one history that every watch reads.
+"""The history of events that every watch reads.
 
-Every version of the store is one event and every event one version, so a version *is* a place in the history and a
-watch is no more than a cursor. Objects are shared, never copied. The past is bounded: `history` events are kept for
-watches yet to come, more only while an open watch has not read them, never more than `bound`.
+Every version of the store is one event and every event one version, so a version is a position in the history and a
+watch is a cursor. Objects are shared, never copied. The history is bounded: `history` events are kept for future
+watches, more only while an open watch has not read them, never more than `bound`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enbloc.api.writes import Refused, WatchEvent
 
 
 class LogWatch:
-    """A cursor into the history, over some kinds or all. One that nobody holds any more pins nothing."""
+    """A cursor into the history, over some kinds or all. A watch without references keeps no events."""
 
     __slots__ = ("__weakref__", "_kinds", "_log", "cursor")
 
@@ -24,7 +24,7 @@ class LogWatch:
         self.cursor = since
 
     def drain(self) -> list[WatchEvent]:
-        """All that has happened since the last call. Raises `Refused` (410) if the past was forgotten."""
+        """The events since the last call. Raises `Refused` (410) if they are no longer kept."""
         events = self._log.after(self.cursor)
         self.cursor = self._log.version
         kinds = self._kinds
@@ -46,11 +46,11 @@ class WatchLog:
         self._trim_at = 2 * history + 1
         self.version = 0
         self.listeners: list[Callable[[WatchEvent], None]] = []
-        """Told of each event at once, in the middle of a write: they may take note of it and nothing else."""
+        """Called with each event during the write: they may record it and do nothing else."""
 
     def begin(self, version: int) -> None:
-        """What happened up to `version` is not known; the history begins after it."""
-        assert not self._events, "a history begins once"
+        """Starts the history after `version`; earlier events are unknown."""
+        assert not self._events, "the history has started already"
         self.version = self._base = version
 
     def append(self, event: WatchEvent) -> None:
@@ -70,7 +70,7 @@ class WatchLog:
 
     def open(self, kinds: Collection[str] | None, since: int) -> LogWatch:
         if not self._base <= since <= self.version:
-            self.after(since)  # says why not
+            self.after(since)  # raises the matching refusal
         watch = LogWatch(self, kinds, since)
         self._watches.add(watch)
         return watch
@@ -79,7 +79,7 @@ class WatchLog:
         self._watches.discard(watch)
 
     def _trim(self) -> None:
-        """Forgets what nobody needs: much at a time, so that an event costs the same however many there are."""
+        """Drops events that no watch needs: many at a time, so that the cost per event stays constant."""
         unread = min((watch.cursor for watch in self._watches), default=self.version)
         keep_after = max(min(unread, self.version - self._history), self.version - self._bound)
         if keep_after > self._base:

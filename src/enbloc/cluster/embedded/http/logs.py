@@ -32,7 +32,7 @@ def log_query(query: Mapping[str, str], now: int) -> LogQuery:
     return LogQuery(
         tail_lines=number(query, "tailLines"),
         previous=flag(query, "previous"),
-        since=since_ns,
+        since_ns=since_ns,
         timestamps=flag(query, "timestamps"),
         limit_bytes=number(query, "limitBytes"),
     )

@@ -53,7 +53,7 @@ class Writer:
     def create(self, target: Target, body: Any, dry_run: bool) -> Answer:
         obj = self._meant(target, body, named=False)
         if dry_run:
-            with self._store.rehearsal():
+            with self._store.dry_run():
                 return 201, self._store.create(obj)
         return 201, self._store.create(obj)
 
@@ -69,7 +69,7 @@ class Writer:
             resource = self._store.discovery.resource(target.kind.id)
             check_incarnation(resource, current, given.get("uid"), given.get("resourceVersion"))
         if dry_run:
-            with self._store.rehearsal():
+            with self._store.dry_run():
                 return 200, self._store.replace(obj, subresource)
         return 200, self._store.replace(obj, subresource)
 
@@ -109,7 +109,7 @@ class Writer:
         if wanted.get("apiVersion") == target.api_version:
             wanted = {**wanted, "apiVersion": current["apiVersion"]}
         if dry_run:
-            with self._store.rehearsal():
+            with self._store.dry_run():
                 return self._store.replace(wanted, subresource)
         return self._store.replace(wanted, subresource)
 
@@ -134,7 +134,7 @@ class Writer:
     def delete(self, target: Target, options: DeleteOptions) -> Answer:
         current = self._existing(target)
         if options.dry_run:
-            with self._store.rehearsal():
+            with self._store.dry_run():
                 return 200, self._delete(target.ref, options)
         left = self._delete(target.ref, options)
         if self._store.get(*target.ref) is not None:
@@ -179,7 +179,7 @@ class Writer:
         if not _are_strings(annotations) or not isinstance(uid, str):
             raise refusal(400, "metadata: annotations are strings, and so is a uid")
         if dry_run:
-            with self._store.rehearsal():
+            with self._store.dry_run():
                 self._store.bind(target.namespace, name, uid, node["name"], annotations)
         else:
             self._store.bind(target.namespace, name, uid, node["name"], annotations)

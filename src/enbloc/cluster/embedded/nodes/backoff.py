@@ -1,4 +1,4 @@
-"""How long a kubelet rests before it starts a container again that keeps ending."""
+"""The delay before a kubelet restarts a container that keeps exiting."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from enbloc.units import SECOND
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """At once the first time, then longer each time. Nanoseconds."""
+    """No delay the first time, then a longer one each time."""
 
-    first: int = 10 * SECOND
-    most: int = 300 * SECOND
-    good_run: int = 600 * SECOND
-    """A container that ran this long has its past forgotten."""
+    first_ns: int = 10 * SECOND
+    max_ns: int = 300 * SECOND
+    reset_after_ns: int = 600 * SECOND
+    """A container that ran this long starts again without delay."""
 
-    def after(self, planned: int, ran: int) -> tuple[int, int]:
-        """How long to rest now, and what to plan for the next time, after a run of that length."""
-        if not planned or ran >= self.good_run:
-            return 0, self.first
-        return planned, min(2 * planned, self.most)
+    def after(self, planned_ns: int, ran_ns: int) -> tuple[int, int]:
+        """The delay now, and the one to use next, after a run of `ran_ns`."""
+        if not planned_ns or ran_ns >= self.reset_after_ns:
+            return 0, self.first_ns
+        return planned_ns, min(2 * planned_ns, self.max_ns)

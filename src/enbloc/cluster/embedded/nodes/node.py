@@ -1,4 +1,4 @@
-"""A node as its own kubelet sees it: whether it is up, what it can hold, what it holds."""
+"""A node as its kubelet accounts for it: readiness, allocatable and used resources."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.units import NANO, format_quantity, parse_quantity
 
 
-class Machine:
-    """The room of one node. `used` is what pods that were let in, and have not ended, ask for."""
+class KubeletNode:
+    """One node. `used` is what admitted pods that have not finished request."""
 
     __slots__ = ("address", "allocatable", "ready", "used")
 
@@ -21,31 +21,31 @@ class Machine:
         ready = condition_of(node, "Ready")
         self.ready = ready is None or ready.get("status") == "True"
         status = node.get("status") or {}
-        room = status.get("allocatable") or status.get("capacity") or {}
-        self.allocatable: Amounts = {name: parse_quantity(value).nanos for name, value in room.items()}
+        capacity = status.get("allocatable") or status.get("capacity") or {}
+        self.allocatable: Amounts = {name: parse_quantity(value).nanos for name, value in capacity.items()}
 
-    def refusal(self, asked: Amounts) -> tuple[str, str] | None:
-        """The reason and message with which a kubelet refuses a pod that does not fit; a node that names no number of
-        pods takes any."""
-        for name, nanos in {"pods": NANO, **asked}.items():
+    def rejection(self, requests: Amounts) -> tuple[str, str] | None:
+        """The reason and message with which a kubelet rejects a pod that does not fit; a node whose status has no
+        `pods` takes any number."""
+        for name, nanos in {"pods": NANO, **requests}.items():
             used = self.used.get(name, 0)
-            room = self.allocatable.get(name, used + nanos if name == "pods" else 0)
-            if nanos and used + nanos > room:
-                amounts = [format_quantity(amount) for amount in (nanos, used, room)]
+            capacity = self.allocatable.get(name, used + nanos if name == "pods" else 0)
+            if nanos and used + nanos > capacity:
+                amounts = [format_quantity(amount) for amount in (nanos, used, capacity)]
                 return f"OutOf{name}", (
                     f"Pod was rejected: Node didn't have enough resource: {name}, "
                     f"requested: {amounts[0]}, used: {amounts[1]}, capacity: {amounts[2]}"
                 )
         return None
 
-    def hold(self, asked: Amounts) -> None:
-        self._change(asked, 1)
+    def allocate(self, requests: Amounts) -> None:
+        self._change(requests, 1)
 
-    def release(self, asked: Amounts) -> None:
-        self._change(asked, -1)
+    def release(self, requests: Amounts) -> None:
+        self._change(requests, -1)
 
-    def _change(self, asked: Amounts, sign: int) -> None:
+    def _change(self, requests: Amounts, sign: int) -> None:
         used = self.used
         used["pods"] = used.get("pods", 0) + sign * NANO
-        for name, nanos in asked.items():
+        for name, nanos in requests.items():
             used[name] = used.get(name, 0) + sign * nanos

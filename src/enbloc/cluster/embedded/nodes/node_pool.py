@@ -1,7 +1,7 @@
-"""The nodes that there are and the pods that are on them: room, and what becomes of pods whose node goes.
+"""The nodes and the pods assigned to them: resource accounting, and eviction of pods whose node is gone.
 
-What every runtime of nodes must do alike, whether it plays pods or runs them: count room as a kubelet does, evict the
-pods of nodes that are no more, report nodes that fail and recover. What a pod does on its node is left to the runtime.
+Both node runtimes account alike: they admit pods as a kubelet does, evict the pods of deleted nodes, report nodes that
+fail and recover. Running a pod on its node is left to the runtime.
 """
 
 from __future__ import annotations
@@ -13,146 +13,146 @@ from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.pods import POD, Amounts, condition, node_of, pod_amounts, with_conditions
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.cluster.embedded.nodes.node import Machine
+from enbloc.cluster.embedded.nodes.node import KubeletNode
 
 NODE = "Node"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
 Key = tuple[str, str]
+"""Namespace and name of a pod."""
 
 
-class Guest(Protocol):
-    """One incarnation of a pod on its node."""
+class AssignedPod(Protocol):
+    """One pod (one UID) on its node."""
 
     key: Key
     uid: str
     node: str
     amounts: Amounts
-    admitted_at: int | None
+    admitted_ns: int | None
 
 
-G = TypeVar("G", bound=Guest)
+P = TypeVar("P", bound=AssignedPod)
 
 
-class NodePool(Generic[G]):
-    """Machines by name and their guests. `forget` is how the runtime forgets a guest; it calls `leave`."""
+class NodePool(Generic[P]):
+    """Nodes by name and the pods on them. `forget` stops a pod without a word to the API; it must call `release`."""
 
-    def __init__(self, store: Store, forget: Callable[[G], None]) -> None:
+    def __init__(self, store: Store, forget: Callable[[P], None]) -> None:
         self._store = store
         self._forget = forget
-        self._guests: dict[Key, G] = {}
-        self._on: dict[str, dict[Key, G]] = {}
-        self._machines: dict[str, Machine] = {}
-        self._machine_count = 0
-        self._lost: dict[str, None] = {}  # nodes that were deleted, whose pods are to go
+        self._pods: dict[Key, P] = {}
+        self._on: dict[str, dict[Key, P]] = {}
+        self._nodes: dict[str, KubeletNode] = {}
+        self._node_count = 0
+        self._deleted: dict[str, None] = {}  # nodes whose pods are yet to be evicted
 
     @property
-    def has_lost(self) -> bool:
-        """Whether `collect_lost` has something to do."""
-        return bool(self._lost)
+    def has_orphans(self) -> bool:
+        """Whether `evict_orphans` has something to do."""
+        return bool(self._deleted)
 
-    def guest(self, key: Key) -> G | None:
-        return self._guests.get(key)
+    def pod(self, key: Key) -> P | None:
+        return self._pods.get(key)
 
-    def guests_on(self, node: str) -> list[G]:
+    def pods_on(self, node: str) -> list[P]:
         return list(self._on.get(node, {}).values())
 
-    def machine(self, name: str) -> Machine | None:
-        return self._machines.get(name)
+    def node(self, name: str) -> KubeletNode | None:
+        return self._nodes.get(name)
 
-    def answers(self, name: str) -> bool:
-        """Whether there is a kubelet at work on the node."""
-        machine = self._machines.get(name)
-        return machine is not None and machine.ready
+    def is_ready(self, name: str) -> bool:
+        """Whether the node exists and its kubelet works."""
+        node = self._nodes.get(name)
+        return node is not None and node.ready
 
-    def see(self, event: WatchEvent) -> Machine | None:
-        """Learns of a node; the machine as it is now, `None` if it went."""
+    def observe_node(self, event: WatchEvent) -> None:
         name = name_of(event.obj)
         if event.type == "DELETED":
-            self._machines.pop(name, None)
-            self._lost[name] = None
-            return None
-        machine = self._machines.get(name)
-        if machine is None:
-            self._machine_count += 1
-            machine = self._machines[name] = Machine(event.obj, self._machine_count)
-            for guest in self._on.get(name, {}).values():
-                if guest.admitted_at is not None:
-                    machine.hold(guest.amounts)
-        else:
-            machine.update(event.obj)
-        return machine
+            self._nodes.pop(name, None)
+            self._deleted[name] = None
+            return
+        node = self._nodes.get(name)
+        if node is not None:
+            node.update(event.obj)
+            return
+        self._node_count += 1
+        node = self._nodes[name] = KubeletNode(event.obj, self._node_count)
+        for pod in self._on.get(name, {}).values():
+            if pod.admitted_ns is not None:
+                node.allocate(pod.amounts)
 
-    def take(self, guest: G) -> None:
-        """The pod is assigned to its node; it takes no room yet."""
-        self._guests[guest.key] = guest
-        self._on.setdefault(guest.node, {})[guest.key] = guest
+    def assign(self, pod: P) -> None:
+        """Tracks a pod that is bound to its node; it is not admitted yet and uses nothing."""
+        self._pods[pod.key] = pod
+        self._on.setdefault(pod.node, {})[pod.key] = pod
 
-    def let_in(self, guest: G, pod: Obj, now: int) -> tuple[str, str] | None:
-        """The pod takes its room on a node that answers; or the reason and message why it does not fit."""
-        machine = self._machines[guest.node]
-        amounts = pod_amounts(pod["spec"])
-        refusal = machine.refusal(amounts)
-        if refusal is None:
-            guest.amounts = amounts
-            guest.admitted_at = now
-            machine.hold(amounts)
-        return refusal
+    def admit(self, pod: P, obj: Obj, now_ns: int) -> tuple[str, str] | None:
+        """Allocates the pod's requests on its node, which is ready; or the reason and message of its rejection."""
+        node = self._nodes[pod.node]
+        amounts = pod_amounts(obj["spec"])
+        rejection = node.rejection(amounts)
+        if rejection is None:
+            pod.amounts = amounts
+            pod.admitted_ns = now_ns
+            node.allocate(amounts)
+        return rejection
 
-    def leave(self, guest: G) -> None:
-        """The pod gives its room back."""
-        if self._guests.get(guest.key) is guest:
-            del self._guests[guest.key]
-        on_node = self._on.get(guest.node, {})
-        if on_node.get(guest.key) is guest:
-            del on_node[guest.key]
+    def release(self, pod: P) -> None:
+        """The pod leaves its node, which gets its resources back."""
+        if self._pods.get(pod.key) is pod:
+            del self._pods[pod.key]
+        on_node = self._on.get(pod.node, {})
+        if on_node.get(pod.key) is pod:
+            del on_node[pod.key]
             if not on_node:
-                del self._on[guest.node]
-        machine = self._machines.get(guest.node)
-        if machine is not None and guest.admitted_at is not None:
-            machine.release(guest.amounts)
-        guest.admitted_at = None
+                del self._on[pod.node]
+        node = self._nodes.get(pod.node)
+        if node is not None and pod.admitted_ns is not None:
+            node.release(pod.amounts)
+        pod.admitted_ns = None
 
-    def collect_lost(self) -> None:
-        """Pod garbage collection: pods of nodes that are no more go, however they ended."""
-        lost, self._lost = self._lost, {}
-        gone = {name for name in lost if name not in self._machines}
+    def evict_orphans(self) -> None:
+        """Pod garbage collection: deletes the pods of deleted nodes, finished ones too."""
+        deleted, self._deleted = self._deleted, {}
+        gone = {name for name in deleted if name not in self._nodes}
         if gone:
-            for pod in self._store.list(POD)[0]:
-                if node_of(pod) in gone:
-                    self.evict_orphan((namespace_of(pod), name_of(pod)), uid_of(pod))
+            for obj in self._store.list(POD)[0]:
+                if node_of(obj) in gone:
+                    self.evict_orphan((namespace_of(obj), name_of(obj)), uid_of(obj))
 
     def evict_orphan(self, key: Key, uid: str) -> None:
         self.evict(key, uid, "DeletionByPodGC", "PodGC: node no longer exists")
 
     def evict(self, key: Key, uid: str, reason: str, message: str) -> None:
-        """Deletes a pod that no kubelet answers for: at once."""
-        guest = self._guests.get(key)
-        if guest is not None and guest.uid == uid:
-            self._forget(guest)
+        """Deletes a pod that has no working kubelet: without grace period."""
+        pod = self._pods.get(key)
+        if pod is not None and pod.uid == uid:
+            self._forget(pod)
         try:
             self._store.evict(*key, uid, reason, message)
         except Refused:
-            return  # it went before
+            return  # it was deleted before
         self._store.remove_pod(*key, uid)
 
-    def report(self, name: str, *, ready: bool) -> None:
-        """What the kubelet, or in its absence the node controller, writes about the node."""
+    def report_ready(self, name: str) -> None:
+        """The node's status as its kubelet reports it."""
+        self._report(name, condition("Ready", "True", self._store.stamp(), "KubeletReady", "the node answers"), ())
+
+    def report_not_ready(self, name: str) -> None:
+        """The node's status and taints as the node controller sets them when its kubelet does not answer."""
+        state = condition("Ready", "False", self._store.stamp(), "NodeFailed", "the node does not answer")
+        self._report(name, state, ("NoSchedule", "NoExecute"))
+
+    def _report(self, name: str, state: dict[str, Any], effects: tuple[str, ...]) -> None:
         ref = Ref(NODE, "", name)
         node = self._store.get(*ref)
         if node is None:
             raise Refused(404, "NotFound", f'nodes "{name}" not found')
-        at = self._store.stamp()
-        state = (
-            condition("Ready", "True", at, "KubeletReady", "the node answers")
-            if ready
-            else condition("Ready", "False", at, "NodeFailed", "the node does not answer")
-        )
         conditions = with_conditions((node.get("status") or {}).get("conditions"), state)
         self._store.patch(ref, {"status": {"conditions": conditions}}, "status")
         had: list[dict[str, Any]] = (node.get("spec") or {}).get("taints") or []
         taints = [taint for taint in had if taint.get("key") != NOT_READY_TAINT]
-        if not ready:
-            taints += [{"key": NOT_READY_TAINT, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+        taints += [{"key": NOT_READY_TAINT, "effect": effect} for effect in effects]
         if taints != had:
             self._store.patch(ref, {"spec": {"taints": taints or None}})

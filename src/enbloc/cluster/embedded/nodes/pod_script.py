@@ -1,6 +1,6 @@
-"""What a pod's annotations say about how it is to be played: when it starts, how long it runs, how it ends.
+"""The annotations that script a simulated pod: when it starts, how long it runs, how it exits.
 
-Values that cannot be read count as absent, with a word about each: a simulation never stops at them.
+Unreadable values count as absent and are reported as faults: they never stop a simulation.
 """
 
 from __future__ import annotations
@@ -24,33 +24,36 @@ _T = TypeVar("_T")
 
 
 class PodScript(msgspec.Struct, frozen=True):
-    """Durations in nanoseconds. A `run_time` of `None` is for ever; the last exit code repeats."""
+    """`run_time_ns` `None` means for ever; the last exit code repeats."""
 
-    start_delay: int = 0
-    stop_delay: int = 0
-    run_time: int | None = None
+    start_delay_ns: int = 0
+    stop_delay_ns: int = 0
+    run_time_ns: int | None = None
     exit_codes: tuple[int, ...] = (0,)
     faults: tuple[str, ...] = ()
 
     @property
     def is_varied(self) -> bool:
-        """Whether it matters how often the pod has run before."""
+        """Whether the exit code depends on how often the pod has run."""
         return len(self.exit_codes) > 1
 
     def exit_code(self, attempt: int) -> int:
-        """How attempt number `attempt`, from 1, ends."""
+        """The exit code of attempt number `attempt`, counted from 1."""
         return self.exit_codes[min(max(attempt, 1), len(self.exit_codes)) - 1]
 
     def at_speed(self, speed: float) -> PodScript:
-        """The same, so many times as fast."""
+        """The same script, `speed` times as fast."""
         if speed == 1:
             return self
-        run_time = None if self.run_time is None else round(self.run_time / speed)
-        delays = {"start_delay": round(self.start_delay / speed), "stop_delay": round(self.stop_delay / speed)}
-        return msgspec.structs.replace(self, run_time=run_time, **delays)
+        run_time_ns = None if self.run_time_ns is None else round(self.run_time_ns / speed)
+        delays = {
+            "start_delay_ns": round(self.start_delay_ns / speed),
+            "stop_delay_ns": round(self.stop_delay_ns / speed),
+        }
+        return msgspec.structs.replace(self, run_time_ns=run_time_ns, **delays)
 
 
-_ENDS_WELL: tuple[int, ...] = (0,)
+_SUCCESS: tuple[int, ...] = (0,)
 
 
 def read_script(pod: Obj) -> PodScript:
@@ -73,10 +76,10 @@ def _read(start_delay: str | None, stop_delay: str | None, run_time: str | None,
             return default
 
     found: dict[str, Any] = {
-        "start_delay": read(START_DELAY, start_delay, _duration, 0),
-        "stop_delay": read(STOP_DELAY, stop_delay, _duration, 0),
-        "run_time": read(RUN_TIME, run_time, _duration, None),
-        "exit_codes": read(EXIT_CODE, exit_code, read_exit_codes, _ENDS_WELL),
+        "start_delay_ns": read(START_DELAY, start_delay, _duration, 0),
+        "stop_delay_ns": read(STOP_DELAY, stop_delay, _duration, 0),
+        "run_time_ns": read(RUN_TIME, run_time, _duration, None),
+        "exit_codes": read(EXIT_CODE, exit_code, read_exit_codes, _SUCCESS),
     }
     return PodScript(**found, faults=tuple(faults))
 
@@ -93,6 +96,6 @@ def read_exit_codes(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         digits = part.strip()
         if not digits.isdecimal() or not digits.isascii() or int(digits) > 255:
-            raise ValueError(f"{text[:60]!r} is no exit code (0 to 255), nor a comma list of them")
+            raise ValueError(f"{text[:60]!r} is not an exit code (0 to 255) or a comma-separated list of them")
         codes.append(int(digits))
     return tuple(codes)

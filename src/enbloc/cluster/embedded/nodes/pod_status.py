@@ -1,7 +1,7 @@
-"""A pod's status as a kubelet reports it: what containers do, and the conditions that follow.
+"""A pod's status as a kubelet reports it: container states and the conditions that follow from them.
 
-Every function returns what to merge into the status. Equal parts are one and the same dictionary (nobody changes one in
-place), so that a hundred thousand running pods do not cost a hundred thousand times the same words.
+Every function returns a merge patch of the status. Equal parts are one shared dictionary (they are never changed in
+place), so that a hundred thousand running pods need the memory of one.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def finished(pod: Obj, at: str, restarts: int, end: tuple[str, str, int]) -> Sta
 
 
 def failed(pod: Obj, at: str, reason: str, message: str) -> Status:
-    """The pod was ended from outside, or never let in; the containers are told apart by the caller."""
+    """The pod was rejected or stopped from outside; container states are left to the caller."""
     return {
         "phase": "Failed",
         "reason": reason,
@@ -111,15 +111,15 @@ def failed(pod: Obj, at: str, reason: str, message: str) -> Status:
 
 
 class Run(NamedTuple):
-    """Of a pod that says it runs: since when, in nanoseconds since the epoch."""
+    """Since when a pod has been running, in nanoseconds since the epoch."""
 
-    admitted_at: int
-    started: int
+    admitted_ns: int
+    started_ns: int
     restarts: int
 
 
 def read_run(pod: Obj) -> Run | None:
-    """What `running` wrote, be it in an earlier life; `None` where the containers do not run."""
+    """The run that `running` wrote, perhaps before a restart; `None` if the containers do not run."""
     status = pod.get("status") or {}
     containers = status.get("containerStatuses") or ()
     if status.get("phase") != "Running" or not containers:
@@ -129,8 +129,8 @@ def read_run(pod: Obj) -> Run | None:
         return None
     try:
         started = parse_timestamp(state.get("startedAt"))
-        admitted_at = parse_timestamp(status["startTime"]) if status.get("startTime") else started
+        admitted_ns = parse_timestamp(status["startTime"]) if status.get("startTime") else started
     except (TypeError, ValueError):
         return None
     restarts = containers[0].get("restartCount")
-    return Run(admitted_at, started, restarts if isinstance(restarts, int) else 0)
+    return Run(admitted_ns, started, restarts if isinstance(restarts, int) else 0)

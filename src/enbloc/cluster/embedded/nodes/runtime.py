@@ -1,10 +1,10 @@
-"""What a runtime of nodes is: that which makes pods happen once they are bound.
+"""The interface of a node runtime: the part of the embedded cluster that runs pods once they are bound.
 
-Two keep to it: `nodes.NodePlayer` plays annotations on whatever clock the store has (virtual time, real time, real time
-times a factor), `process.ProcessNodes` runs commands as processes of this machine. Whoever owns the clock drives either
-in the same way: `observe` what happened, ask when something is `due`, `run` what is. All of it happens on the thread
-that owns the store. A runtime to which things happen from outside takes a `wake` when it is made, and calls it from
-whatever thread when `run` should be called soon.
+Two implementations: `nodes.NodePlayer` simulates pods by their annotations on the store's clock (virtual time, real
+time, scaled real time), `process.ProcessNodes` runs commands as processes of this machine. The owner of the clock
+drives both in the same way, on the store's thread: `observe` events, ask when the next step is `due`, `run` it. A
+runtime with events of its own (a process exits) takes a `wake` callback and calls it, from any thread, when `run`
+should be called soon.
 """
 
 from __future__ import annotations
@@ -15,51 +15,51 @@ import msgspec
 
 
 class LogQuery(msgspec.Struct, frozen=True):
-    """Which part of a container's output is wanted; everything, if nothing is said."""
+    """Which part of a container's output is requested; by default all of it."""
 
     tail_lines: int | None = None
     limit_bytes: int | None = None
-    since: int | None = None
-    """Nanoseconds since the epoch."""
+    since_ns: int | None = None
+    """Since the epoch."""
     timestamps: bool = False
     previous: bool = False
     """The run before the present one."""
 
 
 class LogReader(Protocol):
-    """The output of one run of a container, from where the query said on."""
+    """The output of one run of a container, from where the query starts."""
 
     def read(self) -> bytes:
-        """What there is since the last call, in bounded pieces; empty if there is nothing at present."""
+        """The output since the last call, in bounded pieces; empty if there is none at present."""
         ...
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come once `read` gives nothing."""
+        """Whether the output is complete once `read` returns nothing."""
         ...
 
     def close(self) -> None: ...
 
 
 class NodeRuntime(Protocol):
-    """Makes pods happen that were assigned to a node."""
+    """Runs pods that are bound to its nodes."""
 
     def observe(self) -> None:
-        """Learns what has happened in the store."""
+        """Reads the store's events."""
         ...
 
     def due(self) -> int | None:
-        """The next instant, on the store's clock, at which something is to happen; `None` if nothing is."""
+        """When, on the store's clock, the next step is due; `None` if none is."""
         ...
 
-    def run(self, now: int) -> None:
-        """Does everything that is due."""
+    def run(self, now_ns: int) -> None:
+        """Does every step that is due."""
         ...
 
     def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
-        """What a container wrote. An empty name means the only container. Raises `Refused`."""
+        """The output of a container. An empty name means the pod's only container. Raises `Refused`."""
         ...
 
     def close(self) -> None:
-        """Stops whatever it has started; nothing is left behind."""
+        """Stops everything it has started and removes its files."""
         ...

@@ -1,4 +1,4 @@
-"""What this machine has, as a Node object."""
+"""This machine's capacity as a Node object."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ PODS: Final = 110
 
 
 def local_node(name: str, parts: int = 1) -> Obj:
-    """A node with this machine's CPUs and memory, or one of `parts` equal ones. Without conditions: Ready."""
+    """A node with this machine's CPUs and memory, or with 1/`parts` of them. It has no conditions, which counts as
+    Ready."""
     room = {"cpu": f"{cpus() * 1000 // parts}m", "memory": f"{memory_bytes() // parts // 1024}Ki", "pods": str(PODS)}
     system = os.uname()
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.machine, system.machine)
@@ -30,14 +31,14 @@ def local_node(name: str, parts: int = 1) -> Obj:
 
 
 def cpus() -> int:
-    """Those that this process may use."""
+    """The CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def memory_bytes() -> int:
-    """What the machine has, or, if that is less, what our control group may use."""
+    """The machine's memory, or our control group's limit if that is less."""
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [installed]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):

@@ -1,4 +1,4 @@
-"""One container of a pod as a kubelet sees it: what it does, what it did, and how that is told in the pod's status.
+"""The state of one container: its present run, the one before, and its entry in the pod's status.
 
 Plain state; what follows from it is decided in `nodes.py`.
 """
@@ -10,33 +10,34 @@ from typing import Any, Final, Literal
 from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
 Role = Literal["init", "sidecar", "main"]
-Stage = Literal["new", "blocked", "starting", "running", "resting", "done"]
-"""`blocked`: something that it needs is missing. `resting`: until it is started again. `done`: for good."""
+Stage = Literal["new", "blocked", "starting", "running", "interrupted", "backing off", "done"]
+"""`blocked`: an object that it refers to is missing. `interrupted`: it ran when the cluster was stopped. `done`:
+exited."""
 
 INTERRUPTED: Final = 137
 _MESSAGE_BYTES: Final = 4096
 
 
 class Container:
-    """A container with its present run. `run` counts from 0: how often it was restarted."""
+    """A container. `run` is the number of restarts."""
 
     __slots__ = (
         "backoff",
+        "backoff_until_ns",
         "exit_code",
+        "got_sigkill",
+        "got_sigterm",
         "has_run",
-        "killed",
         "last",
         "name",
         "pid",
         "process",
-        "rests_until",
         "role",
         "run",
         "spec",
         "stage",
-        "started",
+        "started_ns",
         "state",
-        "told_to_stop",
     )
 
     def __init__(self, spec: dict[str, Any], role: Role) -> None:
@@ -48,12 +49,12 @@ class Container:
         self.has_run = False
         self.process: int | None = None
         self.pid = 0
-        self.started = 0
+        self.started_ns = 0
         self.exit_code = 0
         self.backoff = 0
-        self.rests_until = 0
-        self.told_to_stop = False
-        self.killed = False
+        self.backoff_until_ns = 0
+        self.got_sigterm = False
+        self.got_sigkill = False
         self.state: dict[str, Any] = _waiting("PodInitializing")
         self.last: dict[str, Any] = {}
 
@@ -61,11 +62,11 @@ class Container:
     def is_alive(self) -> bool:
         return self.process is not None
 
-    def may_start(self, now: int) -> bool:
-        return self.stage in ("new", "blocked") or (self.stage == "resting" and now >= self.rests_until)
+    def may_start(self, now_ns: int) -> bool:
+        return self.stage in ("new", "blocked") or (self.stage == "backing off" and now_ns >= self.backoff_until_ns)
 
-    def recall(self, status: dict[str, Any]) -> bool:
-        """What the pod's status says of an earlier life of ours. Whether that was cut off: its process is gone."""
+    def restore(self, status: dict[str, Any]) -> None:
+        """The state from before a restart of the cluster, as the pod's status has it."""
         self.run = int(status.get("restartCount") or 0)
         self.last = status.get("lastState") or {}
         state = status.get("state") or {}
@@ -74,39 +75,37 @@ class Container:
             self.stage = "done"
             self.has_run = True
             self.exit_code = int(state["terminated"].get("exitCode") or 0)
-            return False
-        if "running" in state:
+        elif "running" in state:
+            self.stage = "interrupted"
             self.has_run = True
-            self.started = _instant(state["running"].get("startedAt"))
-            return True
-        self.has_run = bool(self.last)
-        return False
+            self.started_ns = _instant(state["running"].get("startedAt"))
+        else:
+            self.has_run = bool(self.last)
 
-    def begin(self, process: int) -> None:
-        """A command was given to be run."""
+    def mark_starting(self, process: int) -> None:
         if self.has_run:
             self.run += 1
         self.process = process
         self.has_run = True
         self.stage = "starting"
-        self.told_to_stop = self.killed = False
+        self.got_sigterm = self.got_sigkill = False
 
-    def came_up(self, pid: int, now: int) -> None:
+    def mark_running(self, pid: int, now_ns: int) -> None:
         self.stage = "running"
         self.pid = pid
-        self.started = now
+        self.started_ns = now_ns
         if "terminated" in self.state:
             self.last = self.state
-        self.state = {"running": {"startedAt": format_timestamp(now)}}
+        self.state = {"running": {"startedAt": format_timestamp(now_ns)}}
 
-    def ended(self, code: int, now: int, message: str = "", reason: str = "") -> None:
+    def mark_exited(self, code: int, now_ns: int, message: str = "", reason: str = "") -> None:
         if "terminated" in self.state:
             self.last = self.state
         finished: dict[str, Any] = {
             "exitCode": code,
             "reason": reason or ("Completed" if code == 0 else "Error"),
-            "startedAt": format_timestamp(self.started or now),
-            "finishedAt": format_timestamp(now),
+            "startedAt": format_timestamp(self.started_ns or now_ns),
+            "finishedAt": format_timestamp(now_ns),
         }
         if self.pid:
             finished["containerID"] = f"process://{self.pid}"
@@ -117,12 +116,11 @@ class Container:
         self.state = {"terminated": finished}
         self.stage = "done"
 
-    def rest(self, until: int, name: str) -> None:
-        """Until it may be started again."""
-        self.stage = "resting"
-        self.rests_until = until
+    def back_off(self, until: int) -> None:
+        self.stage = "backing off"
+        self.backoff_until_ns = until
         self.last = self.state
-        self.state = _waiting("CrashLoopBackOff", f"back-off restarting failed container {name}")
+        self.state = _waiting("CrashLoopBackOff", f"back-off restarting failed container {self.name}")
 
     def block(self, reason: str, why: str) -> None:
         self.stage = "blocked"
@@ -132,7 +130,7 @@ class Container:
 
     def status(self) -> dict[str, Any]:
         runs = self.stage == "running"
-        told: dict[str, Any] = {
+        status: dict[str, Any] = {
             "name": self.name,
             "image": self.spec.get("image") or "",
             "imageID": "",
@@ -143,8 +141,8 @@ class Container:
             "lastState": self.last,
         }
         if self.pid:
-            told["containerID"] = f"process://{self.pid}"
-        return told
+            status["containerID"] = f"process://{self.pid}"
+        return status
 
 
 def _waiting(reason: str, message: str = "") -> dict[str, Any]:

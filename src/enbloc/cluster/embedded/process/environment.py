@@ -1,7 +1,7 @@
-"""The environment of a container's process, and its command line.
+"""The environment and the command line of a container's process.
 
-Of the environment of whoever started the cluster only `PASSED_ON` gets through: what a user has in a shell (tokens,
-proxies, settings) is not a pod's. The rest is what the pod says, read as a kubelet reads it.
+Of this process's own environment only `PASSED_ON` is inherited: the variables of the user's shell (tokens, proxies,
+settings) are not a pod's. The rest comes from the pod, as a kubelet reads it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
-from enbloc.cluster.embedded.process.fields import Unanswerable, field, resource
+from enbloc.cluster.embedded.process.fields import ContainerConfigError, field, resource
 
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
@@ -26,7 +26,7 @@ _REFERENCE: Final = re.compile(r"\$(\$|\(([^()]*)\))")
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:
-    """`$(NAME)` becomes its value, `$$` a dollar; what names no variable stays as it is."""
+    """`$(NAME)` becomes its value, `$$` a dollar; a reference to no variable stays as it is."""
 
     def value(found: re.Match[str]) -> str:
         if found[1] == "$":
@@ -37,18 +37,18 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
 
 
 def passed_on() -> dict[str, str]:
-    """What every process gets of our own environment."""
+    """The inherited variables."""
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
 def command_line(container: dict[str, Any], variables: Mapping[str, str]) -> list[str]:
-    """The command and its arguments. Where there is no command there is nothing to run: images are not."""
+    """The command and its arguments. A command is required: images are not run."""
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     return [expanded(str(word), variables) for word in words]
 
 
 class Environment:
-    """Reads what a pod's containers are to find in their environment. Raises `Unanswerable`."""
+    """Reads the environment of a pod's containers. Raises `ContainerConfigError`."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -56,7 +56,7 @@ class Environment:
     def of(
         self, pod: Obj, container: dict[str, Any], given: Mapping[str, str], address: str, allocatable: Amounts
     ) -> dict[str, str]:
-        """What is given, then what the pod says, in order: later ones win, and may refer to earlier ones."""
+        """The given variables, then the pod's, in order: later ones win and may refer to earlier ones."""
         variables = dict(given)
         for source in container.get("envFrom") or ():
             prefix = source.get("prefix") or ""
@@ -66,16 +66,16 @@ class Environment:
         for entry in container.get("env") or ():
             name = str(entry.get("name") or "")
             if not name or "=" in name or "\0" in name:
-                raise Unanswerable(f"{name!r} is no name of an environment variable")
+                raise ContainerConfigError(f"{name!r} is not a valid name of an environment variable")
             found = self._value(pod, container, entry, variables, address, allocatable)
             if found is not None:
                 if "\0" in found:
-                    raise Unanswerable(f"the value of {name} has a zero byte in it")
+                    raise ContainerConfigError(f"the value of {name} contains a zero byte")
                 variables[name] = found
         return variables
 
     def data(self, pod: Obj, kind: str, name: str) -> dict[str, bytes] | None:
-        """What a ConfigMap or Secret holds; `None` if there is none."""
+        """The data of a ConfigMap or Secret; `None` if it does not exist."""
         found = self._lookup(kind, namespace_of(pod), name)
         return None if found is None else _data_of(found)
 
@@ -87,7 +87,7 @@ class Environment:
                 if data is not None:
                     return {key: value.decode(errors="replace") for key, value in data.items()}
                 if not ref.get("optional"):
-                    raise Unanswerable(f'{kind.lower()} "{ref.get("name")}" not found')
+                    raise ContainerConfigError(f'{kind.lower()} "{ref.get("name")}" not found')
         return {}
 
     def _value(
@@ -109,7 +109,9 @@ class Environment:
         for key, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
             if key in source:
                 return self._key(pod, kind, source[key])
-        raise Unanswerable(f"{name_of(pod)} has a variable {entry.get('name')} from {', '.join(source) or 'nowhere'}")
+        raise ContainerConfigError(
+            f"{name_of(pod)} has a variable {entry.get('name')} from {', '.join(source) or 'nowhere'}"
+        )
 
     def _key(self, pod: Obj, kind: str, ref: dict[str, Any]) -> str | None:
         name, key = ref.get("name") or "", ref.get("key") or ""
@@ -119,8 +121,8 @@ class Environment:
         if ref.get("optional"):
             return None
         if data is None:
-            raise Unanswerable(f'{kind.lower()} "{name}" not found')
-        raise Unanswerable(f"couldn't find key {key} in {kind} {namespace_of(pod)}/{name}")
+            raise ContainerConfigError(f'{kind.lower()} "{name}" not found')
+        raise ContainerConfigError(f"couldn't find key {key} in {kind} {namespace_of(pod)}/{name}")
 
 
 def _data_of(obj: Obj) -> dict[str, bytes]:
@@ -136,5 +138,5 @@ def _data_of(obj: Obj) -> dict[str, bytes]:
             try:
                 data[key] = base64.b64decode(str(value), validate=True)
             except (binascii.Error, ValueError):
-                raise Unanswerable(f'{obj["kind"].lower()} "{name_of(obj)}": {key} is not base64') from None
+                raise ContainerConfigError(f'{obj["kind"].lower()} "{name_of(obj)}": {key} is not base64') from None
     return data

@@ -1,4 +1,4 @@
-"""What a container may learn about its own pod: the downward API's fields and resources."""
+"""The downward API: fields and resources of its own pod that a container may read."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from enbloc.units import parse_quantity
 _KEYED: Final = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
 
 
-class Unanswerable(Exception):
-    """Something that the pod asks for and that there is not: the container cannot be started as things are."""
+class ContainerConfigError(Exception):
+    """The pod refers to something that does not exist: the container cannot be started at present."""
 
 
 def field(pod: Obj, path: str, address: str) -> str:
-    """The value of a `fieldRef`; its address is the pod's and the machine's own are the host's."""
+    """The value of a `fieldRef`; `address` is the pod's, the host's is this machine's."""
     keyed = _KEYED.fullmatch(path)
     if keyed:
         values = labels_of(pod) if keyed[1] == "labels" else annotations_of(pod)
@@ -41,11 +41,11 @@ def field(pod: Obj, path: str, address: str) -> str:
             return address
         case "status.hostIP" | "status.hostIPs":
             return "127.0.0.1"
-    raise Unanswerable(f"there is no field {path!r}")
+    raise ContainerConfigError(f"there is no field {path!r}")
 
 
 def _listed(values: dict[str, str]) -> str:
-    """As the kubelet writes labels into a file."""
+    """Labels or annotations as the kubelet writes them into a file."""
     return "\n".join(f'{key}="{_escaped(value)}"' for key, value in sorted(values.items()))
 
 
@@ -54,14 +54,14 @@ def _escaped(value: str) -> str:
 
 
 def resource(pod: Obj, container: dict[str, Any], asked: dict[str, Any], allocatable: Amounts) -> str:
-    """The value of a `resourceFieldRef`: what the container may use or asks for, in units of the divisor, rounded up.
-    A limit that is not set is all that the node has."""
+    """The value of a `resourceFieldRef`: the container's limit or request in units of the divisor, rounded up. An unset
+    limit is the node's allocatable."""
     which, _, name = str(asked.get("resource") or "").partition(".")
     wanted = asked.get("containerName") or container.get("name")
     every = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
     found = next((other for other in every if other.get("name") == wanted), None)
     if which not in ("limits", "requests") or found is None:
-        raise Unanswerable(f"there is no {asked.get('resource')!r} of container {wanted!r}")
+        raise ContainerConfigError(f"there is no {asked.get('resource')!r} of container {wanted!r}")
     given = ((found.get("resources") or {}).get(which) or {}).get(name)
     nanos = parse_quantity(given).nanos if given is not None else allocatable.get(name, 0) if which == "limits" else 0
     try:
@@ -69,5 +69,5 @@ def resource(pod: Obj, container: dict[str, Any], asked: dict[str, Any], allocat
     except ValueError:
         divisor = 0
     if divisor <= 0:
-        raise Unanswerable(f"{asked.get('divisor')!r} is no divisor")
+        raise ContainerConfigError(f"{asked.get('divisor')!r} is no divisor")
     return str(-(-nanos // divisor)) if nanos else "0"

@@ -1,11 +1,10 @@
-"""The addresses of pods that all run on one machine, and the names by which they know each other.
+"""Addresses and host names of pods that all run on one machine, which has no DNS and no pod network.
 
-There is no DNS here, and no network of pods. On Linux all of 127.0.0.0/8 is the machine itself, so each pod has an
-address of its own there: two pods may listen on the same port, as long as each listens on its own address. Elsewhere
-every pod is 127.0.0.1. A host name that a Service would give (`job-worker-0.job`) has its pod's address from the moment
-that anybody mentions it, whether or not the pod is there yet.
+On Linux all of 127.0.0.0/8 is the machine itself, so each pod gets an address of its own there: two pods may listen on
+the same port if each listens on its own address. Elsewhere every pod has 127.0.0.1. A host name that a Service would
+give (`job-worker-0.job`) gets its address when it is first mentioned, whether or not the pod exists yet.
 
-Addresses are put in the place of names wherever a container gets text from its pod: see `AddressBook.resolved`.
+Host names are replaced by addresses in every text that a container gets from its pod: see `AddressBook.resolved`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.api.volcano import JOB_NAME
 
 SHARED: Final = "127.0.0.1"
-_FIRST: Final = 127 << 24 | 64 << 16  # 127.64.0.0/10, away from what people give to services of their own
+_FIRST: Final = 127 << 24 | 64 << 16  # 127.64.0.0/10, apart from addresses in common use
 _ADDRESSES: Final = 1 << 22
 _BOUND: Final = 1 << 17
 _HOST: Final = re.compile(r"(?<![\w.-])[a-z0-9][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)+(?![\w-])")
 
 
 class AddressBook:
-    """Gives every host name of a namespace an address, and keeps to it."""
+    """Gives every host name of a namespace an address, which never changes."""
 
     def __init__(self, *, own_addresses: bool = sys.platform == "linux") -> None:
         self._own = own_addresses
@@ -47,8 +46,8 @@ class AddressBook:
         return known
 
     def resolved(self, text: str, pod: Obj, names: Container[str]) -> str:
-        """The text with addresses in the place of host names: of `names`, pods of the same namespace, and of those that
-        the pod's own job has or will have. What only looks like a host name is left alone."""
+        """The text with host names replaced by addresses: those in `names` (pods of the same namespace) and those of
+        the pods, present or future, of the pod's own job. Other text stays as it is."""
         if "." not in text:
             return text
         namespace = namespace_of(pod)
@@ -73,11 +72,11 @@ def _is_of_job(host: str, job: str) -> bool:
 
 
 def host_of(pod: Obj) -> str:
-    """The name under which other pods of the namespace reach it; its own, which no DNS knows, if it has none."""
+    """The name under which other pods of the namespace reach this pod; its own name if it has no subdomain."""
     subdomain = pod["spec"].get("subdomain")
     return f"{hostname_of(pod)}.{subdomain}" if subdomain else name_of(pod)
 
 
 def hostname_of(pod: Obj) -> str:
-    """What the pod itself takes as its name."""
+    """The pod's own host name."""
     return pod["spec"].get("hostname") or name_of(pod)

@@ -1,4 +1,4 @@
-"""From a pod's spec to commands that can be run: its volumes made, its environment read, its names resolved."""
+"""Turns a container's spec into a command: creates its volumes, reads its environment, resolves host names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.process.environment import Environment, command_line, passed_on
-from enbloc.cluster.embedded.process.fields import Unanswerable
+from enbloc.cluster.embedded.process.fields import ContainerConfigError
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of, hostname_of
-from enbloc.cluster.embedded.process.leftovers import TOKEN
-from enbloc.cluster.embedded.process.place import Place, claims_directory
+from enbloc.cluster.embedded.process.orphans import TOKEN
+from enbloc.cluster.embedded.process.pod_directory import PodDirectory, claims_directory
 from enbloc.cluster.embedded.process.processes import Command, new_token
 from enbloc.cluster.embedded.process.volumes import Volumes, below, link_mounts
 from enbloc.units import is_dns_label
@@ -24,14 +24,14 @@ TERMINATION_LOG: Final = "ENBLOC_TERMINATION_LOG"
 LOG_BYTES: Final = 10 * 1024 * 1024
 
 
-def refusal(pod: Obj) -> tuple[str, str] | None:
+def rejection(pod: Obj) -> tuple[str, str] | None:
     """The reason and message why this pod can never run here."""
     spec = pod["spec"]
     names = set()
     for container in [*(spec.get("initContainers") or ()), *spec["containers"]]:
         name = container.get("name") or ""
         if not is_dns_label(name) or name in names:
-            return "InvalidPod", f"a container's name is a DNS label and its own, not {name[:80]!r}"
+            return "InvalidPod", f"container names must be unique DNS labels: {name[:80]!r}"
         names.add(name)
         if not container.get("command"):
             return "NoCommand", (
@@ -43,15 +43,15 @@ def refusal(pod: Obj) -> tuple[str, str] | None:
 
 @contextmanager
 def _making(what: str) -> Iterator[None]:
-    """What the disk refuses is said of the pod."""
+    """Reports errors of the file system as errors of the pod."""
     try:
         yield
     except OSError as why:
-        raise Unanswerable(f"{what} cannot be made: {why}") from why
+        raise ContainerConfigError(f"{what} cannot be made: {why}") from why
 
 
 class Launcher:
-    """Makes commands. `names` gives the host names of a namespace's pods; `given` is put into every environment."""
+    """Builds commands. `names` returns the host names of a namespace's pods; `given` is added to every environment."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class Launcher:
         return self._book.address(namespace_of(pod), host_of(pod))
 
     @_making("a volume")
-    def volumes(self, pod: Obj, place: Place, allocatable: Amounts) -> dict[str, Path]:
-        """Makes the pod's volumes. Raises `Unanswerable`."""
+    def volumes(self, pod: Obj, directory: PodDirectory, allocatable: Amounts) -> dict[str, Path]:
+        """Creates the pod's volumes. Raises `ContainerConfigError`."""
 
         def resolve(text: str) -> str:
             return self._resolved(text, pod)
 
-        place.scratch.mkdir(parents=True, exist_ok=True)
-        return self._volumes.make(pod, place.volumes, resolve, self.address(pod), allocatable)
+        directory.scratch.mkdir(parents=True, exist_ok=True)
+        return self._volumes.make(pod, directory.volumes, resolve, self.address(pod), allocatable)
 
     @_making("its directory")
     def command(
@@ -87,13 +87,13 @@ class Launcher:
         pod: Obj,
         container: dict[str, Any],
         run: int,
-        place: Place,
+        directory: PodDirectory,
         volumes: dict[str, Path],
         allocatable: Amounts,
     ) -> Command:
-        """What is to be run for this container. Raises `Unanswerable`."""
+        """The command of this container. Raises `ContainerConfigError`."""
         name = container["name"]
-        root = place.root(name)
+        root = directory.root(name)
         root.mkdir(parents=True, exist_ok=True)
         termination_log = termination_log_of(container, root)
         termination_log.parent.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class Launcher:
         given = {
             **self._given,
             "HOSTNAME": hostname_of(pod),
-            "TMPDIR": str(place.scratch),
+            "TMPDIR": str(directory.scratch),
             ROOT: str(root),
             TERMINATION_LOG: str(termination_log),
             **link_mounts(container, root, volumes),
@@ -111,17 +111,17 @@ class Launcher:
         cwd = below(root, container.get("workingDir") or "/")
         cwd.mkdir(parents=True, exist_ok=True)
         token = new_token()
-        place.forget_old_logs(name, run)
+        directory.remove_old_logs(name, run)
         argv = [self._resolved(word, pod) for word in command_line(container, variables)]
         if any("\0" in word for word in argv) or not argv[0]:
-            raise Unanswerable(f"the command of {name_of(pod)} cannot be run: it has a zero byte in it, or is empty")
+            raise ContainerConfigError(f"the command of {name_of(pod)} is empty or contains a zero byte")
         return Command(
             argv=argv,
             env={**variables, TOKEN: token},
             cwd=cwd,
-            log=place.log(name, run),
+            log=directory.log(name, run),
             log_bytes=LOG_BYTES,
-            record=place.record(name),
+            record=directory.record(name),
             token=token,
         )
 

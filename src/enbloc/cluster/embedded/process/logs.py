@@ -1,6 +1,6 @@
-"""Reading what containers wrote. Their wardens write it: two files for each run, the older one ending in `.old`.
+"""Reads the output of containers, which their shims write: two files for each run, the older one ending in `.old`.
 
-Each line on disk is `TIME F text` or, where a line was cut (too long, or the end came before its end), `TIME P text`.
+Each line on disk is `TIME F text` or, where a line was split (too long, or not ended by a newline), `TIME P text`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _LOOK_EVERY_S: Final = 0.1
 
 
 class FileLogReader:
-    """The output of one run of a container. `runs` says whether it still does."""
+    """The output of one run of a container. `runs` tells whether the run goes on."""
 
     def __init__(self, path: Path, query: LogQuery, runs: Callable[[], bool]) -> None:
         self._path = path
         self._runs = runs
         self._runs_still = runs()  # asked before reading: what was written before the end is read after it
         self._timestamps = query.timestamps
-        self._since = log_time(query.since) if query.since is not None else b""
+        self._since = log_time(query.since_ns) if query.since_ns is not None else b""
         self._left = query.limit_bytes
-        self._cut = b""  # the beginning of a line that is not all there yet
+        self._cut = b""  # the beginning of an incomplete line
         self._begins_line = True
         self._file = open(path, "rb")  # noqa: SIM115 - until `close`
         lines = self._lines(self._older() + self._file.read())
@@ -59,7 +59,7 @@ class FileLogReader:
         self._file.close()
 
     def _older(self) -> bytes:
-        """What was written before the present file; nothing if that was turned over just now and is ours."""
+        """The content of the older file; nothing if that is the file that was being read until its rotation."""
         try:
             with open(self._path.with_name(self._path.name + OLDER), "rb") as older:
                 if os.path.sameopenfile(older.fileno(), self._file.fileno()):
@@ -72,7 +72,7 @@ class FileLogReader:
         data = self._file.read(PIECE_BYTES)
         if data or not self._is_turned_over():
             return data
-        data = self._file.read(PIECE_BYTES)  # what came between the two looks
+        data = self._file.read(PIECE_BYTES)  # what was written between the two checks
         if not data:
             self._file.close()
             self._file = open(self._path, "rb")  # noqa: SIM115
@@ -101,7 +101,7 @@ class FileLogReader:
 
 
 def _last(lines: list[bytes], count: int) -> list[bytes]:
-    """The last lines; one that is in parts counts once."""
+    """The last lines; a line in parts counts once."""
     if count <= 0:
         return []
     whole = 0
@@ -118,7 +118,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 async def follow(reader: LogReader) -> AsyncIterator[bytes]:
-    """All that comes until the run has ended. Closes the reader."""
+    """The output until the run has ended. Closes the reader."""
     try:
         while True:
             data = reader.read()

@@ -1,8 +1,8 @@
-"""Commands that run: started, signalled and killed through the supervisor, whose answers are gathered here.
+"""The processes of containers: started, signalled and killed through the supervisor, which reports their events.
 
-A thread listens to the supervisor and calls `wake` for each answer; whoever owns the store then takes the news. If
-the supervisor itself is killed, everything that it ran is dead (see `supervisor.py`): that is told as news, and the
-next start makes a new one.
+A thread reads the supervisor's answers and calls `wake` for each; the store's thread then takes the events. If the
+supervisor itself is killed, everything that it ran is dead (see `supervisor.py`): this is reported as events, and the
+next start forks a new supervisor.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any, Final, Literal
 import msgspec
 
 from enbloc.cluster.embedded.process import supervisor
-from enbloc.cluster.embedded.process.leftovers import record_supervisor
+from enbloc.cluster.embedded.process.orphans import record_supervisor
 
 KILLED: Final = 137
 STOP_WITHIN_S: Final = 12.0
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What to run, and where what it writes goes."""
+    """What to run, and where its output goes."""
 
     argv: Sequence[str]
     env: dict[str, str]
@@ -40,8 +40,8 @@ class Command(msgspec.Struct, frozen=True):
     token: str
 
 
-class News(msgspec.Struct, frozen=True):
-    """Something that happened to a process. `why` is told if it could not be started."""
+class ProcessEvent(msgspec.Struct, frozen=True):
+    """A process started, ended, or failed to start; `why` is set if it failed."""
 
     id: int
     what: Literal["started", "ended", "failed"]
@@ -63,7 +63,7 @@ class _Session:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 cwd="/",
-                start_new_session=True,  # Ctrl-C is not for it
+                start_new_session=True,  # Ctrl-C must not reach it
             )
         its.close()
         record_supervisor(directory, self.process.pid)
@@ -71,8 +71,8 @@ class _Session:
 
 
 class Processes:
-    """All commands of one node runtime. `remove`, if given, is deleted by the supervisor once all have ended, even if
-    this process is gone by then."""
+    """All processes of a node runtime. The supervisor deletes `remove`, if given, once all have ended, even if this
+    process is gone by then."""
 
     def __init__(self, directory: Path, wake: Callable[[], None], remove: Path | None = None) -> None:
         self._directory = directory
@@ -80,21 +80,21 @@ class Processes:
         self._remove = remove
         self._lock = threading.Lock()
         self._session: _Session | None = None
-        self._news: deque[News] = deque()
+        self._events: deque[ProcessEvent] = deque()
         self._count = 0
 
     @property
-    def has_news(self) -> bool:
-        return bool(self._news)
+    def has_events(self) -> bool:
+        return bool(self._events)
 
-    def take_news(self) -> list[News]:
+    def take_events(self) -> list[ProcessEvent]:
         taken = []
-        while self._news:
-            taken.append(self._news.popleft())
+        while self._events:
+            taken.append(self._events.popleft())
         return taken
 
     def start(self, command: Command) -> int:
-        """The number of the process; what becomes of it is news."""
+        """Starts a command and returns its number; what happens to it is reported as events."""
         self._count += 1
         number = self._count
         order = {
@@ -117,12 +117,12 @@ class Processes:
         return number
 
     def signal(self, number: int, signal_number: int) -> None:
-        """To the process group."""
+        """Signals the process group."""
         if self._session is not None:
             self._send(self._session, {"do": "signal", "id": number, "number": signal_number})
 
     def kill(self, number: int) -> None:
-        """The process and all that it ever started."""
+        """Kills the process and all its descendants."""
         if self._session is not None:
             self._send(self._session, {"do": "kill", "id": number})
 
@@ -131,7 +131,7 @@ class Processes:
             return set(self._session.running) if self._session is not None else set()
 
     def close(self) -> None:
-        """Kills whatever runs; returns when it is gone."""
+        """Kills what runs; returns when it is dead."""
         session = self._session
         if session is None:
             return
@@ -143,7 +143,7 @@ class Processes:
             session.process.wait()
         deadline = time.monotonic() + 1
         while self._session is session and time.monotonic() < deadline:
-            time.sleep(0.002)  # the listener sees the end
+            time.sleep(0.002)  # until the listener has read the end
 
     def _begin(self) -> _Session:
         session = _Session(self._directory, self._remove)
@@ -154,18 +154,18 @@ class Processes:
         try:
             session.sock.sendall(json.dumps(order).encode() + b"\n")
         except OSError:
-            pass  # it is gone; the listener tells what that means
+            pass  # the supervisor is gone; the listener reports what follows
 
     def _listen(self, session: _Session) -> None:
-        """On a thread of its own, until the supervisor is gone."""
+        """Runs on a thread of its own until the supervisor is gone."""
         lines = supervisor.Lines(session.sock)
         while (answers := lines.read()) is not None:
             for answer in answers:
-                news = msgspec.convert(answer, News)
-                if news.what != "started":
+                event = msgspec.convert(answer, ProcessEvent)
+                if event.what != "started":
                     with self._lock:
-                        session.running.discard(news.id)
-                self._news.append(news)
+                        session.running.discard(event.id)
+                self._events.append(event)
             self._wake()
         with self._lock:
             lost, session.running = sorted(session.running), set()
@@ -173,11 +173,11 @@ class Processes:
                 self._session = None
         session.sock.close()
         session.process.wait()
-        self._news.extend(News(number, "ended", code=KILLED) for number in lost)
+        self._events.extend(ProcessEvent(number, "ended", code=KILLED) for number in lost)
         if lost:
             self._wake()
 
 
 def new_token() -> str:
-    """Names one start of one container, in its environment and in its record."""
+    """A name for one start of one container, in its environment and in its record."""
     return os.urandom(16).hex()

@@ -13,13 +13,13 @@ Status = dict[str, Any]
 
 
 def status_of(pod: Obj, containers: Sequence[Container], at: str, address: str, started_at: str) -> Status:
-    """What is to be merged into the status of a pod that has not ended."""
+    """A merge patch of the status of a pod that has not finished."""
     initialized = all(one.stage == "done" or one.role == "sidecar" for one in containers if one.role != "main")
     mains = [one for one in containers if one.role == "main"]
     ready = initialized and all(one.stage == "running" for one in containers if one.role != "init")
-    has_begun = initialized and any(one.has_run for one in mains)
+    has_started = initialized and any(one.has_run for one in mains)
     return {
-        "phase": "Running" if has_begun else "Pending",
+        "phase": "Running" if has_started else "Pending",
         "conditions": _conditions(pod, at, initialized, "" if ready else "ContainersNotReady"),
         "hostIP": "127.0.0.1",
         "podIP": address,
@@ -29,26 +29,26 @@ def status_of(pod: Obj, containers: Sequence[Container], at: str, address: str, 
     }
 
 
-def final_status(pod: Obj, containers: Sequence[Container], at: str, verdict: tuple[str, str] | None) -> Status:
-    """What is to be merged once all has ended; a verdict is a reason and a message of why it had to."""
-    judged = [one for one in containers if one.role == "main" or (one.role == "init" and one.has_run)]
-    failed = verdict is not None or any(one.exit_code or not one.has_run for one in judged)
+def final_status(pod: Obj, containers: Sequence[Container], at: str, failure: tuple[str, str] | None) -> Status:
+    """A merge patch of the status once every container has exited; `failure` is a reason and a message."""
+    deciding = [one for one in containers if one.role == "main" or (one.role == "init" and one.has_run)]
+    failed = failure is not None or any(one.exit_code or not one.has_run for one in deciding)
     status: Status = {
         "phase": "Failed" if failed else "Succeeded",
         "conditions": _conditions(pod, at, True, "PodFailed" if failed else "PodCompleted"),
         **_statuses(containers),
     }
-    if verdict is not None:
-        status["reason"], status["message"] = verdict
+    if failure is not None:
+        status["reason"], status["message"] = failure
     return status
 
 
 def _statuses(containers: Sequence[Container]) -> Status:
-    told: Status = {"containerStatuses": [one.status() for one in containers if one.role == "main"]}
+    statuses: Status = {"containerStatuses": [one.status() for one in containers if one.role == "main"]}
     inits = [one.status() for one in containers if one.role != "main"]
     if inits:
-        told["initContainerStatuses"] = inits
-    return told
+        statuses["initContainerStatuses"] = inits
+    return statuses
 
 
 def _conditions(pod: Obj, at: str, initialized: bool, not_ready: str) -> list[dict[str, Any]]:

@@ -1,21 +1,21 @@
-"""The process that has all containers' processes as its children, so that none is ever left behind.
+"""The supervisor: the parent of all containers' processes, so that none is ever orphaned.
 
-Run as a script of its own, with the standard library alone, so that it is small and starts at once. It reads orders
-from a socket (its stdin), one JSON object a line, and answers in the same way. For each container it forks a *warden*.
-The warden starts the command in a session of its own, keeps its output, and is the one to whom all that the command
-ever starts falls back when it loses its parent (PR_SET_CHILD_SUBREAPER), whatever group or session it moved to. So the
-warden can end all of it, and nothing else.
+Run as a script of its own, with the standard library alone, so that it is small and starts fast. It reads orders from a
+socket (its stdin), one JSON object a line, and answers in the same way. For each container it forks a *shim* (as
+containerd calls it). The shim starts the command in a session of its own, writes its output to the log, and is the
+subreaper (PR_SET_CHILD_SUBREAPER) of all its descendants, whatever group or session they moved to. So the shim can kill
+all of them, and nothing else.
 
-Who dies takes all below along: the supervisor and the wardens see the end of the sockets that they hold and kill what
-they have; the command is killed by the kernel with its warden (PR_SET_PDEATHSIG). A warden that is killed leaves what
-was below it to the supervisor. Before a command runs, a record of it is on disk (pid, start time, a token that is in
-its environment too): if everybody was killed at one blow, the next start finds who is left (`leftovers.py`).
+Death propagates downwards: the supervisor and the shims read the end of their sockets and kill what they started; the
+kernel kills the command with its shim (PR_SET_PDEATHSIG). The descendants of a killed shim become the supervisor's.
+Before a command runs, a record of it is on disk (pid, start time, a token that is in its environment too): if all were
+killed at once, the next start finds what is left (`orphans.py`).
 
 Orders:  {"do": "start", "id", "argv", "env", "cwd", "log", "log_bytes", "record", "token"}
          {"do": "signal", "id", "number"}     to the command's process group
-         {"do": "kill", "id"}                 everything that it ever started
+         {"do": "kill", "id"}                 the command and all its descendants
 Answers: {"id", "what": "started", "pid"}  {"id", "what": "ended", "code"}  {"id", "what": "failed", "code", "why"}
-An ended container has nothing running any more, and its log is complete.
+When a container has ended, none of its processes is left and its log is complete.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ PR_SET_CHILD_SUBREAPER = 36
 KILL_FOR_S = 5.0
 DRAIN_FOR_S = 1.0
 LINE_BYTES = 16 * 1024
-"""A longer line is kept in parts."""
+"""A longer line is stored in parts."""
 FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
-"""How many files a command may open: as many as we might when we were started."""
+"""The limit of open files for commands: the one that this process was started with."""
 
 
 def prctl(option: int, argument: int) -> None:
-    """Linux only; elsewhere what escapes from its process group escapes."""
+    """Linux only; elsewhere a process that leaves its process group is not found."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
 
 
 def start_time(pid: int) -> int:
-    """When the process began, in the kernel's ticks since boot; 0 if it cannot be known. With the pid it names one
-    process for as long as the machine runs."""
+    """When the process began, in the kernel's ticks since boot; 0 if unknown. With the pid it identifies one process
+    for as long as the machine runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
@@ -62,7 +62,7 @@ def start_time(pid: int) -> int:
 
 
 def descendants(root: int, but: Set[int] = frozenset()) -> list[int]:
-    """All processes below `root`, without those in `but` and all below them; none where there is no /proc."""
+    """All descendants of `root`, without those in `but` and their descendants; none where there is no /proc."""
     below: dict[int, list[int]] = {}
     try:
         names = [name for name in os.listdir("/proc") if name.isdecimal()]
@@ -96,7 +96,7 @@ def has_children() -> bool:
 
 
 def kill_all_below(until: float) -> None:
-    """Kills until nobody is left below this process: who forks while being killed is found the next time."""
+    """Kills all descendants of this process; those forked meanwhile are found in the next round."""
     while has_children() and time.monotonic() < until:
         found = descendants(os.getpid())
         for pid in found:
@@ -122,7 +122,7 @@ def send_group(pgid: int, number: int) -> None:
 
 
 def reap() -> dict[int, int]:
-    """The exit codes of children that have ended by now, as a shell tells them."""
+    """The exit codes, as a shell gives them, of children that have ended by now."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -146,7 +146,7 @@ class Lines:
         return self.sock.fileno()
 
     def read(self) -> list[dict[str, Any]] | None:
-        """What has come; `None` once the other side is gone."""
+        """The messages that have arrived; `None` once the other side has closed."""
         try:
             data = self.sock.recv(1 << 16)
         except ConnectionError:
@@ -182,13 +182,13 @@ def clear(wakeups: int) -> None:
         pass
 
 
-def log_time(nanos: int) -> bytes:
-    """An instant as logs tell it; such texts sort as the instants do."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(nanos // 10**9)).encode() + b".%09dZ" % (nanos % 10**9)
+def log_time(time_ns: int) -> bytes:
+    """A time as logs show it; such texts sort as the times do."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time_ns // 10**9)).encode() + b".%09dZ" % (time_ns % 10**9)
 
 
 class Log:
-    """A container's output on disk: each line with the time at which it came. Two files of half the bound each."""
+    """A container's output on disk: each line with its time. Two files of half the bound each."""
 
     def __init__(self, path: str, bound: int) -> None:
         self._path = path
@@ -226,11 +226,11 @@ class Log:
                 self._size = 0
             self._size += os.write(self._file, data)
         except OSError:
-            pass  # a full disk or a directory that was taken away: the command goes on, its output is lost
+            pass  # disk full or directory removed: the command goes on, its output is lost
 
 
-class Warden:
-    """Runs one command to its end. Lives in a process of its own, forked from the supervisor."""
+class Shim:
+    """Runs one command to its end, in a process of its own, forked from the supervisor."""
 
     def __init__(self, above: socket.socket, order: dict[str, Any]) -> None:
         self._above = Lines(above)
@@ -244,50 +244,49 @@ class Warden:
             log = Log(self._order["log"], self._order["log_bytes"])
             output, pid, failure = self._start()
         except OSError as why:
-            self._say(what="failed", code=128, why=f"{why.strerror}: {why.filename}" if why.filename else str(why))
+            self._answer(what="failed", code=128, why=f"{why.strerror}: {why.filename}" if why.filename else str(why))
             return
         if failure is not None:
-            self._forget_record()
-            self._say(what="failed", **failure)
+            self._remove_record()
+            self._answer(what="failed", **failure)
             return
-        self._say(what="started", pid=pid)
-        code = self._attend(log, output, pid, wakeups)
+        self._answer(what="started", pid=pid)
+        code = self._serve(log, output, pid, wakeups)
         self._finish(log, output, pid)
-        self._say(what="ended", code=code)
+        self._answer(what="ended", code=code)
 
-    def _say(self, **message: Any) -> None:
+    def _answer(self, **message: Any) -> None:
         self._above.write({"id": self._id, **message})
 
     def _start(self) -> tuple[int, int, dict[str, Any] | None]:
-        """Where the output comes out, the pid, and what went wrong, if it did. The record is on disk before the
-        command runs."""
+        """The read end of the output, the pid, and the error, if any. The record is on disk before the command runs."""
         out_reading, out_writing = os.pipe()
         gate_reading, gate_writing = os.pipe()
         failed_reading, failed_writing = os.pipe()
-        warden = os.getpid()
+        shim = os.getpid()
         pid = os.fork()
         if not pid:
             os.close(gate_writing)
-            self._become_command(warden, out_writing, gate_reading, failed_writing)
+            self._exec(shim, out_writing, gate_reading, failed_writing)
         for fd in (out_writing, gate_reading, failed_writing):
             os.close(fd)
         self._record(pid)
         os.write(gate_writing, b"\n")
         os.close(gate_writing)
-        told = b""
+        error = b""
         while part := os.read(failed_reading, 4096):
-            told += part
+            error += part
         os.close(failed_reading)
-        return out_reading, pid, json.loads(told) if told else None
+        return out_reading, pid, json.loads(error) if error else None
 
-    def _become_command(self, warden: int, output: int, gate: int, failed: int) -> NoReturn:
+    def _exec(self, shim: int, output: int, gate: int, failed: int) -> NoReturn:
         """In the new process: never returns."""
         order = self._order
         try:
             os.setsid()
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != warden or not os.read(gate, 1):
-                os._exit(137)  # the warden went before
+            if os.getppid() != shim or not os.read(gate, 1):
+                os._exit(137)  # the shim is dead
             signal.set_wakeup_fd(-1)
             for number in ("SIGCHLD", "SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE", "SIGXFSZ"):
                 signal.signal(getattr(signal, number), signal.SIG_DFL)
@@ -300,8 +299,8 @@ class Warden:
             os.execvpe(order["argv"][0], order["argv"], order["env"])
         except OSError as why:
             code = {errno.ENOENT: 127, errno.EACCES: 126, errno.ENOEXEC: 126}.get(why.errno or 0, 128)
-            words = f'"{order["argv"][0]}" cannot be started: {why.strerror}'
-            os.write(failed, json.dumps({"code": code, "why": words}).encode())
+            message = f'"{order["argv"][0]}" cannot be started: {why.strerror}'
+            os.write(failed, json.dumps({"code": code, "why": message}).encode())
         except BaseException as why:
             os.write(failed, json.dumps({"code": 128, "why": f"cannot be started: {why}"}).encode())
         os._exit(127)
@@ -312,14 +311,14 @@ class Warden:
             file.write(f"{pid} {start_time(pid)} {self._order['token']}\n")
         os.replace(path + ".new", path)
 
-    def _forget_record(self) -> None:
+    def _remove_record(self) -> None:
         try:
             os.unlink(self._order["record"])
         except OSError:
             pass
 
-    def _attend(self, log: Log, output: int, pid: int, wakeups: int) -> int:
-        """Until the command ends, or nobody is above any more."""
+    def _serve(self, log: Log, output: int, pid: int, wakeups: int) -> int:
+        """Logs output and obeys orders until the command ends; kills it when the supervisor is gone."""
         watched = selectors.DefaultSelector()
         for one in (self._above, output, wakeups):
             watched.register(one, selectors.EVENT_READ)
@@ -348,7 +347,7 @@ class Warden:
                     return ended[pid]
 
     def _finish(self, log: Log, output: int, pid: int) -> None:
-        """As when the first process of a container ends: whoever is left goes too. Then the output is complete."""
+        """As when the first process of a container ends: kills all that are left. Then the output is complete."""
         send_group(pid, signal.SIGKILL)
         until = time.monotonic() + KILL_FOR_S
         kill_all_below(until)
@@ -357,23 +356,23 @@ class Warden:
         while time.monotonic() < until:
             try:
                 data = os.read(output, 1 << 16)
-            except BlockingIOError:  # somebody escaped and holds it
+            except BlockingIOError:  # a process that was not found still holds it
                 time.sleep(0.01)
                 continue
             if not data:
                 break
             log.write(data)
         log.close()
-        self._forget_record()
+        self._remove_record()
 
 
 class Supervisor:
-    """Passes orders to wardens and answers back, until there is nobody above any more."""
+    """Passes orders to shims and their answers back, until its own socket is closed."""
 
     def __init__(self, above: socket.socket) -> None:
         self._above = Lines(above)
-        self._wardens: dict[int, tuple[int, Lines]] = {}  # id -> pid of the warden, its socket
-        self._told: set[int] = set()  # those whose end was told
+        self._shims: dict[int, tuple[int, Lines]] = {}  # id -> pid of the shim, its socket
+        self._reported: set[int] = set()  # ids whose end was reported
         self._watched = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -387,7 +386,7 @@ class Supervisor:
                     self._pass_on(id_, lines)
             if (wakeups, None) in ready:
                 clear(wakeups)
-                self._bury(set(reap()))
+                self._on_reaped(set(reap()))
             if (self._above, None) in ready:
                 orders = self._above.read()
                 if orders is None:
@@ -396,21 +395,21 @@ class Supervisor:
                     self._obey(order)
 
     def stop(self) -> None:
-        """The wardens see the end of their sockets and kill what they have; whoever is left then is killed here."""
-        for _, lines in self._wardens.values():
+        """Closes the shims' sockets, upon which they kill what they started; then kills what is left."""
+        for _, lines in self._shims.values():
             lines.sock.close()
         until = time.monotonic() + KILL_FOR_S
-        wardens = {pid for pid, _ in self._wardens.values()}
-        while wardens and time.monotonic() < until:
-            wardens -= set(reap())
+        shims = {pid for pid, _ in self._shims.values()}
+        while shims and time.monotonic() < until:
+            shims -= set(reap())
             time.sleep(0.002)
         kill_all_below(time.monotonic() + KILL_FOR_S)
 
     def _obey(self, order: dict[str, Any]) -> None:
         id_ = order["id"]
         if order["do"] != "start":
-            if id_ in self._wardens:
-                self._wardens[id_][1].write(order)
+            if id_ in self._shims:
+                self._shims[id_][1].write(order)
             return
         mine, its = socket.socketpair()
         try:
@@ -418,51 +417,51 @@ class Supervisor:
         except OSError as why:
             mine.close()
             its.close()
-            words = f"no process can be made: {why.strerror}"
-            self._above.write({"id": id_, "what": "failed", "code": 128, "why": words})
+            message = f"no process can be started: {why.strerror}"
+            self._above.write({"id": id_, "what": "failed", "code": 128, "why": message})
             return
         if not pid:
             mine.close()
             self._above.sock.close()
             self._watched.close()
-            for _, other in self._wardens.values():
+            for _, other in self._shims.values():
                 other.sock.close()
             try:
-                Warden(its, order).run()
+                Shim(its, order).run()
             finally:
                 os._exit(0)
         its.close()
         lines = Lines(mine)
-        self._wardens[id_] = (pid, lines)
+        self._shims[id_] = (pid, lines)
         self._watched.register(lines, selectors.EVENT_READ, id_)
 
     def _pass_on(self, id_: int, lines: Lines) -> None:
         answers = lines.read()
         if answers is None:
-            pid, _ = self._wardens.pop(id_)
+            pid, _ = self._shims.pop(id_)
             self._watched.unregister(lines)
             lines.sock.close()
-            if id_ not in self._told:  # killed, or in trouble: what was below it is ours now
+            if id_ not in self._reported:  # the shim was killed or failed: its descendants are ours now
                 send_signal(pid, signal.SIGKILL)
                 self._kill_strays()
                 self._above.write({"id": id_, "what": "ended", "code": 137})
-            self._told.discard(id_)
+            self._reported.discard(id_)
             return
         for answer in answers:
             if answer["what"] != "started":
-                self._told.add(id_)
+                self._reported.add(id_)
             self._above.write(answer)
 
-    def _bury(self, dead: set[int]) -> None:
-        wardens = {pid for pid, _ in self._wardens.values()}
-        if dead - wardens:
+    def _on_reaped(self, dead: set[int]) -> None:
+        shims = {pid for pid, _ in self._shims.values()}
+        if dead - shims:
             self._kill_strays()
 
     def _kill_strays(self) -> None:
-        """Kills those below us that are no wardens and have none above them: a warden was killed."""
+        """Kills descendants that are not shims and have no shim as ancestor: their shim was killed."""
         until = time.monotonic() + KILL_FOR_S
         while time.monotonic() < until:
-            strays = descendants(os.getpid(), {pid for pid, _ in self._wardens.values()})
+            strays = descendants(os.getpid(), {pid for pid, _ in self._shims.values()})
             if not strays:
                 return
             for pid in strays:
@@ -472,16 +471,16 @@ class Supervisor:
 
 
 def main() -> None:
-    """`supervisor.py [DIRECTORY]`: the directory, if one is named, is removed at the end."""
+    """`supervisor.py [DIRECTORY]`: removes the directory, if given, at the end."""
     above = socket.socket(fileno=os.dup(0))
     nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)  # nobody below may hold the socket: its end must be seen
+    os.dup2(nothing, 0)  # no descendant may hold the socket: its end must be read
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it goes when its socket does
+        signal.signal(number, signal.SIG_IGN)  # it ends with its socket
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES[1], FILES[1]))  # a socket a container
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES[1], FILES[1]))  # one socket per container
     gc.disable()
-    gc.freeze()  # what forks share stays shared
+    gc.freeze()  # pages shared with forks stay shared
     supervisor = Supervisor(above)
     try:
         supervisor.run()

@@ -1,9 +1,9 @@
-"""A pod's volumes as directories, and where a container finds them.
+"""A pod's volumes as directories, and the mounts of a container as links to them.
 
-Mounting needs privileges, so nothing is mounted: each container has a directory that stands for the root of its file
-system, in which every mount path is a link to its volume. A container starts in that directory (or in its `workingDir`
-below it), so that `etc/config/key` is what `/etc/config/key` would be; and `ENBLOC_MOUNT_<NAME>` names each volume's
-directory. Nothing is read-only, and what is made of objects is not updated while the pod runs.
+Mounting needs privileges, so nothing is mounted: each container has a root directory, in which every mount path is a
+link to its volume. A container starts in that directory (or in its `workingDir` below it), so that `etc/config/key` is
+what `/etc/config/key` would be; and `ENBLOC_MOUNT_<NAME>` is each volume's directory. Nothing is read-only, and files
+from ConfigMaps and Secrets are not updated while the pod runs.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from typing import Any, Final
 from enbloc.api.meta import Obj, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.cluster.embedded.process.environment import Environment
-from enbloc.cluster.embedded.process.fields import Unanswerable, field, resource
+from enbloc.cluster.embedded.process.fields import ContainerConfigError, field, resource
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MOUNT: Final = "ENBLOC_MOUNT_"
 _SOURCES: Final = ("emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath", "persistentVolumeClaim")
 
 Resolve = Callable[[str], str]
-"""Puts addresses in the place of host names."""
+"""Replaces host names by addresses."""
 
 
 class Volumes:
-    """Makes the volumes of pods below a directory. Claims are kept beside the pods and outlive them."""
+    """Creates the volumes of pods. Claims are kept beside the pods and outlive them."""
 
     def __init__(self, environment: Environment, claims: Path) -> None:
         self._environment = environment
         self._claims = claims
 
     def make(self, pod: Obj, at: Path, resolve: Resolve, address: str, allocatable: Amounts) -> dict[str, Path]:
-        """The directory (or file) of each volume by its name. Raises `Unanswerable`."""
+        """The directory (or file) of each volume by its name. Raises `ContainerConfigError`."""
         made = {}
         for volume in pod["spec"].get("volumes") or ():
             name = str(volume.get("name") or "")
             if not is_dns_label(name):
-                raise Unanswerable(f"{name!r} is no name of a volume")
+                raise ContainerConfigError(f"{name!r} is not a valid name of a volume")
             made[name] = self._make(pod, volume, at / name, resolve, address, allocatable)
         return made
 
@@ -57,12 +57,12 @@ class Volumes:
             case "persistentVolumeClaim":
                 claim = str(source.get("claimName") or "")
                 if not is_dns_subdomain(claim):
-                    raise Unanswerable(f"{claim!r} is no name of a claim")
+                    raise ContainerConfigError(f"{claim!r} is not a valid name of a claim")
                 at = self._claims / namespace_of(pod) / claim
                 at.mkdir(parents=True, exist_ok=True)
             case None:
                 other = next((key for key in volume if key != "name"), "nothing")
-                raise Unanswerable(f"volume {volume['name']} is of a kind ({other}) that is not to be had here")
+                raise ContainerConfigError(f"volume {volume['name']} has a type ({other}) that is not supported here")
             case _:
                 files = self._files(pod, kind, source, address, allocatable)
                 _write(at, {path: _resolved(data, resolve) for path, data in files.items()})
@@ -93,7 +93,7 @@ class Volumes:
         if data is None:
             if source.get("optional"):
                 return {}
-            raise Unanswerable(f'{kind.lower()} "{name}" not found')
+            raise ContainerConfigError(f'{kind.lower()} "{name}" not found')
         items = source.get("items")
         if not items:
             return data
@@ -103,17 +103,17 @@ class Volumes:
             if key in data:
                 files[str(item.get("path") or key)] = data[key]
             elif not source.get("optional"):
-                raise Unanswerable(f'{kind.lower()} "{name}" references non-existent config key: {key}')
+                raise ContainerConfigError(f'{kind.lower()} "{name}" references non-existent config key: {key}')
         return files
 
 
 def link_mounts(container: dict[str, Any], root: Path, volumes: dict[str, Path]) -> dict[str, str]:
-    """Makes the container's mount paths below its root; the variables that name the directories."""
+    """Links the container's mount paths below its root; returns the variables that name the directories."""
     variables = {}
     for mount in sorted(container.get("volumeMounts") or (), key=lambda mount: str(mount.get("mountPath") or "")):
         name = str(mount.get("name") or "")
         if name not in volumes:
-            raise Unanswerable(f"there is no volume {name!r}")
+            raise ContainerConfigError(f"there is no volume {name!r}")
         target = volumes[name]
         if mount.get("subPath"):
             target = below(target, str(mount["subPath"]))
@@ -128,10 +128,10 @@ def link_mounts(container: dict[str, Any], root: Path, volumes: dict[str, Path])
 
 
 def below(root: Path, path: str) -> Path:
-    """The path as it is for somebody whose root this is; no dots lead out of it."""
+    """The path below `root`; refused if dots lead out of it."""
     parts = [part for part in PurePosixPath(path).parts if part not in ("/", "//")]
     if ".." in parts:
-        raise Unanswerable(f"{path!r} leads out of its directory")
+        raise ContainerConfigError(f"{path!r} leads out of its directory")
     return root.joinpath(*parts)
 
 
@@ -140,7 +140,7 @@ def _host_path(source: dict[str, Any]) -> Path:
     if str(source.get("type") or "") == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        raise Unanswerable(f"hostPath {path} does not exist")
+        raise ContainerConfigError(f"hostPath {path} does not exist")
     return path.absolute()
 
 

@@ -1,7 +1,7 @@
-"""Where things are on disk: DIR/pods/UID/CONTAINER for each container, DIR/pods/UID/.volumes, DIR/claims.
+"""The files of pods: DIR/pods/UID/CONTAINER for each container, DIR/pods/UID/.volumes, DIR/claims.
 
-In a container's directory: `root`, which stands for the root of its file system; `N.log`, the output of its N-th run;
-`process`, the record of what runs.
+In a container's directory: `root`, its root directory; `N.log`, the output of its N-th run; `process`, the record of
+its process.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from enbloc.cluster.embedded.process.leftovers import RECORD
 from enbloc.cluster.embedded.process.logs import OLDER
+from enbloc.cluster.embedded.process.orphans import RECORD
 
 
-class Place:
-    """The directory of one pod. UIDs may come from a user: one that is no plain word is not taken as a path."""
+class PodDirectory:
+    """The directory of one pod. A UID given by a user is used as a path only if it is letters, digits and dashes."""
 
     def __init__(self, directory: Path, uid: str) -> None:
         self.path = pods_directory(directory) / folder_of(uid)
@@ -33,8 +33,8 @@ class Place:
     def log(self, container: str, run: int) -> Path:
         return self.path / container / f"{run}.log"
 
-    def forget_old_logs(self, container: str, run: int) -> None:
-        """Those of the present run and of the one before are kept."""
+    def remove_old_logs(self, container: str, run: int) -> None:
+        """Keeps the logs of the present run and of the one before."""
         for old in (run - 2, run - 3):
             if old >= 0:
                 log = self.log(container, old)
@@ -54,13 +54,13 @@ def claims_directory(directory: Path) -> Path:
     return directory / "claims"
 
 
-class Sweeper:
-    """Removes directories. They are out of the way at once; what is in them, which may be much, goes on a thread of its
-    own. What is still left when it is closed goes with the next start."""
+class DirectoryRemover:
+    """Removes directories: renames them at once, and deletes their content, which may be much, on a thread of its own.
+    What is left at the end is deleted at the next start."""
 
     def __init__(self, directory: Path) -> None:
         self._trash = directory / "trash"
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sweeper")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="remover")
         self._count = 0
         shutil.rmtree(self._trash, ignore_errors=True)
 

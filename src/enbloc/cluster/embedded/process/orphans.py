@@ -1,7 +1,8 @@
-"""Processes of an earlier run that was killed together with its supervisor: found by their records, and ended.
+"""Ends orphaned processes: those of an earlier run that was killed together with its supervisor, found by their
+records.
 
-A number alone names nobody: it may be a stranger's by now. A process is ours if its pid *and* its start time are those
-of the record, on the same boot of the machine; or if the record's token, which is random, is in its environment.
+A pid alone identifies no process: it may have been reused. A process is ours if its pid and its start time are those of
+the record, on the same boot of the machine; or if the record's token, which is random, is in its environment.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Final, NamedTuple
 from enbloc.cluster.embedded.process.supervisor import send_group, send_signal, start_time
 
 TOKEN: Final = "ENBLOC_PROCESS"
-"""The variable that has the token of a record as its value."""
+"""The environment variable that holds the token of a record."""
 RECORD: Final = "process"
-"""The name of a record, in the container's directory."""
+"""The file name of a record, in the container's directory."""
 _SUPERVISOR: Final = "supervisor"
 _BOOT: Final = "boot"
 WAIT_S: Final = 8.0
@@ -35,12 +36,13 @@ def record_supervisor(directory: Path, pid: int) -> None:
     (directory / _BOOT).write_text(_boot_id())
 
 
-def end_leftovers(directory: Path) -> int:
-    """Ends what an earlier run in this directory has left, which nobody else may be using; how many processes."""
+def end_orphans(directory: Path) -> int:
+    """Ends the processes that an earlier run left in this directory, which this process has locked; returns how
+    many."""
     if not _is_same_boot(directory):
         return 0
     for record in _read([directory / _SUPERVISOR]):
-        _wait_for(record)  # it ends its own as soon as it sees that nobody is above it
+        _wait_for(record)  # it ends its processes when it reads the end of its socket
     records = list(_read(directory.glob(f"pods/*/*/{RECORD}")))
     ended: set[int] = set()
     deadline = time.monotonic() + WAIT_S
@@ -61,7 +63,7 @@ def _wait_for(record: _Record) -> None:
             return
         time.sleep(0.01)
     if record.start and start_time(record.pid) == record.start:
-        send_signal(record.pid, signal.SIGKILL)  # its wardens then end theirs
+        send_signal(record.pid, signal.SIGKILL)  # its shims then end theirs
 
 
 def _read(paths: Iterable[Path]) -> Iterator[_Record]:
@@ -70,11 +72,11 @@ def _read(paths: Iterable[Path]) -> Iterator[_Record]:
             pid, start, token = path.read_text().split()
             yield _Record(int(pid), int(start), token)
         except (OSError, ValueError):
-            continue  # it was being written when the end came: its command was never let go
+            continue  # a half-written record: its command was never started
 
 
 def _alive(records: list[_Record]) -> dict[int, bool]:
-    """Our processes that live, and whether each leads a group of ours."""
+    """Our processes that are alive, and whether each leads a process group of ours."""
     found = {
         record.pid: True
         for record in records

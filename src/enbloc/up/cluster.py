@@ -18,7 +18,7 @@ from enbloc.cluster.embedded.api.journal import Journal
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.http.access import Access
-from enbloc.cluster.embedded.http.certificate import kept_certificate, make_certificate
+from enbloc.cluster.embedded.http.certificate import load_certificate, make_certificate
 from enbloc.cluster.embedded.http.facade import Facade, Handler
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
@@ -100,7 +100,7 @@ class LocalCluster:
         state = options.data if options.data is not None else state_directory(options.port)
         token = self._token(state)
         certificate = (
-            kept_certificate(state / CERTIFICATE_FILE, options.host) if options.data else make_certificate(options.host)
+            load_certificate(state / CERTIFICATE_FILE, options.host) if options.data else make_certificate(options.host)
         )
         journal = self._journal
         self._facade = Facade(

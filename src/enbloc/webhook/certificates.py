@@ -23,18 +23,17 @@ from typing import Final
 import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from enbloc.units import SECOND
+from enbloc.x509 import BACKDATED, certificate, certificate_pem, key_pem, new_key, subject
 
 AUTHORITY_DAYS: Final = 730
 SERVING_DAYS: Final = 90
 RENEW_AT_PART: Final = 3
 """A certificate is renewed when less than a third of its life is left."""
-BACKDATED: Final = timedelta(hours=1)
-"""Certificates begin that much in the past, for clocks that are behind."""
 OVERLAP: Final = timedelta(hours=1)
 """How long a new authority is trusted before it signs what is served."""
 MOST_AUTHORITIES: Final = 4
@@ -125,22 +124,22 @@ def written(content: Content) -> dict[str, str]:
     assert content.serving is not None
     texts = {
         BUNDLE: bundle_pem(content),
-        AUTHORITY_KEY: _key_pem(content.authority.key),
-        SERVING: _pem(content.serving.certificate),
-        SERVING_KEY: _key_pem(content.serving.key),
+        AUTHORITY_KEY: key_pem(content.authority.key),
+        SERVING: certificate_pem(content.serving.certificate),
+        SERVING_KEY: key_pem(content.serving.key),
     }
     return {name: base64.b64encode(text).decode() for name, text in texts.items()}
 
 
 def bundle_pem(content: Content) -> bytes:
     """What API servers are told to trust."""
-    return b"".join(map(_pem, content.trusted))
+    return b"".join(map(certificate_pem, content.trusted))
 
 
 def serving_pem(content: Content) -> bytes:
     """Certificate and key in one piece, as a TLS server loads it."""
     assert content.serving is not None
-    return _pem(content.serving.certificate) + _key_pem(content.serving.key)
+    return certificate_pem(content.serving.certificate) + key_pem(content.serving.key)
 
 
 def served_until(content: Content) -> int:
@@ -150,49 +149,34 @@ def served_until(content: Content) -> int:
 
 
 def new_authority(at: datetime) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"enbloc webhook authority {at:%Y-%m-%d %H:%M:%S}")])
-    builder = _builder(subject, subject, key.public_key(), at, AUTHORITY_DAYS)
-    usage = _usage(signs_certificates=True)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(usage, critical=True)
+    key, owner = new_key(), subject(f"enbloc webhook authority {at:%Y-%m-%d %H:%M:%S}")
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    builder = builder.add_extension(identifier, critical=False)
-    builder = builder.add_extension(_issued_by(identifier), critical=False)
-    return Pair(builder.sign(key, hashes.SHA256()), key)
+    extensions: list[tuple[x509.ExtensionType, bool]] = [
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+        (_usage(signs_certificates=True), True),
+        (identifier, False),
+        (_issued_by(identifier), False),
+    ]
+    return Pair(certificate(owner, key, owner, key, at, AUTHORITY_DAYS, extensions), key)
 
 
 def new_serving(authority: Pair, names: Sequence[str], at: datetime) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
-    issuer = authority.certificate
-    builder = _builder(subject, issuer.subject, key.public_key(), at, SERVING_DAYS)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
-    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    key, issuer = new_key(), authority.certificate
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    builder = builder.add_extension(_issued_by(identifier), critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
+    extensions: list[tuple[x509.ExtensionType, bool]] = [
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (_usage(signs_certificates=False), True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False),
+        (x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), False),
+        (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
+        (_issued_by(identifier), False),
+    ]
+    made = certificate(subject(names[0][:64]), key, issuer.subject, authority.key, at, SERVING_DAYS, extensions)
+    return Pair(made, key)
 
 
 def _issued_by(identifier: x509.SubjectKeyIdentifier) -> x509.AuthorityKeyIdentifier:
     return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, at: datetime, days: int
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(at - BACKDATED)
-        .not_valid_after(at + timedelta(days=days))
-    )
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
@@ -240,16 +224,6 @@ def _signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
 
 def _belong_together(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
     return certificate.public_key() == key.public_key()
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
 
 
 def _decoded(text: str | None) -> bytes:

@@ -13,11 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.admission.review import admit, admit_delete
+from enbloc.api import json_patch
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook.cache import Asked
-from enbloc.webhook.jsonpatch import json_patch
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -137,7 +137,7 @@ def answer(request: Request, judgement: Judgement, *, mutates: bool) -> bytes:
     if judgement.faults:
         response["status"] = refusal(request, judgement)
     elif mutates:
-        operations = json_patch(judgement.given, judgement.kept)
+        operations = json_patch.diff(judgement.given, judgement.kept)
         if operations:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(msgspec.json.encode(operations)).decode()

@@ -23,7 +23,7 @@ from enbloc.cluster.kube.http import Bounds
 from enbloc.cluster.kube.informer import Informer
 from enbloc.runtime.election import Elector
 
-BOUNDS = Bounds(page=3, watch_s=1.0, reconnect_most_s=0.1)
+BOUNDS = Bounds(page=3, watch_s=1.0, max_reconnect_s=0.1)
 """Small pages, and watches that the server ends every second or so."""
 DECISION = {"enbloc.dev/decision": "d-1"}
 GROUP = "PodGroup.scheduling.volcano.sh"

@@ -89,13 +89,13 @@ def test_contexts_and_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\nclusters: [{name: c, cluster: {a: b}}]",
             None,
-            "no http(s) address",
+            "not an http(s) address",
         ),
         (
             "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
             "clusters: [{name: c, cluster: {server: 'ftp://x'}}]",
             None,
-            "no http(s) address: 'ftp://x'",
+            "not an http(s) address: 'ftp://x'",
         ),
     ],
 )

@@ -71,11 +71,11 @@ def test_errors_of_the_server_are_tried_a_few_times_only() -> None:
             server.next("PATCH", "/pods/a", *[Fail(500, "InternalError", "failed calling webhook")] * 9)
             with pytest.raises(Refused) as caught:
                 await cluster.execute(Patch(Ref("Pod", "default", "a"), {"metadata": {"labels": {"x": "y"}}}))
-            assert len(server.asked("PATCH")) == QUICK.errors_most
+            assert len(server.asked("PATCH")) == QUICK.max_server_errors
             # A server says 500 too when its store did not answer in time: nobody knows.
             assert (caught.value.code, caught.value.message) == (504, "failed calling webhook")
             server.script.clear()
-            server.next("GET", "/pods/a", *[Fail(500, "InternalError")] * QUICK.errors_most)
+            server.next("GET", "/pods/a", *[Fail(500, "InternalError")] * QUICK.max_server_errors)
             with pytest.raises(Refused) as caught:
                 await cluster.get("Pod", "default", "a")
             assert (caught.value.code, caught.value.reason) == (500, "InternalError")
@@ -218,8 +218,8 @@ def test_a_404_is_about_a_path_or_about_an_object() -> None:
 
 def test_backoff_grows_within_its_bound() -> None:
     for attempt in (0, 1, 5, 50, 900):
-        wait_s = backoff_s(QUICK, attempt, QUICK.backoff_most_s)
-        assert 0 < wait_s <= min(QUICK.backoff_s * 2**attempt, QUICK.backoff_most_s)
+        wait_s = backoff_s(QUICK, attempt, QUICK.max_backoff_s)
+        assert 0 < wait_s <= min(QUICK.backoff_s * 2**attempt, QUICK.max_backoff_s)
 
 
 def test_api_server_is_a_test_double_that_knows_collections() -> None:

@@ -1,4 +1,4 @@
-"""A real Kubernetes over HTTP: lists, watches that survive what networks do, and writes with many in flight."""
+"""A real Kubernetes over HTTP: lists, watches that survive network failures, and concurrent writes."""
 
 from enbloc.cluster.kube.cluster import KubeCluster, connect
 

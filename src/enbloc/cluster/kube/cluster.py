@@ -1,14 +1,14 @@
-"""A real cluster, as the runtime sees it.
+"""A real cluster, as the runtime uses it.
 
-Everything in here runs in one event loop. What a write means to the API is `writes`, how a kind is followed is
-`informer`, what the wire does to a request is `http`.
+Everything runs in one event loop. `writes` has the semantics of each write, `informer` follows one kind, `http` handles
+timeouts, retries and lost answers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from builtins import list as List  # noqa: N812 - `list` is what the port calls its listing
+from builtins import list as List  # noqa: N812 - the port names its method `list`
 from collections.abc import Callable, Collection, Coroutine
 from types import TracebackType
 from typing import Any
@@ -24,7 +24,7 @@ from enbloc.cluster.kube.writes import Writer, read
 log = logging.getLogger(__name__)
 
 IN_FLIGHT = 64
-"""How many requests may be under way at once; watches are not counted."""
+"""At most this many requests are in flight at once; watches are not counted."""
 _POD = "Pod"
 
 
@@ -35,28 +35,28 @@ class KubeCluster:
         self._bounds = bounds or Bounds()
         self._api = Api(credentials, in_flight, self._bounds)
         self._discovery = Discovery(self._api)
-        self._writer = Writer(self._api, self._discovery, self._told)
+        self._writer = Writer(self._api, self._discovery, self._reported)
         self._kinds: frozenset[str] = frozenset()
         self._informers: dict[str, Informer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
 
     async def reach(self) -> None:
-        """Asks the API server something small. Raises `Refused` if it cannot be reached or does not know us."""
+        """Sends a small request. Raises `Refused` if the API server cannot be reached or rejects the credentials."""
         await self._discovery.look_up([_POD])
 
     async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
         """Lists every served kind of `kinds` (Pods last) and calls `observe` with ADDED for each object; returns when
-        all of that is in. From then on `observe` is called, in this event loop, for whatever happens.
+        all lists are complete. From then on `observe` is called, in this event loop, for every event.
 
-        Kinds that the cluster does not serve are left out; they are followed from when they appear. The events of one
-        object are always ADDED, any number of MODIFIED, DELETED: a namesake with another UID is DELETED and ADDED.
-        Raises `Refused` if the cluster cannot be listed.
+        Kinds that the cluster does not serve are followed once they appear. The events of one object are always ADDED,
+        any number of MODIFIED, DELETED: an object recreated under the same name is DELETED and ADDED. Raises `Refused`
+        if the cluster cannot be listed.
         """
         self._kinds = frozenset(kinds)
         await self._discovery.look_up(self._kinds)
         informers = [self._informer(kind, observe) for kind in sorted(self._kinds) if self.serves(kind)]
-        pods = [one for one in informers if one.resource.kind == _POD]  # last: what they belong to is known by then
+        pods = [one for one in informers if one.resource.kind == _POD]  # last: their gangs and queues are known by then
         others = [one for one in informers if one.resource.kind != _POD]
         for one, listed in zip(others, await asyncio.gather(*(one.fetch() for one in others)), strict=True):
             one.take(*listed)
@@ -67,20 +67,20 @@ class KubeCluster:
         self._begin(self._look_for_kinds(observe))
 
     async def execute(self, write: Write) -> Obj | None:
-        """Carries one write out; returns the object as it is now, where the API tells (a BindPod gives `None`).
+        """Executes one write; returns the object as it is now, if the API returns it (a BindPod gives `None`).
 
-        Raises `Refused`. Retries by itself, within a bound of seconds, what may be tried again (429, 5xx, a lost
-        connection). A refusal with code 504 means that nobody knows whether it was carried out: the watch will tell.
+        Raises `Refused`. Retries by itself, within seconds, what may be retried (429, 5xx, a lost connection). A
+        refusal with code 504 means that the write may or may not have been executed: the watch will show it.
         """
         return await self._writer.execute(write)
 
     async def get(self, kind: str, namespace: str, name: str) -> Obj | None:
-        """One object as it is now; `None` if there is none, or its kind is not served. Raises `Refused`."""
+        """One object as it is now; `None` if it does not exist or its kind is not served. Raises `Refused`."""
         resource = await self._discovery.find(kind)
         return None if resource is None else await read(self._api, resource, namespace, name)
 
     async def list(self, kind: str, namespace: str | None = None) -> List[Obj]:
-        """All objects of a kind as they are now, by namespace and name; empty if it is not served. Raises `Refused`."""
+        """All objects of a kind, by namespace and name; empty if it is not served. Raises `Refused`."""
         resource = await self._discovery.find(kind)
         if resource is None:
             return []
@@ -88,28 +88,28 @@ class KubeCluster:
         return objects
 
     def serves(self, kind: str) -> bool:
-        """Whether the kind is known to be served: one of those that `start` was given, or one that was used since."""
+        """Whether the kind is known to be served: one of those given to `start`, or one used since."""
         return self._discovery.known(kind) is not None
 
     def healthy(self) -> bool:
-        """Whether every watch is connected, or was a moment ago, and nobody who observes has failed."""
+        """Whether every watch is connected, or was until a moment ago, and no observer has failed."""
         if self._failure is not None:
             return False
         now_s = asyncio.get_running_loop().time()
         return all(informer.is_fresh(now_s) for informer in self._informers.values())
 
     async def close(self) -> None:
-        """Ends the watches and closes every connection. Writes under way are cut off."""
+        """Ends the watches and closes every connection. Writes in flight are cancelled."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._api.close()
 
-    # -- inside
+    # -- internals
 
-    def _told(self, ref: Ref) -> Obj | None:
-        """An object as observers know it."""
+    def _reported(self, ref: Ref) -> Obj | None:
+        """The object as observers last saw it."""
         informer = self._informers.get(ref.kind)
         return informer.get(ref.namespace, ref.name) if informer is not None else None
 
@@ -126,11 +126,11 @@ class KubeCluster:
 
     async def _follow(self, informer: Informer) -> None:
         await informer.follow()
-        log.info("%s is not served any more", informer.resource.kind)
+        log.info("%s is no longer served", informer.resource.kind)
         del self._informers[informer.resource.kind]
 
     async def _look_for_kinds(self, observe: Callable[[WatchEvent], None]) -> None:
-        """Begins to follow kinds that come to be served."""
+        """Follows kinds once they are served."""
         while True:
             await asyncio.sleep(self._bounds.rediscover_s)
             missing = self._kinds - self._informers.keys()
@@ -139,7 +139,7 @@ class KubeCluster:
             try:
                 await self._discovery.look_up(missing)
             except Refused as why:
-                log.warning("cannot ask for kinds: %s", why)
+                log.warning("cannot discover kinds: %s", why)
                 continue
             for kind in sorted(kind for kind in missing if self.serves(kind)):
                 log.info("%s is served now", kind)
@@ -151,7 +151,7 @@ class KubeCluster:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Nothing that runs here may end in an error; if it does, that is a bug, and it must not go unseen."""
+        """Tasks here must not fail; one that does is a bug, and is logged."""
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
@@ -169,9 +169,8 @@ class KubeCluster:
 async def connect(
     kubeconfig: str | None, context: str | None, *, in_flight: int = IN_FLIGHT, bounds: Bounds | None = None
 ) -> KubeCluster:
-    """A cluster by kubeconfig and context: the file given, else `$KUBECONFIG`, else `~/.kube/config`, else what a pod
-    is given inside its cluster. Raises `NoCredentials` (see `credentials`) with one line for the user, or `Refused`.
-    """
+    """A cluster by kubeconfig and context: the given file, else `$KUBECONFIG`, else `~/.kube/config`, else a pod's
+    service account. Raises `NoCredentials` (see `credentials`) with one line for the user, or `Refused`."""
     cluster = KubeCluster(await load(kubeconfig, context), in_flight, bounds)
     try:
         await cluster.reach()

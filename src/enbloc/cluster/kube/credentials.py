@@ -1,8 +1,8 @@
-"""Where the API server is and who we are to it.
+"""Where the API server is, and the credentials for it.
 
 Kubeconfigs, contexts, exec plug-ins, client certificates and a pod's own token are read by `kubernetes_asyncio`, which
-is imported here and nowhere else. What is added: which file is meant, one line for a user whose file leads nowhere, and
-when to read it all again.
+is imported here and nowhere else. This module adds: which file to use, one-line errors for the user, and when to
+refresh credentials.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.config.kube_config import KubeConfigLoader
 
 REFRESH_S = 60.0
-"""How long an answer of `Credentials.authorization` may be used."""
+"""How long a result of `Credentials.authorization` may be used."""
 PLUG_IN_S = 30.0
-"""How long a plug-in may take."""
+"""How long an exec plug-in may take."""
 TOKEN_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 CA_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
 
 class NoCredentials(Exception):
-    """What a user gave us does not lead to a cluster; the message is one line for them."""
+    """The user's settings lead to no cluster; the message is one line for the user."""
 
 
 class Credentials:
-    """The way to one API server, with a token that never changes or with none. Others below renew theirs."""
+    """One API server, with a fixed token or none. The subclasses refresh theirs."""
 
     refresh_s = REFRESH_S
 
@@ -53,12 +53,13 @@ class Credentials:
         self._authorization = f"Bearer {token}" if token else None
 
     async def authorization(self, *, refused: bool = False) -> str | None:
-        """The `Authorization` header of now. `refused`: the last one was not taken, so nothing old may be used."""
+        """The present `Authorization` header. `refused`: the last one was rejected, so nothing cached may be used."""
         return self._authorization
 
 
 class KubeconfigCredentials(Credentials):
-    """Those of a context in a kubeconfig. Tokens from files and plug-ins are renewed, and so are certificates."""
+    """The credentials of a context in a kubeconfig. Tokens from files and plug-ins are refreshed, as are
+    certificates."""
 
     def __init__(self, files: str, context: str | None, loader: KubeConfigLoader, loaded: Configuration) -> None:
         self._files = files
@@ -80,13 +81,13 @@ class KubeconfigCredentials(Credentials):
         return key
 
     def _runs_plugin_each_time(self) -> bool:
-        """A plug-in that did not say until when its answer holds is asked again only when the answer was refused."""
+        """A plug-in that gave no expiry is called again only when its token was rejected."""
         user = self._loader._user
         return user is not None and "exec" in user and not hasattr(self._loader, "exec_plugin_expiry")
 
 
 class PodCredentials(Credentials):
-    """Those that a pod is given. The kubelet puts a new token into the file now and then."""
+    """A pod's service account. The kubelet replaces the token file now and then."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ, token: str = TOKEN_FILE, ca: str = CA_FILE) -> None:
         from kubernetes_asyncio.client import Configuration
@@ -113,14 +114,14 @@ class PodCredentials(Credentials):
 
 
 async def load(kubeconfig: str | None, context: str | None) -> Credentials:
-    """The credentials that are meant: the file given, else `$KUBECONFIG`, else `~/.kube/config`, else the pod's own."""
+    """The credentials to use: the given file, else `$KUBECONFIG`, else `~/.kube/config`, else the pod's own."""
     files = kubeconfig or os.environ.get("KUBECONFIG") or ""
     if not files:
         usual = Path("~/.kube/config").expanduser()
         if usual.is_file():
             files = str(usual)
         elif context:
-            raise NoCredentials(f"there is no kubeconfig to find context {context!r} in: {usual} does not exist")
+            raise NoCredentials(f"there is no kubeconfig with context {context!r}: {usual} does not exist")
         elif "KUBERNETES_SERVICE_HOST" in os.environ:
             return PodCredentials()
         else:
@@ -132,7 +133,7 @@ async def load(kubeconfig: str | None, context: str | None) -> Credentials:
     loader, loaded = await _load(files, context)
     server = str(getattr(loader, "host", ""))
     if not server.startswith(("https://", "http://")):
-        raise NoCredentials(f"{files}: the cluster's server is no http(s) address: {server[:80]!r}")
+        raise NoCredentials(f"{files}: the cluster's server is not an http(s) address: {server[:80]!r}")
     return KubeconfigCredentials(files, context, loader, loaded)
 
 
@@ -144,7 +145,7 @@ async def _load(files: str, context: str | None) -> tuple[KubeConfigLoader, Conf
     try:
         merged = KubeConfigMerger(files).config
         loader = KubeConfigLoader(config_dict=merged, active_context=context, config_base_path=None)
-    except Exception as why:  # whatever the loader stumbles over, a user wrote it
+    except Exception as why:  # the loader raises many types for files that users wrote
         raise NoCredentials(f"{files}: {_one_line(why)}") from None
     await _set(loader, loaded, files)
     return loader, loaded
@@ -155,7 +156,7 @@ async def _set(loader: KubeConfigLoader, loaded: Configuration, files: str) -> N
         async with asyncio.timeout(PLUG_IN_S):
             await loader.load_and_set(loaded)
     except TimeoutError:
-        raise NoCredentials(f"{files}: the credentials' plug-in took longer than {PLUG_IN_S:.0f} s") from None
+        raise NoCredentials(f"{files}: the exec plug-in took longer than {PLUG_IN_S:.0f} s") from None
     except Exception as why:
         raise NoCredentials(f"{files}: {_one_line(why)}") from None
 
@@ -165,7 +166,7 @@ def _tls(loaded: Configuration) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
     except (OSError, ssl.SSLError) as why:
         raise NoCredentials(f"the cluster's certificate authority cannot be read: {_one_line(why)}") from None
-    # Newer Pythons refuse certificates that kubectl takes, such as those of many clusters' own authorities.
+    # Newer Pythons reject certificates that kubectl accepts, such as those of many clusters' own authorities.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not loaded.verify_ssl:
         context.check_hostname = False
@@ -176,7 +177,7 @@ def _tls(loaded: Configuration) -> ssl.SSLContext:
 
 
 def _load_certificate(context: ssl.SSLContext, loaded: Configuration) -> None:
-    """Reads the client's certificate, for connections that are made from now on."""
+    """Loads the client's certificate, for new connections."""
     try:
         context.load_cert_chain(str(loaded.cert_file), keyfile=loaded.key_file)
     except (OSError, ssl.SSLError) as why:
@@ -184,7 +185,7 @@ def _load_certificate(context: ssl.SSLContext, loaded: Configuration) -> None:
 
 
 def _proxy_for(base_url: str) -> str | None:
-    """What the environment says, asked once: per request it would cost more than the request. None for loopback."""
+    """The proxy of the environment, read once: per request it would cost more than the request. None for loopback."""
     parts = urlsplit(base_url)
     host = parts.hostname or "localhost"
     if host == "localhost" or _is_loopback(host) or proxy_bypass(host):

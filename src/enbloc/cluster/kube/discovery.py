@@ -1,8 +1,8 @@
 """Which kinds a cluster serves, and under which paths.
 
-A kind's id (`Pod`, `Job.batch.volcano.sh`) says its group. Of the versions that are served the first that we know is
-taken (`api.kinds`), and for kinds that we do not know the one that the cluster prefers. What is not served now may be
-later: a definition is installed after us. So a "no" is never kept.
+A kind's id (`Pod`, `Job.batch.volcano.sh`) has its group. Of the served versions the first known one is used
+(`api.kinds`); for unknown kinds the one that the cluster prefers. A kind that is not served may be served later, when
+its definition is installed: so a negative answer is never cached.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Resource(msgspec.Struct, frozen=True):
     """A kind as this cluster serves it."""
 
     kind: str
-    """Its id."""
+    """The kind's id."""
     name: str
-    """As objects call it."""
+    """The `kind` of its objects."""
     api_version: str
     plural: str
     namespaced: bool
@@ -80,7 +80,7 @@ _entries_decoder = msgspec.json.Decoder(_Entries)
 
 
 class Discovery:
-    """What is known to be served."""
+    """The served kinds that are known."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -90,7 +90,7 @@ class Discovery:
         return self._known.get(kind)
 
     async def find(self, kind: str) -> Resource | None:
-        """The kind as it is served, looked up if that is not known. Raises `Refused` if the server cannot be asked."""
+        """The kind as it is served, discovered if necessary. Raises `Refused` if the server does not answer."""
         found = self._known.get(kind)
         if found is None:
             await self.look_up([kind])
@@ -98,7 +98,7 @@ class Discovery:
         return found
 
     async def look_up(self, kinds: Collection[str]) -> None:
-        """Asks the server about these kinds anew. What it no longer serves is forgotten."""
+        """Discovers these kinds again. Those no longer served are forgotten."""
         groups = {group for _, _, group in (kind.partition(".") for kind in kinds)}
         versions = await self._versions() if groups - {""} else {}
         versions[""] = ["v1"]
@@ -128,7 +128,7 @@ class Discovery:
 
     async def _entries(self, path: str) -> list[_Entry]:
         answer = await self._api.read(path)
-        if answer.status == 404:  # it went between two questions
+        if answer.status == 404:  # it was removed between two requests
             return []
         return _decoded(answer, _entries_decoder).resources
 

@@ -1,7 +1,7 @@
-"""Requests to one API server: how many at once, how long each may take, what is tried again, what is then unknown.
+"""Requests to one API server: concurrency, timeouts, retries, and lost answers.
 
-What a request means is left to those who send it. One thing they must be told, and are: whether an attempt whose answer
-was lost may have been carried out (`Answer.unsure`), so that a refusal of the next attempt can be read rightly.
+The meaning of a request is left to its sender. The sender learns whether an attempt whose answer was lost may have been
+executed (`Answer.unsure`), so that it can interpret a refusal of the next attempt.
 """
 
 from __future__ import annotations
@@ -25,45 +25,46 @@ log = logging.getLogger(__name__)
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-WATCHES_MOST = 64
+MAX_WATCHES = 64
 READ_BUFFER = 2**20
 _TOO_MANY = 429
 _UNAUTHORIZED = 401
-_UNTAKEN = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-"""What went wrong before anything was sent. After any other error the server may have done what it was asked."""
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Errors before anything was sent. After any other error the server may have executed the request."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How long, how often, how much. The defaults are for clusters; tests have less time."""
+    """Time and retry limits. The defaults are for clusters; tests use smaller ones."""
 
     attempt_s: float = 5.0
     """One attempt of a write or a small read."""
     patience_s: float = 12.0
-    """All attempts of a write together. Less than a usual lease: who lost the lead must not write much later."""
+    """All attempts of a write together. Less than a usual lease: a replica that lost the lease must not write much
+    later."""
     page_s: float = 60.0
-    """One attempt of one page of a list, and all of them together."""
+    """One page of a list: one attempt, and all attempts together."""
     page: int = 500
-    """Objects a page."""
-    errors_most: int = 3
+    """Objects per page."""
+    max_server_errors: int = 3
     """Attempts that may end in 500: mostly a webhook that is down, and callers have their own timers for that."""
     backoff_s: float = 0.05
-    """Before the second attempt; then twice as much each time."""
-    backoff_most_s: float = 1.0
-    reconnect_most_s: float = 5.0
-    """The most between two attempts to watch."""
+    """Delay before the second attempt; doubled each time."""
+    max_backoff_s: float = 1.0
+    max_reconnect_s: float = 5.0
+    """The longest delay between two attempts to watch."""
     connect_s: float = 5.0
     watch_s: float = 300.0
-    """How long a watch is asked to last, give or take a third."""
+    """The requested duration of a watch, give or take a third."""
     stall_s: float = 90.0
-    """A watch from which no byte came for so long is taken as dead. Bookmarks come once a minute."""
+    """A watch without a byte for this long is considered dead. Bookmarks come once a minute."""
     fresh_s: float = 30.0
-    """A watch that is cut counts as healthy for so long."""
+    """A disconnected watch counts as healthy for this long."""
     rediscover_s: float = 10.0
-    """How often kinds that are not served are looked for."""
+    """How often kinds that are not served are looked up."""
 
 
 class Answer(NamedTuple):
-    """What the server said in the end. `unsure`: an earlier attempt may have been carried out as well."""
+    """The server's final answer. `unsure`: an earlier attempt may have been executed as well."""
 
     status: int
     body: bytes
@@ -92,11 +93,11 @@ class Api:
         self._stream = aiohttp.ClientTimeout(total=None, sock_connect=bounds.connect_s, sock_read=bounds.stall_s)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=in_flight + WATCHES_MOST,
+                limit=in_flight + MAX_WATCHES,
                 ssl=credentials.tls if credentials.tls is not None else True,
                 keepalive_timeout=60,
             ),
-            # Packing would cost both sides more time than the wire does.
+            # Compression would cost both sides more time than the network does.
             headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "enbloc"},
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
@@ -111,24 +112,24 @@ class Api:
     # -- one request, one answer
 
     async def read(self, path: str, *, is_page: bool = False) -> Answer:
-        """A GET, tried until it is answered or patience ends."""
+        """A GET, retried until it is answered or `patience_s` is over."""
         if is_page:
-            return await self._insist("GET", path, None, None, self._page, self.bounds.page_s)
-        return await self._insist("GET", path, None, None, self._attempt, self.bounds.patience_s)
+            return await self._retry("GET", path, None, None, self._page, self.bounds.page_s)
+        return await self._retry("GET", path, None, None, self._attempt, self.bounds.patience_s)
 
     async def write(
         self, method: str, path: str, body: bytes, content_type: str = JSON, *, at_most_once: bool = False
     ) -> Answer:
-        """A write, tried until it is answered or patience ends; or, if it must not happen twice, until it is unsure.
-        If it may have been carried out and nobody can say, the answer is 504, whatever the last attempt was told."""
+        """A write, retried until it is answered or `patience_s` is over; or, if it must not be executed twice, until
+        its outcome is unknown. If the outcome stays unknown the answer is 504, whatever the last attempt returned."""
         headers = {"Content-Type": content_type}
         bounds = self.bounds
-        answer = await self._insist(method, path, body, headers, self._attempt, bounds.patience_s, at_most_once)
+        answer = await self._retry(method, path, body, headers, self._attempt, bounds.patience_s, at_most_once)
         if answer.unsure and (answer.status == _TOO_MANY or answer.status >= 500):
-            return _untold(answer)
+            return _outcome_unknown(answer)
         return answer
 
-    async def _insist(
+    async def _retry(
         self,
         method: str,
         path: str,
@@ -158,8 +159,8 @@ class Api:
                     status, answer = response.status, await response.read()
                     retry_after = response.headers.get("Retry-After") if status >= 400 else None
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
-                unsure = unsure or not isinstance(why, _UNTAKEN)
-                wait_s = backoff_s(self.bounds, attempt, self.bounds.backoff_most_s)
+                unsure = unsure or not isinstance(why, _NOT_SENT)
+                wait_s = backoff_s(self.bounds, attempt, self.bounds.max_backoff_s)
                 hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return _no_answer(method, path, why, unsure)
@@ -174,25 +175,25 @@ class Api:
                     return Answer(status, answer, unsure)
                 errors += status == 500
                 unsure = unsure or status != _TOO_MANY
-                wait_s = max(backoff_s(self.bounds, attempt, self.bounds.backoff_most_s), _seconds(retry_after))
-                hopeless = errors >= self.bounds.errors_most or (at_most_once and unsure)
+                wait_s = max(backoff_s(self.bounds, attempt, self.bounds.max_backoff_s), _seconds(retry_after))
+                hopeless = errors >= self.bounds.max_server_errors or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return Answer(status, answer, unsure)
             await asyncio.sleep(wait_s)
-        raise AssertionError("patience is shorter than a thousand attempts")
+        raise AssertionError("unreachable: patience_s allows fewer than a thousand attempts")
 
     async def _authorize(self, *, refused: int | None = None) -> None:
-        """Asks who we are. `refused`: the generation of the answer that the server did not take."""
+        """Gets the present credentials. `refused`: the generation of those that the server rejected."""
         async with self._authorizing:
             now = asyncio.get_running_loop().time()
             if (now < self._authorized_until) if refused is None else (refused != self._generation):
-                return  # somebody else has asked meanwhile
+                return  # another request has refreshed them meanwhile
             try:
                 key = await self._credentials.authorization(refused=refused is not None)
             except NoCredentials as why:
                 if refused is not None or not self._generation:
                     raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
-                log.warning("cannot renew who we are, going on as before: %s", why)
+                log.warning("cannot refresh credentials, using the old ones: %s", why)
                 self._authorized_until = now + self._credentials.refresh_s / 4
                 return
             if key:
@@ -206,7 +207,7 @@ class Api:
 
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An open watch. Raises what aiohttp raises when it is cut or stalls; `Refused` if the server will not."""
+        """An open watch. Raises aiohttp's errors when it breaks or stalls; `Refused` if the server refuses it."""
         if asyncio.get_running_loop().time() >= self._authorized_until:
             await self._authorize()
         generation = self._generation
@@ -247,14 +248,14 @@ _status_decoder = msgspec.json.Decoder(_Status)
 
 
 def refusal(answer: Answer) -> Refused:
-    """What the server said no with. A body that is no Status (a proxy's, say) is quoted."""
-    said = _status(answer)
-    reason = said.reason or _REASONS.get(answer.status, "Unknown")
-    return Refused(answer.status, reason, said.message or reason)
+    """The server's refusal. A body that is not a Status (a proxy's, for example) is quoted."""
+    status = _status(answer)
+    reason = status.reason or _REASONS.get(answer.status, "Unknown")
+    return Refused(answer.status, reason, status.message or reason)
 
 
 def is_unserved(answer: Answer) -> bool:
-    """Whether a 404 is about the path rather than about an object that is not there."""
+    """Whether a 404 is about the path, not about a missing object."""
     details = _status(answer).details
     return details is None or not details.name
 
@@ -266,25 +267,25 @@ def _status(answer: Answer) -> _Status:
         return _Status(answer.body[:300].decode(errors="replace").strip())
 
 
-def _untold(answer: Answer) -> Answer:
-    said = {"reason": _REASONS[504], "message": refusal(answer).message}
-    return Answer(504, msgspec.json.encode(said), unsure=True)
+def _outcome_unknown(answer: Answer) -> Answer:
+    body = {"reason": _REASONS[504], "message": refusal(answer).message}
+    return Answer(504, msgspec.json.encode(body), unsure=True)
 
 
 def _no_answer(method: str, path: str, why: BaseException, unsure: bool) -> Answer:
-    """Patience has ended without an answer: 504 if it may have been carried out, 503 if it was not."""
+    """No answer within `patience_s`: 504 if the request may have been executed, 503 if it was not."""
     what = " ".join(str(why).split())[:300] or type(why).__name__
     status = 504 if unsure else 503
-    said = {"reason": _REASONS[status], "message": f"{method} {path.partition('?')[0]}: no answer: {what}"}
-    return Answer(status, msgspec.json.encode(said), unsure)
+    body = {"reason": _REASONS[status], "message": f"{method} {path.partition('?')[0]}: no answer: {what}"}
+    return Answer(status, msgspec.json.encode(body), unsure)
 
 
-def backoff_s(bounds: Bounds, attempt: int, most_s: float) -> float:
-    """Before the next attempt, in seconds: longer each time, and not the same for everybody."""
-    longest_s = min(bounds.backoff_s * 2 ** min(attempt, 30), most_s)
+def backoff_s(bounds: Bounds, attempt: int, max_s: float) -> float:
+    """The delay before the next attempt, in seconds: longer each time, with jitter."""
+    longest_s = min(bounds.backoff_s * 2 ** min(attempt, 30), max_s)
     return random.uniform(longest_s / 2, longest_s)
 
 
 def _seconds(retry_after: str | None) -> float:
-    """Retry-After in seconds; dates, which Kubernetes does not send, count as nothing."""
+    """Retry-After in seconds; dates, which Kubernetes does not send, count as 0."""
     return float(retry_after) if retry_after and retry_after.isdecimal() and len(retry_after) < 10 else 0.0

@@ -1,8 +1,8 @@
-"""Follows one kind: lists it, watches it, and makes one gapless story of it whatever happens to the connection.
+"""Follows one kind: lists it, watches it, and reports gapless events whatever happens to the connection.
 
-What an observer may rely on: of each UID it hears ADDED, any number of MODIFIED, DELETED, in this order and nothing
-twice. After a cut the watch goes on where it stopped. If the server no longer knows what happened since (410), the kind
-is listed again and the difference is told. A half line is dropped: its event comes again.
+Observers may rely on this: for each UID they get ADDED, any number of MODIFIED, DELETED, in this order and without
+repeats. After a disconnect the watch resumes where it stopped. If the server's history no longer reaches back (410),
+the kind is listed again and the differences are reported. An incomplete line is dropped: its event will come again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from enbloc.cluster.kube.objects import pruned, read_page
 
 log = logging.getLogger(__name__)
 
-LINE_MOST = 32 * 2**20
-"""No object is larger by far; a longer line is a server gone wrong."""
-_LISTS_MOST = 3
-_CUTS_MOST = 3
-"""Lines that cannot be read, one after the other, before the kind is listed anew."""
-_FAILURES_TOLD = 5
-"""Connections that broke at once, one after the other: then something is wrong that a user should hear of."""
+MAX_LINE_BYTES = 32 * 2**20
+"""No object is nearly as large; a longer line means that the server is broken."""
+_MAX_LISTS = 3
+_MAX_CUTS = 3
+"""After this many unreadable lines in a row the kind is listed again."""
+_WARN_AFTER_FAILURES = 5
+"""After this many connections in a row that broke at once, a warning is logged."""
 _SHORT_S = 1.0
-"""A watch that lasted longer was a good one: the next attempt follows at once."""
+"""A watch that lasted longer was healthy: the next attempt follows without delay."""
 
 
 class _Line(msgspec.Struct):
@@ -45,11 +45,11 @@ _line_decoder = msgspec.json.Decoder(_Line)
 
 
 class Cut(Exception):
-    """The stream ended where it should not, or said what cannot be read."""
+    """The stream ended unexpectedly or contained an unreadable line."""
 
 
 class Informer:
-    """One kind of one cluster, kept in step."""
+    """One kind of one cluster, kept up to date."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Informer:
         observe: Callable[[WatchEvent], None],
         find: Callable[[], Awaitable[Resource | None]],
     ) -> None:
-        """`find` asks the cluster anew where it serves this kind."""
+        """`find` discovers again where the cluster serves this kind."""
         self.resource = resource
         self._api = api
         self._observe = observe
@@ -71,26 +71,26 @@ class Informer:
         self._cuts = 0
 
     def get(self, namespace: str, name: str) -> Obj | None:
-        """The object as it was told last."""
+        """The object as it was last reported."""
         return self._objects.get((namespace, name))
 
     def is_fresh(self, now_s: float) -> bool:
-        """Whether the watch is connected or was a moment ago."""
+        """Whether the watch is connected, or was until a moment ago."""
         return self._connected or now_s - self._last_connected_s <= self._api.bounds.fresh_s
 
     async def fetch(self) -> tuple[list[Obj], str]:
-        """Everything there is, and the version at which it was so. Raises `Refused`."""
+        """All objects, and the version of that list. Raises `Refused`."""
         return await list_all(self._api, self.resource)
 
     def take(self, items: list[Obj], version: str) -> None:
-        """Tells what in a list is different from what was told before, and goes on from there."""
-        self._tell_difference(items)
+        """Reports the differences between a list and the known objects, and continues from the list's version."""
+        self._report_differences(items)
         self._version = version
         self._cuts = 0
         self._last_connected_s = asyncio.get_running_loop().time()
 
     async def follow(self) -> None:
-        """Watches for as long as the cluster serves the kind; then tells that all its objects are gone and returns."""
+        """Watches for as long as the cluster serves the kind; then reports all its objects as DELETED and returns."""
         loop = asyncio.get_running_loop()
         failures = 0
         while True:
@@ -105,13 +105,13 @@ class Informer:
                 if why.code == 410:
                     self._version = ""
                 elif why.code == 404 and await self._is_gone():
-                    self._tell_difference([])
+                    self._report_differences([])
                     return
             except (aiohttp.ClientError, Cut, TimeoutError, OSError) as why:
-                told = logging.WARNING if failures == _FAILURES_TOLD else logging.DEBUG
-                log.log(told, "watch of %s was cut: %s", self.resource.kind, why)
+                level = logging.WARNING if failures == _WARN_AFTER_FAILURES else logging.DEBUG
+                log.log(level, "watch of %s was cut: %s", self.resource.kind, why)
                 self._cuts += isinstance(why, Cut)
-                if self._cuts >= _CUTS_MOST:
+                if self._cuts >= _MAX_CUTS:
                     self._version = ""
             finally:
                 if self._connected:
@@ -119,11 +119,11 @@ class Informer:
                     self._connected = False
             failures = 0 if loop.time() - began_s > _SHORT_S else failures + 1
             if failures:
-                await asyncio.sleep(backoff_s(self._api.bounds, failures, self._api.bounds.reconnect_most_s))
+                await asyncio.sleep(backoff_s(self._api.bounds, failures, self._api.bounds.max_reconnect_s))
 
     async def _is_gone(self) -> bool:
-        """Whether the cluster has said for a while that it does not serve the kind: one that is just starting says so
-        too, and its objects are still there."""
+        """Whether the cluster has for a while not served the kind: an API server that is starting does not serve it
+        either, though its objects still exist."""
         try:
             found = await self._find()
         except Refused:
@@ -153,8 +153,8 @@ class Informer:
                 head, newline, tail = chunk.rpartition(b"\n")
                 if not newline:
                     rest += chunk
-                    if len(rest) > LINE_MOST:
-                        raise Cut(f"a line of more than {LINE_MOST} bytes")
+                    if len(rest) > MAX_LINE_BYTES:
+                        raise Cut(f"a line of more than {MAX_LINE_BYTES} bytes")
                     continue
                 for line in (rest + head).split(b"\n"):
                     if line:
@@ -172,22 +172,22 @@ class Informer:
             if line.type != "BOOKMARK":
                 metadata["name"], metadata["uid"]
         except (msgspec.DecodeError, KeyError, TypeError) as why:
-            raise Cut(f"a line that is no event: {why!r}") from None
+            raise Cut(f"a line that is not an event: {why!r}") from None
         if line.type != "BOOKMARK":
-            self._tell(pruned(obj), gone=line.type == "DELETED")
+            self._report(pruned(obj), gone=line.type == "DELETED")
         self._version = version
         self._cuts = 0
 
-    # -- telling
+    # -- reporting
 
-    def _tell(self, obj: Obj, *, gone: bool) -> None:
-        """Something was said about one object; makes it fit what was told before."""
+    def _report(self, obj: Obj, *, gone: bool) -> None:
+        """Reports one event so that it fits the earlier ones."""
         key = _key(obj)
         known = self._objects.get(key)
         kind = self.resource.kind
         if known is not None and uid_of(known) != uid_of(obj):
             if gone:
-                return  # of one whose end was told already
+                return  # its deletion was reported already
             del self._objects[key]
             self._observe(WatchEvent("DELETED", kind, known))
             known = None
@@ -199,15 +199,15 @@ class Informer:
         self._objects[key] = obj
         self._observe(WatchEvent("ADDED" if known is None else "MODIFIED", kind, obj))
 
-    def _tell_difference(self, items: list[Obj]) -> None:
-        """What must have happened since the last event, if this is all there is now."""
+    def _report_differences(self, items: list[Obj]) -> None:
+        """Reports the events that must have happened since the last one, given the present list."""
         now = {_key(obj): obj for obj in items}
-        for key in [key for key in self._objects if key not in now]:  # first: it is they who make room
-            self._tell(self._objects[key], gone=True)
+        for key in [key for key in self._objects if key not in now]:  # deletions first: they free resources
+            self._report(self._objects[key], gone=True)
         for key, obj in now.items():
             known = self._objects.get(key)
             if known is None or known["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion"):
-                self._tell(obj, gone=False)
+                self._report(obj, gone=False)
 
 
 def _key(obj: Obj) -> tuple[str, str]:
@@ -216,9 +216,9 @@ def _key(obj: Obj) -> tuple[str, str]:
 
 
 async def list_all(api: Api, resource: Resource, namespace: str | None = None) -> tuple[list[Obj], str]:
-    """All objects of a kind and the version at which that was so, page by page. Raises `Refused`."""
+    """All objects of a kind and the version of the list, page by page. Raises `Refused`."""
     base = f"{resource.collection(namespace)}?limit={api.bounds.page}"
-    for _ in range(_LISTS_MOST):
+    for _ in range(_MAX_LISTS):
         items: list[Obj] = []
         path = base
         while True:
@@ -232,10 +232,10 @@ async def list_all(api: Api, resource: Resource, namespace: str | None = None) -
             path = f"{base}&continue={quote(page.metadata.continue_, safe='')}"
         if answer.status != 410:
             raise refusal(answer)
-        base = resource.collection(namespace)  # the pages took longer than the server remembers: all at once
+        base = resource.collection(namespace)  # the list expired between pages: read it in one piece
     raise refusal(answer)
 
 
 def _error(status: Obj) -> Refused:
-    """The server cannot go on from here, whatever its reason: that is what 410 means to us."""
+    """The server cannot continue the watch, for whatever reason: to us that means 410."""
     return Refused(410, str(status.get("reason")), str(status.get("message")))

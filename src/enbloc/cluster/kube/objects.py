@@ -1,4 +1,4 @@
-"""Objects off the wire: decoded, named by kind, without what nobody here reads."""
+"""Decodes objects from HTTP bodies, with their kind and without fields that this program does not read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_object(body: bytes) -> Obj:
 
 
 def read_page(body: bytes, resource: Resource) -> Page:
-    """A page whose objects say what they are: inside a list the API server leaves that out."""
+    """A page whose objects have apiVersion and kind: inside a list the API server leaves them out."""
     page: Page = _decode(_page_decoder, body)
     for item in page.items or ():
         item.setdefault("apiVersion", resource.api_version)
@@ -43,7 +43,7 @@ def read_page(body: bytes, resource: Resource) -> Page:
 
 
 def pruned(obj: Obj) -> Obj:
-    """The object, still nobody else's, without `managedFields`: often half of it."""
+    """The object, not shared yet, without `managedFields`, which is often half of it."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
         metadata.pop("managedFields", None)

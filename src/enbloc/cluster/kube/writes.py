@@ -1,7 +1,7 @@
-"""What each write is on the wire, and how to tell whether one was carried out whose answer was lost.
+"""The HTTP requests of each write, and how to find out whether a write whose answer was lost was executed.
 
-Every write may be sent more than once (`http`). So each has an answer to "was that me?": a Binding leaves its node and
-its annotations, a creation its owner and its content, a patch what it says; deleting twice is deleting.
+Every write may be sent more than once (`http`). So each can be recognized as our own: a Binding by its node and its
+annotations, a creation by its owner and content, a patch by its content; deleting twice is the same as deleting once.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from enbloc.cluster.kube.http import MERGE_PATCH, STRATEGIC_PATCH, Answer, Api, 
 from enbloc.cluster.kube.objects import read_object
 from enbloc.units import format_timestamp
 
-CONFLICTS_MOST = 4
-"""Attempts of a patch that set no version and still met somebody else's write."""
+MAX_CONFLICTS = 4
+"""Attempts of a patch without a version that conflicts with other writers."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Writer:
-    """Carries writes out on one cluster."""
+    """Executes writes on one cluster."""
 
     def __init__(
         self,
         api: Api,
         discovery: Discovery,
-        told: Callable[[Ref], Obj | None],
+        reported: Callable[[Ref], Obj | None],
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`told` gives an object as a watch told it last, if one did."""
+        """`reported` returns an object as the watch last reported it, if it did."""
         self._api = api
         self._discovery = discovery
-        self._told = told
+        self._reported = reported
         self._now = now
         self._events = Events(api, now)
 
@@ -61,10 +61,11 @@ class Writer:
             case EvictPod():
                 return await self._evict(write)
 
-    # -- the one that has to be quick
+    # -- the one that has to be fast
 
     async def _bind(self, write: BindPod) -> None:
-        """A Binding that names the UID: the API server refuses a namesake, and copies the annotations to the pod."""
+        """A Binding with the pod's UID: the API server refuses a recreated pod, and copies the annotations to the
+        pod."""
         metadata: dict[str, Any] = {"name": write.name, "namespace": write.namespace, "uid": write.uid}
         if write.annotations:
             metadata["annotations"] = write.annotations
@@ -75,8 +76,8 @@ class Writer:
             raise refusal(answer)
 
     async def _is_bound(self, write: BindPod, unsure: bool) -> bool:
-        """Whether the pod stands where we wanted it because of us: our annotations are on it, or, where there are
-        none, an answer was lost."""
+        """Whether the pod is bound as requested because of us: our annotations are on it, or, without annotations, an
+        answer was lost."""
         pod = await read(self._api, POD, write.namespace, write.name)
         if pod is None or (write.uid and uid_of(pod) != write.uid) or pod["spec"].get("nodeName") != write.node:
             return False
@@ -107,26 +108,26 @@ class Writer:
         except Refused as why:
             if why.code != 403:
                 raise
-            # Who may create a Secret may not read one: whose it is stays unknown.
+            # The role allows creating Secrets, not reading them: whose it is stays unknown.
         if answer.unsure and refused.existing is not None and is_made_of(refused.existing, obj):
             return refused.existing
         raise refused
 
     async def _patch(self, write: Patch) -> Obj:
-        """A merge patch. UID and version stand in its body: the API server refuses to change either.
+        """A merge patch with UID and version in its body: the API server refuses to change either.
 
-        There is one place where it does not look at the UID: the status of a custom resource. Such a patch is for the
-        version that was told last, and if that is an old one, for the one that is read then."""
+        In one case it ignores the UID: the status of a custom resource. Such a patch carries the version that was last
+        reported, and if that is outdated, the present one."""
         ref, to_status = write.ref, write.subresource == "status"
         version = write.resource_version
         follows = bool(write.uid) and to_status and not version and ref.kind != POD.kind
         if follows:
-            told = self._told(ref)
-            if told is None or uid_of(told) != write.uid:
-                told = await self._same(ref, write.uid)
-            version = told["metadata"]["resourceVersion"]
+            reported = self._reported(ref)
+            if reported is None or uid_of(reported) != write.uid:
+                reported = await self._same(ref, write.uid)
+            version = reported["metadata"]["resourceVersion"]
         unsure = False
-        for attempt in range(CONFLICTS_MOST):
+        for attempt in range(MAX_CONFLICTS):
             body = _encode(_pinned(write.patch, write.uid, version))
 
             async def send(served: Resource, body: bytes = body) -> Answer:
@@ -148,11 +149,11 @@ class Writer:
                 break
             if follows:
                 version = now["metadata"]["resourceVersion"]
-            await asyncio.sleep(backoff_s(self._api.bounds, attempt, self._api.bounds.backoff_most_s))
+            await asyncio.sleep(backoff_s(self._api.bounds, attempt, self._api.bounds.max_backoff_s))
         raise refusal(answer)
 
     async def _same(self, ref: Ref, uid: str) -> Obj:
-        """The object as it is now. Raises `Refused` if it is gone, or a namesake of the one with that UID."""
+        """The object as it is now. Raises `Refused` if it is gone or has another UID."""
         resource = await self._served(ref.kind)
         now = await read(self._api, resource, ref.namespace, ref.name)
         if now is None:
@@ -163,7 +164,7 @@ class Writer:
         return now
 
     async def _delete(self, write: Delete) -> Obj | None:
-        """Dependants are collected in the background, as owner references promise."""
+        """Deletes in the background: dependents are garbage collected."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if write.uid:
             options["preconditions"] = {"uid": write.uid}
@@ -179,11 +180,11 @@ class Writer:
             obj = read_object(answer.body)
             return None if obj.get("kind") == "Status" else obj
         if answer.unsure and (answer.status == 404 or (answer.status == 409 and write.uid)):
-            return None  # gone, or a namesake has come
+            return None  # gone, or recreated
         raise refusal(answer)
 
     async def _evict(self, write: EvictPod) -> Obj | None:
-        """Marks and deletes; see `docs/decisions/0030-eviction-is-a-marked-deletion.md`."""
+        """Sets the condition and deletes; see `docs/decisions/0030`."""
         ref = Ref("Pod", write.namespace, write.name)
         pod = await self._same(ref, write.uid)
         if not is_terminating(pod):
@@ -194,7 +195,7 @@ class Writer:
                 "reason": write.reason,
                 "message": write.message,
             }
-            # A strategic patch puts it among the other conditions, whatever they are by then.
+            # A strategic merge patch adds it to the other conditions, whatever they are by then.
             patch = {"metadata": {"uid": uid_of(pod)}, "status": {"conditions": [target]}}
             path = POD.object(write.namespace, write.name) + "/status"
             answer = await self._api.write("PATCH", path, _encode(patch), STRATEGIC_PATCH)
@@ -203,7 +204,7 @@ class Writer:
         return await self._delete(Delete(ref, uid_of(pod)))
 
     async def _send(self, kind: str, send: Callable[[Resource], Awaitable[Answer]]) -> tuple[Resource, Answer]:
-        """Sends to where the kind is served; if it is not served there any more, to where it is now."""
+        """Sends to where the kind is served; if it is no longer served there, to where it is now."""
         resource = await self._served(kind)
         answer = await send(resource)
         if answer.status == 404 and is_unserved(answer):
@@ -221,7 +222,7 @@ class Writer:
 
 
 async def read(api: Api, resource: Resource, namespace: str, name: str) -> Obj | None:
-    """One object as it is now, if there is one."""
+    """One object as it is now, if it exists."""
     answer = await api.read(resource.object(namespace, name))
     if answer.status == 404:
         return None
@@ -231,8 +232,8 @@ async def read(api: Api, resource: Resource, namespace: str, name: str) -> Obj |
 
 
 def is_made_of(existing: Obj, wanted: Obj) -> bool:
-    """Whether what exists is what was to be created: of the same owner, or, where it has none, with all that content
-    (and what the API server and webhooks added)."""
+    """Whether the existing object is the one to be created: it has the same owner, or, without owners, all the content
+    (besides what the API server and webhooks added)."""
     owner, wanted_owner = controller_of(existing), controller_of(wanted)
     if is_terminating(existing):
         return False
@@ -243,7 +244,7 @@ def is_made_of(existing: Obj, wanted: Obj) -> bool:
 
 
 def _holds(has: Any, wanted: Any) -> bool:
-    """What is empty and what is left out are the same to an API server."""
+    """Whether `has` contains `wanted`. To an API server, empty and absent are the same."""
     if not wanted:
         return not has
     if isinstance(wanted, dict):

@@ -12,7 +12,7 @@ import pytest
 
 from cluster.embedded.http.serving import MAPS, TOKEN, Api, serve, served_in_background
 from enbloc.cluster.embedded.http import listener, request_body
-from enbloc.cluster.embedded.http.certificate import kept_certificate
+from enbloc.cluster.embedded.http.certificate import load_certificate
 from enbloc.cluster.embedded.http.encoding import encode
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 
@@ -54,15 +54,15 @@ def test_http_and_https_on_one_port(tmp_path: Path) -> None:
 
 def test_a_certificate_that_is_kept_is_the_same_again_while_it_is_good(tmp_path: Path) -> None:
     file = tmp_path / "certificate.pem"
-    made = kept_certificate(file, "127.0.0.1")
+    made = load_certificate(file, "127.0.0.1")
     assert file.stat().st_mode & 0o777 == 0o600
-    assert kept_certificate(file, "127.0.0.1") == made
-    other = kept_certificate(file, "192.0.2.1")
+    assert load_certificate(file, "127.0.0.1") == made
+    other = load_certificate(file, "192.0.2.1")
     assert other != made, "it is for other addresses"
     file.write_bytes(other.certificate)
-    whole = kept_certificate(file, "192.0.2.1")
+    whole = load_certificate(file, "192.0.2.1")
     assert whole != other, "its key is gone"
-    assert kept_certificate(file, "192.0.2.1") == whole
+    assert load_certificate(file, "192.0.2.1") == whole
 
 
 def test_a_kubeconfig_is_replaced_whole(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""JSON patches, strategic merge patches, server-side apply: what becomes of an object."""
+"""Strategic merge patches and server-side apply: the resulting object."""
 
 from __future__ import annotations
 
@@ -7,54 +7,8 @@ from typing import Any
 import pytest
 
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.http.jsonpatch import json_patch
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.strategic import strategic_merge
-
-
-@pytest.mark.parametrize(
-    "target, operations, wanted",
-    [
-        ({"a": 1}, [{"op": "add", "path": "/b", "value": 2}], {"a": 1, "b": 2}),
-        ({"a": [1, 3]}, [{"op": "add", "path": "/a/1", "value": 2}], {"a": [1, 2, 3]}),
-        ({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}], {"a": [1, 2]}),
-        ({"a": {"b": 1}}, [{"op": "remove", "path": "/a/b"}], {"a": {}}),
-        ({"a": [1, 2]}, [{"op": "replace", "path": "/a/0", "value": 9}], {"a": [9, 2]}),
-        ({"a": 1}, [{"op": "move", "from": "/a", "path": "/b"}], {"b": 1}),
-        ({"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
-        ({"a/b": {"~": 1}}, [{"op": "replace", "path": "/a~1b/~0", "value": 2}], {"a/b": {"~": 2}}),
-        ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}], {"a": 1}),
-        ({"a": 1}, [{"op": "replace", "path": "", "value": 5}], 5),
-    ],
-)
-def test_json_patches(target: Any, operations: Any, wanted: Any) -> None:
-    before = repr(target)
-    assert json_patch(target, operations) == wanted
-    assert repr(target) == before
-
-
-@pytest.mark.parametrize(
-    "operations, code",
-    [
-        ({}, 400),
-        ([1], 400),
-        ([{"op": "fly", "path": "/a"}], 400),
-        ([{"op": "add", "path": "a", "value": 1}], 400),
-        ([{"op": "add", "path": "/a"}], 400),
-        ([{"op": "remove", "path": "/b"}], 422),
-        ([{"op": "replace", "path": "/l/5", "value": 1}], 422),
-        ([{"op": "add", "path": "/l/01", "value": 1}], 422),
-        ([{"op": "test", "path": "/a", "value": True}], 422),
-        ([{"op": "move", "from": "/o", "path": "/o/p"}], 422),
-        ([{"op": "remove", "path": ""}], 422),
-        ([{"op": "copy", "from": "", "path": f"/x{number}"} for number in range(30)], 413),
-    ],
-)
-def test_json_patches_that_are_none(operations: Any, code: int) -> None:
-    with pytest.raises(Refused) as caught:
-        json_patch({"a": 1, "l": [1], "o": {}, "big": "x" * 1_000}, operations)
-    assert caught.value.code == code
-
 
 CONTAINERS = {"containers": [{"name": "a", "image": "1", "env": [{"name": "X", "value": "1"}]}, {"name": "b"}]}
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 
 from cluster.embedded.http.serving import MAPS, PODS, Api, config_map, fresh_store, pod, serve
-from enbloc.cluster.embedded.http import watching
+from enbloc.cluster.embedded.http import streaming
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -112,7 +112,7 @@ def test_a_watch_in_tables() -> None:
 
 
 def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(monkeypatch) -> None:
-    monkeypatch.setattr(watching, "STALL_S", 0.5)
+    monkeypatch.setattr(streaming, "STALL_S", 0.5)
 
     async def test(api: Api) -> None:
         slow = socket.create_connection(("127.0.0.1", api.port))

@@ -1,8 +1,8 @@
-"""Who may ask: a bearer token for everything but health, version and the pages that only show.
+"""Access control: a bearer token for everything but health, version and the read-only pages.
 
-There is one user, who may do everything; the review APIs say so. Where the server listens on loopback only, the pages
-that need no token are given to nobody who calls the server by another name: a web page elsewhere could otherwise read
-them through a name of its own that leads here.
+There is one user, who may do everything; the review APIs say so. If the server listens on loopback only, the pages that
+need no token are served to requests for a loopback host name only: a web page elsewhere could otherwise read them
+through a host name of its own that resolves to this machine (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class Access:
             raise refusal(401, "Unauthorized")
 
     def check_host(self, request: web.BaseRequest) -> None:
-        """Raises `Refused` (403) for who came by a foreign name."""
+        """Raises `Refused` (403) for a foreign host name."""
         host = request.headers.get("Host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if self._loopback_only and name not in _LOCAL:
-            raise refusal(403, f"this server answers to localhost, not to {name[:80]!r}")
+            raise refusal(403, f"this server serves localhost, not {name[:80]!r}")
 
 
 def review(kind: str, body: Any) -> dict[str, Any]:
-    """The answer to a SelfSubject…Review: yes, to everything."""
+    """The answer to a SelfSubject…Review: everything is allowed."""
     given = body if isinstance(body, dict) else {}
     spec = given.get("spec") if isinstance(given.get("spec"), dict) else {}
     made = {"kind": kind, "metadata": {"creationTimestamp": None}, "spec": spec}

@@ -1,4 +1,4 @@
-"""A certificate for the embedded API server, signed by itself, for the names of this machine's loopback."""
+"""The embedded API server's certificate, self-signed, for the names of this machine's loopback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DAYS = 365
 DAYS_LEFT = 30
-"""One that is kept is made anew when it is not valid for longer."""
+"""A stored certificate is replaced when it is valid for fewer days."""
 
 
 class Certificate(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Certificate(msgspec.Struct, frozen=True):
     key: bytes
 
     def context(self) -> ssl.SSLContext:
-        """For a server. OpenSSL takes keys from files only: one that nobody else may read, for a moment."""
+        """A server's context. OpenSSL reads keys from files only: a temporary one that only this user can read."""
         made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         descriptor, path = tempfile.mkstemp(prefix="enbloc-")
         try:
@@ -39,16 +39,16 @@ class Certificate(msgspec.Struct, frozen=True):
         return made
 
 
-def kept_certificate(file: Path, *addresses: str) -> Certificate:
-    """The one in the file, if it is still good for these addresses, so that whoever has a kubeconfig can go on with it;
-    else a new one, which is kept there. Raises `OSError`."""
+def load_certificate(file: Path, *addresses: str) -> Certificate:
+    """The certificate in the file, if it is valid for these addresses, so that kubeconfigs stay valid over restarts;
+    else a new one, which is stored there. Raises `OSError`."""
     try:
-        kept = file.read_bytes()
+        stored = file.read_bytes()
     except OSError:
-        kept = b""
-    at = kept.find(b"-----BEGIN CERTIFICATE-----")
-    known = Certificate(kept[max(at, 0) :], kept[: max(at, 0)])
-    if _is_good(known, addresses):
+        stored = b""
+    at = stored.find(b"-----BEGIN CERTIFICATE-----")
+    known = Certificate(stored[max(at, 0) :], stored[: max(at, 0)])
+    if _is_usable(known, addresses):
         return known
     made = make_certificate(*addresses)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -57,8 +57,8 @@ def kept_certificate(file: Path, *addresses: str) -> Certificate:
     return made
 
 
-def _is_good(known: Certificate, addresses: tuple[str, ...]) -> bool:
-    """Whether it can be read, is for these addresses, and will be valid for a while."""
+def _is_usable(known: Certificate, addresses: tuple[str, ...]) -> bool:
+    """Whether it can be read, is for these addresses, and is valid for `DAYS_LEFT`."""
     from cryptography import x509
 
     try:
@@ -72,7 +72,7 @@ def _is_good(known: Certificate, addresses: tuple[str, ...]) -> bool:
 
 
 def _names(addresses: tuple[str, ...]) -> list[x509.GeneralName]:
-    """Loopback, and these addresses or names."""
+    """Loopback and these addresses or names, as subject alternative names."""
     from cryptography import x509
 
     names: list[x509.GeneralName] = []
@@ -85,28 +85,16 @@ def _names(addresses: tuple[str, ...]) -> list[x509.GeneralName]:
 
 
 def make_certificate(*addresses: str) -> Certificate:
-    """Valid for loopback and these addresses or names."""
+    """A certificate for loopback and these addresses or names."""
     from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import NameOID
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "enbloc")])
+    from enbloc import x509 as ours
+
+    key, owner = ours.new_key(), ours.subject("enbloc")
+    extensions: list[tuple[x509.ExtensionType, bool]] = [
+        (x509.SubjectAlternativeName(_names(addresses)), False),
+        (x509.BasicConstraints(ca=True, path_length=0), True),
+    ]
     now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=DAYS))
-        .add_extension(x509.SubjectAlternativeName(_names(addresses)), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return Certificate(made.public_bytes(serialization.Encoding.PEM), private)
+    made = ours.certificate(owner, key, owner, key, now, DAYS, extensions)
+    return Certificate(ours.certificate_pem(made), ours.key_pem(key))

@@ -1,4 +1,4 @@
-"""Discovery: the documents that tell clients which groups, versions and resources there are."""
+"""Discovery documents: the groups, versions and resources that are served."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _CATEGORIES = {"Pod": ["all"], "Service": ["all"], "Job.batch.volcano.sh": ["all
 _AGGREGATED = "apidiscovery.k8s.io"
 
 
-class Catalogue:
-    """What is served, told in the ways that clients ask."""
+class DiscoveryDocuments:
+    """The discovery documents of the served resources."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -48,14 +48,14 @@ class Catalogue:
         return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": name, "resources": listed}
 
     def aggregated(self, *, core: bool) -> dict[str, Any]:
-        """All of it in one document, as clients since 1.27 ask for it."""
+        """All of it in one document, as clients since 1.27 request it."""
         items = []
         groups = {**self._resources.groups(), **{name: ["v1"] for name in _REVIEWS}}
         for group, versions in groups.items():
             if core == (not group):
-                told = [self._aggregated_version(group, version) for version in versions]
+                listed = [self._aggregated_version(group, version) for version in versions]
                 metadata = {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}
-                items.append({"metadata": metadata, "versions": told})
+                items.append({"metadata": metadata, "versions": listed})
         return {"kind": "APIGroupDiscoveryList", "apiVersion": f"{_AGGREGATED}/v2", "metadata": {}, "items": items}
 
     def _aggregated_version(self, group: str, version: str) -> dict[str, Any]:
@@ -107,8 +107,8 @@ class Catalogue:
 
 
 def _group(name: str, versions: list[str]) -> dict[str, Any]:
-    told = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
-    return {"name": name, "versions": told, "preferredVersion": told[0]}
+    listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
 def _sub(kind: Kind, name: str, of_kind: str, verbs: list[str]) -> dict[str, Any]:

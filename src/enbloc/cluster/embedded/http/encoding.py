@@ -1,7 +1,7 @@
-"""Objects as bytes. One version of an object is encoded once, however many lists and watches show it.
+"""Encodes objects. One version of an object is encoded once, however many lists and watches return it.
 
-Two caches, both bounded: the present version of each object (`raw`), and the frames of the events that happened last
-(`frame`), which many watches read one after the other.
+Two caches, both bounded: the present version of each object (`raw`), and the lines of the latest events (`frame`),
+which many watches read one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Encodings:
-    """The bytes of objects and of events."""
+    """Cached encodings of objects and of events."""
 
     def __init__(self, objects_bytes: int = OBJECTS_BYTES, frames_bytes: int = FRAMES_BYTES) -> None:
         self._objects: dict[str, tuple[Obj, bytes]] = {}
@@ -47,7 +47,7 @@ class Encodings:
         return made
 
     def frame(self, event: WatchEvent) -> bytes:
-        """The line that tells a watch of an event; every version of the store is one event."""
+        """The line of an event in a watch; every version of the store is one event."""
         version = event.obj["metadata"]["resourceVersion"]
         known = self._frames.get(version)
         if known is not None:
@@ -62,7 +62,7 @@ class Encodings:
         return made
 
     def forget(self, obj: Obj) -> None:
-        """The object is gone."""
+        """The object was deleted."""
         known = self._objects.pop(obj["metadata"].get("uid") or "", None)
         if known is not None:
             self._objects_size -= len(known[1])

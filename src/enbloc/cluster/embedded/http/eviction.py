@@ -1,4 +1,4 @@
-"""Evictions: deletions of pods that ask first whether a disruption budget allows them."""
+"""The eviction subresource: deletes a pod if its disruption budgets allow it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _budgets(store: Store, namespace: str) -> Iterator[tuple[Obj, core.PodDisrup
         try:
             selector = selector_of(spec.selector)
         except ValueError:
-            continue  # a selector that nobody can read selects nothing
+            continue  # an invalid selector selects nothing
         if selector is not None:
             yield budget, spec, selector
 
@@ -60,7 +60,7 @@ def _needed(spec: core.PodDisruptionBudgetSpec, total: int) -> int:
 
 
 def _amount(value: int | str, total: int) -> int:
-    """A number, or a share of the total, rounded up."""
+    """A number, or a percentage of the total, rounded up."""
     if isinstance(value, int):
         return max(value, 0)
     digits = value.removesuffix("%")

@@ -1,7 +1,7 @@
-"""The API server's front: reads a request, finds out what it is about, asks whoever knows, and answers.
+"""The HTTP front of the API server: parses a request, finds its target, calls the store, and writes the answer.
 
-Every answer is JSON, every refusal a `Status`. Nothing that a client sends may end in anything but an answer: what
-nobody foresaw is told as 500, with the traceback in this process's log, and is a bug.
+Every answer is JSON, every refusal a `Status`. Every request gets an answer: an unexpected exception is answered with
+500, with the traceback in this process's log, and is a bug.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from typing import Any
 from aiohttp import web
 
 from enbloc import __version__
+from enbloc.api import json_patch
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http import logs, request_body
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
-from enbloc.cluster.embedded.http.discovery import Catalogue
+from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
-from enbloc.cluster.embedded.http.jsonpatch import json_patch
 from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi
 from enbloc.cluster.embedded.http.queries import Form, check_field_validation, flag, form_asked, is_dry_run, list_query
 from enbloc.cluster.embedded.http.resources import Resources, Target, no_such_path
 from enbloc.cluster.embedded.http.status import failure, refusal
+from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, streaming
 from enbloc.cluster.embedded.http.tables import META, included, partial, table
-from enbloc.cluster.embedded.http.warnings import Advice
-from enbloc.cluster.embedded.http.watching import PIECE_BYTES, STALL_S, Watches
+from enbloc.cluster.embedded.http.warnings import Warnings
+from enbloc.cluster.embedded.http.watching import Watches
 from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
 
 KUBERNETES = "v1.36.0"
-"""The version that clients are told: what they may expect of us."""
+"""The version reported to clients: the API that they may expect."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -45,8 +46,8 @@ _log = logging.getLogger(__name__)
 
 
 class Facade:
-    """Serves one store. `pages` are what else is shown at some paths, without a token; `log_source` knows what pods
-    wrote; `committed` is waited for before a write is acknowledged."""
+    """Serves one store. `pages` are further handlers by path, which need no token; `log_source` reads the output of
+    pods; `committed` is awaited before a write is acknowledged."""
 
     def __init__(
         self,
@@ -63,17 +64,17 @@ class Facade:
         self._committed = committed
         self._encodings = Encodings()
         self._resources = Resources(store)
-        self._catalogue = Catalogue(self._resources)
+        self._discovery = DiscoveryDocuments(self._resources)
         self._openapi = OpenApi(store, self._resources)
         self._lists = Lists(store, store.now)
         self._changes = Changes(committed)
         self._watches = Watches(store, self._lists, self._changes, self._encodings)
         self._writer = Writer(store, self._lists, self._resources)
-        self._advice = Advice()
+        self._warnings = Warnings()
         store.listeners.append(self._note)
 
     def close(self) -> None:
-        """Ends every watch and listens to the store no longer."""
+        """Ends every watch and stops listening to the store."""
         self._watches.close()
         if self._note in self._store.listeners:
             self._store.listeners.remove(self._note)
@@ -83,7 +84,7 @@ class Facade:
         return self._watches.count
 
     def _note(self, event: WatchEvent) -> None:
-        """In the middle of a write: takes note, nothing else."""
+        """Called during a write: records the event and does nothing else."""
         if event.type == "DELETED":
             self._encodings.forget(event.obj)
         if event.kind == CRD:
@@ -91,7 +92,7 @@ class Facade:
         self._changes.note(event)
         self._watches.note(event)
 
-    # -- the way in
+    # -- dispatch
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         ref: Ref | None = None
@@ -143,7 +144,7 @@ class Facade:
         return self._resources.find(segments)
 
     async def _special(self, request: web.BaseRequest, path: str, segments: list[str]) -> web.StreamResponse | None:
-        """What is no resource of the store: discovery, schemas, reviews, a namespace's bindings."""
+        """Requests that are not about a resource of the store: discovery, schemas, reviews, a namespace's bindings."""
         if path in REVIEWS:
             if request.method != "POST":
                 raise _bad_method()
@@ -151,7 +152,7 @@ class Facade:
             return _json(review(REVIEWS[path], body), 201)
         if segments[:1] == ["api"] and len(segments) == 5 and segments[2] == "namespaces" and segments[4] == "bindings":
             target = self._resources.find([*segments[:4], "pods"])
-            return await self._deed(request, target, self._writer.bind)
+            return await self._execute(request, target, self._writer.bind)
         if request.method not in ("GET", "HEAD") or len(segments) > 6:
             return None
         document = self._document(request, segments)
@@ -163,18 +164,18 @@ class Facade:
         media = "application/json"
         match segments:
             case ["api"] | ["apis"] if _AGGREGATED in accept:
-                found = self._catalogue.aggregated(core=segments == ["api"])
+                found = self._discovery.aggregated(core=segments == ["api"])
                 media = _AGGREGATED
             case ["api"]:
-                found = self._catalogue.core(request.headers.get("Host", ""))
+                found = self._discovery.core(request.headers.get("Host", ""))
             case ["apis"]:
-                found = self._catalogue.groups()
+                found = self._discovery.groups()
             case ["apis", group]:
-                found = self._catalogue.group(group)
+                found = self._discovery.group(group)
             case ["api", version]:
-                found = self._catalogue.resources("", version)
+                found = self._discovery.resources("", version)
             case ["apis", group, version]:
-                found = self._catalogue.resources(group, version)
+                found = self._discovery.resources(group, version)
             case ["openapi", "v3"]:
                 found = self._openapi.index()
             case ["openapi", "v3", "api", version]:
@@ -201,10 +202,10 @@ class Facade:
                 if target.kind.namespaced and not target.namespace:
                     raise _bad_method()
                 check_field_validation(request.query)
-                return await self._deed(request, target, self._writer.create)
+                return await self._execute(request, target, self._writer.create)
             case "PUT", True:
                 check_field_validation(request.query)
-                return await self._deed(request, target, self._writer.replace)
+                return await self._execute(request, target, self._writer.replace)
             case "PATCH", True:
                 check_field_validation(request.query)
                 return await self._patch(request, target)
@@ -219,21 +220,21 @@ class Facade:
             case "status", "GET" | "HEAD":
                 return self._show(request, 200, target, self._get(target))
             case "status", "PUT":
-                return await self._deed(request, target, self._writer.replace)
+                return await self._execute(request, target, self._writer.replace)
             case "status", "PATCH":
                 return await self._patch(request, target)
             case "scale", "GET" | "HEAD":
                 return _json(self._writer.scale(target))
             case "scale", "PUT":
-                return await self._deed(request, target, self._writer.set_scale, plain=True)
+                return await self._execute(request, target, self._writer.set_scale, plain=True)
             case "scale", "PATCH":
                 return await self._patch_scale(request, target)
             case "finalize", "PUT" if target.kind.id == "Namespace":
-                return await self._deed(request, target, self._writer.replace)
+                return await self._execute(request, target, self._writer.replace)
             case "binding", "POST" if target.kind.id == "Pod":
-                return await self._deed(request, target, self._writer.bind, plain=True)
+                return await self._execute(request, target, self._writer.bind, plain=True)
             case "eviction", "POST" if target.kind.id == "Pod":
-                return await self._deed(request, target, self._writer.evict, plain=True)
+                return await self._execute(request, target, self._writer.evict, plain=True)
             case "log", "GET" | "HEAD" if target.kind.id == "Pod":
                 return await self._pod_log(request, target)
             case "status" | "scale" | "binding" | "eviction" | "log", _:
@@ -249,7 +250,7 @@ class Facade:
         return found
 
     def _show(self, request: web.BaseRequest, code: int, target: Target, obj: Obj) -> web.Response:
-        """One object, in the form that was asked for."""
+        """One object, in the requested representation."""
         form = form_asked(request.headers.get("Accept", ""))
         if obj.get("kind") == "Status":
             return _json(obj, code)
@@ -308,36 +309,25 @@ class Facade:
             first = False
             pieces.append(one)
             size += len(one)
-            if size >= PIECE_BYTES:
+            if size >= CHUNK_BYTES:
                 yield b"".join(pieces)
                 pieces, size = [], 0
         pieces.append(b"]}\n")
         yield b"".join(pieces)
 
     async def _stream(self, request: web.BaseRequest, pieces: Iterator[bytes]) -> web.StreamResponse:
-        """A long answer piece by piece, so that it never stands in memory as a whole, and others have their turn."""
+        """A long answer in chunks, so that it is never in memory as a whole and other requests are served meanwhile."""
         first = next(pieces)
         second = next(pieces, None)
         if second is None:
             return web.Response(body=first, headers=_HEADERS)
-        response = web.StreamResponse(headers=_HEADERS)
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        try:
-            await response.write(first)
-            piece: bytes | None = second
-            while piece is not None:
-                async with asyncio.timeout(STALL_S):
-                    await response.write(piece)
+        async with streaming(request, _HEADERS) as stream:
+            await stream.write(first)
+            await stream.write(second)
+            for piece in pieces:
                 await asyncio.sleep(0)
-                piece = next(pieces, None)
-            await response.write_eof()
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-        except ConnectionError:
-            pass
-        return response
+                await stream.write(piece)
+        return stream.response
 
     async def _pod_log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
@@ -346,25 +336,25 @@ class Facade:
         asked = logs.log_query(query, self._store.now())
         follow = flag(query, "follow")
         if self._log_source is None:
-            raise refusal(400, "nobody here runs pods")
+            raise refusal(400, "this server has no node runtime, and so no logs")
         reader = self._log_source(target.namespace, target.name, container, asked)
         return await logs.serve_log(request, reader, follow)
 
     # -- writing
 
-    async def _deed(
+    async def _execute(
         self,
         request: web.BaseRequest,
         target: Target,
-        deed: Callable[[Target, Any, bool], Answer],
+        write: Callable[[Target, Any, bool], Answer],
         *,
         plain: bool = False,
     ) -> web.StreamResponse:
-        """Reads the body, does it, and answers when it is safe."""
+        """Reads the body, executes the write, and answers when it is durable."""
         query = request.query
         dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
         body = await request_body.read_body(request)
-        code, obj = deed(target, request_body.decode(body, request_body.media_type(request)), dry_run)
+        code, obj = write(target, request_body.decode(body, request_body.media_type(request)), dry_run)
         return await self._acknowledge(request, target, code, obj, plain=plain or dry_run)
 
     async def _acknowledge(
@@ -372,8 +362,8 @@ class Facade:
     ) -> web.StreamResponse:
         response = _json(obj, code) if plain else self._show(request, code, target, obj)
         if request.method != "DELETE" and not target.subresource:
-            for told in self._advice.on(target.kind.id, obj):
-                response.headers.add("Warning", told)
+            for warning in self._warnings.on(target.kind.id, obj):
+                response.headers.add("Warning", warning)
         if self._committed is not None:
             await self._committed()
         return response
@@ -388,7 +378,7 @@ class Facade:
     async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         body = request_body.decode_json(await request_body.read_body(request))
         scale = self._writer.scale(target)
-        wanted = json_patch(scale, body) if isinstance(body, list) else merge_patch(scale, body)
+        wanted = json_patch.apply(scale, body) if isinstance(body, list) else merge_patch(scale, body)
         code, obj = self._writer.set_scale(target, wanted, is_dry_run(request.query.getall("dryRun", ())))
         return await self._acknowledge(request, target, code, obj, plain=True)
 
@@ -440,6 +430,6 @@ def _refuse(request: web.BaseRequest, why: Refused, ref: Ref | None) -> web.Resp
         response.headers["WWW-Authenticate"] = "Bearer"
     if why.code == 429:
         response.headers["Retry-After"] = "1"
-    if why.code in (408, 413):  # the rest of the body is not waited for
+    if why.code in (408, 413):  # do not wait for the rest of the body
         response.force_close()
     return response

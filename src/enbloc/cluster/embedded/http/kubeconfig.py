@@ -1,4 +1,4 @@
-"""The kubeconfig with which kubectl finds the embedded cluster."""
+"""The kubeconfig of the embedded cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONTEXT = "enbloc"
 
 
 def write_kubeconfig(path: Path, server: str, token: str, certificate: bytes) -> None:
-    """Writes it, readable by its owner only."""
+    """Writes the file, readable by its owner only."""
     cluster = {"server": server, "certificate-authority-data": base64.b64encode(certificate).decode()}
     config = {
         "apiVersion": "v1",

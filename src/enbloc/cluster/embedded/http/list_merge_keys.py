@@ -1,6 +1,6 @@
-"""How the lists of Kubernetes' own kinds are merged: which are sets, which are maps by some key. Others are replaced.
+"""How lists of Kubernetes' own kinds are merged: some are sets, some are maps by a key, the others are replaced.
 
-Known by the field's name, which is enough: no name has two meanings but `ports`.
+Identified by the field's name, which is enough: no name but `ports` has two meanings.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 BUILT_IN_GROUPS = ("", "policy", "storage.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "apiextensions.k8s.io")
-"""The groups that an API server has by itself; the kinds of all others are custom ones, whose lists are replaced."""
+"""The groups of the API server itself; all other groups are custom, and their lists are replaced."""
 
 _KEYS = {
     "addresses": "type",
@@ -34,7 +34,7 @@ _SETS = ("finalizers",)
 
 
 def merge_key(field: str, items: list[Any]) -> str | None:
-    """The key by which this list is a map; `None` if it is none."""
+    """The key by which this list is merged; `None` if it is not."""
     if field == "ports":
         return "containerPort" if any(isinstance(item, dict) and "containerPort" in item for item in items) else "port"
     return _KEYS.get(field)

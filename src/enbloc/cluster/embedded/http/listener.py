@@ -1,7 +1,7 @@
-"""The socket: one port on which both `http` and `https` are spoken.
+"""The listening socket: one port that serves both `http` and `https`.
 
-kubectl hands its token out over TLS only; a browser warns of a certificate that nobody signed. So the first byte of a
-connection decides: a TLS handshake begins with 22, no HTTP request does.
+kubectl sends its token over TLS only; a browser warns of a self-signed certificate. So the first byte of a connection
+decides: a TLS handshake begins with 22, no HTTP request does.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from enbloc.cluster.embedded.http.facade import Handler
 
 FIRST_BYTE_S = 30.0
 HEAD_S = 30.0
-"""How long a connection may take from its first byte to its first whole request."""
+"""How long a connection may take from its first byte to its first complete request."""
 CONNECTIONS = 20_000
 LINGER_S = 2.0
 STOP_S = 0.5
 _TLS = b"\x16"
 _silent = logging.getLogger(f"{__name__}.wire")
-"""What is no HTTP at all is answered with 400 and worth no word: anybody can send it."""
+"""Logger of malformed HTTP, which is answered with 400 and not logged: any client can send it."""
 _silent.setLevel(logging.CRITICAL + 1)
 
 
 class Listener:
-    """Accepts connections on one address and gives their requests to a handler."""
+    """Accepts connections on one address and passes their requests to a handler."""
 
     def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
         self._handler = handler
@@ -51,10 +51,10 @@ class Listener:
         self._socket: socket.socket | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._heads: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
-        """Connections that have not sent a whole request yet, and when they are given up."""
+        """Connections without a complete request yet, and their timeouts."""
 
     async def start(self, host: str, port: int) -> int:
-        """Listens, and returns the port. Raises `OSError` if the address is taken."""
+        """Listens, and returns the port. Raises `OSError` if the address is in use."""
         infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = infos[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -135,7 +135,7 @@ class Listener:
         transport.abort()
 
     async def _first_byte(self, connection: socket.socket) -> bytes:
-        """Looks at it without taking it."""
+        """The first bytes, without consuming them."""
         loop = asyncio.get_running_loop()
         while True:
             try:

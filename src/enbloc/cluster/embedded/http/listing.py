@@ -1,8 +1,8 @@
 """Lists: which objects, at which version, and in which pages.
 
-A page after the first is taken from the list as it was when the first was asked for. Objects never change in place, so
-keeping such a list costs its references; how many are kept, and for how long, is bounded. Who comes too late is told so
-(410) and gets a token to go on with what there is now.
+Later pages are cut from the list as it was when the first page was requested. Objects never change in place, so keeping
+such a list costs its references; their number and age are bounded. A request for a page of a list that is no longer
+kept gets 410 and a token to continue with the present list.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class _Token(msgspec.Struct):
-    """Where the next page begins. `snapshot` 0: in the list as it is then."""
+    """Where the next page begins. `snapshot` 0: in the list of that time."""
 
     snapshot: int
     namespace: str
@@ -52,7 +52,7 @@ class _Snapshot(msgspec.Struct, frozen=True):
 
 
 class Lists:
-    """Answers lists, and remembers those that are asked for page by page."""
+    """Serves lists, and keeps those that are read page by page."""
 
     def __init__(self, store: Store, now: Callable[[], int]) -> None:
         self._store = store
@@ -76,7 +76,7 @@ class Lists:
         return _cut(items, 0, asked.limit, version, self._count)
 
     def matching(self, target: Target, asked: ListQuery) -> list[Obj]:
-        """The objects of a collection that the selectors match."""
+        """The objects of a collection that match the selectors."""
         test = tests(target, asked)
         name = name_asked(asked.fields)
         if name and (target.namespace or not target.kind.namespaced):
@@ -118,12 +118,12 @@ class Lists:
 
 
 def tests(target: Target, asked: ListQuery) -> Test | None:
-    """What an object must be to be shown, besides its kind and namespace."""
+    """The selectors as one test; `None` if there are none."""
     return both(label_test(asked.labels), field_test(target.kind.id, asked.fields))
 
 
 def _position(items: list[Obj], last: tuple[str, str]) -> int:
-    """Where those begin that come after `last`."""
+    """The index of the first object after `last`."""
     low, high = 0, len(items)
     while low < high:
         middle = (low + high) // 2

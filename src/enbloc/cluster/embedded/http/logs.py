@@ -1,24 +1,24 @@
-"""What containers wrote: the log subresource of pods. The nodes have it; here it is only asked for and passed on."""
+"""The log subresource of pods. Reading the output is left to the node runtime."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import closing
 
 from aiohttp import web
 
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http.queries import flag, number
 from enbloc.cluster.embedded.http.status import refusal
+from enbloc.cluster.embedded.http.streaming import streaming
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.units import SECOND, parse_timestamp
 
 FOLLOW_S = 0.1
-STALL_S = 20.0
-
 
 LogSource = Callable[[str, str, str, LogQuery], LogReader]
-"""Namespace, pod, container, and which part of its log. Raises `Refused` where there is none."""
+"""Namespace, pod, container, and the part of its log. Raises `Refused` if there is none."""
 
 
 def log_query(query: Mapping[str, str], now: int) -> LogQuery:
@@ -39,7 +39,7 @@ def log_query(query: Mapping[str, str], now: int) -> LogQuery:
 
 
 def chosen_container(pod: Obj, asked: str) -> str:
-    """The container that is meant; refused (400) where several could be."""
+    """The container's name; refused (400) if it is ambiguous."""
     spec = pod["spec"]
     names = [str(one.get("name") or "") for key in ("containers", "initContainers") for one in spec.get(key) or ()]
     if asked:
@@ -55,27 +55,16 @@ def chosen_container(pod: Obj, asked: str) -> str:
 
 
 async def serve_log(request: web.BaseRequest, reader: LogReader, follow: bool) -> web.StreamResponse:
-    """Sends what there is, and with `follow` what comes, until the container ended."""
-    response = web.StreamResponse(headers={"Content-Type": "text/plain"})
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    try:
-        while True:
-            ended = reader.ended
-            chunk = reader.read()
-            if chunk:
-                async with asyncio.timeout(STALL_S):
-                    await response.write(chunk)
-            elif ended or not follow:
-                break
-            else:
-                await asyncio.sleep(FOLLOW_S)
-        await response.write_eof()
-    except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
-    except ConnectionError:
-        pass
-    finally:
-        reader.close()
-    return response
+    """Sends the log, and with `follow` also new output until the container exits."""
+    with closing(reader):
+        async with streaming(request, {"Content-Type": "text/plain"}) as stream:
+            while True:
+                ended = reader.ended
+                chunk = reader.read()
+                if chunk:
+                    await stream.write(chunk)
+                elif ended or not follow:
+                    break
+                else:
+                    await asyncio.sleep(FOLLOW_S)
+        return stream.response

@@ -1,4 +1,4 @@
-"""Wakes those who wait for a change of some kind, once the change has been committed."""
+"""Notifies watches of changes, once the change has been committed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Committed = Callable[[], Awaitable[None]]
 
 
 class Changes:
-    """Who waits for which kind. `note` may be called in the middle of a write; the waiting are woken later."""
+    """Waiters by kind. `note` may be called during a write; waiters are woken later."""
 
     def __init__(self, committed: Committed | None = None) -> None:
         self._committed = committed
@@ -31,7 +31,7 @@ class Changes:
                 self._pending = loop.create_task(self._wake_when_committed(self._committed))
 
     async def wait(self, kind: str, timeout_s: float) -> bool:
-        """Waits until something of the kind changes; false if nothing did for so long."""
+        """Waits until an object of the kind changes; false after the timeout."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(kind, set()).add(future)
         try:
@@ -48,11 +48,11 @@ class Changes:
         return True
 
     def kinds(self) -> list[str]:
-        """The kinds that anybody waits for."""
+        """The kinds that have waiters."""
         return list(self._waiting)
 
     def wake(self, kind: str) -> None:
-        """Wakes whoever waits for the kind, whatever happened."""
+        """Wakes all waiters of the kind."""
         for future in self._waiting.pop(kind, ()):
             if not future.done():
                 future.set_result(None)

@@ -1,7 +1,7 @@
-"""OpenAPI v3, as much of it as clients need: that the server checks fields itself, and what `kubectl explain` shows.
+"""OpenAPI v3, as far as clients need it: that the server validates fields, and the texts of `kubectl explain`.
 
-Schemas are made from the views that read the objects, so they name the fields that somebody here reads; others are
-taken and kept all the same. Kinds of which nothing is read, and custom ones, get their definition's schema or none.
+Schemas are generated from the views that decode the objects, so they have the fields that this program reads; other
+fields are accepted and kept. Kinds without a view, and custom ones, get their definition's schema or none.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _reversed(group: str) -> str:
 
 
 def _of_view(kind: Kind, schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a kind's view; the parts that it refers to are put among `schemas`."""
+    """The schema of a kind's view; the schemas it refers to are added to `schemas`."""
     if kind.view is None:
         return {**_OPEN, "description": f"A {kind.name}."}
     (made,), parts = msgspec.json.schema_components(
@@ -109,7 +109,7 @@ def _hook(type_: type) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """JSON schema as OpenAPI 3.0 has it: `null` is no type, defaults are not told."""
+    """JSON schema as OpenAPI 3.0: `null` is not a type, defaults are left out."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,8 +1,8 @@
-"""Request bodies in Kubernetes' protobuf envelope, as far as kubectl sends them.
+"""Decodes request bodies in Kubernetes' protobuf envelope, as far as kubectl sends them.
 
-Newer clients write the small kinds that `kubectl create` makes, and reviews, evictions and options, in protobuf, even
-to a server that never answers in it. Here is a reader for those messages and no others: field numbers are part of the
-wire format. What a field is called, and of what type it is, stands in `_MESSAGES`; unknown fields are passed over.
+Newer clients send the small kinds that `kubectl create` makes, and reviews, evictions and options, in protobuf, even to
+a server that never answers in it. This is a reader for those messages and no others: field numbers are part of the wire
+format. `_MESSAGES` has the names and types of fields; unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Field(NamedTuple):
 
 
 class _Malformed(Exception):
-    """These bytes are no such message."""
+    """The bytes are not such a message."""
 
 
 @cache
@@ -114,15 +114,16 @@ def _messages() -> dict[str, dict[int, _Field]]:
 
 
 def decode_protobuf(body: bytes) -> Any:
-    """The object in an envelope, as plain JSON. Raises `Refused`: 400 if it is none, 415 if its kind is not read."""
+    """The object in an envelope, as plain JSON. Raises `Refused`: 400 if it is malformed, 415 if its kind is not
+    supported."""
     if body[:4] != _MAGIC:
-        raise refusal(400, "the body is no Kubernetes protobuf: it does not begin with its mark")
+        raise refusal(400, "the body is not Kubernetes protobuf: its magic bytes are missing")
     try:
         envelope = _message("Unknown", body[4:])
         about = envelope.get("typeMeta") or {}
         kind = about.get("kind", "")
         if kind not in _KINDS:
-            raise refusal(415, f"{str(kind)[:80]!r} is not taken in protobuf here: send application/json")
+            raise refusal(415, f"{str(kind)[:80]!r} is not supported in protobuf: send application/json")
         found = _message(kind, base64.b64decode(envelope.get("raw", "")))
     except (_Malformed, UnicodeDecodeError, msgspec.DecodeError, ValueError, OverflowError) as why:
         raise refusal(400, f"the body cannot be decoded as protobuf: {str(why)[:200]}") from None
@@ -150,7 +151,7 @@ def _message(type_: str, data: bytes) -> dict[str, Any]:
 
 def _entry(data: Any, wire: int, type_: str) -> tuple[str, Any]:
     if wire != 2:
-        raise _Malformed("a map is made of messages")
+        raise _Malformed("a map must consist of messages")
     key, inner = "", _value(type_, 2, b"")
     for number, of_wire, value in _parts(data):
         if number == 1:
@@ -206,7 +207,7 @@ def _parts(data: bytes) -> Iterator[tuple[int, int, Any]]:
         elif wire in (1, 5):
             length = 8 if wire == 1 else 4
         else:
-            raise _Malformed(f"wire type {wire} is not in use")
+            raise _Malformed(f"wire type {wire} is not supported")
         if at + length > len(data):
             raise _Malformed("it ends too early")
         yield number, wire, data[at : at + length]
@@ -217,7 +218,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise _Malformed("a number does not end")
+            raise _Malformed("a varint does not end")
         byte = data[at]
         value |= (byte & 127) << shift
         at += 1

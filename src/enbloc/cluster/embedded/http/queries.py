@@ -1,4 +1,4 @@
-"""What a request asks for in its query and its `Accept` header, read strictly."""
+"""Parses query parameters and the `Accept` header, strictly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enbloc.api.meta import Fault
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.http.status import refusal
 
-LIMIT_MOST = 2**31
+MAX_NUMBER = 2**31
 TRUE = ("true", "1", "True", "TRUE", "t", "T")
 FALSE = ("false", "0", "False", "FALSE", "f", "F", "")
 
@@ -33,7 +33,7 @@ class ListQuery(msgspec.Struct, frozen=True):
 
 
 def list_query(query: Mapping[str, str]) -> ListQuery:
-    """Raises `Refused` for values that are none."""
+    """Raises `Refused` for invalid values."""
     if not query:
         return ListQuery()
     initial = query.get("sendInitialEvents")
@@ -55,7 +55,7 @@ def list_query(query: Mapping[str, str]) -> ListQuery:
 
 def _check_versions(asked: ListQuery) -> None:
     if asked.version and not _is_number(asked.version):
-        raise refusal(400, f"Invalid value: {asked.version[:80]!r}: resourceVersion is no version of this server")
+        raise refusal(400, f"Invalid value: {asked.version[:80]!r}: resourceVersion is not a version of this server")
     faults = []
     match, field = asked.version_match, "resourceVersionMatch"
     if match and match not in ("Exact", "NotOlderThan"):
@@ -87,8 +87,8 @@ def number(query: Mapping[str, str], key: str) -> int | None:
     text = query.get(key)
     if text is None or text == "":
         return None
-    if not _is_number(text) or int(text) > LIMIT_MOST:
-        raise refusal(400, f"{key}: {text[:80]!r} is no number from 0 to {LIMIT_MOST}")
+    if not _is_number(text) or int(text) > MAX_NUMBER:
+        raise refusal(400, f"{key}: {text[:80]!r} is not a number from 0 to {MAX_NUMBER}")
     return int(text)
 
 
@@ -106,7 +106,7 @@ def flag(query: Mapping[str, str], key: str) -> bool:
 
 
 def is_dry_run(values: list[str] | tuple[str, ...]) -> bool:
-    """Refused (422) unless every one is `All`."""
+    """Refused (422) unless every value is `All`."""
     for value in values:
         if value != "All":
             fault = Fault("dryRun", f"Unsupported value: {value[:80]!r}: supported values: All")
@@ -115,7 +115,7 @@ def is_dry_run(values: list[str] | tuple[str, ...]) -> bool:
 
 
 def check_field_validation(query: Mapping[str, str]) -> str:
-    """How strictly unknown fields are to be taken: `Strict`, `Warn` or `Ignore`."""
+    """How unknown fields are handled: `Strict`, `Warn` or `Ignore`."""
     value = query.get("fieldValidation", "")
     if value not in ("", "Ignore", "Warn", "Strict"):
         fault = Fault("fieldValidation", f"Unsupported value: {value[:80]!r}: supported: Ignore, Strict, Warn")
@@ -123,13 +123,13 @@ def check_field_validation(query: Mapping[str, str]) -> str:
     return value
 
 
-# -- what form the answer is to have
+# -- the representation
 
 Form = Literal["object", "table", "metadata"]
 
 
 def form_asked(accept: str) -> Form:
-    """The first form that we can give. Raises `Refused` (406) if there is none."""
+    """The first requested representation that is supported. Raises `Refused` (406) if there is none."""
     if not accept or accept == "*/*" or accept == "application/json":
         return "object"
     for part in accept.split(","):

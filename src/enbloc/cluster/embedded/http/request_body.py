@@ -1,4 +1,4 @@
-"""Request bodies: bounded, read in bounded time, and decoded without trusting a byte of them."""
+"""Request bodies: bounded in size, time and depth, and decoded as untrusted input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from enbloc.cluster.embedded.http.status import refusal
 BODY_BYTES = 3 * 1024 * 1024
 BODY_S = 30.0
 DEPTH = 100
-"""How deep a document may be nested; Kubernetes' own schemas stay far below."""
+"""Maximum nesting of a document; Kubernetes' own schemas stay far below."""
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -25,17 +25,17 @@ _decode = msgspec.json.Decoder().decode
 
 
 async def read_body(request: web.BaseRequest) -> bytes:
-    """The whole body. Raises `Refused`: 413 over the bound (without reading on), 408 if it takes too long, 415 if it is
-    compressed, 400 if it is broken."""
+    """The whole body. Raises `Refused`: 413 if too large (without reading on), 408 if it takes too long, 415 if it is
+    compressed, 400 if it is malformed."""
     if not request.body_exists:
         return b""
     if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise refusal(415, "compressed bodies are not taken here")
+        raise refusal(415, "compressed bodies are not supported")
     if (request.content_length or 0) > BODY_BYTES:
         raise _too_large()
     content = request.content
     try:
-        if content.is_eof():  # it came along with the head
+        if content.is_eof():  # it arrived with the headers
             found = content.read_nowait()
             if len(found) > BODY_BYTES:
                 raise _too_large()
@@ -45,7 +45,7 @@ async def read_body(request: web.BaseRequest) -> bytes:
     except TimeoutError:
         raise refusal(408, "the request's body did not arrive in time") from None
     except (ClientPayloadError, HttpProcessingError) as why:
-        raise refusal(400, f"the request's body is broken: {str(why)[:200]}") from None
+        raise refusal(400, f"the request's body is malformed: {str(why)[:200]}") from None
 
 
 async def _read_pieces(content: StreamReader) -> bytes:
@@ -67,7 +67,7 @@ def media_type(request: web.BaseRequest) -> str:
 
 
 def decode(body: bytes, media: str) -> Any:
-    """Plain JSON out of JSON or YAML. Raises `Refused`: 400 if it is neither, 415 if it claims to be something else."""
+    """Plain JSON from JSON or YAML. Raises `Refused`: 400 if it cannot be decoded, 415 for other media types."""
     if media in (JSON, "", "application/octet-stream", "application/x-www-form-urlencoded"):
         found = decode_json(body)
     elif media in (YAML, "application/apply-patch+yaml", "text/yaml"):
@@ -99,9 +99,9 @@ def _decode_yaml(body: bytes) -> Any:
         if body[:1] == b"{":
             return decode_json(body)
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=_Loader)):
-            raise refusal(400, "aliases in YAML are not taken here")  # a few of them make a document of any size
+            raise refusal(400, "aliases in YAML are not supported")  # a few of them make a document of any size
         found = yaml.load(body, Loader=_Loader)
-        encoded = msgspec.json.encode(found)  # nothing but JSON goes on: dates and sets are no part of it
+        encoded = msgspec.json.encode(found)  # only JSON types pass: no dates, no sets
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, RecursionError) as why:
         raise refusal(400, f"the body cannot be decoded as YAML: {str(why)[:200]}") from None
     if len(encoded) > BODY_BYTES:
@@ -110,7 +110,7 @@ def _decode_yaml(body: bytes) -> Any:
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as JSON knows it: what looks like a date is a string."""
+    """YAML with JSON's types: what looks like a date is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -1,4 +1,4 @@
-"""What a path names: a resource of some group and version, one object or a collection, and perhaps a subresource."""
+"""Parses paths: the resource of a group and version, an object or a collection, and a subresource."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _OURS_FIRST = (
     koordinator.GROUP,
     coscheduling.GROUP,
 )
-"""Several groups have a PodGroup; clients take a short name to mean the first group that has it."""
+"""Several groups have a PodGroup; clients resolve a short name to the first group that has it."""
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a request is about. An empty `name` is the collection; an empty `namespace` all of them, or none."""
+    """What a request is about. An empty `name` means the collection; an empty `namespace` all of them, or none."""
 
     kind: Kind
     version: str
@@ -43,7 +43,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Resources:
-    """The resources that are served now. A definition that comes or goes changes them."""
+    """The served resources. CustomResourceDefinitions change them."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class Resources:
         self._groups: dict[str, list[str]] = {}
 
     def forget(self) -> None:
-        """A definition came, changed or went."""
+        """A CustomResourceDefinition was created, changed or deleted."""
         self._served = None
 
     def served(self) -> dict[tuple[str, str, str], Kind]:
@@ -65,7 +65,7 @@ class Resources:
         return self._served
 
     def groups(self) -> dict[str, list[str]]:
-        """Each group's versions, in the order in which clients are to prefer them; the core group first."""
+        """Each group's versions in order of preference; the core group first."""
         self.served()
         return self._groups
 
@@ -92,7 +92,7 @@ class Resources:
         return Target(kind, version, namespace, name, rest[2] if len(rest) > 2 else "")
 
     def scale_of(self, kind: Kind, version: str) -> dict[str, Any] | None:
-        """Where a custom kind keeps its number of replicas, if its definition says so."""
+        """The scale subresource of a custom kind, if its definition has one."""
         for crd in self._store.list(CRD)[0]:
             spec = crd["spec"]
             if spec["group"] == kind.group and spec["names"]["kind"] == kind.name:

@@ -1,4 +1,4 @@
-"""Label and field selectors, as they are written in a query."""
+"""Label and field selectors as query parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TERM_BOUND = 200
 
 
 def label_test(text: str) -> Test | None:
-    """Whether an object's labels match; `None` if every object's do."""
+    """Whether an object's labels match; `None` if every object does."""
     if not text.strip():
         return None
     selector = parse_labels(text)
@@ -30,7 +30,7 @@ def label_test(text: str) -> Test | None:
 
 
 def parse_labels(text: str) -> Selector:
-    """`a=b,c!=d,e in (f,g),h,!i`. Refused (400) if it is no selector."""
+    """`a=b,c!=d,e in (f,g),h,!i`. Refused (400) if it is not a selector."""
     requirements: list[Requirement] = []
     at = 0
     while at < len(text):
@@ -104,7 +104,7 @@ _FALSE = ("spec.unschedulable", "spec.hostNetwork")  # absent means false
 
 
 def field_test(kind: str, text: str) -> Test | None:
-    """Whether an object's fields match; refused (400) for a field that this kind is not selected by."""
+    """Whether an object's fields match; refused (400) for a field that this kind cannot be selected by."""
     terms = [_field_term(kind, term) for term in _split(text)]
     if not terms:
         return None
@@ -116,7 +116,7 @@ def field_test(kind: str, text: str) -> Test | None:
 
 
 def name_asked(text: str) -> str:
-    """The one name that a field selector asks for, if it is `metadata.name=NAME` and nothing else."""
+    """The name, if the field selector is `metadata.name=NAME` and nothing else."""
     key, equals, name = text.partition("=")
     plain = key == "metadata.name" and equals and not set("=!,\\") & set(name)
     return name if plain else ""

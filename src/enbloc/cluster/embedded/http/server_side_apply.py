@@ -1,8 +1,8 @@
-"""Server-side apply: a manager says what it wants of an object, and is remembered for it in `managedFields`.
+"""Server-side apply: a manager applies the fields it wants, and `managedFields` records that it owns them.
 
-Kept small: only those who apply are remembered, not those who patch or replace, so a conflict is found between two
-managers that apply and not between one that applies and one that edits. What a manager no longer applies goes, unless
-another manager applies it too.
+Deliberately small: only managers that apply are recorded, not those that patch or replace, so conflicts are found
+between two appliers and not between an applier and an editor. A field that its manager no longer applies is removed,
+unless another manager applies it too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Application(msgspec.Struct, frozen=True):
 
 
 def apply(current: Obj | None, asked: Application) -> Obj:
-    """The object as it is to be. Raises `Refused` (409) where another manager applies another value."""
+    """The object after the apply. Raises `Refused` (409) if another manager applies another value."""
     built_in = asked.wanted["apiVersion"].rpartition("/")[0] in BUILT_IN_GROUPS
     tree = _fields(_content(asked.wanted), built_in)
     entries = _entries(current)
@@ -61,7 +61,7 @@ def apply(current: Obj | None, asked: Application) -> Obj:
     }
     known = next((one for one in entries if one["manager"] == asked.manager), None)
     if known is not None and known["fieldsV1"] == tree:
-        entry["time"] = known.get("time", asked.at)  # nothing new: applying twice changes nothing
+        entry["time"] = known.get("time", asked.at)  # applying the same again changes nothing
     managed = [*others, entry]
     return {**merged, "metadata": {**merged["metadata"], "managedFields": managed}}
 
@@ -73,7 +73,7 @@ def _content(obj: Obj) -> Obj:
 
 
 def _entries(current: Obj | None) -> list[dict[str, Any]]:
-    """What is remembered, as far as it can be read."""
+    """The recorded managers, as far as they can be decoded."""
     found = (current or {}).get("metadata", {}).get("managedFields")
     return [
         dict(entry)
@@ -139,7 +139,7 @@ def _merge_items(field: str, had: list[Any], wanted: list[Any]) -> list[Any]:
 
 
 def _child(value: Any, field: str, step: str) -> Any:
-    """What a step of a tree names inside a value; `field` is the name of the list that the value is."""
+    """The value of one step of a tree; `field` is the name of the list that the value is."""
     if step.startswith("f:"):
         return value.get(step[2:]) if isinstance(value, dict) else None
     if isinstance(value, list):
@@ -151,7 +151,7 @@ def _child(value: Any, field: str, step: str) -> Any:
 
 
 def _conflicts(theirs: Tree, mine: Tree, live: Any, wanted: Any, path: str, field: str = "") -> list[str]:
-    """The fields of which both say something, and not the same."""
+    """The fields that both apply with different values."""
     found = []
     for step in theirs.keys() & mine.keys() - {"."}:
         one, other = _child(live, field, step), _child(wanted, field, step)
@@ -165,7 +165,7 @@ def _conflicts(theirs: Tree, mine: Tree, live: Any, wanted: Any, path: str, fiel
 
 
 def _without(theirs: Tree, mine: Tree) -> Tree:
-    """Their fields but for mine."""
+    """Their fields without mine."""
     kept: Tree = {}
     for step, inner in theirs.items():
         if step not in mine or step == ".":
@@ -176,7 +176,7 @@ def _without(theirs: Tree, mine: Tree) -> Tree:
 
 
 def _pruned(obj: Any, owned: Tree, now: Tree, others: list[Tree], field: str = "") -> Any:
-    """The object without what was owned, is no longer wanted, and nobody else owns."""
+    """The object without fields that were owned, are no longer applied, and have no other owner."""
     for step, inner in owned.items():
         if step == ".":
             continue
@@ -188,7 +188,7 @@ def _pruned(obj: Any, owned: Tree, now: Tree, others: list[Tree], field: str = "
         is_leaf = not isinstance(inner, dict) or not inner or "." in inner
         if step not in now and not theirs and is_leaf:
             obj = _dropped(obj, field, step)
-        elif isinstance(inner, dict) and inner:  # a mapping of which only some was owned: the rest stays
+        elif isinstance(inner, dict) and inner:  # a partly owned mapping: the rest stays
             wanted = now.get(step)
             changed = _pruned(child, inner, wanted if isinstance(wanted, dict) else {}, theirs, name)
             if changed is not child:
@@ -213,6 +213,6 @@ def _put(obj: Any, field: str, step: str, child: Any) -> Any:
 
 def _conflict(conflicts: list[tuple[str, str]]) -> Refused:
     faults = tuple(Fault(path, f'conflict with "{manager}"') for manager, path in conflicts)
-    told = "; ".join(f'conflict with "{manager}": {path}' for manager, path in conflicts[:10])
+    listed = "; ".join(f'conflict with "{manager}": {path}' for manager, path in conflicts[:10])
     plural = "s" if len(conflicts) > 1 else ""
-    return Refused(409, "Conflict", f"Apply failed with {len(conflicts)} conflict{plural}: {told}", faults)
+    return Refused(409, "Conflict", f"Apply failed with {len(conflicts)} conflict{plural}: {listed}", faults)

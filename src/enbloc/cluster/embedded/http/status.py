@@ -1,4 +1,4 @@
-"""The `Status` objects with which an API server says what became of a request."""
+"""The `Status` objects of an API server's answers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _CAUSES = 100
 
 
 def refusal(code: int, message: str, *faults: Fault) -> Refused:
-    """A refusal with the reason that goes with its code."""
+    """A refusal with the reason of its code."""
     return Refused(code, REASONS[code], message, faults)
 
 
 def failure(why: Refused, ref: Ref | None = None) -> dict[str, Any]:
-    """The body of a refusal. `ref` is what the request was about, if that is known."""
+    """The body of a refusal. `ref` is the request's object, if known."""
     details: dict[str, Any] = {}
     if ref is not None:
         kind, _, group = ref.kind.partition(".")
@@ -59,7 +59,7 @@ def failure(why: Refused, ref: Ref | None = None) -> dict[str, Any]:
 def _cause(fault: Any) -> dict[str, str]:
     if not isinstance(fault, Fault):
         return {"message": str(fault)}
-    if fault.field.startswith("."):  # a server-side apply's conflict names the field as such
+    if fault.field.startswith("."):  # a conflict of server-side apply
         return {"reason": "FieldManagerConflict", "message": fault.message, "field": fault.field}
     missing = fault.message == "is missing"
     reason = "FieldValueRequired" if missing else "FieldValueInvalid"
@@ -67,7 +67,7 @@ def _cause(fault: Any) -> dict[str, str]:
 
 
 def success(ref: Ref, plural: str, uid: str = "", code: int = 200) -> dict[str, Any]:
-    """The body that says that something was done and left no object to show."""
+    """The body of a successful request that has no object to return."""
     _, _, group = ref.kind.partition(".")
     details = {"name": ref.name, "group": group, "kind": plural, "uid": uid}
     return {

@@ -1,7 +1,7 @@
-"""Strategic merge patches: merge patches that know which lists are maps, with directives for what a merge cannot say.
+"""Strategic merge patches: merge patches that merge some lists by key, with directives.
 
 `$patch: replace|delete|merge` in a map or an item, `$retainKeys`, `$deleteFromPrimitiveList/FIELD`,
-`$setElementOrder/FIELD`. Which lists are maps, and by which key, is `merging`'s to know.
+`$setElementOrder/FIELD`. Which lists are merged, and by which key, is in `list_merge_keys`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ORDER = "$setElementOrder/"
 
 
 def strategic_merge(current: Any, patch: Any) -> dict[str, Any]:
-    """The current object with the patch merged into it. Raises `Refused` (400) for directives that are none."""
+    """The current object with the patch merged into it. Raises `Refused` (400) for invalid directives."""
     if not isinstance(patch, dict):
         raise refusal(400, f"a strategic merge patch is a mapping, not {type(patch).__name__}")
     return _merge_map(current if isinstance(current, dict) else {}, patch)
@@ -28,7 +28,7 @@ def strategic_merge(current: Any, patch: Any) -> dict[str, Any]:
 def _directive(patch: dict[str, Any]) -> str:
     value = patch.get(_DIRECTIVE, "merge")
     if value not in ("merge", "replace", "delete"):
-        raise refusal(400, f"{_DIRECTIVE}: {str(value)[:80]!r} is none of merge, replace, delete")
+        raise refusal(400, f"{_DIRECTIVE}: {str(value)[:80]!r} must be merge, replace or delete")
     return str(value)
 
 
@@ -71,7 +71,7 @@ def _merge_map(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
 
 def _strings(value: Any, what: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise refusal(400, f"{what} is a list of strings")
+        raise refusal(400, f"{what} must be a list of strings")
     return value
 
 
@@ -83,7 +83,7 @@ def _merge_list(field: str, current: Any, patch: list[Any]) -> list[Any]:
     if key is None:
         return patch
     if not all(isinstance(item, dict) for item in patch):
-        raise refusal(400, f"{field}: a list that is merged by {key!r} holds mappings")
+        raise refusal(400, f"{field}: a list that is merged by {key!r} must hold mappings")
     if any(_directive(item) == "replace" for item in patch):
         return [_merge_map({}, item) for item in patch if _DIRECTIVE not in item]
     merged: dict[bytes, Any] = {}
@@ -101,7 +101,7 @@ def _merge_list(field: str, current: Any, patch: list[Any]) -> list[Any]:
 
 
 def _identity(item: Any, key: str | None, position: int = -1) -> bytes:
-    """What makes an item of a list the one that is meant: its key, or itself; one that has no key is like no other."""
+    """What identifies an item of a list: its key, or itself; an item without a key equals no other."""
     if key is None:
         return encode(item)
     if isinstance(item, dict) and key in item:
@@ -110,7 +110,7 @@ def _identity(item: Any, key: str | None, position: int = -1) -> bytes:
 
 
 def _ordered(field: str, items: list[Any], order: Any) -> list[Any]:
-    """The items in the order that was asked for; those that it does not name stay behind the one they were behind."""
+    """The items in the requested order; those that it does not name stay behind their predecessor."""
     if not isinstance(order, list):
         raise refusal(400, f"{_ORDER}{field} is a list")
     key = merge_key(field, items)

@@ -1,4 +1,4 @@
-"""Lists and objects in the forms that clients ask for: as tables, or as metadata alone."""
+"""Other representations of lists and objects: Tables, and PartialObjectMetadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def included(text: str) -> Included:
             return "None"
         case "Object":
             return "Object"
-    raise refusal(400, f"includeObject: {text[:80]!r} is none of None, Metadata, Object")
+    raise refusal(400, f"includeObject: {text[:80]!r} must be None, Metadata or Object")
 
 
 def partial(obj: Obj) -> dict[str, Any]:
@@ -31,13 +31,13 @@ def partial(obj: Obj) -> dict[str, Any]:
 
 
 def table(
-    kind: str, objects: Iterable[Obj], now: int, include: Included, metadata: dict[str, Any], *, heads: bool = True
+    kind: str, objects: Iterable[Obj], now_ns: int, include: Included, metadata: dict[str, Any], *, heads: bool = True
 ) -> dict[str, Any]:
     """A Table of these objects; without `heads` as in the second and later events of a watch."""
-    shown = columns_of(kind)
+    columns = columns_of(kind)
     rows = []
     for obj in objects:
-        row: dict[str, Any] = {"cells": shown.row(obj, now)}
+        row: dict[str, Any] = {"cells": [column.of(obj, now_ns) for column in columns]}
         if include != "None":
             row["object"] = obj if include == "Object" else partial(obj)
         rows.append(row)
@@ -49,7 +49,7 @@ def table(
             "description": column.description or column.name,
             "priority": column.priority,
         }
-        for column in shown.columns
+        for column in columns
     ]
     return {
         "kind": "Table",

@@ -1,5 +1,4 @@
-"""What whoever writes an object hears besides the answer: values that are read as something else (K3). kubectl prints
-it as a warning."""
+"""Warnings to the client that writes an object: values that are read as something else (K3). kubectl prints them."""
 
 from __future__ import annotations
 
@@ -8,22 +7,22 @@ from typing import Final
 from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.gangs.registry import GangRegistry
 
-TOLD: Final = 10
+MAX_WARNINGS: Final = 10
 LONGEST: Final = 250
 
 
-class Advice:
-    """Knows what may be bad in which kind."""
+class Warnings:
+    """The warnings of each kind."""
 
     def __init__(self) -> None:
         self._book = GangRegistry()
         self._kinds = {"Pod", *self._book.kinds}
 
     def on(self, kind: str, obj: Obj) -> list[str]:
-        """On an object that was taken, and whose kind's id is `kind`: texts for headers `Warning`, if any."""
+        """Texts of `Warning` headers for an accepted object whose kind's id is `kind`."""
         if kind not in self._kinds or (kind == "Pod" and not annotations_of(obj) and not labels_of(obj)):
             return []
-        return [_quoted(told) for told in self._book.complaints(obj)[:TOLD]]
+        return [_quoted(text) for text in self._book.complaints(obj)[:MAX_WARNINGS]]
 
 
 def _quoted(message: str) -> str:

@@ -1,7 +1,7 @@
-"""Watches: what happens to a collection, one JSON document a line, for as long as the client listens.
+"""Watches: the events of a collection, one JSON document a line, for as long as the client listens.
 
-A watch is a cursor into the store's history, so a slow client costs what it has not read and holds up nobody. One that
-reads nothing for `STALL_S` is cut off; so is one for which the history no longer reaches back.
+A watch is a cursor into the store's history, so a slow client costs the events it has not read and delays no other. A
+client that reads nothing for `streaming.STALL_S` is disconnected; so is one that is behind the history.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ from enbloc.cluster.embedded.http.queries import Form, ListQuery
 from enbloc.cluster.embedded.http.resources import Target
 from enbloc.cluster.embedded.http.selectors import Test
 from enbloc.cluster.embedded.http.status import failure, refusal
+from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, streaming
 from enbloc.cluster.embedded.http.tables import Included, partial, table
 
-STALL_S = 20.0
 BOOKMARK_S = 60.0
 WATCHES = 10_000
-PIECE_BYTES = 256 * 1024
-"""So much is handed to the connection at a time: between pieces others have their turn."""
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
 _KEEP_UP_EVERY = 1_000
 INITIAL_END = "k8s.io/initial-events-end"
@@ -51,7 +49,7 @@ class View:
         self._plain = form == "object" and self._test is None
 
     def line(self, event: WatchEvent, now: int) -> bytes | None:
-        """The line for an event; `None` if it does not concern this watch."""
+        """The line for an event; `None` if this watch does not include it."""
         namespace = self.target.namespace
         if namespace and namespace_of(event.obj) != namespace:
             return None
@@ -61,7 +59,7 @@ class View:
         return None if type_ is None else self.shown(type_, event.obj, now)
 
     def _type(self, event: WatchEvent) -> str | None:
-        """An object that comes to match was added, for this watch; one that ceases to was deleted."""
+        """An object that begins to match is ADDED to this watch; one that ceases to is DELETED from it."""
         test = self._test
         if test is None:
             return event.type
@@ -113,14 +111,14 @@ class Watches:
         self.count = 0
 
     def close(self) -> None:
-        """Ends every watch, now and from now on."""
+        """Ends every watch, and refuses new ones."""
         self._closing.set()
         for kind in list(self._changes.kinds()):
             self._changes.wake(kind)
 
     def note(self, event: WatchEvent) -> None:
-        """Takes note of what happened. Now and then the cursors of those who wait for something else are moved to the
-        present, so that nothing of the past is kept for them."""
+        """Records an event. Every `_KEEP_UP_EVERY` events the cursors of idle watches on other kinds are moved to the
+        present, so that no history is kept for them."""
         version = self._store.version
         self._latest[event.kind] = version
         if version % _KEEP_UP_EVERY == 0:
@@ -132,7 +130,7 @@ class Watches:
         self, request: web.BaseRequest, target: Target, asked: ListQuery, form: Form, include: Included
     ) -> web.StreamResponse:
         if self.count >= WATCHES:
-            raise refusal(429, f"there are {WATCHES} watches already")
+            raise refusal(429, f"too many watches: at most {WATCHES} are served")
         view = View(target, asked, form, include, self._encodings)
         self.count += 1
         try:
@@ -142,40 +140,27 @@ class Watches:
 
     async def _serve(self, request: web.BaseRequest, view: View, asked: ListQuery) -> web.StreamResponse:
         initial, since, refused = self._begin(view.target, asked)
-        response = web.StreamResponse(headers=_HEADERS)
-        response.enable_chunked_encoding()
         watch: LogWatch | None = None
         if refused is None:
             try:
                 watch = self._store.watch([view.target.kind.id], since)
             except Refused as why:
-                code = 410 if why.code == 504 else why.code  # a version of another life: list anew
+                code = 410 if why.code == 504 else why.code  # a version from before a restart: list again
                 refused = refusal(code, why.message)
-
-        async def write(data: bytes) -> None:
-            async with asyncio.timeout(STALL_S):
-                await response.write(data)
-
-        await response.prepare(request)
         try:
-            if watch is None or refused is not None:
-                await write(event_line("ERROR", failure(refused or refusal(410, "expired"))))
-            else:
-                await self._stream(view, watch, asked, initial, since, write)
-            await response.write_eof()
-        except TimeoutError:
-            if request.transport is not None:
-                request.transport.abort()
-        except ConnectionError:
-            pass
+            async with streaming(request, _HEADERS) as stream:
+                if watch is None or refused is not None:
+                    await stream.write(event_line("ERROR", failure(refused or refusal(410, "expired"))))
+                else:
+                    await self._stream(view, watch, asked, initial, since, stream.write)
+            return stream.response
         finally:
             if watch is not None:
                 self._idle.pop(watch, None)
                 watch.close()
-        return response
 
     def _begin(self, target: Target, asked: ListQuery) -> tuple[list[Obj] | None, int, Refused | None]:
-        """What to show before anything happens (`None`: nothing), and the version from which on to watch."""
+        """The initial objects (`None`: none are sent), the version to watch from, and the refusal, if any."""
         present = self._store.version
         version = int(asked.version) if asked.version else 0
         if asked.initial_events:
@@ -228,7 +213,7 @@ class Watches:
         for one in lines:
             piece.append(one)
             size += len(one)
-            if size >= PIECE_BYTES:
+            if size >= CHUNK_BYTES:
                 await write(b"".join(piece))
                 await asyncio.sleep(0)
                 piece, size = [], 0

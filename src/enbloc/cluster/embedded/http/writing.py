@@ -1,4 +1,4 @@
-"""Requests that change something: create, replace, patch, delete, and the subresources that stand for a deed."""
+"""Writing requests: create, replace, patch, delete, and the subresources binding, eviction and scale."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from enbloc.api import json_patch
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
 from enbloc.api.writes import Refused, merge_patch
 from enbloc.cluster.embedded.api.identity import check_incarnation, is_object
@@ -14,7 +15,6 @@ from enbloc.cluster.embedded.api.pods import POD
 from enbloc.cluster.embedded.api.store import Propagation, Store, Subresource
 from enbloc.cluster.embedded.http import request_body
 from enbloc.cluster.embedded.http.eviction import check_budgets
-from enbloc.cluster.embedded.http.jsonpatch import json_patch
 from enbloc.cluster.embedded.http.list_merge_keys import BUILT_IN_GROUPS
 from enbloc.cluster.embedded.http.listing import Lists
 from enbloc.cluster.embedded.http.queries import ListQuery, flag, is_dry_run, number
@@ -33,7 +33,7 @@ Answer = tuple[int, Obj]
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
-    """How something is to be deleted."""
+    """The options of a deletion."""
 
     grace_s: int | None = None
     propagation: Propagation = "Background"
@@ -43,7 +43,7 @@ class DeleteOptions(msgspec.Struct, frozen=True):
 
 
 class Writer:
-    """Carries writes out on the store. Every method returns a status code and what to show, or raises `Refused`."""
+    """Executes writes on the store. Every method returns a status code and an object, or raises `Refused`."""
 
     def __init__(self, store: Store, lists: Lists, resources: Resources) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class Writer:
         if managed and "managedFields" not in obj["metadata"]:
             obj = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
         subresource = _status(target)
-        if subresource:  # only its status is taken, but it must be meant for this version
+        if subresource:  # only its status is used, but its version must match
             given = obj["metadata"]
             resource = self._store.discovery.resource(target.kind.id)
             check_incarnation(resource, current, given.get("uid"), given.get("resourceVersion"))
@@ -85,7 +85,7 @@ class Writer:
         shown = self._as_asked(target, current)
         match media:
             case "application/json-patch+json":
-                wanted = json_patch(shown, patch)
+                wanted = json_patch.apply(shown, patch)
             case "application/merge-patch+json":
                 if not isinstance(patch, dict):
                     raise refusal(400, f"a merge patch is a mapping, not {type(patch).__name__}")
@@ -96,7 +96,7 @@ class Writer:
 
     def _put(self, target: Target, current: Obj, wanted: Any, subresource: Subresource, dry_run: bool) -> Obj:
         if not isinstance(wanted, dict) or not isinstance(wanted.get("metadata"), dict):
-            raise refusal(422, "a patch cannot take away an object's metadata")
+            raise refusal(422, "a patch cannot remove an object's metadata")
         given = wanted["metadata"]
         resource = self._store.discovery.resource(target.kind.id)
         if given.get("uid") != current["metadata"].get("uid"):
@@ -119,7 +119,7 @@ class Writer:
             fault = Fault("fieldManager", "Required value: is required for apply patch")
             raise refusal(422, f"PatchOptions is invalid: {fault}", fault)
         if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
-            raise refusal(400, "what is applied is an object")
+            raise refusal(400, "an apply patch must be an object")
         body = {**body, "metadata": {"name": target.name, **(body.get("metadata") or {})}}
         wanted = self._meant(target, body, named=True)
         current = self._store.get(*target.ref)
@@ -147,7 +147,7 @@ class Writer:
         )
 
     def delete_collection(self, target: Target, asked: ListQuery, options: DeleteOptions) -> list[Obj]:
-        """Deletes what the selectors match; what went meanwhile, or is protected, is passed over."""
+        """Deletes what the selectors match; objects that are gone or protected are skipped."""
         found = self._lists.matching(target, asked)
         for obj in found[: asked.limit or None]:
             metadata = obj["metadata"]
@@ -161,23 +161,23 @@ class Writer:
                     raise
         return found
 
-    # -- deeds
+    # -- subresources
 
     def bind(self, target: Target, body: Any, dry_run: bool) -> Answer:
         """A Binding, posted to a pod or to the namespace's bindings."""
         if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
-            raise refusal(400, "a Binding is an object")
+            raise refusal(400, "a Binding must be an object")
         metadata = body.get("metadata") or {}
         name = target.name or metadata.get("name")
         node = body.get("target")
         if not isinstance(name, str) or (target.name and metadata.get("name", name) != name):
-            raise refusal(400, "metadata.name: a Binding has the name of its pod")
+            raise refusal(400, "metadata.name: a Binding must have the name of its pod")
         if not isinstance(node, dict) or not isinstance(node.get("name"), str) or not node["name"]:
             fault = Fault("target.name", "Required value")
             raise refusal(422, f'Binding "{name[:80]}" is invalid: {fault}', fault)
         annotations, uid = metadata.get("annotations") or {}, metadata.get("uid") or ""
         if not _are_strings(annotations) or not isinstance(uid, str):
-            raise refusal(400, "metadata: annotations are strings, and so is a uid")
+            raise refusal(400, "metadata: annotations and uid must be strings")
         if dry_run:
             with self._store.dry_run():
                 self._store.bind(target.namespace, name, uid, node["name"], annotations)
@@ -187,7 +187,7 @@ class Writer:
 
     def evict(self, target: Target, body: Any, dry_run: bool) -> Answer:
         if body is not None and not isinstance(body, dict):
-            raise refusal(400, "an Eviction is an object")
+            raise refusal(400, "an Eviction must be an object")
         options = delete_options((body or {}).get("deleteOptions"), {}, [])
         pod = self._existing(target)
         check_incarnation("pods", pod, options.uid, options.resource_version)
@@ -203,7 +203,7 @@ class Writer:
     # -- replicas
 
     def scale(self, target: Target) -> Obj:
-        """The Scale of an object whose definition says where its replicas are."""
+        """The Scale of an object whose CustomResourceDefinition has a scale subresource."""
         paths = self._scale_paths(target)
         obj = self._existing(target)
         made: Obj = {
@@ -231,7 +231,7 @@ class Writer:
         path = self._scale_paths(target).get("specReplicasPath")
         steps = path.strip(".").split(".") if isinstance(path, str) else []
         if not steps or not all(steps) or steps[0] in ("metadata", "status"):
-            raise refusal(422, "the definition does not say where the replicas are")
+            raise refusal(422, "the definition has no specReplicasPath")
         patch: Any = replicas
         for step in reversed(steps):
             patch = {step: patch}
@@ -248,7 +248,7 @@ class Writer:
             raise refusal(404, "the server could not find the requested resource")
         return found
 
-    # -- who is meant
+    # -- identity
 
     def _existing(self, target: Target) -> Obj:
         found = self._store.get(*target.ref)
@@ -263,7 +263,7 @@ class Writer:
         return obj if obj["apiVersion"] == target.api_version else {**obj, "apiVersion": target.api_version}
 
     def _meant(self, target: Target, body: Any, *, named: bool) -> Obj:
-        """The object of a body, with the kind, namespace and name that the path gives. Raises `Refused` (400)."""
+        """The object of a body, with the kind, namespace and name of the path. Raises `Refused` (400)."""
         if not isinstance(body, dict):
             raise refusal(400, f"an object is a mapping, not {type(body).__name__}")
         wanted = {"apiVersion": target.api_version, "kind": target.kind.name}
@@ -278,7 +278,7 @@ class Writer:
         if metadata is None:
             metadata = {}
         if not isinstance(metadata, dict):
-            raise refusal(400, "metadata is a mapping")
+            raise refusal(400, "metadata must be a mapping")
         space = metadata.get("namespace") or ""
         if target.namespace and space not in ("", target.namespace):
             raise refusal(400, "the namespace of the provided object does not match the namespace sent on the request")
@@ -299,7 +299,7 @@ class Writer:
             fault = Fault("metadata.name", "Required value: name or generateName is required")
             raise refusal(422, f"{target.kind.name} is invalid: {fault}", fault)
         if not is_object(obj):
-            raise refusal(400, "that is no object")
+            raise refusal(400, "the body is not an object")
         return obj
 
 
@@ -325,11 +325,11 @@ _PROPAGATIONS: dict[str, Propagation] = {
 
 
 def delete_options(body: Any, query: Mapping[str, str], dry_runs: list[str]) -> DeleteOptions:
-    """From the body, and where that is silent from the query. Raises `Refused` for what is no option."""
+    """From the body, or else from the query. Raises `Refused` for invalid options."""
     if body is None:
         body = {}
     if not isinstance(body, dict):
-        raise refusal(400, "DeleteOptions is a mapping")
+        raise refusal(400, "DeleteOptions must be a mapping")
     grace = body.get("gracePeriodSeconds")
     if grace is None:
         grace = number(query, "gracePeriodSeconds")

@@ -1,0 +1,214 @@
+"""Cells of `kubectl get` that are more than one field: ages, a pod's status in one word, counts of containers.
+
+Pure functions of an object and the present time. Which kind shows which of them is the table in `columns.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from enbloc.api.meta import Obj, condition_of, is_terminating, labels_of
+from enbloc.units import SECOND, parse_timestamp
+
+NONE = "<none>"
+_ROLE_LABEL = "node-role.kubernetes.io/"
+
+
+def section(obj: Any, *path: str) -> Mapping[str, Any]:
+    """The mapping at a path of an object; an empty one if there is none."""
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj if isinstance(obj, dict) else {}
+
+
+def text(value: Any, default: str = "") -> str:
+    return default if value is None or value == "" else str(value)
+
+
+def integer(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _mappings(value: Any) -> list[Any]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def age(obj: Obj, now_ns: int) -> str:
+    return since(obj["metadata"].get("creationTimestamp"), now_ns)
+
+
+def since(stamp: Any, now_ns: int) -> str:
+    """How long ago that was, as kubectl writes it: `45s`, `3m12s`, `5h`, `12d`."""
+    try:
+        passed_ns = now_ns - parse_timestamp(stamp)
+    except ValueError:
+        return "<unknown>"
+    return _duration(max(passed_ns, 0) // SECOND)
+
+
+def _duration(seconds: int) -> str:
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86_400
+    if seconds < 120:
+        return f"{seconds}s"
+    if minutes < 10:
+        return f"{minutes}m{seconds % 60}s" if seconds % 60 else f"{minutes}m"
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return f"{hours}h{minutes % 60}m" if minutes % 60 else f"{hours}h"
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
+    if days < 730:
+        return f"{days}d"
+    years, rest = divmod(days, 365)
+    return f"{years}y{rest}d" if rest and years < 8 else f"{years}y"
+
+
+# -- pods and nodes
+
+
+def pod_ready(pod: Obj, now_ns: int) -> str:
+    states = _mappings(section(pod, "status").get("containerStatuses"))
+    ready = sum(1 for state in states if state.get("ready") is True)
+    return f"{ready}/{len(_mappings(section(pod, 'spec').get('containers')))}"
+
+
+def pod_restarts(pod: Obj, now_ns: int) -> str:
+    states = _mappings(section(pod, "status").get("containerStatuses"))
+    counts = [state.get("restartCount") for state in states]
+    restarts = sum(count for count in counts if isinstance(count, int))
+    ends = [text(section(state, "lastState", "terminated").get("finishedAt")) for state in states]
+    return str(restarts) + (f" ({since(max(ends), now_ns)} ago)" if restarts and any(ends) else "")
+
+
+def pod_status(pod: Obj, now_ns: int) -> str:
+    """A pod's state in one word, as kubectl shows it."""
+    spec, status = section(pod, "spec"), section(pod, "status")
+    word = text(status.get("reason")) or text(status.get("phase"), "Pending")
+    if spec.get("schedulingGates") and not spec.get("nodeName"):
+        word = "SchedulingGated"
+    running = False
+    for state in _mappings(status.get("containerStatuses")):
+        waiting, ended = section(state, "state", "waiting"), section(state, "state", "terminated")
+        if waiting.get("reason"):
+            word = str(waiting["reason"])
+        elif ended:
+            word = text(ended.get("reason")) or f"ExitCode:{ended.get('exitCode')}"
+        elif state.get("ready") is True and section(state, "state", "running"):
+            running = True
+    if word == "Completed" and running:
+        word = "Running"
+    if is_terminating(pod) and status.get("phase") not in ("Succeeded", "Failed"):
+        word = "Terminating"
+    return word
+
+
+def node_status(node: Obj, now_ns: int) -> str:
+    """`Ready`, `NotReady`, `Ready,SchedulingDisabled`."""
+    ready = condition_of(node, "Ready")
+    words = ["Ready" if ready is None or ready.get("status") == "True" else "NotReady"]
+    if section(node, "spec").get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def node_roles(node: Obj, now_ns: int) -> str:
+    roles = sorted(key.removeprefix(_ROLE_LABEL) for key in labels_of(node) if key.startswith(_ROLE_LABEL))
+    return ",".join(roles) or NONE
+
+
+def node_cpu(node: Obj, now_ns: int) -> str:
+    return _allocatable(node, "cpu")
+
+
+def node_memory(node: Obj, now_ns: int) -> str:
+    return _allocatable(node, "memory")
+
+
+def _allocatable(node: Obj, resource: str) -> str:
+    status = section(node, "status")
+    return text((section(status, "allocatable") or section(status, "capacity")).get(resource), NONE)
+
+
+def internal_ip(node: Obj, now_ns: int) -> str:
+    addresses = _mappings(section(node, "status").get("addresses"))
+    found = [text(each.get("address")) for each in addresses if each.get("type") == "InternalIP"]
+    return found[0] if found else NONE
+
+
+# -- gangs
+
+
+def min_member(group: Obj, now_ns: int) -> int:
+    """Of any PodGroup kind: `minMember`, or Kubernetes' own `schedulingPolicy.gang.minCount`."""
+    gang = section(group, "spec", "schedulingPolicy", "gang")
+    return integer(section(group, "spec").get("minMember")) or integer(gang.get("minCount"))
+
+
+def unschedulable_message(group: Obj, now_ns: int) -> str:
+    condition = condition_of(group, "Unschedulable")
+    if condition is None or condition.get("status") != "True":
+        return NONE
+    return text(condition.get("message"), NONE)
+
+
+# -- the rest
+
+
+def last_seen(event: Obj, now_ns: int) -> str:
+    return _seen(event, "lastTimestamp", now_ns)
+
+
+def first_seen(event: Obj, now_ns: int) -> str:
+    return _seen(event, "firstTimestamp", now_ns)
+
+
+def _seen(event: Obj, field: str, now_ns: int) -> str:
+    return since(event.get(field) or event.get("eventTime") or event["metadata"].get("creationTimestamp"), now_ns)
+
+
+def event_object(event: Obj, now_ns: int) -> str:
+    about = section(event, "involvedObject")
+    return f"{text(about.get('kind')).lower()}/{text(about.get('name'))}"
+
+
+def event_source(event: Obj, now_ns: int) -> str:
+    return text(section(event, "source").get("component")) or text(event.get("reportingComponent"))
+
+
+def event_message(event: Obj, now_ns: int) -> str:
+    return text(event.get("message")).strip()
+
+
+def event_count(event: Obj, now_ns: int) -> int:
+    return integer(event.get("count")) or 1
+
+
+def namespace_phase(namespace: Obj, now_ns: int) -> str:
+    return "Terminating" if is_terminating(namespace) else "Active"
+
+
+def data_count(obj: Obj, now_ns: int) -> int:
+    return len(section(obj, "data")) + len(section(obj, "binaryData"))
+
+
+def service_ports(service: Obj, now_ns: int) -> str:
+    ports = _mappings(section(service, "spec").get("ports"))
+    return ",".join(f"{port.get('port')}/{text(port.get('protocol'), 'TCP')}" for port in ports) or NONE
+
+
+def global_default(priority_class: Obj, now_ns: int) -> bool:
+    return bool(priority_class.get("globalDefault"))
+
+
+def quota_usage(quota: Obj, now_ns: int) -> str:
+    hard, used = section(quota, "spec", "hard"), section(quota, "status", "used")
+    return ", ".join(f"{key}: {used.get(key, 0)}/{hard[key]}" for key in sorted(hard))
+
+
+def claim_reference(volume: Obj, now_ns: int) -> str:
+    claim = section(volume, "spec", "claimRef")
+    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""

@@ -150,7 +150,7 @@ def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
     state = made[-1].scheduler.engine.state
     assert len(state.classes.by_id) <= UNUSED_BOUND + 32
     caches = [*vars(state.stateful._affinity._terms).values(), *vars(state.stateful._spread).values()]
-    caches += [state._candidates._known, state.stateful._tellings]
+    caches += [state._candidates._known, state.stateful._counting]
     assert max(len(cache) for cache in caches if isinstance(cache, dict)) <= UNUSED_BOUND + 32
     assert not state.stateful._affinity._index._anchored
 

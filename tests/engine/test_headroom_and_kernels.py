@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from enbloc.engine.filters.filter import Check
 from enbloc.engine.placement.kernels import place_bulk, place_one, place_plain
-from enbloc.engine.scoring.candidates import Candidates, ScoreRoom, ScoreVector
+from enbloc.engine.scoring.candidates import Candidates, ScoreRows, ScoreVector
 from enbloc.engine.scoring.headroom import PARTS, Headroom
 from enbloc.engine.tables.classes import ClassTable
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
@@ -28,7 +28,7 @@ def cluster(*cpus: int, pods: int = 110, memory: int = 0) -> NodeTable:
 
 
 def candidates(
-    nodes: NodeTable, score: ScoreRoom, cpu: int = 1, passing: Bools | None = None, bonus: Ints | None = None
+    nodes: NodeTable, score: ScoreRows, cpu: int = 1, passing: Bools | None = None, bonus: Ints | None = None
 ) -> Candidates:
     cls = ClassTable(nodes.resources).of("ns", {"containers": [{"resources": {"requests": {"cpu": f"{cpu}m"}}}]})
     checks = [] if passing is None else [Check("turned away", lambda rows: passing[rows])]
@@ -46,7 +46,7 @@ def one_by_one(nodes: NodeTable, board: Candidates, count: int, closed: Bools | 
     found: list[int] = []
     taken = nodes.free.copy()
     while len(found) < count:
-        keys = board.fresh_keys()
+        keys = board.uncached_keys()
         if closed is not None:
             keys = np.where(closed[: len(keys)], -1, keys)
         if not len(keys) or keys.max() < 0:
@@ -86,7 +86,7 @@ def indifferent(room: Headroom) -> Ints:
         (free_cpu, (3, 5, 4), 1, [1]),
     ],
 )
-def test_placed_by_hand(score: ScoreRoom, cpus: tuple[int, ...], count: int, rows: list[int]) -> None:
+def test_placed_by_hand(score: ScoreRows, cpus: tuple[int, ...], count: int, rows: list[int]) -> None:
     nodes = cluster(*cpus)
     assert place_bulk(candidates(nodes, score), count) == rows
     assert one_by_one(nodes, candidates(nodes, score), count) == rows
@@ -152,13 +152,13 @@ def test_figures_at_the_ceiling_do_not_wrap_around() -> None:
 # ---- at random
 
 
-def by_table(table: list[int]) -> ScoreRoom:
+def by_table(table: list[int]) -> ScoreRows:
     """A score that does as it likes while a node fills: by what is left, from a table."""
     values = np.array(table, np.int64)
     return lambda room: values[np.maximum(room.after(CPU), 0) % len(values)]
 
 
-scores: st.SearchStrategy[ScoreRoom] = st.one_of(
+scores: st.SearchStrategy[ScoreRows] = st.one_of(
     st.sampled_from([free_cpu, used_cpu, indifferent]),
     st.lists(st.integers(0, 5), min_size=1, max_size=7).map(by_table),
 )
@@ -174,7 +174,7 @@ scores: st.SearchStrategy[ScoreRoom] = st.one_of(
     data=st.data(),
 )
 def test_bulk_is_one_by_one(
-    cpus: list[int], cpu: int, pods: int, score: ScoreRoom, count: int, data: st.DataObject
+    cpus: list[int], cpu: int, pods: int, score: ScoreRows, count: int, data: st.DataObject
 ) -> None:
     nodes = cluster(*cpus, pods=pods)
     flags = st.lists(st.booleans(), min_size=len(cpus), max_size=len(cpus)).map(np.array)

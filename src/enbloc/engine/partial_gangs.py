@@ -138,7 +138,7 @@ class PartialGangs:
             if gang.partial_since is not None and _turn(gang) < _turn(other):
                 continue
             for task in [task for mate in mates for task in pending_tasks(mate)]:
-                standing = self._state.candidates(task.cls).standing()
+                standing = self._state.candidates(task.cls).passing()
                 closed = standing if closed is None else closed | standing
         return closed
 

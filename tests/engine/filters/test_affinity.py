@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import (
     HOST,
@@ -59,7 +59,7 @@ def three_nodes() -> NodeTable:
 
 
 def moving_with(nodes: NodeTable, *placed: tuple[Task, str]) -> StatefulFilters:
-    stateful = StatefulFilters(nodes, VolumeBook())
+    stateful = StatefulFilters(nodes, VolumeTable())
     for each, name in placed:
         stateful.add(each, nodes.rows[name])
     return stateful
@@ -279,7 +279,7 @@ def test_g6_affinity_as_asked_node_by_node(nodes: NodeTable, data: st.DataObject
     alive = [facts for facts in nodes.facts if facts is not None]
     if not alive:
         return
-    stateful = StatefulFilters(nodes, VolumeBook())
+    stateful = StatefulFilters(nodes, VolumeTable())
     for name, labels in NAMESPACES.items():
         stateful.set_namespace(name, labels)
 

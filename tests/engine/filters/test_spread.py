@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import HOST, Task, clusters, named, node, passing_masks, pod_labels, table, task
 
@@ -39,7 +39,7 @@ def five_nodes() -> NodeTable:
 
 
 def moving_with(nodes: NodeTable, placed: str, labels: dict[str, str], namespace: str = "default") -> StatefulFilters:
-    stateful = StatefulFilters(nodes, VolumeBook())
+    stateful = StatefulFilters(nodes, VolumeTable())
     for i, name in enumerate(placed):
         stateful.add(task(f"{name}{i}", labels, namespace), nodes.rows[name])
     return stateful
@@ -174,7 +174,7 @@ def test_g6_spread_as_asked_node_by_node(nodes: NodeTable, data: st.DataObject) 
     alive = [facts for facts in nodes.facts if facts is not None]
     if not alive:
         return
-    stateful, placed = StatefulFilters(nodes, VolumeBook()), []
+    stateful, placed = StatefulFilters(nodes, VolumeTable()), []
     for i in range(data.draw(st.integers(0, 6))):
         each = task(str(i), data.draw(pod_labels), data.draw(st.sampled_from(["default", "n2"])))
         where = data.draw(st.sampled_from(alive))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from engine.filters.clusters import HOST, Task, node, passing_masks, pod_labels, settle, table, task
 
 TERM = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
@@ -32,7 +32,7 @@ CLAIM = {
 specs = st.sampled_from(SPECS)
 
 
-def fresh_copy(placed: dict[str, tuple[Task, str]], nodes: Any, book: VolumeBook) -> StatefulFilters:
+def fresh_copy(placed: dict[str, tuple[Task, str]], nodes: Any, book: VolumeTable) -> StatefulFilters:
     found = StatefulFilters(nodes, book)
     for each, name in placed.values():
         if name in nodes.rows:
@@ -55,7 +55,7 @@ def answers(stateful: StatefulFilters, asked: list[Task]) -> list[Any]:
 def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
     """Against one that is told only of what is there in the end."""
     nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2], HOST: f"n{i}"}, created=10 * i) for i in range(3)])
-    book = VolumeBook()
+    book = VolumeTable()
     book.put(CLAIM)
     stateful = StatefulFilters(nodes, book)
     placed: dict[str, tuple[Task, str]] = {}
@@ -100,7 +100,7 @@ def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
 @given(st.lists(st.tuples(pod_labels, specs, st.integers(0, 2)), max_size=8), st.randoms(use_true_random=False))
 def test_g6_what_is_added_and_taken_back_leaves_no_trace(plan: list[Any], order: Any) -> None:
     nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2]}) for i in range(3)])
-    book = VolumeBook()
+    book = VolumeTable()
     book.put(CLAIM)
     stateful = StatefulFilters(nodes, book)
     base = len(plan) // 2

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from enbloc.engine.filters.stateful.exclusive_claims import REASON, ExclusiveClaims
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from engine.filters.clusters import Task, class_of, clusters, named, node, passing, passing_masks, table, task
@@ -70,8 +70,8 @@ CSI = storage_class("late")
 SOON = storage_class("soon", mode="Immediate")
 
 
-def book_of(*objects: dict[str, Any]) -> VolumeBook:
-    book = VolumeBook()
+def book_of(*objects: dict[str, Any]) -> VolumeTable:
+    book = VolumeTable()
     for obj in objects:
         book.put(obj)
     return book
@@ -299,6 +299,6 @@ def test_g6_no_volume_is_given_twice(asked: list[tuple[str, int]], volumes: list
 
 
 def test_a_storage_class_with_a_spec_that_nobody_reads_is_taken() -> None:
-    book = VolumeBook()
+    book = VolumeTable()
     book.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "s"}, "spec": 1e300})
     assert book.version == 1

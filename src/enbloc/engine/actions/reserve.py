@@ -175,9 +175,7 @@ class _Plan:
     def _open(self, task: Task) -> Bools:
         """Nodes that pass every predicate but free room, and are large enough."""
         nodes = self._state.nodes
-        candidates = self._state.candidates(task.cls)
-        candidates.keys()
-        found: Bools = candidates.passing[: nodes.count].copy()
+        found: Bools = self._state.candidates(task.cls).passing().copy()
         for column, amount in task.cls.request:
             found &= nodes.allocatable[column, : nodes.count] >= amount
         if self._state.stateful.applies(task):
@@ -200,8 +198,8 @@ class _Plan:
     def _claimed_on(self, row: int) -> Mapping[int, int]:
         """What is reserved on a row, and what others hold there, or have made for them."""
         claimed = dict(self._reserved.get(row, {}))
-        for task in self._state.stateful.residents(self._state.nodes.names[row]):
-            if isinstance(task, Task) and is_claim(task):
+        for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
+            if is_claim(task):
                 for column, amount in task.cls.request:
                     claimed[column] = claimed.get(column, 0) + amount
         return claimed

@@ -143,9 +143,7 @@ class Holds:
         row = nodes.rows.get(task.node)
         if row is None or any(nodes.free[column, row] < 0 for column, _ in task.cls.request):
             return False
-        candidates = self._state.candidates(task.cls)
-        candidates.keys()
-        return bool(candidates.passing[row])
+        return self._state.candidates(task.cls).passes(row)
 
     # ---- what the API says
 

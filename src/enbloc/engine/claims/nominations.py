@@ -54,7 +54,7 @@ class Nominations:
         self.lift_own(transaction, gang)
         aside: list[tuple[Task, int]] = []
         for name, row in own.items():
-            there = [one for one in self._state.stateful.residents(name) if isinstance(one, Task)]
+            there = self._state.stateful.assigned_to(name)
             if any(one.status is TaskStatus.RELEASING for one in there):
                 aside += [(one, row) for one in there if one.status is TaskStatus.NOMINATED]
         for task, _ in aside:
@@ -96,15 +96,13 @@ class Nominations:
         row = nodes.rows.get(task.node)
         if row is None:
             return False
-        candidates = self._state.candidates(task.cls)
-        candidates.keys()
-        if not candidates.passing[row]:
+        if not self._state.candidates(task.cls).passes(row):
             return False
         lacking = {column: -int(nodes.free[column, row]) for column, _ in task.cls.request}
         if max(lacking.values()) <= 0:
             return True
-        for other in self._state.stateful.residents(task.node):
-            if isinstance(other, Task) and other.status is TaskStatus.RELEASING:
+        for other in self._state.stateful.assigned_to(task.node):
+            if other.status is TaskStatus.RELEASING:
                 for column, amount in other.cls.request:
                     if column in lacking:
                         lacking[column] -= amount

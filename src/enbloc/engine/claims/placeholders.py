@@ -150,9 +150,7 @@ class Claims:
             row = nodes.rows.get(ghost.node)
             if row is None or any(nodes.free[column, row] < 0 for column, _ in ghost.cls.request):
                 return True
-            candidates = self._state.candidates(ghost.cls)
-            candidates.keys()
-            if not candidates.passing[row]:
+            if not self._state.candidates(ghost.cls).passes(row):
                 return True
         return False
 

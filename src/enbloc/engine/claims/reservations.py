@@ -229,9 +229,7 @@ class Reservations:
         row = nodes.rows.get(node)
         if row is None:
             return False
-        candidates = self._state.candidates(task.cls)
-        candidates.keys()
-        if not candidates.passing[row]:
+        if not self._state.candidates(task.cls).passes(row):
             return False
         return all(amount <= nodes.allocatable[column, row] for column, amount in self.on(node).items())
 

@@ -125,8 +125,8 @@ class Evictable:
 
     def _count(self, row: int) -> None:
         found: dict[Cell, dict[int, int]] = {}
-        for task in self._state.stateful.residents(self._state.nodes.names[row]):
-            if isinstance(task, Task) and may_leave(task):
+        for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
+            if may_leave(task):
                 amounts = found.setdefault((task.gang.spec.queue, task.gang.priority), {})
                 for column, amount in task.cls.request:
                     amounts[column] = amounts.get(column, 0) + amount

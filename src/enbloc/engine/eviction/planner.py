@@ -214,9 +214,7 @@ class Planner:
 
     def _open(self, task: Task) -> Bools:
         count = self._state.nodes.count
-        candidates = self._state.candidates(task.cls)
-        candidates.keys()
-        passing: Bools = candidates.passing[:count]
+        passing = self._state.candidates(task.cls).passing()
         closed = self._placer.closed_rows(task)
         return passing if closed is None else passing & ~closed[:count]
 
@@ -365,8 +363,8 @@ class Planner:
     def _units_on(self, row: int, task: Task, surplus_only: bool, lacking: dict[int, int]) -> list[Victims]:
         """Who could leave a row for a task, the ones to go first first."""
         units: dict[GangKey | str, Victims] = {}
-        for one in self._state.stateful.residents(self._state.nodes.names[row]):
-            if isinstance(one, Task) and one.gang is not task.gang:
+        for one in self._state.stateful.assigned_to(self._state.nodes.names[row]):
+            if one.gang is not task.gang:
                 unit = self._unit(one, surplus_only)
                 if unit is not None:
                     units[unit.key if unit.whole else one.uid] = unit

@@ -1,24 +1,29 @@
-"""What a predicate is, for those who write one and for those who ask it."""
+"""The two interfaces of a filter: `Check` for static ones, `StatefulFilter` for those over assigned pods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
+from enbloc.engine.events import NODE_EVENTS, EventKind
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import Rows
-from enbloc.engine.tables.resources import Bools, Ints
+from enbloc.engine.tables.resources import Bools
 
 
 class Check(NamedTuple):
-    """One standing requirement of a class: which of the rows meet it, and what is said of those that do not."""
+    """One static requirement of a class."""
 
     reason: str
+    """Reported for the rows that do not meet it."""
     mask: Callable[[Rows], Bools]
+    """Which of the given rows meet it."""
+    wakes_on: frozenset[EventKind] = NODE_EVENTS
+    """The events after which more rows may meet it."""
 
 
 class Placeable(Protocol):
-    """What a moving predicate needs to know of a task."""
+    """What a stateful filter reads of a task."""
 
     @property
     def uid(self) -> str: ...
@@ -30,19 +35,18 @@ class Placeable(Protocol):
     def cls(self) -> TaskClass: ...
 
 
-class MovingPredicate(Protocol):
-    """A predicate over what is placed."""
+class StatefulFilter(Protocol):
+    """A filter over assigned pods."""
+
+    wakes_on: ClassVar[frozenset[EventKind]]
+    """The events after which more rows may pass."""
 
     def applies(self, task: Placeable) -> bool:
-        """Whether it has anything to say about this task: if not, the task may be placed in bulk."""
+        """Whether the filter concerns this task. A task that none concerns may be placed in bulk."""
         ...
 
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
-        """`(reason, rows that pass)` for each concern, over all rows of the table."""
-        ...
-
-    def score(self, task: Placeable) -> Ints | None:
-        """What the task would rather have, 0..100 by row, or `None`."""
+        """`(reason, rows that pass)` for each requirement, over all rows of the table."""
         ...
 
     def add(self, task: Placeable, row: int) -> None: ...

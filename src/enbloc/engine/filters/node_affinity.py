@@ -1,6 +1,6 @@
-"""Node affinity: the required one as a check, the preferred one as a sum of weights.
+"""Node affinity: the required terms as a check, the preferred ones as a sum of weights.
 
-The sum is raw: to bring it to the scale of other scores, and to weigh it, is the plugin's business.
+The sum is raw; candidate scoring normalises and weights it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def check(cls: TaskClass, nodes: NodeTable) -> Check | None:
 
 
 def preferred(cls: TaskClass, nodes: NodeTable) -> Callable[[Rows], Ints] | None:
-    """By row, the weights of the preferred terms that it meets."""
+    """By row, the summed weights of the preferred terms that match."""
     affinity = cls.spec.affinity.node_affinity if cls.spec.affinity else None
-    weighed: list[tuple[int, RowMask]] = []
+    weighted: list[tuple[int, RowMask]] = []
     for term in (affinity.preferred_during_scheduling_ignored_during_execution if affinity else None) or ():
         mask = term_mask(term.preference, nodes)
         if mask is not None and term.weight:
-            weighed.append((term.weight, mask))
-    if not weighed:
+            weighted.append((term.weight, mask))
+    if not weighted:
         return None
 
     def score(rows: Rows) -> Ints:
         found: Ints = np.zeros(len(rows), np.int64)
-        for weight, mask in weighed:
+        for weight, mask in weighted:
             found += weight * mask(rows)
         return found
 

@@ -1,7 +1,7 @@
-"""What a pod says of other pods: the terms of its affinity, with its own labels and namespace filled in.
+"""The pod (anti-)affinity terms of a task, with its own labels and namespace filled in.
 
-Two pods of one class may still have different terms: `matchLabelKeys` takes the values of the pod's own labels. What
-cannot be read matches nobody. What a term means for a placement is `affinity`'s business, and `spread`'s.
+Two pods of one class may still have different terms: `matchLabelKeys` takes the values of the pod's own labels. A
+malformed term matches no pod. What a term means for a placement is decided in `affinity` and `spread`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from enbloc.engine.filters.stateful.pod_index import Anchor, Scope
 from enbloc.units import Requirement, Selector
 
 HARD_AFFINITY_WEIGHT: Final = 1
-"""How much a placed pod's required affinity draws those that match it: kube-scheduler's default."""
+"""The score weight of an assigned pod's required affinity towards pods that match it: kube-scheduler's default."""
 
-TERMS_BOUND: Final = 4096
-"""Terms are read anew past so many: jobs of one class may each have label values of their own, and come and go."""
+CACHED_TERMS: Final = 4096
+"""At most 4096 parsed terms are cached: jobs of one class may each have label values of their own, and come and go."""
 
-_Fact = tuple[tuple[str, str, tuple[str, ...]], ...]
+_SelectorKey = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 class Namespaces:
-    """Labels of namespaces. One that was never heard of has the label that every namespace has: its name."""
+    """Labels of namespaces. An unknown one has the label that every namespace has: its name."""
 
     def __init__(self) -> None:
         self._labels: dict[str, Mapping[str, str]] = {}
@@ -35,72 +35,85 @@ class Namespaces:
         return known if known is not None else {"kubernetes.io/metadata.name": name}
 
     def put(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Says whether anything changed."""
+        """Returns whether the labels changed."""
         full = {"kubernetes.io/metadata.name": name, **labels}
         if self.labels(name) == full:
             return False
         if labels:
             self._labels[name] = full
-        else:  # or it went
+        else:  # or the namespace was deleted
             del self._labels[name]
         return True
 
 
-class PodFilter:
-    """Which pods are meant: those in some namespaces, whose labels match. Equal keys mean the same pods."""
+class PodSelector:
+    """Selects pods by namespace and labels. Equal keys select the same pods."""
 
-    __slots__ = ("_all", "_chosen", "_names", "_nobody", "_one_of", "_others", "anchor", "key", "namespaces")
+    __slots__ = (
+        "_in",
+        "_names",
+        "_namespace_selector",
+        "_namespaces",
+        "_none",
+        "_others",
+        "anchor",
+        "key",
+        "namespaces",
+    )
 
     def __init__(
         self,
         selector: Selector | None,
         names: frozenset[str],
-        chosen: Selector | None = None,
+        namespace_selector: Selector | None = None,
         namespaces: Namespaces | None = None,
     ) -> None:
-        # Asked of every pod that comes or goes: the common lines are therefore looked up without a call.
+        # Evaluated for every pod that is placed or removed: the common operator `In` is tested without a call.
         lines = selector.requirements if selector is not None else ()
-        self._nobody = selector is None
-        self._one_of = tuple((line.key, frozenset(line.values)) for line in lines if line.operator == "In")
+        self._none = selector is None
+        self._in = tuple((line.key, frozenset(line.values)) for line in lines if line.operator == "In")
         self._others = tuple(line for line in lines if line.operator != "In")
         self._names = names
-        self._chosen = chosen
-        self._all = namespaces
-        self.namespaces: Scope = names if chosen is None else None
-        """The only ones in which a pod can be meant; `None` if that goes by their labels."""
-        self.anchor: Anchor = self._one_of[0] if self._one_of else None
-        self.key: tuple[_Fact | None, tuple[str, ...], _Fact | None] = (
+        self._namespace_selector = namespace_selector
+        self._namespaces = namespaces
+        self.namespaces: Scope = names if namespace_selector is None else None
+        """The only namespaces in which a pod can match; `None` if they are selected by label."""
+        self.anchor: Anchor = self._in[0] if self._in else None
+        self.key: tuple[_SelectorKey | None, tuple[str, ...], _SelectorKey | None] = (
             selector.fact if selector is not None else None,
             tuple(sorted(names)),
-            chosen.fact if chosen is not None else None,
+            namespace_selector.fact if namespace_selector is not None else None,
         )
 
     def matches(self, task: Placeable) -> bool:
-        if self._nobody:
+        if self._none:
             return False
         labels = task.labels
-        for key, values in self._one_of:
+        for key, values in self._in:
             if labels.get(key) not in values:
                 return False
-        if task.namespace not in self._names:
-            if self._chosen is None or self._all is None or not self._chosen.matches(self._all.labels(task.namespace)):
-                return False
+        if task.namespace not in self._names and not self._selects_namespace(task.namespace):
+            return False
         return all(line.matches(labels) for line in self._others) if self._others else True
+
+    def _selects_namespace(self, name: str) -> bool:
+        selector, namespaces = self._namespace_selector, self._namespaces
+        return selector is not None and namespaces is not None and selector.matches(namespaces.labels(name))
 
 
 class PodTerm(NamedTuple):
-    """Pods, and the label whose value says what is near them."""
+    """Selected pods, and the node label that defines their topology domain."""
 
     topology_key: str
-    pods: PodFilter
+    pods: PodSelector
 
     @property
-    def fact(self) -> tuple[object, ...]:
+    def key(self) -> tuple[object, ...]:
         return (self.topology_key, *self.pods.key)
 
 
 class PodTerms(NamedTuple):
-    """All terms of one pod. Weights of preferred anti-affinity are negative."""
+    """All terms of one pod. Weights of preferred anti-affinity terms are negative."""
 
     affinity: tuple[PodTerm, ...]
     anti_affinity: tuple[PodTerm, ...]
@@ -114,12 +127,12 @@ NO_TERMS: Final = PodTerms((), (), ())
 
 
 class TermsTable:
-    """The terms of every class, read once for each set of label values that they depend on."""
+    """The terms of every class, parsed once for each set of label values that they depend on."""
 
     def __init__(self) -> None:
         self.namespaces = Namespaces()
         self._keys: dict[int, tuple[str, ...] | None] = {}
-        """By class: the labels of its own that its terms depend on; `None` if it has no terms."""
+        """By class id: the label keys that its terms take values of; `None` if it has no terms."""
         self._terms: dict[tuple[object, ...], PodTerms] = {}
 
     def of(self, task: Placeable) -> PodTerms:
@@ -135,19 +148,19 @@ class TermsTable:
         ident = (cls.id, *[task.labels.get(key) for key in keys])
         found = self._terms.get(ident)
         if found is None:
-            if len(self._terms) >= TERMS_BOUND:
+            if len(self._terms) >= CACHED_TERMS:
                 self._terms.clear()
-            found = self._terms[ident] = self._read(affinity, task)
+            found = self._terms[ident] = self._parse(affinity, task)
         return found
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone."""
-        self._keys = {ident: keys for ident, keys in self._keys.items() if ident in alive}
-        self._terms = {ident: terms for ident, terms in self._terms.items() if ident[0] in alive}
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops what is cached for other classes."""
+        self._keys = {ident: keys for ident, keys in self._keys.items() if ident in class_ids}
+        self._terms = {ident: terms for ident, terms in self._terms.items() if ident[0] in class_ids}
 
-    def _read(self, affinity: core.Affinity, task: Placeable) -> PodTerms:
+    def _parse(self, affinity: core.Affinity, task: Placeable) -> PodTerms:
         near, far = affinity.pod_affinity or core.PodAffinity(), affinity.pod_anti_affinity or core.PodAffinity()
-        weighed = [
+        weighted = [
             (self._term(line.pod_affinity_term, task), sign * line.weight)
             for side, sign in ((near, 1), (far, -1))
             for line in side.preferred_during_scheduling_ignored_during_execution or ()
@@ -156,29 +169,29 @@ class TermsTable:
         return PodTerms(
             tuple(self._term(term, task) for term in near.required_during_scheduling_ignored_during_execution or ()),
             tuple(self._term(term, task) for term in far.required_during_scheduling_ignored_during_execution or ()),
-            tuple(weighed),
+            tuple(weighted),
         )
 
     def _term(self, term: core.PodAffinityTerm, task: Placeable) -> PodTerm:
         names = frozenset(term.namespaces or ())
         if not names and term.namespace_selector is None:
             names = frozenset((task.namespace,))
-        selector = pod_selector(term.label_selector, task, term.match_label_keys, term.mismatch_label_keys)
-        chosen = _readable(term.namespace_selector)
-        return PodTerm(term.topology_key, PodFilter(selector, names, chosen, self.namespaces))
+        selector = label_selector(term.label_selector, task, term.match_label_keys, term.mismatch_label_keys)
+        namespace_selector = _parsed(term.namespace_selector)
+        return PodTerm(term.topology_key, PodSelector(selector, names, namespace_selector, self.namespaces))
 
 
-def pod_selector(
+def label_selector(
     view: LabelSelector | None,
     task: Placeable,
     same: Sequence[str] | None,
     other: Sequence[str] | None = None,
 ) -> Selector | None:
-    """The selector, and besides the task's own value of the labels `same`, and not that of `other`.
+    """The selector, plus the requirements of `matchLabelKeys` (`same`) and `mismatchLabelKeys` (`other`).
 
-    An API server writes those lines into the selector itself when a pod is created: then they are there twice.
+    An API server adds those requirements to the selector when a pod is created: then they occur twice.
     """
-    selector = _readable(view)
+    selector = _parsed(view)
     if selector is None:
         return None
     more = [Requirement(key, "In", [task.labels[key]]) for key in same or () if key in task.labels]
@@ -186,7 +199,7 @@ def pod_selector(
     return Selector([*selector.requirements, *more])
 
 
-def _readable(view: LabelSelector | None) -> Selector | None:
+def _parsed(view: LabelSelector | None) -> Selector | None:
     try:
         return selector_of(view)
     except ValueError:

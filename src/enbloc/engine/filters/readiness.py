@@ -1,4 +1,4 @@
-"""A node that is not ready takes nobody. Asked of every class; a row whose node has gone is not ready either."""
+"""A node that is not ready takes no pod. Checked for every class; the row of a deleted node is not ready either."""
 
 from __future__ import annotations
 

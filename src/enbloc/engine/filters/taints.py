@@ -1,7 +1,7 @@
-"""Taints and tolerations: a check for those that forbid, a count of those that only discourage.
+"""Taints and tolerations: NoSchedule and NoExecute as checks, PreferNoSchedule as a count.
 
-Judged once per distinct set of taints. A set keeps its taints sorted, so the "first" taint that is not tolerated, the
-one that is reported for a node, is the first in that order and not in the order in which they were written.
+Evaluated once per distinct set of taints. A set keeps its taints sorted: the taint reported for a node is the first
+untolerated one in that order, not in the order of the node's manifest.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from enbloc.engine.tables.resources import Bools, Ints
 
 REASON: Final = "node(s) had untolerated taint"
 NAMED_BOUND: Final = 16
-"""So many taints get a reason of their own; with a taint of its own on each node the rest share the plain one."""
+"""At most 16 taints get a reason of their own, the others share one: each node may have a taint of its own."""
 
-_FORBIDDING: Final = ("NoSchedule", "NoExecute")
+_HARD_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _INTEGER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 def tolerates(toleration: core.Toleration, taint: TaintFact) -> bool:
-    """An empty effect or key is any; without an operator values must be equal."""
+    """An empty effect or key matches any; without an operator values must be equal."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -41,8 +41,8 @@ def tolerates(toleration: core.Toleration, taint: TaintFact) -> bool:
         case "Lt" | "Gt":
             if not (_INTEGER.fullmatch(taint.value) and _INTEGER.fullmatch(toleration.value)):
                 return False
-            had, bound = int(taint.value), int(toleration.value)
-            return had < bound if toleration.operator == "Lt" else had > bound
+            value, limit = int(taint.value), int(toleration.value)
+            return value < limit if toleration.operator == "Lt" else value > limit
     return False
 
 
@@ -51,30 +51,30 @@ def tolerated(tolerations: Sequence[core.Toleration], taint: TaintFact) -> bool:
 
 
 def checks(cls: TaskClass, nodes: NodeTable) -> list[Check]:
-    """One for each taint that keeps the class off some node now, and one for taints that come later.
+    """One for each taint of the present nodes that the class does not tolerate, and one for taints that appear later.
 
-    They stay right as new taints appear; built anew, they give those a reason of their own as well.
+    They stay correct as new taints appear; checks that are built then name those taints too.
     """
     if _tolerates_all(cls):
         return []
-    verdicts = _Verdicts(cls, nodes)
-    verdicts.catch_up()
-    named = list(verdicts.blamed)[:NAMED_BOUND]
+    codes = _TaintCodes(cls, nodes)
+    codes.refresh()
+    named = list(codes.untolerated)[:NAMED_BOUND]
     found = [
-        Check(f"{REASON} {{{key}: {value}}}", _other_than(code, verdicts))
+        Check(f"{REASON} {{{key}: {value}}}", _other_than(code, codes))
         for code, (key, value) in enumerate(named, start=1)
     ]
-    found.append(Check(REASON, _at_most(len(named), verdicts)))
+    found.append(Check(REASON, _at_most(len(named), codes)))
     return found
 
 
 def tolerated_mask(cls: TaskClass, nodes: NodeTable) -> RowMask:
-    """Rows without any taint that forbids and is not tolerated, whatever it is."""
-    return _at_most(0, _Verdicts(cls, nodes))
+    """Rows without an untolerated NoSchedule or NoExecute taint."""
+    return _at_most(0, _TaintCodes(cls, nodes))
 
 
 def preferred_avoidance(cls: TaskClass, nodes: NodeTable) -> Callable[[Rows], Ints] | None:
-    """By row, how many taints of effect PreferNoSchedule the class does not tolerate: raw, less is better."""
+    """By row, the number of untolerated PreferNoSchedule taints: raw, fewer is better."""
     if _tolerates_all(cls):
         return None
     tolerations = cls.spec.tolerations or ()
@@ -90,45 +90,46 @@ def preferred_avoidance(cls: TaskClass, nodes: NodeTable) -> Callable[[Rows], In
     return score
 
 
-class _Verdicts:
-    """For each set of taints a code: 0 if it is tolerated, else the number of the taint to blame."""
+class _TaintCodes:
+    """A code for each set of taints: 0 if it is tolerated, else the number of its first untolerated taint."""
 
     def __init__(self, cls: TaskClass, nodes: NodeTable) -> None:
         self._tolerations = cls.spec.tolerations or ()
         self._nodes = nodes
         self._codes: Ints = np.zeros(0, np.int64)
-        self.blamed: dict[tuple[str, str], int] = {}
-        """Key and value of a taint, as they are reported (the effect is not), and its code."""
+        self.untolerated: dict[tuple[str, str], int] = {}
+        """Key and value of a taint, as reported (without the effect), and its code."""
 
-    def catch_up(self) -> None:
-        fresh = [self._code(taints) for taints in self._nodes.taint_sets[len(self._codes) :]]
-        if fresh:
-            self._codes = np.concatenate([self._codes, np.array(fresh, np.int64)])
+    def refresh(self) -> None:
+        """Evaluates the sets of taints that are new since the last call."""
+        added = [self._code(taints) for taints in self._nodes.taint_sets[len(self._codes) :]]
+        if added:
+            self._codes = np.concatenate([self._codes, np.array(added, np.int64)])
 
-    def codes(self, rows: Rows) -> Ints:
+    def of(self, rows: Rows) -> Ints:
         if len(self._codes) < len(self._nodes.taint_sets):
-            self.catch_up()
+            self.refresh()
         found: Ints = self._codes[self._nodes.taint_set[rows]]
         return found
 
     def _code(self, taints: Sequence[TaintFact]) -> int:
         for taint in taints:
-            if taint.effect in _FORBIDDING and not tolerated(self._tolerations, taint):
-                return self.blamed.setdefault((taint.key, taint.value), len(self.blamed) + 1)
+            if taint.effect in _HARD_EFFECTS and not tolerated(self._tolerations, taint):
+                return self.untolerated.setdefault((taint.key, taint.value), len(self.untolerated) + 1)
         return 0
 
 
-def _other_than(code: int, verdicts: _Verdicts) -> RowMask:
+def _other_than(code: int, codes: _TaintCodes) -> RowMask:
     def mask(rows: Rows) -> Bools:
-        found: Bools = verdicts.codes(rows) != code
+        found: Bools = codes.of(rows) != code
         return found
 
     return mask
 
 
-def _at_most(named: int, verdicts: _Verdicts) -> RowMask:
+def _at_most(named: int, codes: _TaintCodes) -> RowMask:
     def mask(rows: Rows) -> Bools:
-        found: Bools = verdicts.codes(rows) <= named
+        found: Bools = codes.of(rows) <= named
         return found
 
     return mask

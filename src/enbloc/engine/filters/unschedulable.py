@@ -1,4 +1,4 @@
-"""A cordoned node takes only those that tolerate the taint which stands for being cordoned."""
+"""A cordoned node takes only pods that tolerate the taint `node.kubernetes.io/unschedulable`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Volumes that pin a pod to nodes: claims, what they are bound to, and where what they still wait for could be had.
+"""Volume binding: on which nodes the PersistentVolumeClaims of a pod are, or can be, bound to a volume.
 
-A claim that waits for its first consumer may go where a volume of fitting size is free, or where its class can make
-one. Several claims of one pod never count on the same volume; that claims of different pods do not either is for
-`assumed_volumes` to see to. How much room a provisioner has left (CSI capacities, attach limits) is not known here.
+A claim that waits for its first consumer can be bound where an available volume of sufficient size is reachable, or
+where its StorageClass can provision one. Several claims of one pod never use the same volume; `assumed_volumes` ensures
+the same across pods. Capacity of provisioners and attach limits (CSI) are not considered.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import numpy as np
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import LabelSelector, Obj, name_of, namespace_of, selector_of
+from enbloc.engine.events import NODE_EVENTS, ClusterEvent, EventKind
 from enbloc.engine.filters.filter import Check
-from enbloc.engine.filters.node_terms import LabelTest, RowMask, every, some, terms_mask
+from enbloc.engine.filters.node_terms import LabelMask, RowMask, all_of, any_of, terms_mask
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeTable, Rows
 from enbloc.engine.tables.resources import Bools
@@ -31,7 +32,11 @@ LOST: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existe
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _NO_PROVISIONER: Final = ("", "kubernetes.io/no-provisioner")
-_DELAYED: Final = "WaitForFirstConsumer"
+_WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+
+VOLUME_EVENTS: Final = frozenset({EventKind.VOLUME_CHANGED, EventKind.VOLUME_CLAIM_CHANGED})
+WAKES_ON: Final = NODE_EVENTS | VOLUME_EVENTS
+"""Events after which the claims of a pod may be bound, or bindable, on more nodes."""
 
 
 class Claim(NamedTuple):
@@ -40,7 +45,7 @@ class Claim(NamedTuple):
 
     @property
     def bound(self) -> bool:
-        """To a volume, and both sides know: what a user only wished for is not bound yet."""
+        """Whether claim and volume are bound to each other: `volumeName` alone is only a request."""
         completed = _BIND_COMPLETED in (self.view.metadata.annotations or {})
         return bool(self.view.spec.volume_name) and (completed or _phase(self.view.status) == "Bound")
 
@@ -58,47 +63,49 @@ class Volume(NamedTuple):
     def capacity(self) -> int:
         return _storage(self.view.spec.capacity)
 
-    def promised_to(self, claim: Claim) -> bool:
+    def is_prebound_to(self, claim: Claim) -> bool:
         ref, meta = self.view.spec.claim_ref, claim.view.metadata
         if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
             return False
         return not ref.uid or ref.uid == meta.uid
 
 
-class Wait(NamedTuple):
-    """What a claim that waits for its first consumer could get, and from which rows."""
+class UnboundClaim(NamedTuple):
+    """A claim that waits for its first consumer: the volumes it could be bound to, and from which rows."""
 
     claim: tuple[str, str]
     """Namespace and name."""
-    fitting: tuple[tuple[str, RowMask], ...]
-    """Free volumes, the smallest first, each with the rows that reach it."""
-    made: RowMask
-    """Where one can be made."""
+    available: tuple[tuple[str, RowMask], ...]
+    """Available volumes, the smallest first, each with the rows that reach it."""
+    provisionable: RowMask
+    """The rows for which its StorageClass can provision a volume."""
 
 
 Pick = tuple[tuple[str, str], str, Bools]
-"""A claim, a volume, and the rows on which that claim would take that volume."""
+"""A claim, a volume, and the rows on which that claim would be bound to that volume."""
 
 
-def obtain(waits: Sequence[Wait], rows: Rows, assumed: Mapping[tuple[str, str], str]) -> tuple[Bools, list[Pick]]:
-    """Rows on which every claim gets a volume, each the smallest that is left; `assumed` are given away already."""
-    given = set(assumed.values())
+def find_volumes(
+    claims: Sequence[UnboundClaim], rows: Rows, assumed: Mapping[tuple[str, str], str]
+) -> tuple[Bools, list[Pick]]:
+    """Rows on which every claim gets a volume, each the smallest that is left. `assumed`, claim → volume, are taken."""
+    assumed_volumes = set(assumed.values())
     found: Bools = np.ones(len(rows), np.bool_)
-    taken: dict[str, Bools] = {}
+    picked: dict[str, Bools] = {}
     picks: list[Pick] = []
-    for wait in waits:
-        own = assumed.get(wait.claim)
-        settled = any(name == own for name, _ in wait.fitting)
-        have: Bools = np.zeros(len(rows), np.bool_)
-        for name, reach in wait.fitting:
-            if name != own if settled else name in given:
+    for unbound in claims:
+        own = assumed.get(unbound.claim)
+        has_own = any(name == own for name, _ in unbound.available)
+        satisfied: Bools = np.zeros(len(rows), np.bool_)
+        for name, reachable in unbound.available:
+            if name != own if has_own else name in assumed_volumes:
                 continue
-            used = taken.setdefault(name, np.zeros(len(rows), np.bool_))
-            take: Bools = reach(rows) & ~used & ~have
-            used |= take
-            have |= take
-            picks.append((wait.claim, name, take))
-        found &= have if settled else have | wait.made(rows)
+            used = picked.setdefault(name, np.zeros(len(rows), np.bool_))
+            pick: Bools = reachable(rows) & ~used & ~satisfied
+            used |= pick
+            satisfied |= pick
+            picks.append((unbound.claim, name, pick))
+        found &= satisfied if has_own else satisfied | unbound.provisionable(rows)
     return found, picks
 
 
@@ -106,8 +113,8 @@ def _mode(obj: Obj) -> str:
     return (obj.get("spec") or {}).get("volumeMode") or "Filesystem"
 
 
-class VolumeBook:
-    """Claims, volumes and storage classes as they are now. `version` goes up with every change that can matter."""
+class VolumeTable:
+    """Claims, volumes and storage classes. `version` increases with every change that can matter."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -115,15 +122,15 @@ class VolumeBook:
         self._volumes: dict[str, Volume] = {}
         self._classes: dict[str, core.StorageClass] = {}
         self._free: dict[Hashable, list[Volume]] = {}
-        """Volumes that anybody may have, by class, the smallest first."""
-        self._promised: dict[Hashable, list[Volume]] = {}
-        """Volumes that name a claim, by its namespace and name, the smallest first."""
+        """Volumes without a `claimRef`, by StorageClass, the smallest first."""
+        self._prebound: dict[Hashable, list[Volume]] = {}
+        """Volumes with a `claimRef`, by its namespace and name, the smallest first."""
         self._facts: dict[tuple[str, str, str], object] = {}
 
     # ---- events
 
     def put(self, obj: Obj) -> None:
-        """A PersistentVolumeClaim, PersistentVolume or StorageClass came or changed."""
+        """A PersistentVolumeClaim, PersistentVolume or StorageClass was created or changed."""
         kind, namespace, name = ident = (obj["kind"], namespace_of(obj), name_of(obj))
         facts = _facts(obj)
         if self._facts.get(ident) == facts:
@@ -133,13 +140,13 @@ class VolumeBook:
                 self._claims[namespace, name] = Claim(view(obj, core.PersistentVolumeClaim), _mode(obj))
             case "PersistentVolume":
                 volume = Volume(view(obj, core.PersistentVolume), _mode(obj))
-                self._take_volume(name)
+                self._remove_volume(name)
                 self._volumes[name] = volume
-                insort(self._shelf(volume).setdefault(_place(volume), []), volume, key=_size)
+                insort(self._index(volume).setdefault(_index_key(volume), []), volume, key=_size)
             case "StorageClass":
                 self._classes[name] = view(obj, core.StorageClass)
             case _:
-                raise ValueError(f"{kind} is no kind of the book of volumes")
+                raise ValueError(f"{kind} has nothing to do with volumes")
         self._facts[ident] = facts
         self.version += 1
 
@@ -150,49 +157,51 @@ class VolumeBook:
             case "PersistentVolumeClaim":
                 del self._claims[namespace, name]
             case "PersistentVolume":
-                self._take_volume(name)
+                self._remove_volume(name)
             case "StorageClass":
                 del self._classes[name]
         self.version += 1
 
-    def _take_volume(self, name: str) -> None:
+    def _remove_volume(self, name: str) -> None:
         volume = self._volumes.pop(name, None)
         if volume is not None:
-            shelf, place = self._shelf(volume), _place(volume)
-            del shelf[place][bisect_left(shelf[place], _size(volume), key=_size)]
-            if not shelf[place]:
-                del shelf[place]
+            index, key = self._index(volume), _index_key(volume)
+            del index[key][bisect_left(index[key], _size(volume), key=_size)]
+            if not index[key]:
+                del index[key]
 
-    def _shelf(self, volume: Volume) -> dict[Hashable, list[Volume]]:
-        return self._free if volume.view.spec.claim_ref is None else self._promised
+    def _index(self, volume: Volume) -> dict[Hashable, list[Volume]]:
+        return self._free if volume.view.spec.claim_ref is None else self._prebound
 
-    # ---- asked
+    # ---- queries
 
     def claims_of(self, cls: TaskClass) -> list[str]:
-        """The claims that the class names, each once. Those of ephemeral volumes are each pod's own: not among them."""
+        """The claims that the class names, each once; without those of ephemeral volumes, which are each pod's own."""
         sources = [volume.persistent_volume_claim for volume in cls.spec.volumes or ()]
         return list(dict.fromkeys(source.claim_name for source in sources if source is not None))
 
     def claims_to_select(self, cls: TaskClass) -> list[str]:
-        """Those that get their selected node when a task of the class is placed."""
+        """The claims whose `selected-node` is set when a task of the class is placed."""
         found: list[str] = []
         for name in self.claims_of(cls):
             claim = self._claims.get((cls.namespace, name))
-            if claim is not None and self._waits(claim) and not _selected(claim):
+            if claim is not None and self._waits(claim) and not _selected_node(claim):
                 found.append(name)
         return found
 
     def ephemeral_to_select(self, cls: TaskClass) -> list[str]:
-        """Names of ephemeral volumes whose claims (`POD-VOLUME`) get their selected node when a task is placed."""
-        delayed = [
+        """The ephemeral volumes whose claims (`POD-VOLUME`) get a `selected-node` when a task is placed."""
+        classes = [
             (volume.name, self._classes.get(_template_class(volume.ephemeral)))
             for volume in cls.spec.volumes or ()
             if volume.ephemeral is not None
         ]
-        return [name for name, storage in delayed if storage and storage.volume_binding_mode == _DELAYED]
+        return [
+            name for name, storage in classes if storage and storage.volume_binding_mode == _WAIT_FOR_FIRST_CONSUMER
+        ]
 
     def exclusive_claims_of(self, cls: TaskClass) -> list[str]:
-        """Those that one pod at a time may use."""
+        """The claims that one pod at a time may use (ReadWriteOncePod)."""
         return [
             name
             for name in self.claims_of(cls)
@@ -201,40 +210,49 @@ class VolumeBook:
         ]
 
     def checks(self, cls: TaskClass, nodes: NodeTable) -> list[Check]:
-        """As of this version: with another one they must be built anew."""
+        """Valid for the present `version` only."""
         found: list[Check] = []
         for name in self.claims_of(cls):
             claim = self._claims.get((cls.namespace, name))
             fault = self._fault(name, claim)
             if fault or claim is None:
-                found.append(_nowhere(fault))
+                found.append(_never(fault))
             elif claim.bound:
                 pinned = self._volumes[claim.view.spec.volume_name].view.spec.node_affinity
                 if pinned is not None and pinned.required is not None:
-                    found.append(Check(CONFLICT, terms_mask(pinned.required, nodes)))
-        waits = self.waits_of(cls, nodes)
-        if waits:
-            found.append(Check(NO_VOLUME, lambda rows: obtain(waits, rows, {})[0]))
+                    found.append(Check(CONFLICT, terms_mask(pinned.required, nodes), WAKES_ON))
+        unbound = self.unbound_claims(cls, nodes)
+        if unbound:
+            found.append(Check(NO_VOLUME, lambda rows: find_volumes(unbound, rows, {})[0], WAKES_ON))
         for volume in cls.spec.volumes or ():
             if volume.ephemeral is not None:
                 found += self._ephemeral(_template_class(volume.ephemeral), nodes)
         return found
 
-    def waits_of(self, cls: TaskClass, nodes: NodeTable) -> list[Wait]:
-        """What its claims that wait for a node could get, as of this version: small claims first."""
+    def unbound_claims(self, cls: TaskClass, nodes: NodeTable) -> list[UnboundClaim]:
+        """The claims that wait for a node, the smallest first. Valid for the present `version` only."""
         named = [self._claims.get((cls.namespace, name)) for name in self.claims_of(cls)]
         waiting = [claim for claim in named if claim is not None and self._waits(claim)]
-        return [self._wait(claim, nodes) for claim in sorted(waiting, key=lambda claim: claim.request)]
+        return [self._unbound(claim, nodes) for claim in sorted(waiting, key=lambda claim: claim.request)]
 
     def is_waiting(self, namespace: str, name: str) -> bool:
-        """Whether the claim is there, and waits for a node."""
+        """Whether the claim exists and waits for its first consumer."""
         claim = self._claims.get((namespace, name))
         return claim is not None and self._waits(claim)
 
-    # ---- inside
+    def may_help(self, cls: TaskClass, event: ClusterEvent) -> bool:
+        """Whether an event about volumes concerns a class: it has volumes, and names the claim if the event does."""
+        if not cls.spec.volumes or event.kind not in VOLUME_EVENTS:
+            return False
+        if event.subject is None:
+            return True
+        namespace, name = event.subject
+        return cls.namespace == namespace and name in self.claims_of(cls)
+
+    # ---- internals
 
     def _fault(self, name: str, claim: Claim | None) -> str:
-        """Why no node at all will do; empty if some may."""
+        """Why no node can be used; empty if some can."""
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
         if claim.view.metadata.deletion_timestamp:
@@ -250,29 +268,29 @@ class VolumeBook:
         return "" if self._waits(claim) else UNBOUND
 
     def _waits(self, claim: Claim) -> bool:
-        """For its first consumer. One that names a volume itself waits for that, and not for a node."""
+        """Whether it waits for its first consumer. A claim with `volumeName` waits for that volume, not for a node."""
         if claim.view.spec.volume_name or claim.view.metadata.deletion_timestamp:
             return False
         storage = self._classes.get(claim.view.spec.storage_class_name or "")
-        return storage is not None and storage.volume_binding_mode == _DELAYED
+        return storage is not None and storage.volume_binding_mode == _WAIT_FOR_FIRST_CONSUMER
 
-    def _wait(self, claim: Claim, nodes: NodeTable) -> Wait:
-        meta, node = claim.view.metadata, _selected(claim)
-        there: list[RowMask] = [_only(node, nodes)] if node else []
+    def _unbound(self, claim: Claim, nodes: NodeTable) -> UnboundClaim:
+        meta, node = claim.view.metadata, _selected_node(claim)
+        selected: list[RowMask] = [_only(node, nodes)] if node else []
         storage = self._classes[claim.view.spec.storage_class_name or ""]
-        maker = storage.provisioner not in _NO_PROVISIONER
-        fitting: list[tuple[str, RowMask]] = []
-        if not (node and maker):  # else a volume is being made for it already
-            for volume in self._fitting(claim):
-                fitting.append((volume.view.metadata.name, every([*there, _reach(volume, nodes)])))
-        made = every([*there, _topologies(storage, nodes)]) if maker else some([])
-        return Wait((meta.namespace, meta.name), tuple(fitting), made)
+        provisions = storage.provisioner not in _NO_PROVISIONER
+        available: list[tuple[str, RowMask]] = []
+        if not (node and provisions):  # else a volume is being provisioned already
+            for volume in self._available(claim):
+                available.append((volume.view.metadata.name, all_of([*selected, _reachable(volume, nodes)])))
+        provisionable = all_of([*selected, _topologies(storage, nodes)]) if provisions else any_of([])
+        return UnboundClaim((meta.namespace, meta.name), tuple(available), provisionable)
 
-    def _fitting(self, claim: Claim) -> list[Volume]:
-        """Free volumes the claim could be bound to, the smallest first; only the one promised to it, if there is."""
+    def _available(self, claim: Claim) -> list[Volume]:
+        """Volumes the claim could be bound to, the smallest first; if one is pre-bound to it, only that one."""
         meta, request = claim.view.metadata, claim.request
-        for volume in self._promised.get((meta.namespace, meta.name), ()):
-            if volume.capacity >= request and volume.promised_to(claim):
+        for volume in self._prebound.get((meta.namespace, meta.name), ()):
+            if volume.capacity >= request and volume.is_prebound_to(claim):
                 return [volume]
         free = self._free.get(claim.view.spec.storage_class_name or "", [])
         labels_match = _label_test(claim.view.spec.selector)
@@ -288,41 +306,41 @@ class VolumeBook:
         ]
 
     def _ephemeral(self, storage_class: str, nodes: NodeTable) -> list[Check]:
-        """A volume made for each pod: only where its class may make one is known before there is a claim."""
+        """A volume provisioned for each pod: before its claim exists, only the topologies of its class are known."""
         if not storage_class:
             return []
         storage = self._classes.get(storage_class)
         if storage is None:
-            return [_nowhere(f'storageclass.storage.k8s.io "{storage_class}" not found')]
-        return [Check(NO_VOLUME, _topologies(storage, nodes))] if storage.allowed_topologies else []
+            return [_never(f'storageclass.storage.k8s.io "{storage_class}" not found')]
+        return [Check(NO_VOLUME, _topologies(storage, nodes), WAKES_ON)] if storage.allowed_topologies else []
 
 
 def _size(volume: Volume) -> tuple[int, str]:
-    """What volumes are sorted by: no two are equal."""
+    """Sort key of volumes: no two are equal."""
     return (volume.capacity, volume.view.metadata.name)
 
 
-def _place(volume: Volume) -> Hashable:
-    """Where whoever may have a volume looks for it: under its class, or under the claim that it names."""
+def _index_key(volume: Volume) -> Hashable:
+    """Its StorageClass, or the claim that it is pre-bound to."""
     ref = volume.view.spec.claim_ref
     return volume.view.spec.storage_class_name if ref is None else (ref.namespace, ref.name)
 
 
 def _topologies(storage: core.StorageClass, nodes: NodeTable) -> RowMask:
-    """Alternatives, of which an empty one allows nothing; a class that names none allows every node."""
+    """`allowedTopologies` are alternatives; an empty one matches no node; without any, every node is allowed."""
     if not storage.allowed_topologies:
-        return every([])
+        return all_of([])
     masks: list[RowMask] = []
     for term in storage.allowed_topologies:
         lines = term.match_label_expressions or ()
         if lines and all(line.values for line in lines):
-            masks.append(every([LabelTest(Requirement(line.key, "In", line.values), nodes) for line in lines]))
-    return some(masks)
+            masks.append(all_of([LabelMask(Requirement(line.key, "In", line.values), nodes) for line in lines]))
+    return any_of(masks)
 
 
-def _reach(volume: Volume, nodes: NodeTable) -> RowMask:
+def _reachable(volume: Volume, nodes: NodeTable) -> RowMask:
     pinned = volume.view.spec.node_affinity
-    return terms_mask(pinned.required, nodes) if pinned is not None and pinned.required is not None else every([])
+    return terms_mask(pinned.required, nodes) if pinned is not None and pinned.required is not None else all_of([])
 
 
 def _only(node: str, nodes: NodeTable) -> RowMask:
@@ -333,23 +351,23 @@ def _only(node: str, nodes: NodeTable) -> RowMask:
     return mask
 
 
-def _nowhere(reason: str) -> Check:
-    return Check(reason, some([]))
+def _never(reason: str) -> Check:
+    return Check(reason, any_of([]), WAKES_ON)
 
 
-def _selected(claim: Claim) -> str:
+def _selected_node(claim: Claim) -> str:
     return (claim.view.metadata.annotations or {}).get(SELECTED_NODE, "")
 
 
 def _label_test(selector: LabelSelector | None) -> Callable[[dict[str, str]], bool]:
-    """A claim without a selector takes any volume; one whose selector cannot be read takes none."""
+    """A claim without a selector matches any volume; one with a malformed selector matches none."""
     if selector is None:
         return lambda labels: True
     try:
-        readable = selector_of(selector)
+        parsed = selector_of(selector)
     except ValueError:
         return lambda labels: False
-    return lambda labels: readable is not None and readable.matches(labels)
+    return lambda labels: parsed is not None and parsed.matches(labels)
 
 
 def _template_class(ephemeral: dict[str, Any] | None) -> str:
@@ -362,14 +380,14 @@ def _phase(status: core.PhaseStatus | None) -> str:
 
 
 def _storage(quantities: Any) -> int:
-    """Of a map of quantities; none is asked for, or offered, where it is missing."""
+    """The amount of `storage` in a map of quantities, 0 if missing."""
     found = (quantities or {}).get("storage")
     return found.nanos if found is not None else 0
 
 
 def _facts(obj: Obj) -> object:
-    """All of an object but what changes with every write."""
+    """An object without what changes with every write: equal facts, no relevant change."""
     metadata = obj["metadata"]
-    kept = {key: metadata.get(key) for key in ("uid", "labels", "annotations", "deletionTimestamp")}
+    meta = {key: metadata.get(key) for key in ("uid", "labels", "annotations", "deletionTimestamp")}
     rest = {key: part for key, part in obj.items() if key not in ("metadata", "status")}
-    return kept, rest, (obj.get("status") or {}).get("phase")
+    return meta, rest, (obj.get("status") or {}).get("phase")

@@ -106,8 +106,7 @@ class EasyBackfill:
         nodes, stateful = self._state.nodes, self._state.stateful
         found: list[tuple[int, int, Task]] = []
         for name, row in nodes.rows.items():
-            for task in stateful.residents(name):
-                assert isinstance(task, Task)
+            for task in stateful.assigned_to(name):
                 end = end_of(task, now)
                 if end != ENDLESS:
                     found.append((end, row, task))

@@ -40,8 +40,7 @@ def room_for(state: State, row: int, amounts: Mapping[int, int], now: int) -> in
 
 
 def _ends(state: State, row: int, now: int) -> Iterable[tuple[int, Task]]:
-    for task in state.stateful.residents(state.nodes.names[row]):
-        assert isinstance(task, Task)
+    for task in state.stateful.assigned_to(state.nodes.names[row]):
         yield end_of(task, now), task
 
 

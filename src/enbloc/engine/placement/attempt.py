@@ -71,7 +71,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own."""
     run: list[Task] = []
     stateful = state.stateful
-    nobody_looks = not stateful.carries
+    nobody_looks = not stateful.has_terms
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and stateful.applies(task)
         if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time != run[0].run_time)):
@@ -135,7 +135,7 @@ class Placer:
 
     def open_rows(self, task: Task) -> Bools:
         """Where a task may go, whether there is room or not."""
-        standing, closed = self.state.candidates(task.cls).standing(), self.closed_rows(task)
+        standing, closed = self.state.candidates(task.cls).passing(), self.closed_rows(task)
         return standing if closed is None else standing & ~closed[: len(standing)]
 
     def pack(self, transaction: Transaction, mark: int, wanted: Sequence[Wanted], told: Diagnosis) -> Diagnosis | None:

@@ -1,9 +1,9 @@
-"""The numeric kernels: which rows do the next tasks of a class go to.
+"""The numeric kernels: the rows that the next tasks of a class go to.
 
-Exactly greedy: the answer is, pod for pod, the one that placing them one after the other by (score, then lowest row)
-would give. In bulk that needs no pass per pod: a task changes only the score of its own row, so of `count`
-tasks none can go beyond the `count` best rows. Among those, where a row's score only falls as it fills, the order is
-that of all "n-th task on this row" keys sorted; else a heap of "the next task on this row" finds it.
+Exactly greedy: pod for pod, the result equals placing the tasks one after the other by (score, then lowest row). In
+bulk that needs no pass per pod: a task changes only the score of its own row, so none of `count` tasks goes to a row
+beyond the `count` best ones. Among those, if every row's score only falls as it fills, the result is the sorted order
+of all "n-th task on this row" keys; else a heap of "the next task on this row" yields it. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enbloc.engine.tables.resources import Bools, Ints
 
 
 def place_bulk(candidates: Candidates, count: int, closed: Bools | None = None) -> list[int]:
-    """The rows of the next `count` tasks, in order; fewer where there is no room for more. Changes nothing."""
+    """The rows of the next `count` tasks, in order; fewer if there is no room for more."""
     keys = candidates.passing_keys()
     if closed is not None:
         keys = keys[~closed[_row_of(keys)] & (keys >= 0)]
@@ -43,14 +43,14 @@ def _row_of(keys: Ints) -> Ints:
 
 
 def _top(keys: Ints, count: int) -> Ints:
-    """The `count` largest keys (which are all different) that are not -1."""
+    """The `count` largest keys that are not -1; no two keys are equal."""
     if count < len(keys):
         keys = np.partition(keys, len(keys) - count)[len(keys) - count :]
     return keys[keys >= 0]
 
 
 def _falling(ahead: Ints, count: int) -> list[int] | None:
-    """Every row's scores fall: the largest keys of all, in order. `None` if a row may be wanted beyond the table."""
+    """If every row's keys fall: the largest keys, in order. `None` if a row may get more tasks than `ahead` covers."""
     keys = np.sort(ahead, axis=None)[::-1][:count]
     least = int(keys[-1])
     if ahead.shape[1] < count and int(ahead[:, -1].max()) >= max(least, 0):
@@ -62,7 +62,7 @@ def _falling(ahead: Ints, count: int) -> list[int] | None:
 
 
 def _by_heap(candidates: Candidates, rows: Ints, ahead: Ints, count: int) -> list[int]:
-    """One after the other, looking only at the next task of each row."""
+    """One task after the other, by a heap of the key of each row's next task."""
     lines: list[list[int]] = ahead.tolist()
     heap = [(-line[0], position) for position, line in enumerate(lines)]
     heapq.heapify(heap)
@@ -84,7 +84,7 @@ def _by_heap(candidates: Candidates, rows: Ints, ahead: Ints, count: int) -> lis
 
 
 def place_one(candidates: Candidates, allowed: Bools | None, bonus: Ints | None) -> list[int]:
-    """The row of one task that others' placements bear on: `allowed` rows only, with what it prefers added."""
+    """The row of one task that stateful filters concern: among the `allowed` rows, with its `bonus` added to scores."""
     keys = candidates.keys()
     if bonus is not None:
         keys = np.where(keys >= 0, keys + bonus, -1)
@@ -94,8 +94,8 @@ def place_one(candidates: Candidates, allowed: Bools | None, bonus: Ints | None)
 
 
 def place_plain(candidates: Candidates) -> list[int]:
-    """The row of the next task by a fresh look at every row: the reference that the fast path is held to."""
-    return _best(candidates.fresh_keys())
+    """The row of the next task, with every row computed without caches: the reference for tests of the fast path."""
+    return _best(candidates.uncached_keys())
 
 
 def _best(keys: Ints) -> list[int]:

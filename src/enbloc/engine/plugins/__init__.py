@@ -1,1 +1,1 @@
-"""Policies that can be chosen in the config: one plugin a file, each a plain class (see `plugin`)."""
+"""Policies that the config selects: one plugin per module, each a plain class (see `plugin`)."""

@@ -1,4 +1,4 @@
-"""Scores nodes by how full they would be in what the task asks for: the fuller the better."""
+"""Scores nodes by utilisation of the requested resources, with the task on them: higher is better."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Binpack:
         self._weight = weight
         self._resources = dict(resources)
 
-    def score(self, room: Headroom) -> Ints:
+    def score(self, headroom: Headroom) -> Ints:
         total, weights = None, 0
-        asked = dict(room.request)
+        requested = dict(headroom.request)
         for name, weight in self._resources.items():
-            column = room.column(name)
-            if weight > 0 and column in asked:
-                part = (PARTS - room.free_part(column)) * weight
+            column = headroom.column(name)
+            if weight > 0 and column in requested:
+                part = (PARTS - headroom.free_part(column)) * weight
                 total = part if total is None else total + part
                 weights += weight
         if total is None:
-            return np.zeros_like(room.after(0))
+            return np.zeros_like(headroom.after(0))
         found: Ints = total * (100 * self._weight) // weights
         return found

@@ -1,8 +1,8 @@
-"""Scores nodes by how full they would be: least-allocated spreads, most-allocated packs, balanced evens out.
+"""Scores nodes by utilisation: least-allocated spreads, most-allocated packs, balanced evens cpu and memory out.
 
-All in integers from the node's own row, so that placing a class in bulk gives the very same nodes as placing its pods
-one by one. A tie between equally full nodes goes to the one with fewer (or, packing, more) pods: tasks
-that ask for nothing would otherwise all land on one node.
+Computed in integers from the node's own row, so that placing a class in bulk gives the same nodes as placing its pods
+one by one. Ties between equally utilised nodes go to the one with fewer (when packing: more) pods: tasks that request
+nothing would otherwise all be placed on one node.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from enbloc.engine.scoring.headroom import PARTS, Headroom
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Ints
 
 TIE = PARTS
-"""One point of a score (0..100), in the finer units in which scores are added up and ties told apart."""
+"""One point of a score (0..100) in the finer units in which scores are summed, so that ties can be broken."""
 
 
 class NodeOrder:
     def __init__(self, least: int, most: int, balanced: int) -> None:
         self._free = 50 * (least - most)
-        """What a part of free cpu or memory is worth: all parts of both are 100 points."""
+        """Score of one 128th of free cpu or memory: all of both are 100 points."""
         self._balanced = 50 * balanced
         self._base = 100 * TIE * (most + balanced)
         self._spreads = least >= most
 
-    def score(self, room: Headroom) -> Ints:
-        free = room.free_parts(3)
+    def score(self, headroom: Headroom) -> Ints:
+        free = headroom.free_parts(3)
         cpu, memory, pods = free[CPU], free[MEMORY], free[PODS]
         total: Ints = (cpu + memory) * self._free
         if self._balanced:

@@ -1,14 +1,14 @@
-"""What a plugin is, and how the ones that a config names are found.
+"""The extension points, and how the plugins that a config names are loaded.
 
-A plugin is a plain class, made with its arguments, that has any of the methods below; the engine looks which ones are
-there. A third party's is found by its entry point in the group `enbloc.plugins`:
+A plugin is a plain class, constructed with its arguments, that has any of the methods below; the engine uses those that
+exist. A third party's plugin is found by its entry point in the group `enbloc.plugins`:
 
     class SmallFirst:
         def __init__(self, arguments): ...
-        def gang_order(self, gang):                 # a key inside a queue, after priority
+        def gang_order(self, gang):                 # a sort key within a queue, after priority
             return (gang.spec.minimum,)
 
-Others are `score(room)`, whole points a row (0..100, times a weight of its own), and `mask(cls, nodes)`, a `Check`.
+Others: `score(headroom)`, whole points per row (0..100, times its own weight), and `mask(cls, nodes)`, a `Check`.
 """
 
 from __future__ import annotations
@@ -37,30 +37,29 @@ Mask = Callable[[TaskClass, NodeTable], Check | None]
 
 
 class Plugins(NamedTuple):
-    """The extension points, with what the config has plugged into each."""
+    """The plugins of a config, by extension point."""
 
     gang_order: Sequence[GangOrder]
     scores: Sequence[Score]
     masks: Sequence[Mask]
     predicates: bool
-    """Whether Kubernetes' own predicates are asked (resources always are)."""
+    """Whether Kubernetes' own filters apply (resource fit always does)."""
     task_priority: bool
-    """Whether the tasks of a gang go by priority first (O2)."""
+    """Whether the tasks of a gang are ordered by priority first (O2)."""
     queue_order: bool
-    """Whether the next queue is chosen by share (G8)."""
+    """Whether queues are ordered by share (G8)."""
 
-    def score(self, room: Headroom) -> Ints:
-        """The sum of all scores, in integers; where nobody has an opinion every row is as good."""
+    def score(self, headroom: Headroom) -> Ints:
+        """The sum of all scores; 0 without any score plugin."""
         total: Ints | None = None
         for score in self.scores:
-            part = score(room)
+            part = score(headroom)
             total = part if total is None else total + part
-        return np.zeros_like(room.after(0)) if total is None else total
+        return np.zeros_like(headroom.after(0)) if total is None else total
 
 
 def load(config: Config) -> Plugins:
-    """The plugins of a config. What is not switched off and belongs to the rules is on, listed or not."""
-
+    """Loads the plugins of a config. Built-in rules are on unless switched off, whether listed or not."""
     gang_order: list[GangOrder] = [Priority().gang_order] if config.enabled("priority", "jobOrder") else []
     scores: list[Score] = []
     masks: list[Mask] = []
@@ -87,10 +86,10 @@ def load(config: Config) -> Plugins:
 
 
 def _in_points(score: Score) -> Score:
-    """A third party scores in points. A row whose score is below zero would be taken for one without room."""
+    """Scales a third party's points. Negative scores are cut to 0: a negative key means that the row has no room."""
 
-    def scaled(room: Headroom) -> Ints:
-        found: Ints = np.maximum(np.asarray(score(room)), 0).astype(np.int64) * TIE
+    def scaled(headroom: Headroom) -> Ints:
+        found: Ints = np.maximum(np.asarray(score(headroom)), 0).astype(np.int64) * TIE
         return found
 
     return scaled
@@ -98,5 +97,5 @@ def _in_points(score: Score) -> Score:
 
 def _third_party(config: Config) -> list[tuple[str, Any]]:
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    wanted = [plugin.name for tier in config.tiers for plugin in tier.plugins if plugin.name in found]
-    return [(name, found[name].load()(config.arguments(name))) for name in wanted]
+    names = [plugin.name for tier in config.tiers for plugin in tier.plugins if plugin.name in found]
+    return [(name, found[name].load()(config.arguments(name))) for name in names]

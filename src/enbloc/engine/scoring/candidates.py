@@ -1,8 +1,9 @@
-"""The rows that a class may use, best first: kept, and refreshed row by row as nodes change.
+"""The candidate nodes of a class, as one sort key per row: cached, and refreshed row by row as nodes change.
 
-`keys` holds one integer a row: -1 where a task of the class cannot go, else its score with the row's rank below it,
-so that the largest key is the best node and ties go to the lowest row. Scores and fits depend on the request alone, so
-classes that ask for the same amounts share a board.
+A key is -1 where a task of the class cannot go, else its score shifted left with the row's rank below it. The largest
+key is the best node, no two keys are equal, and ties go to the lowest row. Scores and free room depend on the request
+alone, so classes with equal requests share one `ScoreVector`. What depends on other pods' placements (the stateful
+filters) is left to the caller.
 """
 
 from __future__ import annotations
@@ -11,131 +12,139 @@ from collections.abc import Callable
 
 import numpy as np
 
+from enbloc.engine.events import EventKind
 from enbloc.engine.filters.filter import Check
-from enbloc.engine.scoring.headroom import Headroom
+from enbloc.engine.scoring.headroom import FIT_WAKES_ON, Headroom
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import ROW_BITS, NodeTable, Rows
 from enbloc.engine.tables.resources import Bools, Ints, Request
 
-ScoreRoom = Callable[[Headroom], Ints]
+ScoreRows = Callable[[Headroom], Ints]
 Bonus = Callable[[Bools], Ints]
-"""What the class would rather have of a node, normalised over the rows that pass; weights included."""
+"""Preferences of the class (node affinity, taints), normalised over the rows that pass; weights included."""
 
 
 class ScoreVector:
-    """What every row is worth to tasks of one request, whatever else they ask of a node: shared by many classes."""
+    """The keys of all rows for one request, before static checks: shared by every class with that request."""
 
-    def __init__(self, nodes: NodeTable, request: Request, score: ScoreRoom) -> None:
+    def __init__(self, nodes: NodeTable, request: Request, score: ScoreRows) -> None:
         self._nodes = nodes
         self._request = request
         self._score = score
         self._keys: Ints = np.zeros(0, np.int64)
-        self.seen = 0
-        """The nodes' clock when it was last brought up to date."""
+        self._computed_at = 0
+        """`nodes.clock` as of the last refresh."""
 
     def keys(self) -> Ints:
-        """-1 where there is no room, else score and rank; brought up to date row by row."""
+        """-1 where the request does not fit, else score and rank. Refreshes the rows that changed."""
         nodes, count = self._nodes, self._nodes.count
-        if self.seen != nodes.clock:
+        if self._computed_at != nodes.clock:
             if len(self._keys) < count:
                 self._keys = np.pad(self._keys, (0, len(nodes.alive) - len(self._keys)), constant_values=-1)
-            stale = np.flatnonzero(nodes.stamp[:count] > self.seen)
+            stale = np.flatnonzero(nodes.stamp[:count] > self._computed_at)
             self._keys[stale] = self.compute(stale)
-            self.seen = nodes.clock
+            self._computed_at = nodes.clock
         return self._keys[:count]
 
-    def compute(self, rows: Rows | slice, more: Ints | None = None) -> Ints:
-        """The keys of these rows, from nothing but the rows; `more` is how many tasks each of them gets."""
-        room = Headroom(self._nodes, rows, self._request, more)
-        found: Ints = np.where(room.fits(), (self._score(room) << ROW_BITS) | self._nodes.ranks[rows], -1)
+    def compute(self, rows: Rows | slice, tasks_per_row: Ints | None = None) -> Ints:
+        """The keys of these rows, computed from the rows alone; `tasks_per_row` as in `Headroom`."""
+        headroom = Headroom(self._nodes, rows, self._request, tasks_per_row)
+        found: Ints = np.where(headroom.fits(), (self._score(headroom) << ROW_BITS) | self._nodes.ranks[rows], -1)
         return found
 
     def table(self, rows: Rows, first: int, width: int) -> Ints:
         """For each row, the keys of its n-th task for n from `first` on (0 is the next), from what is free now."""
         if width == 1:
             return self.compute(rows, np.full(1, first + 1))[:, None]
-        more = np.arange(first + 1, first + width + 1, dtype=np.int64)
-        found = self.compute(np.repeat(rows, width), np.tile(more, len(rows)))
+        numbers = np.arange(first + 1, first + width + 1, dtype=np.int64)
+        found = self.compute(np.repeat(rows, width), np.tile(numbers, len(rows)))
         return found.reshape(len(rows), width)
 
 
 class Candidates:
-    """The candidate rows of one class: a board, less the rows that its standing checks turn away."""
+    """The candidate rows of one class: a score vector, masked by the class's static checks."""
 
     def __init__(
-        self, cls: TaskClass, nodes: NodeTable, checks: list[Check], board: ScoreVector, bonus: Bonus | None
+        self, cls: TaskClass, nodes: NodeTable, checks: list[Check], scores: ScoreVector, bonus: Bonus | None
     ) -> None:
         self.cls = cls
         self.checks = checks
         self._nodes = nodes
-        self._board = board
-        self._bonus_of = bonus
-        self.passing: Bools = np.zeros(0, np.bool_)
-        """Rows that pass every standing check, whether there is room or not."""
+        self._scores = scores
+        self._compute_bonus = bonus
+        self._passing: Bools = np.zeros(0, np.bool_)
         self._passing_rows: Rows = np.zeros(0, np.intp)
         self._bonus: Ints | None = None
-        self._static_seen = 0
+        self._checked_at = 0
+        """`nodes.static_clock` as of the last refresh of the static checks."""
+
+    def passing(self) -> Bools:
+        """Rows that pass every static check, whether there is room or not."""
+        self._refresh_static()
+        found: Bools = self._passing[: self._nodes.count]
+        return found
+
+    def passes(self, row: int) -> bool:
+        """Whether one row passes every static check."""
+        self._refresh_static()
+        return bool(self._passing[row])
 
     def keys(self) -> Ints:
-        """The keys of all rows, as of now."""
-        return self._masked(self._board.keys())
-
-    def passing_keys(self) -> Ints:
-        """The same without the rows that do not pass. A key tells its row (`row_of`)."""
-        self._see_standing()
-        keys = self._board.keys()[self._passing_rows]
-        if self._bonus is not None:
-            keys = np.where(keys >= 0, keys + self._bonus[self._passing_rows], -1)
-        return keys
-
-    def standing(self) -> Bools:
-        """Rows that pass every standing check, as of now, whether there is room or not."""
-        self._see_standing()
-        found: Bools = self.passing[: self._nodes.count]
-        return found
-
-    def fresh_keys(self) -> Ints:
-        """The same with nothing remembered, neither scores nor checks: the plain path, to compare with."""
-        nodes = self._nodes
-        rows = np.arange(nodes.count)
-        passing = nodes.alive[: nodes.count]
-        for check in self.checks:
-            passing = passing & check.mask(rows)
-        keys = self._board.compute(slice(0, nodes.count))
-        if self._bonus_of is not None:
-            keys = np.where(keys >= 0, keys + (self._bonus_of(passing) << ROW_BITS), -1)
-        found: Ints = np.where(passing, keys, -1)
-        return found
-
-    def table(self, rows: Rows, first: int, width: int) -> Ints:
-        """For each of the rows, all of which pass, the keys of its n-th task for n from `first` on."""
-        found = self._board.table(rows, first, width)
-        if self._bonus is not None:
-            found = np.where(found >= 0, found + self._bonus[rows][:, None], -1)
-        return found
-
-    def _masked(self, keys: Ints) -> Ints:
-        self._see_standing()
-        usable = self.passing[: len(keys)]
+        """The keys of all rows."""
+        keys = self._scores.keys()
+        self._refresh_static()
+        usable = self._passing[: len(keys)]
         if self._bonus is not None:
             usable = usable & (keys >= 0)
             keys = keys + self._bonus
         found: Ints = np.where(usable, keys, -1)
         return found
 
-    def _see_standing(self) -> None:
-        """Asks the standing checks again where nodes changed."""
+    def passing_keys(self) -> Ints:
+        """The keys of the rows that pass, only; a key's low bits give its row."""
+        self._refresh_static()
+        keys = self._scores.keys()[self._passing_rows]
+        if self._bonus is not None:
+            keys = np.where(keys >= 0, keys + self._bonus[self._passing_rows], -1)
+        return keys
+
+    def uncached_keys(self) -> Ints:
+        """The keys of all rows, computed without any cache: the reference that tests compare with."""
+        nodes = self._nodes
+        rows = np.arange(nodes.count)
+        passing = nodes.alive[: nodes.count]
+        for check in self.checks:
+            passing = passing & check.mask(rows)
+        keys = self._scores.compute(slice(0, nodes.count))
+        if self._compute_bonus is not None:
+            keys = np.where(keys >= 0, keys + (self._compute_bonus(passing) << ROW_BITS), -1)
+        found: Ints = np.where(passing, keys, -1)
+        return found
+
+    def table(self, rows: Rows, first: int, width: int) -> Ints:
+        """For each of the rows, all of which pass, the keys of its n-th task for n from `first` on."""
+        found = self._scores.table(rows, first, width)
+        if self._bonus is not None:
+            found = np.where(found >= 0, found + self._bonus[rows][:, None], -1)
+        return found
+
+    def wakes_on(self) -> frozenset[EventKind]:
+        """The events that can make one more row a candidate: those of the class's static checks and of free room."""
+        return FIT_WAKES_ON.union(*(check.wakes_on for check in self.checks))
+
+    def _refresh_static(self) -> None:
+        """Repeats the static checks on the rows whose static facts changed."""
         nodes, count = self._nodes, self._nodes.count
-        if nodes.static_clock == self._static_seen:
+        if nodes.static_clock == self._checked_at:
             return
-        if len(self.passing) < count:
-            self.passing = np.pad(self.passing, (0, len(nodes.alive) - len(self.passing)))
-        changed = np.flatnonzero(nodes.static_stamp[:count] > self._static_seen)
+        if len(self._passing) < count:
+            self._passing = np.pad(self._passing, (0, len(nodes.alive) - len(self._passing)))
+        changed = np.flatnonzero(nodes.static_stamp[:count] > self._checked_at)
         passing = nodes.alive[changed]
         for check in self.checks:
             passing = passing & check.mask(changed)
-        self.passing[changed] = passing
-        self._passing_rows = np.flatnonzero(self.passing[:count])
-        self._static_seen = nodes.static_clock
-        if self._bonus_of is not None:
-            self._bonus = self._bonus_of(self.passing[:count]) << ROW_BITS
+        self._passing[changed] = passing
+        self._passing_rows = np.flatnonzero(self._passing[:count])
+        self._checked_at = nodes.static_clock
+        if self._compute_bonus is not None:
+            self._bonus = self._compute_bonus(self._passing[:count]) << ROW_BITS

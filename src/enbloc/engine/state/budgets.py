@@ -9,7 +9,7 @@ from __future__ import annotations
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, name_of, namespace_of, selector_of
-from enbloc.engine.filters.pod_terms import PodFilter
+from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.filters.stateful.pod_index import PodIndex
 from enbloc.engine.tables.tasks import Task, TaskStatus
 
@@ -25,7 +25,7 @@ class Budget:
 
     __slots__ = ("at_least", "at_most", "expected", "healthy", "pods")
 
-    def __init__(self, pods: PodFilter, at_least: int | str | None, at_most: int | str | None) -> None:
+    def __init__(self, pods: PodSelector, at_least: int | str | None, at_most: int | str | None) -> None:
         self.pods = pods
         self.at_least = at_least
         """So many stay healthy: a number, or a part of them such as `50%`."""
@@ -70,7 +70,7 @@ class Budgets:
             selector = selector_of(spec.selector)
         except ValueError:
             selector = None  # no API server takes such a selector
-        pods = PodFilter(selector, frozenset({namespace_of(obj)}))
+        pods = PodSelector(selector, frozenset({namespace_of(obj)}))
         budget = Budget(pods, spec.min_available, spec.max_unavailable)
         key = (namespace_of(obj), name_of(obj))
         before = self._known.get(key)
@@ -89,22 +89,22 @@ class Budgets:
     def _drop(self, key: Key) -> None:
         budget = self._known.pop(key, None)
         if budget is not None:
-            self._index.drop(key, budget.pods.namespaces, budget.pods.anchor)
+            self._index.remove(key, budget.pods.namespaces, budget.pods.anchor)
 
     def of(self, task: Task) -> list[Budget]:
-        return [budget for budget in self._index.near(task) if budget.pods.matches(task)]
+        return [budget for budget in self._index.lookup(task) if budget.pods.matches(task)]
 
     # ---- pods: their labels are the same until they are forgotten
 
     def see(self, task: Task) -> None:
         """A pod is there, and stands as it does."""
         if self._known:
-            for budget in self._index.near(task):
+            for budget in self._index.lookup(task):
                 self.version += budget.see(task)
 
     def forget(self, task: Task) -> None:
         if self._known:
-            for budget in self._index.near(task):
+            for budget in self._index.lookup(task):
                 self.version += budget.forget(task)
 
 

@@ -1,7 +1,6 @@
-"""The candidate rows of every class, made when first asked for and kept while the nodes are numbered as they are.
+"""The candidate rows of every class, created on demand and cached until rows are renumbered.
 
-What a node must be like (the standing checks) and what is preferred of it come together here, from the predicates and
-the plugins that the config has.
+Here the static checks and the preferences of a class are assembled from the filters and the config's plugins.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 
 from enbloc.engine.filters import node_affinity, node_selector, readiness, taints, unschedulable
 from enbloc.engine.filters.filter import Check
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.scoring.candidates import Bonus, Candidates, ScoreVector
@@ -22,41 +21,44 @@ from enbloc.engine.tables.resources import Bools, Ints, Request
 
 
 class CandidateTable:
-    def __init__(self, nodes: NodeTable, volumes: VolumeBook, plugins: Plugins, weights: tuple[int, int]) -> None:
-        """`weights`: of preferred node affinity, and of taints that are only to be avoided."""
+    def __init__(self, nodes: NodeTable, volumes: VolumeTable, plugins: Plugins, weights: tuple[int, int]) -> None:
+        """`weights`: of preferred node affinity, and of PreferNoSchedule taints."""
         self._nodes = nodes
         self._volumes = volumes
         self._plugins = plugins
         self._weights = weights
         self._known: dict[int, Candidates] = {}
-        self._boards: dict[Request, ScoreVector] = {}
-        self._at = (0, 0, 0)
+        self._scores: dict[Request, ScoreVector] = {}
+        self._valid_for = (0, 0, 0)
+        """Renumberings of the nodes, version of the volumes, number of taint sets."""
 
     def of(self, cls: TaskClass) -> Candidates:
         """The rows that tasks of a class may use."""
-        at = (self._nodes.moves, self._volumes.version, len(self._nodes.taint_sets))
-        if at != self._at:
-            if at[0] != self._at[0]:
-                self._boards.clear()
-            if at[0] != self._at[0] or at[2] != self._at[2]:  # new taints: checks name them
-                self._known.clear()
-            else:
-                for ident in [i for i, known in self._known.items() if known.cls.spec.volumes]:
-                    del self._known[ident]
-            self._at = at
+        if self._valid_for != (self._nodes.moves, self._volumes.version, len(self._nodes.taint_sets)):
+            self._drop_outdated()
         known = self._known.get(cls.id)
         if known is None:
-            board = self._boards.get(cls.request)
-            if board is None:
-                board = self._boards[cls.request] = ScoreVector(self._nodes, cls.request, self._plugins.score)
-            known = self._known[cls.id] = Candidates(cls, self._nodes, self._checks(cls), board, self._bonus(cls))
+            scores = self._scores.get(cls.request)
+            if scores is None:
+                scores = self._scores[cls.request] = ScoreVector(self._nodes, cls.request, self._plugins.score)
+            known = self._known[cls.id] = Candidates(cls, self._nodes, self._checks(cls), scores, self._bonus(cls))
         return known
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone."""
-        self._known = {ident: known for ident, known in self._known.items() if ident in alive}
-        asked = {known.cls.request for known in self._known.values()}
-        self._boards = {request: board for request, board in self._boards.items() if request in asked}
+    def _drop_outdated(self) -> None:
+        moves, _, taint_sets = self._valid_for
+        if moves != self._nodes.moves:
+            self._scores.clear()
+        if moves != self._nodes.moves or taint_sets != len(self._nodes.taint_sets):  # checks name the taints
+            self._known.clear()
+        else:
+            self._known = {ident: known for ident, known in self._known.items() if not known.cls.spec.volumes}
+        self._valid_for = (self._nodes.moves, self._volumes.version, len(self._nodes.taint_sets))
+
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops what is cached for other classes."""
+        self._known = {ident: known for ident, known in self._known.items() if ident in class_ids}
+        requests = {known.cls.request for known in self._known.values()}
+        self._scores = {request: scores for request, scores in self._scores.items() if request in requests}
 
     def _checks(self, cls: TaskClass) -> list[Check]:
         found: list[Check | None] = [readiness.check(cls, self._nodes)]
@@ -70,27 +72,27 @@ class CandidateTable:
         return [check for check in found if check is not None]
 
     def _bonus(self, cls: TaskClass) -> Bonus | None:
-        """Preferred node affinity and tolerable taints, normalised once over the rows that pass."""
+        """Preferred node affinity and PreferNoSchedule taints, normalised over the rows that pass."""
         affinity_weight, taint_weight = self._weights
-        wanted = node_affinity.preferred(cls, self._nodes) if affinity_weight else None
-        avoided = taints.preferred_avoidance(cls, self._nodes) if taint_weight else None
-        if wanted is None and avoided is None:
+        affinity = node_affinity.preferred(cls, self._nodes) if affinity_weight else None
+        avoidance = taints.preferred_avoidance(cls, self._nodes) if taint_weight else None
+        if affinity is None and avoidance is None:
             return None
 
         def bonus(passing: Bools) -> Ints:
             rows = np.arange(len(passing))
             total = np.zeros(len(passing), np.int64)
-            if wanted is not None:
-                total += _normalised(wanted(rows), passing) * affinity_weight
-            if avoided is not None:
-                total += (100 - _normalised(avoided(rows), passing)) * taint_weight
+            if affinity is not None:
+                total += _normalised(affinity(rows), passing) * affinity_weight
+            if avoidance is not None:
+                total += (100 - _normalised(avoidance(rows), passing)) * taint_weight
             return total * TIE
 
         return bonus
 
 
 def _normalised(raw: Ints, passing: Bools) -> Ints:
-    """0..100, by the largest among the rows that pass."""
+    """0..100, relative to the largest among the rows that pass."""
     top = int(raw[passing].max(initial=0))
     found: Ints = np.minimum(raw, top) * 100 // top if top > 0 else np.zeros(len(raw), np.int64)
     return found

@@ -14,7 +14,7 @@ import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state import audit
@@ -73,9 +73,9 @@ class State:
         self.nodes = NodeTable(self.resources)
         self.classes = ClassTable(self.resources)
         self.queues = QueueTree(self.resources)
-        self.volumes = VolumeBook()
+        self.volumes = VolumeTable()
         self.budgets = Budgets()
-        self.stateful = StatefulFilters(self.nodes, self.volumes, plugins.predicates)
+        self.stateful: StatefulFilters[Task] = StatefulFilters(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
         self.priorities: Counter[int] = Counter()
@@ -562,8 +562,8 @@ class State:
         """Classes that no task is of, and that are not `needed` besides, are forgotten, with all that hangs on them."""
         alive = {task.cls.id for task in self.tasks.values()}.union(needed)
         self.classes.keep(alive)
-        self._candidates.keep(alive)
-        self.stateful.keep(alive)
+        self._candidates.retain(alive)
+        self.stateful.retain(alive)
         self.nodes.forget_unused()
 
     def tidy_queues(self) -> None:

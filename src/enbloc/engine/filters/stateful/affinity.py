@@ -1,224 +1,231 @@
-"""Affinity between pods: near those that match, away from those that match, and what the placed ones ask of others.
+"""Pod affinity and anti-affinity: the task's own terms, and the terms of assigned pods that match the task.
 
-Scores count the preferred terms of the task and, the other way round, those that placed tasks have about it. They are
-brought to 0..100 over the rows asked about; to weigh them against other scores is the plugin's business.
+Scores sum the weights of the task's preferred terms and of the terms of assigned pods that match it, normalised to
+0..100 over the given rows. Plugins weight them against other scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from enbloc.engine.events import NODE_EVENTS, PODS_REMOVED, EventKind
 from enbloc.engine.filters.filter import Placeable
 from enbloc.engine.filters.pod_terms import HARD_AFFINITY_WEIGHT, PodTerm, TermsTable
 from enbloc.engine.filters.stateful.assigned_pods import AssignedPods
 from enbloc.engine.filters.stateful.pod_index import PodIndex
 from enbloc.engine.tables.resources import Bools, Ints
 
-NEAR: Final = "node(s) didn't match pod affinity rules"
-APART: Final = "node(s) didn't match pod anti-affinity rules"
-KEPT_OFF: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+AFFINITY: Final = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-class Carried:
-    """A term that placed tasks have: how many forbid by it, and how much they draw by it, by row."""
+class ExistingTerm:
+    """A term of assigned pods: by row, how many have it as required anti-affinity, and its summed score weight."""
 
-    __slots__ = ("carriers", "drawing", "forbidding", "term")
+    __slots__ = ("forbidding", "pods", "term", "weights")
 
     def __init__(self, term: PodTerm, size: int) -> None:
         self.term = term
-        self.carriers = 0
+        self.pods = 0
+        """How many assigned pods have it."""
         self.forbidding: Ints = np.zeros(size, np.int64)
-        self.drawing: Ints = np.zeros(size, np.int64)
+        self.weights: Ints = np.zeros(size, np.int64)
 
 
 class PodAffinity:
-    """Reads who is placed from a census, which its owner keeps: a change is told here first, then there."""
+    """Reads an index of assigned pods that its owner updates: after this filter when a pod is added or removed."""
 
-    def __init__(self, census: AssignedPods) -> None:
-        self._census = census
+    wakes_on: ClassVar[frozenset[EventKind]] = (
+        NODE_EVENTS | PODS_REMOVED | {EventKind.POD_PLACED, EventKind.NAMESPACE_LABELS_CHANGED}
+    )
+
+    def __init__(self, assigned: AssignedPods[Any]) -> None:
+        self._assigned = assigned
         self._terms = TermsTable()
-        self._carried: dict[tuple[object, ...], Carried] = {}
-        self._index: PodIndex[Carried] = PodIndex()
-        self._numbering = census.settled()
+        self._existing: dict[tuple[object, ...], ExistingTerm] = {}
+        self._index: PodIndex[ExistingTerm] = PodIndex()
+        self._numbering = assigned.numbering()
         self._size = 0
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Labels of a namespace, which a `namespaceSelector` may ask for. Says whether they are others than before."""
+        """Sets the labels that a `namespaceSelector` matches. Returns whether they changed."""
         changed = self._terms.namespaces.put(name, labels)
         if changed:
-            self._census.drop_counts()
+            self._assigned.drop_counts()
         return changed
 
-    # ---- asked
+    # ---- queries
 
     @property
-    def carries(self) -> bool:
-        """Whether any placed task has a term."""
-        return bool(self._carried)
+    def has_terms(self) -> bool:
+        """Whether an assigned pod has a term."""
+        return bool(self._existing)
 
     def applies(self, task: Placeable) -> bool:
         if task.cls.spec.affinity is not None and self._terms.of(task):
             return True
-        return bool(self._carried) and any(True for _ in self._about(task))
+        return bool(self._existing) and any(True for _ in self._terms_matching(task))
 
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
         self._settle()
         terms = self._terms.of(task)
         found: list[tuple[str, Bools]] = []
         if terms.affinity:
-            found.append((NEAR, self._near(task, terms.affinity)))
+            found.append((AFFINITY, self._affinity_mask(task, terms.affinity)))
         if terms.anti_affinity:
-            found.append((APART, self._apart(terms.anti_affinity)))
-        kept_off = self._kept_off(task)
-        if kept_off is not None:
-            found.append((KEPT_OFF, kept_off))
+            found.append((ANTI_AFFINITY, self._anti_affinity_mask(terms.anti_affinity)))
+        allowed = self._existing_anti_affinity_mask(task)
+        if allowed is not None:
+            found.append((EXISTING_ANTI_AFFINITY, allowed))
         return found
 
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
-        """0..100 over the rows `among` (all living ones if not given); `None` if no preferred term is concerned."""
+        """0..100 over the rows `among` (default: all live nodes); `None` if no preferred term is involved."""
         raw = self.raw_score(task)
         if raw is None:
             return None
-        size = self._census.nodes.count
-        asked = self._census.nodes.alive[:size] if among is None else among
-        if not asked.any():
+        size = self._assigned.nodes.count
+        scored = self._assigned.nodes.alive[:size] if among is None else among
+        if not scored.any():
             return np.zeros(size, np.int64)
-        least, most = int(raw[asked].min()), int(raw[asked].max())
+        least, most = int(raw[scored].min()), int(raw[scored].max())
         if least == most:
             return np.zeros(size, np.int64)
-        found: Ints = np.where(asked, 100 * (raw - least) // (most - least), 0)
+        found: Ints = np.where(scored, 100 * (raw - least) // (most - least), 0)
         return found
 
     def raw_score(self, task: Placeable) -> Ints | None:
-        """Weights of all that is near a row and wanted there, less what is not."""
+        """By row, the summed weights of the terms that match in its topology domain; anti-affinity counts negative."""
         self._settle()
-        total: Ints = np.zeros(self._census.nodes.count, np.int64)
-        concerned = False
+        total: Ints = np.zeros(self._assigned.nodes.count, np.int64)
+        involved = False
         for term, weight in self._terms.of(task).preferred:
-            total += weight * self._census.domain_sums(term.topology_key, self._matching(term))[1]
-            concerned = True
-        for carried in self._about(task):
-            if carried.drawing.any():
-                total += self._census.domain_sums(carried.term.topology_key, carried.drawing)[1]
-                concerned = True
-        return total if concerned else None
+            total += weight * self._assigned.domain_sums(term.topology_key, self._matching(term))[1]
+            involved = True
+        for existing in self._terms_matching(task):
+            if existing.weights.any():
+                total += self._assigned.domain_sums(existing.term.topology_key, existing.weights)[1]
+                involved = True
+        return total if involved else None
 
-    # ---- told
+    # ---- changes
 
     def add(self, task: Placeable, row: int) -> None:
         if task.cls.spec.affinity is not None:
             self._settle()
-            self._carry(task, row, 1)
+            self._add_terms(task, row, 1)
 
     def remove(self, task: Placeable, row: int) -> None:
-        """`row` is where it is now; any number if its node has gone."""
+        """`row` is its present row; any number if its node was deleted."""
         if task.cls.spec.affinity is not None:
             self._settle()
-            self._carry(task, self._census.row_of(task), -1)
+            self._add_terms(task, self._assigned.row_of(task), -1)
 
     def digest(self) -> object:
-        """The terms that are carried, and by how many on each node."""
+        """The terms of assigned pods, and by how many on each node."""
         self._settle()
-        names, alive = self._census.nodes.names, self._census.nodes.alive
+        names, alive = self._assigned.nodes.names, self._assigned.nodes.alive
         return frozenset(
-            (fact, carried.carriers, kind, names[row], int(rows[row]))
-            for fact, carried in self._carried.items()
-            for kind, rows in (("forbidding", carried.forbidding), ("drawing", carried.drawing))
+            (key, existing.pods, kind, names[row], int(rows[row]))
+            for key, existing in self._existing.items()
+            for kind, rows in (("forbidding", existing.forbidding), ("weights", existing.weights))
             for row in np.flatnonzero(rows * alive)
         )
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone."""
-        self._terms.keep(alive)
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops what is cached for other classes."""
+        self._terms.retain(class_ids)
 
-    # ---- inside
+    # ---- internals
 
-    def _near(self, task: Placeable, terms: tuple[PodTerm, ...]) -> Bools:
-        """Every term's domain holds a task that matches all terms; the first of its kind may go anywhere labelled."""
-        census = self._census
-        # One count of those that match every term: a task that matches only some of them satisfies none.
+    def _affinity_mask(self, task: Placeable, terms: tuple[PodTerm, ...]) -> Bools:
+        """Each term's domain has a pod that matches all terms; the first of its kind may go to any labelled node."""
+        assigned = self._assigned
+        # One count of the pods that match every term: a pod that matches only some of them satisfies none.
         scopes = [term.pods.namespaces for term in terms if term.pods.namespaces is not None]
-        count = census.count(
+        count = assigned.count(
             ("all of", *sorted({term.pods.key for term in terms}, key=repr)),
             frozenset.intersection(*scopes) if scopes else None,
             next((term.pods.anchor for term in terms if term.pods.anchor is not None), None),
             lambda other: all(term.pods.matches(other) for term in terms),
         )
-        size = census.nodes.count
-        everywhere: Bools = np.ones(size, np.bool_)
+        size = assigned.nodes.count
+        labelled_for_all: Bools = np.ones(size, np.bool_)
         met: Bools = np.ones(size, np.bool_)
-        somebody = False
+        any_match = False
         for key in sorted({term.topology_key for term in terms}):
-            labelled, sums = census.domain_sums(key, count.rows)
-            everywhere &= labelled
+            labelled, sums = assigned.domain_sums(key, count.rows)
+            labelled_for_all &= labelled
             met &= sums > 0
-            somebody = somebody or bool(sums.any())
-        if not somebody and all(term.pods.matches(task) for term in terms):
-            return everywhere
-        return everywhere & met
+            any_match = any_match or bool(sums.any())
+        if not any_match and all(term.pods.matches(task) for term in terms):
+            return labelled_for_all
+        return labelled_for_all & met
 
-    def _apart(self, terms: tuple[PodTerm, ...]) -> Bools:
-        found: Bools = np.ones(self._census.nodes.count, np.bool_)
+    def _anti_affinity_mask(self, terms: tuple[PodTerm, ...]) -> Bools:
+        found: Bools = np.ones(self._assigned.nodes.count, np.bool_)
         for term in terms:
-            found &= self._census.domain_sums(term.topology_key, self._matching(term))[1] == 0
+            found &= self._assigned.domain_sums(term.topology_key, self._matching(term))[1] == 0
         return found
 
-    def _kept_off(self, task: Placeable) -> Bools | None:
+    def _existing_anti_affinity_mask(self, task: Placeable) -> Bools | None:
         found: Bools | None = None
-        for carried in self._about(task):
-            if carried.forbidding.any():
-                free: Bools = self._census.domain_sums(carried.term.topology_key, carried.forbidding)[1] == 0
+        for existing in self._terms_matching(task):
+            if existing.forbidding.any():
+                free: Bools = self._assigned.domain_sums(existing.term.topology_key, existing.forbidding)[1] == 0
                 found = free if found is None else found & free
         return found
 
     def _matching(self, term: PodTerm) -> Ints:
         pods = term.pods
-        return self._census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
+        return self._assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
 
-    def _about(self, task: Placeable) -> Iterator[Carried]:
-        """What placed tasks say that concerns this one."""
-        for carried in self._index.near(task):
-            if carried.term.pods.matches(task):
-                yield carried
+    def _terms_matching(self, task: Placeable) -> Iterator[ExistingTerm]:
+        """The terms of assigned pods that match this task."""
+        for existing in self._index.lookup(task):
+            if existing.term.pods.matches(task):
+                yield existing
 
-    def _carry(self, task: Placeable, row: int | None, by: int) -> None:
+    def _add_terms(self, task: Placeable, row: int | None, sign: int) -> None:
+        """Counts the terms of an assigned pod (1), or stops counting them (-1)."""
         terms = self._terms.of(task)
         for term in terms.anti_affinity:
-            carried = self._count_carrier(term, by)
+            existing = self._add_term(term, sign)
             if row is not None:
-                carried.forbidding[row] += by
+                existing.forbidding[row] += sign
         for term, weight in [*[(term, HARD_AFFINITY_WEIGHT) for term in terms.affinity], *terms.preferred]:
-            carried = self._count_carrier(term, by)
+            existing = self._add_term(term, sign)
             if row is not None:
-                carried.drawing[row] += by * weight
+                existing.weights[row] += sign * weight
 
-    def _count_carrier(self, term: PodTerm, by: int) -> Carried:
-        """The term's entry, which is there exactly as long as somebody carries it."""
-        fact, pods = term.fact, term.pods
-        carried = self._carried.get(fact)
-        if carried is None:
-            carried = self._carried[fact] = Carried(term, len(self._census.nodes.alive))
-            self._index.put(fact, pods.namespaces, pods.anchor, carried)
-        carried.carriers += by
-        if carried.carriers == 0:
-            del self._carried[fact]
-            self._index.drop(fact, pods.namespaces, pods.anchor)
-        return carried
+    def _add_term(self, term: PodTerm, sign: int) -> ExistingTerm:
+        """The term's entry, which exists exactly as long as an assigned pod has the term."""
+        key, pods = term.key, term.pods
+        existing = self._existing.get(key)
+        if existing is None:
+            existing = self._existing[key] = ExistingTerm(term, len(self._assigned.nodes.alive))
+            self._index.put(key, pods.namespaces, pods.anchor, existing)
+        existing.pods += sign
+        if existing.pods == 0:
+            del self._existing[key]
+            self._index.remove(key, pods.namespaces, pods.anchor)
+        return existing
 
     def _settle(self) -> None:
-        """Follows the table of nodes: after a renumbering all is read anew from the census."""
-        numbering, size = self._census.settled(), len(self._census.nodes.alive)
+        """Follows the node table: after a renumbering all terms are counted again from the assigned pods."""
+        numbering, size = self._assigned.numbering(), len(self._assigned.nodes.alive)
         if numbering != self._numbering:
-            self._carried.clear()
+            self._existing.clear()
             self._index.clear()
-            for task, row in self._census.everyone():
+            for task, row in self._assigned.all():
                 if task.cls.spec.affinity is not None:
-                    self._carry(task, row, 1)
+                    self._add_terms(task, row, 1)
         elif size != self._size:
-            for carried in self._carried.values():
-                carried.forbidding = np.pad(carried.forbidding, (0, size - len(carried.forbidding)))
-                carried.drawing = np.pad(carried.drawing, (0, size - len(carried.drawing)))
+            for existing in self._existing.values():
+                existing.forbidding = np.pad(existing.forbidding, (0, size - len(existing.forbidding)))
+                existing.weights = np.pad(existing.weights, (0, size - len(existing.weights)))
         self._numbering, self._size = numbering, size

@@ -1,8 +1,8 @@
-"""Things that are about some pods, found by a pod without asking each of them.
+"""Index from a pod to the entries whose selectors may match it, without evaluating every selector.
 
-Most selectors ask for one value of one label. Whatever is about such pods is kept under that label, so a pod meets only
-what its own labels lead to, and the few selectors that ask for no label's value. Jobs that each speak of their own pods
-thus do not get in each other's way, however many there are.
+Most selectors require one value of one label. Their entries are indexed by that label and value, so a lookup visits
+only the entries under the pod's own labels, and the few whose selectors require no label's value. Many jobs with terms
+about their own pods therefore do not slow each other down.
 """
 
 from __future__ import annotations
@@ -13,45 +13,45 @@ from typing import Generic, TypeVar
 from enbloc.engine.filters.filter import Placeable
 
 Scope = frozenset[str] | None
-"""The only namespaces in which a pod can be meant; `None`: all."""
+"""The only namespaces in which a pod can match; `None`: all."""
 
 Anchor = tuple[str, frozenset[str]] | None
-"""A label, and the values of which a pod that is meant has one; `None`: that cannot be said."""
+"""A label key and the values of which a matching pod must have one; `None`: the selector requires no value."""
 
 T = TypeVar("T")
-Place = TypeVar("Place", bound=Hashable)
+Bucket = TypeVar("Bucket", bound=Hashable)
 
 
 class PodIndex(Generic[T]):
-    """By key, things that are about pods of a scope and an anchor."""
+    """Entries by key, each with the scope and anchor of its selector."""
 
     def __init__(self) -> None:
         self._anchored: dict[tuple[str | None, str, str], dict[Hashable, T]] = {}
         self._others: dict[str | None, dict[Hashable, T]] = {}
 
-    def put(self, key: Hashable, scope: Scope, anchor: Anchor, thing: T) -> None:
+    def put(self, key: Hashable, scope: Scope, anchor: Anchor, entry: T) -> None:
         for namespace in scope if scope is not None else (None,):
             if anchor is None:
-                self._others.setdefault(namespace, {})[key] = thing
+                self._others.setdefault(namespace, {})[key] = entry
             else:
                 for value in anchor[1]:
-                    self._anchored.setdefault((namespace, anchor[0], value), {})[key] = thing
+                    self._anchored.setdefault((namespace, anchor[0], value), {})[key] = entry
 
-    def drop(self, key: Hashable, scope: Scope, anchor: Anchor) -> None:
-        """The exact inverse."""
+    def remove(self, key: Hashable, scope: Scope, anchor: Anchor) -> None:
+        """The exact inverse of `put`."""
         for namespace in scope if scope is not None else (None,):
             if anchor is None:
-                _take(self._others, namespace, key)
+                _remove(self._others, namespace, key)
             else:
                 for value in anchor[1]:
-                    _take(self._anchored, (namespace, anchor[0], value), key)
+                    _remove(self._anchored, (namespace, anchor[0], value), key)
 
     def clear(self) -> None:
         self._anchored.clear()
         self._others.clear()
 
-    def near(self, task: Placeable) -> Iterator[T]:
-        """All that may be about a pod, each once, and little else."""
+    def lookup(self, task: Placeable) -> Iterator[T]:
+        """Every entry that may match a pod, once; the caller still evaluates its selector."""
         anchored, others = self._anchored, self._others
         for namespace in (task.namespace, None):
             if anchored:
@@ -63,7 +63,7 @@ class PodIndex(Generic[T]):
                 yield from others[namespace].values()
 
 
-def _take(things: dict[Place, dict[Hashable, T]], place: Place, key: Hashable) -> None:
-    del things[place][key]
-    if not things[place]:
-        del things[place]
+def _remove(buckets: dict[Bucket, dict[Hashable, T]], bucket: Bucket, key: Hashable) -> None:
+    del buckets[bucket][key]
+    if not buckets[bucket]:
+        del buckets[bucket]

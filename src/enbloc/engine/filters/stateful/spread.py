@@ -1,24 +1,25 @@
-"""Topology spread: how far the number of matching pods may differ between domains.
+"""Topology spread: by how much the number of matching pods may differ between topology domains.
 
-`DoNotSchedule` is a mask, `ScheduleAnyway` a score of 0..100. Which nodes count for a domain is up to the constraint:
-those that the pod could use by its node selector and affinity, unless it says otherwise; and, if it says so, only those
-whose taints it tolerates. The defaults that a cluster may set for pods without constraints are not known here.
+`DoNotSchedule` is a mask, `ScheduleAnyway` a score of 0..100. Which nodes count for a domain is set by the constraint:
+by default (`nodeAffinityPolicy`) those that match the pod's node selector and affinity; with `nodeTaintsPolicy: Honor`
+only those whose taints it tolerates. A cluster's default constraints are not considered.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from enbloc.api import core
+from enbloc.engine.events import NODE_EVENTS, PODS_REMOVED, EventKind
 from enbloc.engine.filters import node_affinity, node_selector, taints
 from enbloc.engine.filters.filter import Placeable
-from enbloc.engine.filters.node_terms import RowMask, every
-from enbloc.engine.filters.pod_terms import TERMS_BOUND, PodFilter, pod_selector
+from enbloc.engine.filters.node_terms import RowMask, all_of
+from enbloc.engine.filters.pod_terms import CACHED_TERMS, PodSelector, label_selector
 from enbloc.engine.filters.stateful.assigned_pods import AssignedPods
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.resources import Bools, Ints
@@ -31,7 +32,7 @@ Constraint = core.TopologySpreadConstraint
 
 
 class _ClassSpread(NamedTuple):
-    """What a class asks for, and which rows count for it."""
+    """The constraints of a class, and the masks of the rows that count for them."""
 
     hard: tuple[Constraint, ...]
     soft: tuple[Constraint, ...]
@@ -39,7 +40,7 @@ class _ClassSpread(NamedTuple):
     taints: RowMask
 
     def counted(self, constraint: Constraint, among: Bools) -> Bools:
-        """Of the rows `among`, those that the constraint's policies let count."""
+        """Of the rows `among`, those that count by the constraint's policies."""
         found = among
         if constraint.node_affinity_policy != "Ignore" and self.affinity is not None:
             found = found & self.affinity(np.arange(len(among)))
@@ -49,13 +50,15 @@ class _ClassSpread(NamedTuple):
 
 
 class TopologySpread:
-    """Reads who is placed from a census, which its owner keeps; of its own it keeps nothing that moves."""
+    """Reads an index of assigned pods that its owner updates; keeps no counts of its own."""
 
-    def __init__(self, census: AssignedPods) -> None:
-        self._census = census
+    wakes_on: ClassVar[frozenset[EventKind]] = NODE_EVENTS | PODS_REMOVED | {EventKind.POD_PLACED}
+
+    def __init__(self, assigned: AssignedPods[Any]) -> None:
+        self._assigned = assigned
         self._classes: dict[int, _ClassSpread] = {}
-        self._filters: dict[tuple[object, ...], PodFilter] = {}
-        """By class, selector and the label values that it takes from the pod."""
+        self._filters: dict[tuple[object, ...], PodSelector] = {}
+        """By class id, constraint and the label values that it takes from the pod."""
 
     def applies(self, task: Placeable) -> bool:
         return bool(task.cls.spec.topology_spread_constraints)
@@ -65,107 +68,107 @@ class TopologySpread:
         if not spread.hard:
             return []
         labelled = self._labelled(spread.hard)
-        level: Bools = np.ones(len(labelled), np.bool_)
-        eligible = labelled & self._census.nodes.alive[: len(labelled)]
+        balanced: Bools = np.ones(len(labelled), np.bool_)
+        eligible = labelled & self._assigned.nodes.alive[: len(labelled)]
         for constraint in spread.hard:
-            level &= self._level(task, spread, constraint, eligible)
-        # A node without the label is told so, and only so.
-        return [(UNLABELLED, labelled), (SKEWED, level | ~labelled)]
+            balanced &= self._within_skew(task, spread, constraint, eligible)
+        # A node without the label is reported for that reason only.
+        return [(UNLABELLED, labelled), (SKEWED, balanced | ~labelled)]
 
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
-        """0..100 over the rows `among` (all living ones if not given); `None` without a soft constraint."""
+        """0..100 over the rows `among` (default: all live nodes); `None` without a soft constraint."""
         spread = self._of(task.cls)
         if not spread.soft:
             return None
-        size = self._census.nodes.count
-        alive = self._census.nodes.alive[:size]
+        size = self._assigned.nodes.count
+        alive = self._assigned.nodes.alive[:size]
         labelled = self._labelled(spread.soft)
-        asked = labelled & (alive if among is None else among & alive)
-        if not asked.any():
+        scored = labelled & (alive if among is None else among & alive)
+        if not scored.any():
             return np.zeros(size, np.int64)
-        crowd = np.zeros(size)
+        weighted = np.zeros(size)
         for constraint in spread.soft:
-            crowd += self._crowd(task, spread, constraint, labelled & alive, asked)
-        whole: Ints = np.floor(crowd + 0.5).astype(np.int64)
-        least, most = int(whole[asked].min()), int(whole[asked].max())
+            weighted += self._weighted_counts(task, spread, constraint, labelled & alive, scored)
+        whole: Ints = np.floor(weighted + 0.5).astype(np.int64)
+        least, most = int(whole[scored].min()), int(whole[scored].max())
         if most == 0:
-            return np.where(asked, 100, 0).astype(np.int64)
-        found: Ints = np.where(asked, 100 * (most + least - whole) // most, 0)
+            return np.where(scored, 100, 0).astype(np.int64)
+        found: Ints = np.where(scored, 100 * (most + least - whole) // most, 0)
         return found
 
     def add(self, task: Placeable, row: int) -> None:
-        """Nothing to do: the census counts."""
+        """Nothing to do: the index of assigned pods counts."""
 
     def remove(self, task: Placeable, row: int) -> None:
-        """Nothing to do: the census counts."""
+        """Nothing to do: the index of assigned pods counts."""
 
     def digest(self) -> object:
         return ()
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone."""
-        self._classes = {ident: spread for ident, spread in self._classes.items() if ident in alive}
-        self._filters = {ident: pods for ident, pods in self._filters.items() if ident[0] in alive}
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops what is cached for other classes."""
+        self._classes = {ident: spread for ident, spread in self._classes.items() if ident in class_ids}
+        self._filters = {ident: pods for ident, pods in self._filters.items() if ident[0] in class_ids}
 
-    def _level(self, task: Placeable, spread: _ClassSpread, constraint: Constraint, eligible: Bools) -> Bools:
-        """Rows on which one more would not put its domain too far above the emptiest one."""
-        census = self._census
+    def _within_skew(self, task: Placeable, spread: _ClassSpread, constraint: Constraint, eligible: Bools) -> Bools:
+        """Rows on which one more pod would leave its domain at most `maxSkew` above the domain with the fewest."""
+        assigned = self._assigned
         pods = self._pods(constraint, task)
         counted = spread.counted(constraint, eligible)
-        rows = census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
-        _, sums = census.domain_sums(constraint.topology_key, rows, counted)
-        ids = census.nodes.label(constraint.topology_key).ids[: len(eligible)]
+        rows = assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
+        _, sums = assigned.domain_sums(constraint.topology_key, rows, counted)
+        ids = assigned.nodes.label(constraint.topology_key).ids[: len(eligible)]
         domains = int(np.count_nonzero(np.bincount(ids[counted])))
-        # With fewer domains than asked for, one that is not there yet counts as an empty one.
+        # With fewer domains than `minDomains`, the global minimum is 0.
         fewest = int(sums[counted].min()) if domains >= (constraint.min_domains or 1) else 0
         found: Bools = sums + int(pods.matches(task)) - fewest <= constraint.max_skew
         return found
 
-    def _crowd(
-        self, task: Placeable, spread: _ClassSpread, constraint: Constraint, labelled: Bools, asked: Bools
+    def _weighted_counts(
+        self, task: Placeable, spread: _ClassSpread, constraint: Constraint, labelled: Bools, scored: Bools
     ) -> NDArray[np.floating[Any]]:
-        """How crowded each row's domain is. Where there are many domains a pod more weighs more."""
-        census, key = self._census, constraint.topology_key
+        """By row, the matching pods of its domain, weighted as in kube-scheduler: more with more domains."""
+        assigned, key = self._assigned, constraint.topology_key
         pods = self._pods(constraint, task)
-        rows = census.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
+        rows = assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
         if key == _HOSTNAME:
-            domains, sums = int(asked.sum()), rows[: len(asked)]
+            domains, sums = int(scored.sum()), rows[: len(scored)]
         else:
-            domains = int(np.count_nonzero(np.bincount(census.nodes.label(key).ids[: len(asked)][asked])))
-            _, sums = census.domain_sums(key, rows, spread.counted(constraint, labelled))
+            domains = int(np.count_nonzero(np.bincount(assigned.nodes.label(key).ids[: len(scored)][scored])))
+            _, sums = assigned.domain_sums(key, rows, spread.counted(constraint, labelled))
         return sums * math.log(domains + 2) + (constraint.max_skew - 1)
 
     def _labelled(self, constraints: tuple[Constraint, ...]) -> Bools:
-        """Rows that have the labels of all constraints: no other counts for any of them."""
-        found: Bools = np.ones(self._census.nodes.count, np.bool_)
+        """Rows that have the labels of all constraints: no other row counts for any of them."""
+        found: Bools = np.ones(self._assigned.nodes.count, np.bool_)
         for key in {constraint.topology_key for constraint in constraints}:
-            found &= self._census.nodes.label(key).ids[: len(found)] >= 0
+            found &= self._assigned.nodes.label(key).ids[: len(found)] >= 0
         return found
 
     def _of(self, cls: TaskClass) -> _ClassSpread:
         found = self._classes.get(cls.id)
         if found is None:
-            nodes = self._census.nodes
-            wanted = cls.spec.topology_spread_constraints or ()
+            nodes = self._assigned.nodes
+            constraints = cls.spec.topology_spread_constraints or ()
             checks = [node_selector.check(cls, nodes), node_affinity.check(cls, nodes)]
-            asked = [check.mask for check in checks if check is not None]
+            masks = [check.mask for check in checks if check is not None]
             found = self._classes[cls.id] = _ClassSpread(
-                tuple(constraint for constraint in wanted if constraint.when_unsatisfiable == "DoNotSchedule"),
-                tuple(constraint for constraint in wanted if constraint.when_unsatisfiable == "ScheduleAnyway"),
-                every(asked) if asked else None,
+                tuple(constraint for constraint in constraints if constraint.when_unsatisfiable == "DoNotSchedule"),
+                tuple(constraint for constraint in constraints if constraint.when_unsatisfiable == "ScheduleAnyway"),
+                all_of(masks) if masks else None,
                 taints.tolerated_mask(cls, nodes),
             )
         return found
 
-    def _pods(self, constraint: Constraint, task: Placeable) -> PodFilter:
-        """Pods of the task's namespace only, whatever others match."""
+    def _pods(self, constraint: Constraint, task: Placeable) -> PodSelector:
+        """The pods that a constraint counts: of the task's namespace only."""
         keys = constraint.match_label_keys or ()
-        # A constraint lives as long as its class, so its identity is its name.
+        # A constraint lives as long as its class, so its id() identifies it.
         ident = (task.cls.id, id(constraint), *[task.labels.get(key) for key in keys])
         found = self._filters.get(ident)
         if found is None:
-            if len(self._filters) >= TERMS_BOUND:
+            if len(self._filters) >= CACHED_TERMS:
                 self._filters.clear()
-            selector = pod_selector(constraint.label_selector, task, keys)
-            found = self._filters[ident] = PodFilter(selector, frozenset((task.namespace,)))
+            selector = label_selector(constraint.label_selector, task, keys)
+            found = self._filters[ident] = PodSelector(selector, frozenset((task.namespace,)))
         return found

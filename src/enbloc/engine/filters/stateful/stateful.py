@@ -1,22 +1,23 @@
-"""All predicates that depend on what else is placed, as one: what the engine calls.
+"""All stateful filters behind one interface: those that depend on which pods are assigned where.
 
-A task that none of them has anything to say about may be placed in bulk; `add` and `remove` are called for every
-task all the same, since others may look for it.
+A task that none of them concerns may be placed in bulk. `add` and `remove` are called for every task all the same: the
+requirements of other pods may match it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
-from typing import Literal
+from typing import Generic, Literal
 
-from enbloc.engine.filters.filter import MovingPredicate, Placeable
+from enbloc.engine.events import EventKind
+from enbloc.engine.filters.filter import Placeable, StatefulFilter
 from enbloc.engine.filters.stateful.affinity import PodAffinity
-from enbloc.engine.filters.stateful.assigned_pods import AssignedPods
+from enbloc.engine.filters.stateful.assigned_pods import AssignedPods, PlaceableT
 from enbloc.engine.filters.stateful.assumed_volumes import AssumedVolumes
 from enbloc.engine.filters.stateful.exclusive_claims import ExclusiveClaims
 from enbloc.engine.filters.stateful.ports import HostPorts, host_ports
 from enbloc.engine.filters.stateful.spread import TopologySpread
-from enbloc.engine.filters.volumes import VolumeBook
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeTable
 from enbloc.engine.tables.resources import Bools, Ints
@@ -24,35 +25,36 @@ from enbloc.engine.tables.resources import Bools, Ints
 ScoreKind = Literal["affinity", "spread"]
 
 
-class StatefulFilters:
-    """Ports, volumes, spread and affinity over one census of placed tasks."""
+class StatefulFilters(Generic[PlaceableT]):
+    """Ports, volumes, spread and affinity over one index of assigned pods."""
 
-    def __init__(self, nodes: NodeTable, book: VolumeBook, rules: bool = True) -> None:
-        """Without `rules` nobody is turned away by affinity or spread; ports and volumes can be used only once."""
-        self._census = AssignedPods(nodes)
+    def __init__(self, nodes: NodeTable, volumes: VolumeTable, rules: bool = True) -> None:
+        """Without `rules` affinity and spread reject no node; ports and volumes still have one user at a time."""
+        self._assigned: AssignedPods[PlaceableT] = AssignedPods(nodes)
         self._ports = HostPorts(nodes)
-        self._claims = ExclusiveClaims(nodes, book)
-        self._volumes = AssumedVolumes(nodes, book)
-        self._affinity = PodAffinity(self._census)
-        self._spread = TopologySpread(self._census)
-        self._order = (self._ports, self._claims, self._volumes, self._spread, self._affinity)
-        self._asked = self._order if rules else (self._ports, self._claims, self._volumes)
-        self._tellings: dict[int, tuple[MovingPredicate, ...]] = {}
+        self._claims = ExclusiveClaims(nodes, volumes)
+        self._volumes = AssumedVolumes(nodes, volumes)
+        self._affinity = PodAffinity(self._assigned)
+        self._spread = TopologySpread(self._assigned)
+        self._all = (self._ports, self._claims, self._volumes, self._spread, self._affinity)
+        self._enforced = self._all if rules else (self._ports, self._claims, self._volumes)
+        self._counting: dict[int, tuple[StatefulFilter, ...]] = {}
+        """By class id: the filters that count its tasks."""
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> bool:
         return self._affinity.set_namespace(name, labels)
 
     @property
-    def carries(self) -> bool:
-        """Whether anybody who is placed has a term about others: if not, a plain class concerns nobody."""
-        return self._affinity.carries
+    def has_terms(self) -> bool:
+        """Whether an assigned pod has an affinity term. If not, none of the filters concerns a plain class."""
+        return self._affinity.has_terms
 
     def assumes_volume(self, claim: tuple[str, str]) -> bool:
-        """Whether a volume is kept for a claim that waits, by namespace and name: then it concerns others too."""
+        """Whether a volume is assumed for a waiting claim (namespace, name): its change concerns other claims too."""
         return self._volumes.assumes(claim)
 
     def applies(self, task: Placeable) -> bool:
-        if task.cls.plain and not self._affinity.carries:
+        if task.cls.plain and not self._affinity.has_terms:
             return False
         return (
             self._affinity.applies(task)
@@ -63,15 +65,19 @@ class StatefulFilters:
         )
 
     def masks(self, task: Placeable) -> list[tuple[str, Bools]]:
-        """`(reason, rows that pass)`, in the order in which kube-scheduler would ask."""
+        """`(reason, rows that pass)`, in the order of kube-scheduler's filters."""
         found: list[tuple[str, Bools]] = []
-        for predicate in self._asked:
-            if predicate.applies(task):
-                found += predicate.masks(task)
+        for one in self._enforced:
+            if one.applies(task):
+                found += one.masks(task)
         return found
 
+    def wakes_on(self, task: Placeable) -> frozenset[EventKind]:
+        """The events that can make one more row pass the filters that concern this task."""
+        return frozenset().union(*(one.wakes_on for one in self._enforced if one.applies(task)))
+
     def scores(self, task: Placeable, among: Bools | None = None) -> list[tuple[ScoreKind, Ints]]:
-        """0..100 by row, over the rows `among` (all living ones if not given). Weights are the plugins' business."""
+        """0..100 by row, over the rows `among` (default: all live nodes). Plugins weight them."""
         found: list[tuple[ScoreKind, Ints]] = []
         if self._affinity.applies(task):
             affinity = self._affinity.score(task, among)
@@ -84,56 +90,56 @@ class StatefulFilters:
         return found
 
     def volumes_to_bind(self, uid: str) -> dict[str, str]:
-        """Claim → volume that a placed task's claims are to be bound to; other waiting ones get a selected node."""
+        """Claim → volume to bind for a placed task; its other waiting claims get a `selected-node`."""
         return self._volumes.of(uid)
 
-    def add(self, task: Placeable, row: int) -> None:
-        """The task is placed on the row. One that is placed already must be removed first."""
-        for predicate in self._told(task.cls):
-            predicate.add(task, row)
-        self._census.add(task, row)
+    def add(self, task: PlaceableT, row: int) -> None:
+        """The task is placed on the row. If it was placed before, it must be removed first."""
+        for one in self._filters_counting(task.cls):
+            one.add(task, row)
+        self._assigned.add(task, row)
 
-    def add_all(self, tasks: Sequence[Placeable], rows: Sequence[int]) -> None:
-        """The same for tasks of one class."""
-        for predicate in self._told(tasks[0].cls):
+    def add_all(self, tasks: Sequence[PlaceableT], rows: Sequence[int]) -> None:
+        """The same for several tasks of one class."""
+        for one in self._filters_counting(tasks[0].cls):
             for task, row in zip(tasks, rows, strict=True):
-                predicate.add(task, row)
-        self._census.add_all(tasks, rows)
+                one.add(task, row)
+        self._assigned.add_all(tasks, rows)
 
     def remove(self, task: Placeable, row: int) -> None:
-        """The exact inverse. What is taken back is what was added, were the task another object by now."""
-        placed = self._census.task(task.uid)
-        for predicate in self._told(placed.cls):
-            predicate.remove(placed, row)
-        self._census.remove(placed, row)
+        """The exact inverse of `add`: removes the task object that was added, also if the pod has a newer one now."""
+        placed = self._assigned.task(task.uid)
+        for one in self._filters_counting(placed.cls):
+            one.remove(placed, row)
+        self._assigned.remove(placed, row)
 
-    def residents(self, name: str) -> Collection[Placeable]:
-        """All that is placed on a node, the terminating included."""
-        return self._census.residents(name)
+    def assigned_to(self, node: str) -> Collection[PlaceableT]:
+        """The tasks that are placed on a node, terminating ones included."""
+        return self._assigned.on_node(node)
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone: what was worked out for them is forgotten."""
-        self._tellings = {ident: told for ident, told in self._tellings.items() if ident in alive}
-        for keeper in (self._ports, self._volumes, self._affinity, self._spread):
-            keeper.keep(alive)
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops what is cached for other classes."""
+        self._counting = {ident: filters for ident, filters in self._counting.items() if ident in class_ids}
+        for one in (self._ports, self._volumes, self._affinity, self._spread):
+            one.retain(class_ids)
 
     def digest(self) -> object:
-        return (self._census.digest(), *[predicate.digest() for predicate in self._order])
+        return (self._assigned.digest(), *[one.digest() for one in self._all])
 
     def validate(self) -> None:
-        """Every count equals one that is taken anew: for the tests, after each step."""
-        self._census.validate()
+        """Asserts that every count equals a recount: called by tests after each step."""
+        self._assigned.validate()
 
-    def _told(self, cls: TaskClass) -> tuple[MovingPredicate, ...]:
-        """Who keeps anything of a task of that class, besides the census: for a plain one nobody."""
-        found = self._tellings.get(cls.id)
+    def _filters_counting(self, cls: TaskClass) -> tuple[StatefulFilter, ...]:
+        """The filters that count tasks of that class, besides the index of assigned pods: none for a plain class."""
+        found = self._counting.get(cls.id)
         if found is None:
-            told: list[MovingPredicate] = []
+            filters: list[StatefulFilter] = []
             if host_ports(cls.spec):
-                told.append(self._ports)
+                filters.append(self._ports)
             if cls.spec.volumes:
-                told += (self._claims, self._volumes)
+                filters += (self._claims, self._volumes)
             if cls.spec.affinity is not None:
-                told.append(self._affinity)
-            found = self._tellings[cls.id] = tuple(told)
+                filters.append(self._affinity)
+            found = self._counting[cls.id] = tuple(filters)
         return found

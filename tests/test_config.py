@@ -46,15 +46,15 @@ def test_c_an_empty_document_is_all_defaults():
     assert default.scoring == Scoring(
         least=1, most=0, balanced=1, node_affinity=2, pod_affinity=2, taint_toleration=3, spread=2
     )
-    assert default.reserve == config.Reserve(starving_after_nanos=172_800 * SECOND, node_percent=50)
+    assert default.reserve == config.Reserve(starving_after_ns=172_800 * SECOND, node_percent=50)
     assert default.backfill.mode == "best-effort"
     assert default.enqueue == config.Enqueue(admit_oversized=False, overcommit_milli=1200)
     assert default.admission.min_available == "strict"
-    assert default.partial_gang_timeout_nanos == 60 * SECOND
-    assert default.koordinator.default_waiting_nanos == 600 * SECOND
+    assert default.partial_gang_timeout_ns == 60 * SECOND
+    assert default.koordinator.default_waiting_ns == 600 * SECOND
     assert default.arbitrator.require_scheduling_spec is False
-    assert default.depends_on.gang_deadline_nanos == 600 * SECOND
-    assert default.sla_waiting_nanos is None
+    assert default.depends_on.gang_deadline_ns == 600 * SECOND
+    assert default.sla_waiting_ns is None
 
 
 def test_c_null_stands_for_the_default():
@@ -296,8 +296,8 @@ def test_m6_overcommit_factor_is_exact(text: str, milli: int):
 
 
 def test_r1_sla_waiting_time():
-    assert tiers({"name": "sla"}).sla_waiting_nanos is None
-    assert tiers({"name": "sla", "arguments": {"sla-waiting-time": "1h2m"}}).sla_waiting_nanos == 3720 * SECOND
+    assert tiers({"name": "sla"}).sla_waiting_ns is None
+    assert tiers({"name": "sla", "arguments": {"sla-waiting-time": "1h2m"}}).sla_waiting_ns == 3720 * SECOND
 
 
 # Our own keys
@@ -315,10 +315,10 @@ def test_c_our_own_sections():
     """)
     assert written.admission.min_available == "relaxed"
     assert written.enqueue.admit_oversized
-    assert written.partial_gang_timeout_nanos == 90 * SECOND
-    assert written.koordinator.default_waiting_nanos == 1_500_000_000
+    assert written.partial_gang_timeout_ns == 90 * SECOND
+    assert written.koordinator.default_waiting_ns == 1_500_000_000
     assert written.arbitrator.require_scheduling_spec
-    assert written.depends_on.gang_deadline_nanos == 3600 * SECOND
+    assert written.depends_on.gang_deadline_ns == 3600 * SECOND
 
 
 # Faults

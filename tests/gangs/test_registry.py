@@ -15,7 +15,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.gangs.registry import GangRegistry, index_of, queue_hint
-from enbloc.gangs.single_pod import Alone
+from enbloc.gangs.single_pod import SinglePod
 from gangs.objects import GROUP, came, group, job, owned_by, pod, priority_class, scheduling_spec, went
 
 OWNER = {"apiVersion": "example.com/v1", "kind": "CRDJob", "name": "mine", "uid": "u1"}
@@ -37,8 +37,8 @@ def test_a_pod_that_speaks_no_dialect_is_a_gang_of_one() -> None:
     assert book.spec(key) is None
     assert book.object(key) is None
     assert book.undeclared(key, 5, "blue") == GangSpec(key=key, title="ns/p-7", created=5, minimum=1, queue="blue")
-    assert Alone().observe_pod(pod(), gone=False) == NOTHING
-    assert Alone().observe(came(group())) == NOTHING
+    assert SinglePod().observe_pod(pod(), gone=False) == NOTHING
+    assert SinglePod().observe(came(group())) == NOTHING
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_m6_never_what_the_cluster_could_not_hold() -> None:
 
 def test_m6_the_condition_says_on_what_grounds() -> None:
     answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low", stop="30s"), wants(priority="high"), until="20s")
-    told = condition(answer.group_of("j"), "LetIn")
+    told = condition(answer.group_of("j"), "Enqueued")
     assert told is not None
     assert told["reason"].lower().startswith("preempt")
 

@@ -244,7 +244,7 @@ def test_m6_a_later_reason_replaces_the_first() -> None:
 
 def test_m6_a_group_that_was_let_in_says_since_when() -> None:
     answer = simulate(node("n", 2), job("first", role("w", 2, run="30s")), job("second", role("w", 2), at="5s"))
-    told = condition(answer.group_of("second"), "LetIn")
+    told = condition(answer.group_of("second"), "Enqueued")
     assert told is not None
     assert told["lastTransitionTime"].endswith("00:00:30Z")
 
@@ -254,7 +254,7 @@ def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
     answer = simulate(node("n", 1), group, pod("a-0", group="a"), pod("a-1", group="a"))
     found = answer.obj("PodGroup", "a")
     assert waits_because(found)
-    assert condition(found, "LetIn")
+    assert condition(found, "Enqueued")
 
 
 @pytest.mark.parametrize("restarts", [[], [restart("10s")]], ids=["plain", "restarted"])

@@ -1,1 +1,1 @@
-"""What the API does to an object before it keeps it: fill in what was left out, refuse what is wrong."""
+"""Admission: defaults and validation of objects before they are stored."""

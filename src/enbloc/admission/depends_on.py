@@ -1,4 +1,4 @@
-"""Which roles wait for which (D1): names that exist, no role that waits for itself, no cycle."""
+"""Validation of `dependsOn` (D1): names that exist, no role that depends on itself, no cycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ITERATIONS = ("", "any", "all")
 
 
 def depends_on_faults(roles: Sequence[TaskSpec], *, relaxed: bool) -> list[Fault]:
-    """Everything wrong with the roles' `dependsOn`; their names and minima are written out already."""
+    """All faults of the roles' `dependsOn`; their names and minima are defaulted already."""
     by_name = {role.name: role for role in roles}
     faults: list[Fault] = []
     for index, role in enumerate(roles):
@@ -28,12 +28,12 @@ def depends_on_faults(roles: Sequence[TaskSpec], *, relaxed: bool) -> list[Fault
             elif target is None:
                 faults.append(Fault(field, f"there is no role {name!r} (roles: {', '.join(by_name)})"))
             elif target.min_available == 0 and not relaxed:
-                faults.append(Fault(field, f"role {name!r} has a minimum of 0: nothing would be waited for"))
+                faults.append(Fault(field, f"role {name!r} has a minimum of 0: there is nothing to wait for"))
     return faults + _cycle_faults(roles)
 
 
 def _cycle_faults(roles: Sequence[TaskSpec]) -> list[Fault]:
-    """One fault for each cycle found, on the role by which it is entered first; self-reference is told elsewhere."""
+    """One fault a cycle, on the role that the search enters it by; self-reference is reported elsewhere."""
     waits_for = {
         role.name: [name for name in (role.depends_on.name or ()) if name != role.name]
         for role in roles
@@ -51,7 +51,7 @@ def _cycle_faults(roles: Sequence[TaskSpec]) -> list[Fault]:
 
 
 def _cycle_from(start: str, waits_for: Mapping[str, list[str]], done: set[str]) -> list[str]:
-    """Depth first from one role, without recursion. Roles seen go to `done`: no cycle is told twice."""
+    """Depth first from one role, without recursion. Visited roles go to `done`: no cycle is reported twice."""
     if start in done:
         return []
     done.add(start)

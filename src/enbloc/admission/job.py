@@ -1,7 +1,7 @@
-"""Volcano's Job: defaults, and everything that can be wrong with one (M1, M2, V1 to V4, D1).
+"""Volcano's Job: defaults and validation (M1, M2, V1 to V4, D1).
 
-Leaves the table of minima to `job_minima`, policies to `job_policies`, dependencies to `depends_on` and what an
-update may touch to `job_update`.
+Leaves the table of minima to `job_minima`, policies to `job_policies`, dependencies to `depends_on` and updates to
+`job_update`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from enbloc.admission.depends_on import depends_on_faults
-from enbloc.admission.job_minima import DEFAULTED_MINIMA, THE_JOB, Minima, RoleMinimum, fill_in, sum_faults, written
+from enbloc.admission.job_minima import (
+    DEFAULTED_MINIMA,
+    THE_JOB,
+    Minima,
+    RoleMinimum,
+    defaulted_minima,
+    sum_faults,
+    written,
+)
 from enbloc.admission.job_policies import idle_faults, policy_faults
 from enbloc.admission.job_update import update_faults
 from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
@@ -26,20 +34,20 @@ MAX_RETRY: Final = 3
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
 MAX_ROLES: Final = 256
-"""Roles of one job. A bound, so that API servers agree to check that no two have the same name."""
+"""At most 256 roles in a job: API servers validate unique names only in lists of bounded length."""
 MAX_REPLICAS: Final = 100_000
-"""Pods of one job, all roles together: a slip of the finger should not fill a cluster's store."""
+"""At most 100,000 pods in a job, all roles together: a typing error should not fill the cluster's store."""
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[Obj, list[Fault]]:
-    view(obj, volcano.Job)  # what cannot be read is told by whoever called
+    view(obj, volcano.Job)  # raises what the caller turns into a fault
     base = _with_defaults(obj)
     before = None if old is None else _with_defaults(old)
     roles, job_minimum = _as_written(base, old)
-    minima = fill_in(job_minimum, roles, relaxed=relaxed)
+    minima = defaulted_minima(job_minimum, roles, relaxed=relaxed)
     kept = _with_minima(base, minima)
     if before is not None and kept["spec"] == before["spec"]:
-        return kept, []  # a job that is there already is not judged anew for a changed label
+        return kept, []  # an update of labels alone does not validate the spec again
     job = view(kept, volcano.Job)
     faults = _job_faults(job, minima, roles, relaxed=relaxed)
     faults += _role_faults(job, roles)
@@ -54,7 +62,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[
 
 
 def _with_defaults(obj: Obj) -> Obj:
-    """All defaults but the minima."""
+    """All defaults except the minima."""
     spec = dict(obj["spec"])
     spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
     spec["schedulerName"] = spec.get("schedulerName") or SCHEDULER_NAME
@@ -78,7 +86,7 @@ def _with_defaults(obj: Obj) -> Obj:
 
 
 def _as_written(base: Obj, old: Obj | None) -> tuple[list[RoleMinimum], int | None]:
-    """The minima that the user wrote; what was filled in earlier and comes back unchanged is not one of them."""
+    """The minima that the user wrote, without those that were defaulted earlier and come back unchanged."""
     before: dict[str, int | None] = {}
     defaulted: frozenset[str] = frozenset()
     if old is not None:
@@ -93,17 +101,17 @@ def _as_written(base: Obj, old: Obj | None) -> tuple[list[RoleMinimum], int | No
 
 
 def _with_minima(base: Obj, minima: Minima) -> Obj:
-    """Writes the minima out and notes which of them are ours; marks a job whose roles wait for each other (D1)."""
+    """Sets the minima, records which of them are defaults, and marks a job whose roles depend on each other (D1)."""
     tasks = base["spec"]["tasks"]
     roles = [role | {"minAvailable": minimum} for role, minimum in zip(tasks, minima.roles, strict=True)]
-    notes = {key: value for key, value in annotations_of(base).items() if key != DEFAULTED_MINIMA}
+    annotations = {key: value for key, value in annotations_of(base).items() if key != DEFAULTED_MINIMA}
     if minima.defaulted:
-        notes[DEFAULTED_MINIMA] = ",".join(minima.defaulted)
+        annotations[DEFAULTED_MINIMA] = ",".join(minima.defaulted)
     if any((role.get("dependsOn") or {}).get("name") for role in roles):
-        notes[volcano.DEPENDENT_JOB] = "true"
+        annotations[volcano.DEPENDENT_JOB] = "true"
     metadata = dict(base["metadata"])
-    if notes:
-        metadata["annotations"] = notes
+    if annotations:
+        metadata["annotations"] = annotations
     else:
         metadata.pop("annotations", None)
     return base | {"metadata": metadata, "spec": base["spec"] | {"minAvailable": minima.job, "tasks": roles}}
@@ -114,7 +122,7 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
     faults: list[Fault] = []
     if not is_dns_subdomain(job.metadata.name) or len(job.metadata.name) > MAX_LABEL:
         faults.append(
-            Fault("metadata.name", f"{job.metadata.name!r} is no name for a job: at most {MAX_LABEL} of a-z, 0-9, -")
+            Fault("metadata.name", f"{job.metadata.name!r} is not a valid job name: at most {MAX_LABEL} of a-z, 0-9, -")
         )
     if not spec.tasks:
         faults.append(Fault("spec.tasks", "a job needs at least one role"))
@@ -160,14 +168,14 @@ def _volume_faults(volumes: Iterable[volcano.VolumeSpec]) -> list[Fault]:
         if not volume.mount_path:
             faults.append(Fault(f"{field}.mountPath", "is missing"))
         elif volume.mount_path in paths:
-            faults.append(Fault(f"{field}.mountPath", f"{volume.mount_path!r} is taken by another volume"))
+            faults.append(Fault(f"{field}.mountPath", f"{volume.mount_path!r} is used by another volume"))
         paths.add(volume.mount_path)
         if volume.volume_claim is None and not volume.volume_claim_name:
             faults.append(Fault(field, "needs a volumeClaim or a volumeClaimName"))
         elif volume.volume_claim is not None and volume.volume_claim_name:
-            faults.append(Fault(field, "has both a volumeClaim and a volumeClaimName: which one?"))
+            faults.append(Fault(field, "has both a volumeClaim and a volumeClaimName: keep one"))
         if volume.volume_claim_name and not is_dns_subdomain(volume.volume_claim_name):
-            faults.append(Fault(f"{field}.volumeClaimName", f"{volume.volume_claim_name!r} is no name of a claim"))
+            faults.append(Fault(f"{field}.volumeClaimName", f"{volume.volume_claim_name!r} is not a valid claim name"))
     return faults
 
 
@@ -177,7 +185,7 @@ def _role_faults(job: volcano.Job, written_roles: list[RoleMinimum]) -> list[Fau
     for index, role in enumerate(job.spec.tasks or ()):
         field = f"spec.tasks[{index}]"
         if role.name in seen:
-            faults.append(Fault(f"{field}.name", f"{role.name!r} names another role already"))
+            faults.append(Fault(f"{field}.name", f"{role.name!r} is the name of another role"))
         seen.add(role.name)
         faults += _name_faults(job, role, f"{field}.name")
         faults += _number_faults(role, field, defaulted=written_roles[index].minimum != role.min_available)
@@ -196,7 +204,7 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool) -> li
         faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
     minimum = role.min_available or 0
     if defaulted:
-        pass  # it stands for another number, which is told where the user wrote it
+        pass  # it was derived from another number, and the fault is reported there
     elif minimum < 0:
         faults.append(Fault(f"{field}.minAvailable", f"{minimum} is below 0"))
     elif minimum > role.replicas:
@@ -207,9 +215,9 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool) -> li
 
 
 def _name_faults(job: volcano.Job, role: volcano.TaskSpec, field: str) -> list[Fault]:
-    """Whether pods, and their host names where the job has a Service, can be called JOB-ROLE-INDEX."""
+    """Whether JOB-ROLE-INDEX is a valid pod name and, where the job has a Service, host name."""
     if not is_dns_label(role.name):
-        return [Fault(field, f"{role.name!r} is no name for a role: at most {MAX_LABEL} of a-z, 0-9, -")]
+        return [Fault(field, f"{role.name!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -")]
     pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
     if len(pod) > MAX_POD_NAME:
         return [Fault(field, f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}")]

@@ -1,7 +1,7 @@
-"""How the minima of a job and of its roles relate (M1): what is filled in, and what does not add up.
+"""How the minima of a job and of its roles relate (M1): defaults, and sums that do not match.
 
-A minimum that was filled in is remembered in an annotation, so that it follows its replicas when the job is scaled
-later (M2). On the wire a filled-in minimum looks like any other: without the note nobody could tell.
+An annotation records which minima were defaulted, so that they follow the replicas when the job is scaled (M2): in the
+spec a default looks like any other number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ THE_JOB = "*"  # no role can be called that
 
 
 class RoleMinimum(msgspec.Struct, frozen=True):
-    """A role as M1 sees it; `minimum` is `None` where the user wrote none."""
+    """A role as far as M1 reads it; `minimum` is `None` where the user wrote none."""
 
     name: str
     replicas: int
@@ -25,7 +25,7 @@ class RoleMinimum(msgspec.Struct, frozen=True):
 
 
 class Minima(msgspec.Struct, frozen=True):
-    """All minima written out: the job's, the roles' in order, and which of them (by name) the user did not write."""
+    """All minima: the job's, the roles' in order, and the names of those that were defaulted."""
 
     job: int
     roles: tuple[int, ...]
@@ -37,12 +37,12 @@ class Minima(msgspec.Struct, frozen=True):
 
 
 def written(value: int | None, name: str, before: Mapping[str, int | None], defaulted: frozenset[str]) -> int | None:
-    """What the user wrote: not a minimum that we filled in earlier and that came back unchanged with an update."""
+    """The minimum that the user wrote: `None` for a default that an update sends back unchanged."""
     return None if name in defaulted and value == before.get(name) else value
 
 
-def fill_in(job: int | None, roles: Sequence[RoleMinimum], *, relaxed: bool) -> Minima:
-    """M1's table. Fills in what it can; whether the numbers are right is asked by `sum_faults` and the rest of M2."""
+def defaulted_minima(job: int | None, roles: Sequence[RoleMinimum], *, relaxed: bool) -> Minima:
+    """M1's table of defaults. `sum_faults` and the rest of M2 validate the numbers."""
     total_replicas = sum(role.replicas for role in roles)
     some_role_sets = any(role.minimum for role in roles)
     unwritten = tuple(role.name for role in roles if role.minimum is None or not some_role_sets)
@@ -63,7 +63,7 @@ def _or_replicas(role: RoleMinimum, some_role_sets: bool) -> int:
 
 
 def sum_faults(minima: Minima, roles: Sequence[RoleMinimum], field: str, *, relaxed: bool) -> list[Fault]:
-    """Why the job's minimum does not go with those of its roles."""
+    """Why the job's minimum contradicts those of its roles."""
     if minima.job_is_defaulted or relaxed or minima.job < 0 or minima.job == sum(minima.roles):
         return []
     kind = "minAvailable" if any(role.minimum for role in roles) else "replicas"

@@ -1,7 +1,6 @@
-"""Lifecycle policies as users may write them (V2). What they do is the job controller's affair.
+"""Validation of lifecycle policies (V2). The job controller executes them.
 
-A policy that can never fire is a fault, but only where that is certain. A job's policy that every role has an answer of
-its own for is none: it stands for roles to come.
+A policy that can never fire is a fault where that is certain. A job's policy is not one though every role overrides it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ ACTIONS = ("AbortJob", "RestartJob", "RestartTask", "RestartPod", "TerminateJob"
 
 
 def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> list[Fault]:
-    """Everything wrong with one list of policies."""
+    """All faults of one list of policies."""
     faults: list[Fault] = []
     events: set[str] = set()
     codes: set[int] = set()
@@ -32,18 +31,18 @@ def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> lis
         own_codes += [(f"{path}.exitCodes[{i}]", code) for i, code in enumerate(policy.exit_codes or ())]
         faults += _code_faults(own_codes, codes)
         if own_codes and not own_events and events & {"PodFailed", ANY_EVENT}:
-            text = "can never fire: an earlier policy answers a failed pod whatever its exit code; put this one first"
+            text = "can never fire: an earlier policy matches a failed pod whatever its exit code; put this one first"
             faults.append(Fault(path, text))
     if ANY_EVENT in events and len(events) > 1:
         others = ", ".join(sorted(events - {ANY_EVENT}))
-        faults.append(Fault(field, f"event '*' stands for every event; no other event may stand beside it ({others})"))
+        faults.append(Fault(field, f"event '*' matches every event; it may not be combined with others ({others})"))
     return faults
 
 
 def idle_faults(
     policies: Sequence[LifecyclePolicy] | None, roles: Sequence[TaskSpec], field: str, *, of_role: bool = False
 ) -> list[Fault]:
-    """Policies none of whose events can come from any of the roles that they are for."""
+    """Policies none of whose events can happen in any of their roles."""
     faults = []
     for index, policy in enumerate(policies or ()):
         events = [*([policy.event] if policy.event else ()), *(policy.events or ())]
@@ -58,20 +57,20 @@ def idle_faults(
 
 
 def _why_never(event: str, roles: Sequence[TaskSpec], *, of_role: bool) -> str:
-    """Why an event cannot come; empty if it can."""
+    """Why an event cannot happen; empty if it can."""
     if event == "TaskCompleted" and all(_restarts(role) == "Always" for role in roles):
-        return "pods with restartPolicy Always (which is the default) never succeed, so TaskCompleted never comes"
+        return "pods with restartPolicy Always (which is the default) never succeed, so TaskCompleted never happens"
     if event == "TaskFailed" and all(_restarts(role) == "Never" for role in roles):
-        return "containers with restartPolicy Never are not restarted, so TaskFailed never comes: use PodFailed"
+        return "containers with restartPolicy Never are not restarted, so TaskFailed never happens: use PodFailed"
     if event == "TaskFailed" and all(role.max_retry == 0 for role in roles):
-        return "TaskFailed comes when container restarts reach the role's maxRetry, which is 0: no limit"
+        return "TaskFailed happens when container restarts reach the role's maxRetry, which is 0: no limit"
     if event == "Unknown" and of_role:
-        return "Unknown is about the PodGroup of the whole job: write it as a policy of the job"
+        return "Unknown is an event of the job's PodGroup: make it a policy of the job"
     return ""
 
 
 def _restarts(role: TaskSpec) -> str:
-    """When containers of the role are restarted; empty if not all of them alike."""
+    """The restart policy of the role's containers; empty if they differ."""
     spec = role.template.spec
     alike = all(container.restart_policy is None for container in spec.containers)
     return (spec.restart_policy or "Always") if alike else ""
@@ -112,7 +111,7 @@ def _code_faults(codes: Iterable[tuple[str, int]], seen: set[int]) -> list[Fault
     faults = []
     for path, code in codes:
         if code == 0:
-            faults.append(Fault(path, "0 is success and takes no policy: use event TaskCompleted"))
+            faults.append(Fault(path, "0 is success and has no policy: use event TaskCompleted"))
         elif code in seen:
             faults.append(Fault(path, f"exit code {code} has a policy already"))
         seen.add(code)

@@ -1,4 +1,4 @@
-"""What an update may change in a job that exists (M2): its minima, its replicas and its priority class."""
+"""Validation of updates of a Job (M2): its minima, replicas and priority class may change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROLE_MAY_CHANGE: Final = frozenset({"replicas", "minAvailable"})
 
 
 def update_faults(new: Obj, old: Obj) -> list[Fault]:
-    """Each field that changed and may not, with what it was and what it would be. Both have their defaults."""
+    """Each immutable field that changed, with its old and new value. Both jobs have their defaults."""
     faults: list[Fault] = []
     _compare(new["spec"], old["spec"], "spec", _JOB_MAY_CHANGE, faults)
     old_roles = {role.get("name"): role for role in old["spec"].get("tasks") or ()}
@@ -33,7 +33,7 @@ def update_faults(new: Obj, old: Obj) -> list[Fault]:
 
 
 def _compare(new: Any, old: Any, path: str, may_change: frozenset[str], faults: list[Fault]) -> None:
-    """Walks down to the smallest fields that differ."""
+    """Descends to the innermost fields that differ."""
     if new == old:
         return
     if isinstance(new, dict) and isinstance(old, dict):

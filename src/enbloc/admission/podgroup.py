@@ -1,4 +1,4 @@
-"""Volcano's PodGroup: its queue, and numbers that make sense."""
+"""Volcano's PodGroup: defaults and validation."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def _share_faults(spec: volcano.QueueSpec) -> list[Fault]:
 
 
 def _parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
-    """Whether the way up from a queue ends at `root`."""
+    """Whether the ancestors of a queue end at `root`."""
     name, parent = name_of(queue), parent_of(queue)
     if name == ROOT_QUEUE:
         return [Fault("spec.parent", "'root' has no parent")] if (queue["spec"].get("parent") or "") else []
@@ -72,14 +72,14 @@ def _parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     while parent and parent != ROOT_QUEUE:
         path.append(parent)
         if parent == name:
-            return [Fault("spec.parent", f"queues are each other's parents in a cycle: {' → '.join(path)}")]
+            return [Fault("spec.parent", f"queues are parents of each other in a cycle: {' → '.join(path)}")]
         above = lookup.get(volcano.QUEUE, "", parent)
         if above is None:
             missing = len(path) == 2 and lookup.complete(volcano.QUEUE)
             return [Fault("spec.parent", f"queue {parent!r} does not exist")] if missing else []
         parent = parent_of(above)
         if parent in path[1:]:
-            break  # a cycle further up is not this queue's fault
+            break  # a cycle among its ancestors is reported on those
     return []
 
 
@@ -87,7 +87,7 @@ def delete_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     """Why a queue may not be deleted."""
     name = name_of(queue)
     if name in PROTECTED:
-        return [Fault("metadata.name", f"queue {name!r} is always there and may not be deleted")]
+        return [Fault("metadata.name", f"queue {name!r} is built in and may not be deleted")]
     children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == name)
     if children:
         return [

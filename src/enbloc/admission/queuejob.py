@@ -1,7 +1,7 @@
-"""kube-arbitrator's QueueJob: defaults, and everything that can be wrong with one (A3).
+"""kube-arbitrator's QueueJob: defaults and validation (A3).
 
-What it asks of the scheduler is judged as in a SchedulingSpec. Any field may change later: a changed template makes
-all pods anew, changed numbers scale (A6).
+Its scheduling template is validated as in a SchedulingSpec. Any field may change later: a changed template recreates
+all pods, changed numbers scale (A6).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TWO_NAMES: Final = ("schedSpec", "schedulingSpec")
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
-    view(obj, arbitrator.QueueJob)  # what cannot be read is told by whoever called
+    view(obj, arbitrator.QueueJob)  # raises what the caller turns into a fault
     before = old["spec"] if old is not None else None
     spec, field, faults = _one_template(obj["spec"], before)
     template = with_priority(spec[field], None if before is None else _template_of(before), lookup)
@@ -38,7 +38,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
 
 
 def _one_template(spec: dict[str, Any], before: dict[str, Any] | None) -> tuple[dict[str, Any], str, list[Fault]]:
-    """`schedSpec` and `schedulingSpec` are one thing. Written under the second name it stands under both from then on,
+    """`schedSpec` and `schedulingSpec` are two names of one field. Written under the second it is stored under both,
     and the one that an update changes counts."""
     spec = dict(spec)
     ours, other = (spec.get(name) for name in _TWO_NAMES)
@@ -50,7 +50,7 @@ def _one_template(spec: dict[str, Any], before: dict[str, Any] | None) -> tuple[
         changed = [name for name in _TWO_NAMES if spec[name] != before.get(name)]
         if len(changed) == 1:
             return spec | dict.fromkeys(_TWO_NAMES, spec[changed[0]]), changed[0], []
-    fault = Fault("spec.schedulingSpec", "differs from spec.schedSpec: they are two names of one thing, write one")
+    fault = Fault("spec.schedulingSpec", "differs from spec.schedSpec: they are two names of one field, write one")
     return spec, "schedSpec", [fault]
 
 
@@ -78,7 +78,7 @@ def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) 
     faults = []
     name, roles = job.metadata.name, job.spec.task_specs or []
     if not is_dns_subdomain(name) or len(name) > MAX_LABEL:
-        faults.append(Fault("metadata.name", f"{name!r} is no name for a job: at most {MAX_LABEL} of a-z, 0-9, -"))
+        faults.append(Fault("metadata.name", f"{name!r} is not a valid job name: at most {MAX_LABEL} of a-z, 0-9, -"))
     if not roles:
         faults.append(Fault("spec.taskSpecs", "a job needs at least one role"))
     elif len(roles) > MAX_ROLES:
@@ -100,7 +100,7 @@ def _role_faults(job: arbitrator.QueueJob) -> list[Fault]:
     for index, role in enumerate(job.spec.task_specs or ()):
         field = f"spec.taskSpecs[{index}]"
         if role.name in seen:
-            faults.append(Fault(f"{field}.name", f"{role.name!r} names another role already"))
+            faults.append(Fault(f"{field}.name", f"{role.name!r} is the name of another role"))
         seen.add(role.name)
         if role.replicas < 0:
             faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
@@ -108,7 +108,7 @@ def _role_faults(job: arbitrator.QueueJob) -> list[Fault]:
             faults.append(Fault(f"{field}.replicas", f"{role.replicas} is above {MAX_REPLICAS}"))
         pod = f"{job.metadata.name}-{role.name}-{max(role.replicas - 1, 0)}"
         if not is_dns_label(role.name):
-            text = f"{role.name!r} is no name for a role: at most {MAX_LABEL} of a-z, 0-9, -"
+            text = f"{role.name!r} is not a valid role name: at most {MAX_LABEL} of a-z, 0-9, -"
             faults.append(Fault(f"{field}.name", text))
         elif len(pod) > MAX_POD_NAME:
             text = f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}"

@@ -1,7 +1,7 @@
-"""One question, one answer: the object as it will be kept, and everything that is wrong with it.
+"""Entry point of admission: an object goes in, the object with its defaults and all its faults come out.
 
-Which rules apply is up to the kind's own module; kinds that have none pass as they are. Whoever asks (the embedded
-API, the webhook, lint) refuses the object if there is any fault.
+Each kind has its own module; other kinds pass unchanged. The caller (the embedded API, the webhook, lint) refuses the
+object if there is any fault.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Lookup", "admit", "admit_delete"]
 Operation = Literal["CREATE", "UPDATE"]
 
 REVIEWED: Final = (volcano.JOB, volcano.POD_GROUP, volcano.QUEUE, arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC)
-"""The kinds that any rule is about when one is written; pods are not among them."""
+"""The kinds that are reviewed on create and update; pods are not among them."""
 DELETION_REVIEWED: Final = (volcano.QUEUE,)
 
 

@@ -1,6 +1,6 @@
-"""kube-arbitrator's SchedulingSpec: its priority comes from its class, and its numbers make sense (A1).
+"""kube-arbitrator's SchedulingSpec: its priority is defaulted from its class, its numbers are validated (A1).
 
-The same template stands in a QueueJob, so its faults and its filling in are offered here to both.
+A QueueJob contains the same template, so both use the functions of this module.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enbloc.units import is_label_value
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
-    view(obj, arbitrator.SchedulingSpec)  # what cannot be read is told by whoever called
+    view(obj, arbitrator.SchedulingSpec)  # raises what the caller turns into a fault
     before = (old.get("spec") or {}) if old is not None else None
     spec = with_priority(obj.get("spec") or {}, before, lookup)
     kept = obj | {"spec": spec}
@@ -25,7 +25,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
 
 
 def with_priority(template: dict[str, Any], before: dict[str, Any] | None, lookup: Lookup) -> dict[str, Any]:
-    """The template with the priority of its class; one that we filled in before gives way to a new class's."""
+    """The template with the priority of its class; an earlier default is replaced when the class changes."""
     name = template.get("priorityClassName") or ""
     given = template.get("priority")
     ours = before is not None and given == before.get("priority") and name != (before.get("priorityClassName") or "")
@@ -38,7 +38,7 @@ def with_priority(template: dict[str, Any], before: dict[str, Any] | None, looku
 
 
 def template_faults(template: dict[str, Any], before: dict[str, Any] | None, field: str, lookup: Lookup) -> list[Fault]:
-    """Everything wrong with what a job asks of the scheduler, but for how its minimum relates to its pods."""
+    """All faults of a scheduling template, except how its minimum relates to its pods."""
     typed = view(template, arbitrator.SchedulingTemplate)
     faults = []
     if (typed.min_available or 0) < 0:
@@ -49,19 +49,19 @@ def template_faults(template: dict[str, Any], before: dict[str, Any] | None, fie
     faults += _priority_faults(typed, f"{field}.priority", lookup)
     for key, value in (typed.node_selector or {}).items():
         if not is_label_value(value):
-            faults.append(Fault(f"{field}.nodeSelector[{key}]", f"{value!r} is no value of a label"))
+            faults.append(Fault(f"{field}.nodeSelector[{key}]", f"{value!r} is not a valid label value"))
     return faults
 
 
 def _priority_faults(template: arbitrator.SchedulingTemplate, field: str, lookup: Lookup) -> list[Fault]:
-    """A priority is its class's, and 0 where neither a class is named nor a global default exists."""
+    """The priority is its class's, and 0 without a class and a global default."""
     if template.priority is None:
         return []
     name = template.priority_class_name
     value = priority_value(name, lookup)
     if value is None:
         if name:
-            return []  # no such class, or nobody knows: told elsewhere
+            return []  # no such class, or unknown: reported elsewhere
         value = 0
     if template.priority == value:
         return []

@@ -20,7 +20,7 @@ QUEUE_JOB_LABEL = "enbloc.dev/queuejob"
 
 
 class SchedulingTemplate(View):
-    """What a job asks of the scheduler. An absent `minAvailable` is 0, but in a QueueJob it is all its pods."""
+    """A scheduling template. An absent `minAvailable` is 0, in a QueueJob all its pods."""
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -69,11 +69,11 @@ class QueueJobStatus(View):
     met: int = 0
     """The largest `minAvailable` that ran since its pods were last all new (A5: "once it ran")."""
     restarts: int = 0
-    """How often all pods were killed and made anew because too few were left."""
+    """How often all pods were deleted and recreated because too few were left."""
     restart_at: str | None = None
-    """While it restarts: from when on its pods are made anew."""
+    """While it restarts: when its pods are recreated."""
     completed_generation: int = 0
-    """The spec with which every pod succeeded; with another one it is looked at again."""
+    """The generation with which every pod succeeded; another one is reconciled again."""
 
 
 class QueueJob(TypedObject):
@@ -82,7 +82,7 @@ class QueueJob(TypedObject):
 
 
 def default_task_name(index: int) -> str:
-    """What a role is called that nobody named."""
+    """The name of a role without one."""
     return f"task{index}"
 
 

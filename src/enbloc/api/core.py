@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds, as far as anything in this house reads them."""
+"""Kubernetes' own kinds, as far as they are read."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ClaimSource(View):
 
 
 class Volume(View):
-    """A volume; what matters here is only whether it is a claim."""
+    """A volume; only claims are read."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None

@@ -1,4 +1,4 @@
-"""The job plugins there are (V3), and which others one of them needs. Shared by admission and the job controller."""
+"""The job plugins (V3), and which others each of them needs. Used by admission and the job controller."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "mpi": ("svc", "ssh"),
     "ray": ("svc",),
 }
-"""Plugin → the plugins it needs, in the order in which they do their work."""
+"""Plugin → the plugins it needs, in the order in which they run."""
 
 
 def with_needed(names: Iterable[str]) -> list[str]:
-    """The known ones among `names` and all that they need, in the order in which they do their work."""
+    """The known ones among `names` and all that they need, in the order in which they run."""
     wanted = set(names)
     for name in tuple(wanted):
         wanted.update(NEEDS.get(name, ()))

@@ -1,7 +1,7 @@
-"""Which kinds there are, what they are called in each place, and how one is read.
+"""The kinds, their names in the API, and how an object is read.
 
-A kind's id is `Kind` or `Kind.group` (`Pod`, `Job.batch.volcano.sh`): versions of one kind share it. Kinds that
-nobody registered are taken as they come: id, scope and plural are guessed, and nothing in them is checked.
+A kind's id is `Kind` or `Kind.group` (`Pod`, `Job.batch.volcano.sh`): versions of one kind share it. Unregistered kinds
+are accepted: id, scope and plural are guessed, and their content is not checked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_times
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What the API calls one kind, and the view that reads it (`None`: kept raw)."""
+    """One kind's names in the API, and the view that reads it (`None`: not read)."""
 
     group: str
     versions: tuple[str, ...]
@@ -179,12 +179,12 @@ def _read_custom(kind: type, value: Any) -> Any:
 
 
 def view(obj: Any, kind: type[_T]) -> _T:
-    """A typed view on JSON that is known to be good. Raises `msgspec.ValidationError` if it is not."""
+    """A typed view on JSON. Raises `msgspec.ValidationError` if it does not fit."""
     return msgspec.convert(obj, kind, dec_hook=_read_custom)
 
 
 def decode_faults(obj: Any) -> list[Fault]:
-    """Why an object cannot be read, with the field; empty if it can. Breaking a rule is not asked here."""
+    """Why an object cannot be decoded, with the field; empty if it can. Rules are not checked here."""
     shape = _shape_faults(obj)
     if shape:
         return shape
@@ -202,7 +202,7 @@ def decode_faults(obj: Any) -> list[Fault]:
 
 
 def _shape_faults(obj: Any) -> list[Fault]:
-    """What no object may lack, whatever its kind."""
+    """Faults in what every object must have."""
     if not isinstance(obj, dict):
         return [Fault("", f"an object is a mapping, not {type(obj).__name__}")]
     for field in ("apiVersion", "kind"):
@@ -217,7 +217,9 @@ def _shape_faults(obj: Any) -> list[Fault]:
     for field in ("name", "namespace"):
         text = metadata.get(field)
         if text is not None and (not isinstance(text, str) or (text and not _is_name(obj, field, text))):
-            return [Fault(f"metadata.{field}", f"{str(text)[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')")]
+            return [
+                Fault(f"metadata.{field}", f"{str(text)[:80]!r} is not a valid name (RFC 1123: a-z, 0-9, '-' and '.')")
+            ]
     for field in ("labels", "annotations"):
         texts = metadata.get(field)
         if texts is None:
@@ -238,7 +240,7 @@ def _shape_faults(obj: Any) -> list[Fault]:
 
 
 _NAMED_BY_ADMISSION = (volcano.JOB, arbitrator.QUEUE_JOB)
-"""Kinds whose names are a rule's matter (M2), told with every other fault of the object."""
+"""Kinds whose names admission validates, together with every other fault of the object (M2)."""
 
 
 def _is_name(obj: Obj, field: str, text: str) -> bool:
@@ -272,8 +274,8 @@ def _path(steps: list[str | int]) -> str:
 
 
 def _bad_key(obj: Obj, steps: list[str | int], kind: type[TypedObject], message: str) -> str:
-    """The key of the value that a message about the map at `steps` means: the last of the shortest beginning of the
-    map that gets the same message, since reading stops at the first bad value."""
+    """The key of the bad value in the map at `steps`: the last of the shortest prefix of the map that fails with the
+    same message, since decoding stops at the first bad value."""
     target: Any = obj
     for step in steps:
         target = target[step]
@@ -290,7 +292,7 @@ def _bad_key(obj: Obj, steps: list[str | int], kind: type[TypedObject], message:
 
 
 def _replaced(value: Any, steps: list[str | int], by: Any) -> Any:
-    """A copy with something else at `steps`; what is not on the way there is shared."""
+    """A copy with another value at `steps`; everything else is shared."""
     if not steps:
         return by
     copy = value.copy()

@@ -1,6 +1,6 @@
 """Koordinator's PodGroup and keys, under their own names (K1, K8, K9).
 
-scheduler-plugins' PodGroup (see `coscheduling`) asks for the same things, so one view reads both.
+scheduler-plugins' PodGroup (see `coscheduling`) has the same fields, so one view reads both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUPS = PREFIX + "groups"
 GANG_GROUPS = PREFIX + "gang-groups"
 MATCH_POLICY = PREFIX + "match-policy"
 TIMEOUT = PREFIX + "timeout"
-"""On a pod whose gang waited too long: it is not scheduled while it says `true` (K8)."""
+"""On a pod whose gang's waiting time is over: while it is `true` the pod is not scheduled (K8)."""
 
 
 class PodGroupSpec(View):

@@ -13,9 +13,9 @@ POD_GROUP = f"PodGroup.{GROUP}"
 VERSIONS = ("v1beta1", "v1alpha2")
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
-"""A condition that stays: its minimum was scheduled once."""
+"""A condition that stays True: the minimum was scheduled once."""
 SCHEDULED = "PodGroupScheduled"
-"""A condition of v1alpha2: its minimum is scheduled now."""
+"""A condition of v1alpha2: the minimum is scheduled now."""
 
 
 class GangPolicy(View):

@@ -1,4 +1,4 @@
-"""What every object has: a kind, a name, labels, owners; and what can be wrong with one."""
+"""The parts that every object has (kind, name, labels, owners), and faults."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from enbloc.units import Quantity, Requirement, Selector
 
 Obj = dict[str, Any]
-"""A Kubernetes object as plain JSON. Never changed in place once it has been handed to anybody."""
+"""A Kubernetes object as plain JSON. Never changed in place once it has been passed on."""
 
 Quantities = dict[str, Quantity]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Something wrong in what a user wrote: where, and what to do about it. A value, never an exception."""
+    """Something wrong in an object: the field, and what to do about it. A value, never an exception."""
 
     field: str
     message: str
@@ -131,7 +131,7 @@ def controller_of(obj: Obj) -> dict[str, Any] | None:
 
 
 def controller_reference(obj: Obj) -> dict[str, Any]:
-    """What is written on an object that `obj` controls."""
+    """The owner reference of an object that `obj` controls."""
     return {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],

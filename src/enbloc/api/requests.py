@@ -1,4 +1,4 @@
-"""What a pod asks of a node, computed from its spec as Kubernetes computes it (G6)."""
+"""The resource requests of a pod, computed from its spec as Kubernetes does (G6)."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     for container in spec.containers:
         _add(running, _container_requests(container))
     _raise_to(peak, running)
-    _ask_for_the_whole(peak, spec.resources)
+    _apply_pod_level(peak, spec.resources)
     for name, overhead in (spec.overhead or {}).items():
         peak[name] = peak.get(name, 0) + overhead.nanos
     return {name: nanos for name, nanos in peak.items() if nanos > 0}
 
 
-def _ask_for_the_whole(peak: dict[str, int], resources: ResourceRequirements | None) -> None:
-    """What a pod asks for as a whole stands instead of its containers' requests. A limit without a request stands for
-    both only where no container asks, as the API server fills it in."""
+def _apply_pod_level(peak: dict[str, int], resources: ResourceRequirements | None) -> None:
+    """Requests of the pod as a whole replace its containers'. A limit without a request counts as
+    both only where no container requests it, as the API server defaults it."""
     if resources is None:
         return
     for name, quantity in (resources.limits or {}).items():
-        if _is_of_pods(name):
+        if _is_pod_level(name):
             peak.setdefault(name, quantity.nanos)
     for name, quantity in (resources.requests or {}).items():
-        if _is_of_pods(name):
+        if _is_pod_level(name):
             peak[name] = quantity.nanos
 
 
-def _is_of_pods(resource: str) -> bool:
-    """The resources that may be asked for a pod as a whole; Kubernetes looks at no others there."""
+def _is_pod_level(resource: str) -> bool:
+    """Whether Kubernetes reads this resource at pod level."""
     return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
@@ -48,7 +48,7 @@ def _container_requests(container: Container) -> dict[str, int]:
 
 
 def _requests_or_limits(resources: ResourceRequirements | None) -> dict[str, int]:
-    """A limit without a request stands for both, as the API server fills it in."""
+    """A limit without a request is both, as the API server defaults it."""
     if resources is None:
         return {}
     wanted = {name: quantity.nanos for name, quantity in (resources.limits or {}).items()}

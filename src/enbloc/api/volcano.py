@@ -166,4 +166,4 @@ def _queue(name: str, **spec: Any) -> Obj:
 
 
 BUILT_IN_QUEUES: Final = (_queue(ROOT_QUEUE), _queue(DEFAULT_QUEUE, parent=ROOT_QUEUE))
-"""Those that are always there (V4)."""
+"""The queues that always exist (V4)."""

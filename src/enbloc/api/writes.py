@@ -1,7 +1,7 @@
-"""What happens to objects, as values: changes that were seen, and changes that somebody wants.
+"""Changes of objects as values: watch events, and writes.
 
-Reconcilers and the scheduler return writes; only the runtime carries them out. A write that concerns one incarnation
-of an object names its UID, so that a namesake which came later is never hit.
+Controllers and the scheduler return writes; only the runtime executes them. A write that concerns one incarnation of an
+object names its UID, so that a later object of the same name is never hit.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from enbloc.api.meta import Obj, Ref
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
-    """Something that was seen: the object as it is now, or, if it is gone, as it was last."""
+    """The object as it is now or, if it was deleted, as it was last."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
     kind: str
     obj: Obj
     old: Obj | None = None
-    """The object before it was modified, where the cluster knows it: a watch with a selector needs it."""
+    """The object before the change, if known: a watch with a selector needs it."""
 
 
 class Create(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class BindPod(msgspec.Struct, frozen=True):
 
 
 class EvictPod(msgspec.Struct, frozen=True):
-    """Marks the pod as a disruption's target, with the reason, and deletes it."""
+    """Sets the pod's DisruptionTarget condition, with the reason, and deletes the pod."""
 
     namespace: str
     name: str
@@ -78,9 +78,9 @@ Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent
 
 
 class Refused(Exception):
-    """The API said no. `code` and `reason` are those of a Kubernetes Status.
+    """The API refused a write. `code` and `reason` are those of a Kubernetes Status.
 
-    `existing` is what has the name already, where the reason is AlreadyExists and somebody looked.
+    `existing`: the object of that name, where the reason is AlreadyExists and it was fetched.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Refused(Exception):
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7386. Never changes its arguments; what the patch does not touch is shared, not copied."""
+    """RFC 7386. Never changes its arguments; untouched parts are shared, not copied."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -280,7 +280,7 @@ def _filling(
             {"worker": minimum},
             _queue(number % kind.queues),
             dice.randrange(kind.priorities),
-            hints=SchedulingHints(run_time=dice.randrange(600, 36_000) * SECOND if number % 2 else None),
+            hints=SchedulingHints(run_time_ns=dice.randrange(600, 36_000) * SECOND if number % 2 else None),
         )
         for index, (node, request) in enumerate(slots[first:end]):
             containers = [{"resources": {"requests": request}}]

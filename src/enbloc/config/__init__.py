@@ -3,10 +3,10 @@
 `parse` takes what a YAML loader gives and returns a `Config`, or raises `ConfigError` with every problem in it;
 `render` prints the effective file. Finding and opening the file, and showing problems, is for the command line.
 
-    vocabulary  the names a file may use, and what they mean here
+    vocabulary  the names a file may use, and their meaning
     model       `Config` and its parts, with their defaults
     reading     data -> Config, or problems
-    volcano     the part of it that Volcano's users bring along: actions and tiers
+    volcano     the part that is Volcano's: actions and tiers
     values      single values, checked
     rendering   Config -> YAML with a comment on every key
 """

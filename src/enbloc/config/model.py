@@ -1,7 +1,7 @@
-"""`Config` and its parts: what the rest of the house asks the config file.
+"""`Config` and its parts.
 
 Values are checked and in the units that the code computes with: nanoseconds, thousandths, whole weights. The
-defaults of single values stand here; `reading.parse(None)` is the config with all of them.
+defaults of single values are defined here; `reading.parse(None)` is the config with all of them.
 """
 
 from typing import Any, Final, Literal
@@ -13,7 +13,7 @@ from enbloc.units import SECOND
 
 
 class Action(msgspec.Struct, frozen=True):
-    """One step of a cycle. Arguments that are known here are complete, defaults filled in."""
+    """One step of a cycle. Known arguments have their defaults."""
 
     name: str
     arguments: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class Binpack(msgspec.Struct, frozen=True):
 
 
 class Scoring(msgspec.Struct, frozen=True):
-    """The weight of each score of a node, 0 for off. What the plugins `nodeorder` and `binpack` come to."""
+    """The weight of each node score, 0 for off, as the plugins `nodeorder` and `binpack` set them."""
 
     least: int = 0
     most: int = 0
@@ -54,7 +54,7 @@ class Scoring(msgspec.Struct, frozen=True):
 class Reserve(msgspec.Struct, frozen=True):
     """R1 and R6."""
 
-    starving_after_nanos: int = 172_800 * SECOND
+    starving_after_ns: int = 172_800 * SECOND
     node_percent: int = 50
 
 
@@ -78,7 +78,7 @@ class Admission(msgspec.Struct, frozen=True):
 class Koordinator(msgspec.Struct, frozen=True):
     """K3."""
 
-    default_waiting_nanos: int = 600 * SECOND
+    default_waiting_ns: int = 600 * SECOND
 
 
 class Arbitrator(msgspec.Struct, frozen=True):
@@ -88,17 +88,17 @@ class Arbitrator(msgspec.Struct, frozen=True):
 
 
 class DependsOn(msgspec.Struct, frozen=True):
-    """D5: how long the room of later waves is set aside."""
+    """D5: how long room is claimed for later waves."""
 
-    gang_deadline_nanos: int = 600 * SECOND
+    gang_deadline_ns: int = 600 * SECOND
 
 
-PARTIAL_GANG_TIMEOUT_NANOS: Final = 60 * SECOND
+PARTIAL_GANG_TIMEOUT_NS: Final = 60 * SECOND
 """G11."""
 
 
 class Config(msgspec.Struct, frozen=True):
-    """The whole file. `scheduler_names` is None where the default holds: ask the function of that name."""
+    """The whole file. `scheduler_names` is None for the default: use the function of that name."""
 
     actions: tuple[Action, ...]
     tiers: tuple[Tier, ...]
@@ -111,15 +111,15 @@ class Config(msgspec.Struct, frozen=True):
     koordinator: Koordinator = Koordinator()
     arbitrator: Arbitrator = Arbitrator()
     depends_on: DependsOn = DependsOn()
-    partial_gang_timeout_nanos: int = PARTIAL_GANG_TIMEOUT_NANOS
-    sla_waiting_nanos: int | None = None
+    partial_gang_timeout_ns: int = PARTIAL_GANG_TIMEOUT_NS
+    sla_waiting_ns: int | None = None
 
     def plugin(self, name: str) -> Plugin | None:
         """The plugin as the tiers list it, None if they do not."""
         return next((plugin for tier in self.tiers for plugin in tier.plugins if plugin.name == name), None)
 
     def arguments(self, plugin: str) -> dict[str, Any]:
-        """The arguments of a plugin, with defaults where they are known here; empty if it is not listed."""
+        """The arguments of a plugin, known ones with their defaults; empty if it is not listed."""
         listed = self.plugin(plugin)
         return dict(listed.arguments) if listed else {}
 
@@ -140,7 +140,7 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def scheduler_names(config: Config, alone: bool) -> frozenset[str]:
-    """Whose pods are ours (G1). `alone`: no other scheduler runs here, so its pods would wait for ever."""
+    """The scheduler names that are ours (G1). `alone`: no other scheduler runs here, so its names are ours too."""
     if config.scheduler_names is not None:
         return frozenset(config.scheduler_names)
     return frozenset(SCHEDULER_NAMES + (PEER_SCHEDULER_NAMES if alone else ()))

@@ -1,14 +1,14 @@
 """Reads a config file, as a YAML loader gives it, into a `Config`: all of it, or every problem that it has.
 
-This module knows the file's keys and what the rest of the house makes of them. Actions and tiers, the part that
-comes from Volcano, are read by `volcano`; single values by `values`.
+This module knows the file's keys. Actions and tiers, the part that comes from Volcano, are read by `volcano`; single
+values by `values`.
 """
 
 from typing import Any, Literal, cast
 
 from enbloc.config import volcano
 from enbloc.config.model import (
-    PARTIAL_GANG_TIMEOUT_NANOS,
+    PARTIAL_GANG_TIMEOUT_NS,
     Admission,
     Arbitrator,
     Config,
@@ -30,12 +30,12 @@ _KEYS = (
     "koordinator",
     "arbitrator",
     "dependsOn",
-    "metrics",  # where Volcano's plugin `usage` finds its numbers: accepted, not used
+    "metrics",  # the source of Volcano's plugin `usage`: accepted, not used
 )
 
 
 class ConfigError(Exception):
-    """A config file that does not hold. `problems`: field path and message of every fault."""
+    """A config file with faults. `problems`: field path and message of each."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(f"{path}: {message}" for path, message in problems))
@@ -56,15 +56,15 @@ def parse(data: Any) -> Config:
         scoring=volcano.scoring(tiers),
         reserve=volcano.reserve(actions),
         backfill=volcano.backfill(actions),
-        sla_waiting_nanos=volcano.sla_waiting_nanos(tiers),
+        sla_waiting_ns=volcano.sla_waiting_ns(tiers),
         enqueue=_enqueue(reader, top.get("enqueue"), volcano.overcommit_milli(actions, tiers)),
         scheduler_names=_scheduler_names(reader, top.get("schedulerNames")),
         admission=_admission(reader, top.get("admission")),
         koordinator=_koordinator(reader, top.get("koordinator")),
         arbitrator=_arbitrator(reader, top.get("arbitrator")),
         depends_on=_depends_on(reader, top.get("dependsOn")),
-        partial_gang_timeout_nanos=reader.duration(
-            top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NANOS
+        partial_gang_timeout_ns=reader.duration(
+            top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NS
         ),
     )
     if reader.problems:
@@ -107,7 +107,7 @@ def _enqueue(reader: ValueReader, value: object, overcommit_milli: int) -> Enque
 
 def _koordinator(reader: ValueReader, value: object) -> Koordinator:
     section = reader.mapping(value, "koordinator", ("defaultWaitingTime",))
-    default = Koordinator().default_waiting_nanos
+    default = Koordinator().default_waiting_ns
     return Koordinator(reader.duration(section.get("defaultWaitingTime"), "koordinator.defaultWaitingTime", default))
 
 
@@ -119,5 +119,5 @@ def _arbitrator(reader: ValueReader, value: object) -> Arbitrator:
 
 def _depends_on(reader: ValueReader, value: object) -> DependsOn:
     section = reader.mapping(value, "dependsOn", ("gangDeadline",))
-    default = DependsOn().gang_deadline_nanos
+    default = DependsOn().gang_deadline_ns
     return DependsOn(reader.duration(section.get("gangDeadline"), "dependsOn.gangDeadline", default))

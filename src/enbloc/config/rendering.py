@@ -1,6 +1,6 @@
 """Prints a config as the YAML file that it comes from, complete, with a comment on every key.
 
-What is printed reads back as the same config. Comments are for the people who will edit it.
+The output reads back as the same config. Comments are for its editors.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ _ARGUMENT_NOTES = {
     "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
     "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
     "mode": "best-effort: pods that ask for nothing; easy: others too, if they do not delay the first in the queue",
-    "overcommit-factor": "allocatable room times this, less what is used, is let in",
+    "overcommit-factor": "gangs are enqueued up to allocatable times this, less what is used",
     "sla-waiting-time": "how long a gang waits before it counts as starving",
-    "binpack.weight": "of the score as a whole",
+    "binpack.weight": "of the whole score",
     "binpack.cpu": "of cpu in it",
     "binpack.memory": "of memory in it",
     "binpack.resources": "what counts beside cpu and memory",
@@ -54,23 +54,23 @@ def _lines(config: Config) -> Iterator[str]:
 
 def _sections(config: Config) -> Iterator[str]:
     yield ""
-    yield "# What is checked and filled in when objects are created."
+    yield "# Defaults and validation of new objects."
     yield "admission:"
     yield "  # strict: a job's minimum is the sum of its roles' minima; relaxed: any up to its replicas, as in Volcano"
     yield f"  minAvailable: {config.admission.min_available}"
     yield ""
-    yield "# Who is let in."
+    yield "# Which gangs are enqueued."
     yield "enqueue:"
     yield "  # also gangs larger than the whole cluster, for clusters that an autoscaler grows"
     yield f"  admitOversized: {_flow(config.enqueue.admit_oversized)}"
     yield ""
-    yield "# A gang whose start was cut off half-way is completed within this time, or evicted to start over."
-    yield f"partialGangTimeout: {format_duration(config.partial_gang_timeout_nanos)}"
+    yield "# A partially bound gang is completed within this time, or evicted to start over."
+    yield f"partialGangTimeout: {format_duration(config.partial_gang_timeout_ns)}"
     yield ""
     yield "# Gangs as Koordinator's users declare them."
     yield "koordinator:"
-    yield "  # how long a gang group waits for its missing members where it does not say"
-    yield f"  defaultWaitingTime: {format_duration(config.koordinator.default_waiting_nanos)}"
+    yield "  # how long a gang group waits for its missing members, unless it says"
+    yield f"  defaultWaitingTime: {format_duration(config.koordinator.default_waiting_ns)}"
     yield ""
     yield "# Gangs as kube-arbitrator's users declare them."
     yield "arbitrator:"
@@ -79,8 +79,8 @@ def _sections(config: Config) -> Iterator[str]:
     yield ""
     yield "# Jobs whose roles depend on each other."
     yield "dependsOn:"
-    yield "  # how long the room of later waves is set aside, where the whole job is one gang"
-    yield f"  gangDeadline: {format_duration(config.depends_on.gang_deadline_nanos)}"
+    yield "  # how long room is claimed for later waves, where the whole job is one gang"
+    yield f"  gangDeadline: {format_duration(config.depends_on.gang_deadline_ns)}"
 
 
 def _action(action: Action) -> Iterator[str]:

@@ -21,7 +21,7 @@ ROOT = "."
 _WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"(\d{1,6})(?:\.(\d{1,18}))?", re.ASCII)
 
-# Far beyond any real argument; within them YAML that refers to itself, or multiplies itself, comes to an end.
+# Far beyond any real argument; they end YAML that refers to itself or multiplies itself.
 _MAX_DEPTH = 16
 _MAX_VALUES = 10_000
 
@@ -64,7 +64,7 @@ def child(path: str, key: str) -> str:
 
 
 class ValueReader:
-    """Reads values and gathers the problems met on the way."""
+    """Reads values and collects problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -74,7 +74,7 @@ class ValueReader:
         self.problems.append((path, message))
 
     def mapping(self, value: object, path: str, known: Collection[str] | None = None) -> dict[str, Any]:
-        """A mapping with names for keys. Null stands for nothing said: for a whole mapping as for one value."""
+        """A mapping with names for keys. Null counts as absent, for the whole mapping and for each value."""
         if value is None:
             return {}
         if not isinstance(value, dict):
@@ -91,7 +91,7 @@ class ValueReader:
         return result
 
     def entry(self, value: object, path: str, known: Collection[str] | None = None) -> dict[str, Any] | None:
-        """An entry of a list, which must be a mapping: null says nothing here either, but stands for nothing."""
+        """An entry of a list, which must be a mapping: null is a problem here."""
         if value is None:
             self.problem(path, "must be a mapping, not null")
         mapping = self.mapping(value, path, known)
@@ -178,12 +178,12 @@ class ValueReader:
         return nanos
 
     def plain(self, value: object, path: str, depth: int = 0) -> Any:
-        """An argument that only a plugin understands: kept as it is, if it is plain data of sensible size."""
+        """An argument that only a plugin understands: kept unchanged if it is plain data of bounded size."""
         self._values_left -= 1
         if depth > _MAX_DEPTH or self._values_left < 0:
             if self._values_left >= -1:
                 self.problem(path, "is nested too deep or too large")
-            # Said once; what follows is skipped quickly.
+            # Reported once; the rest is skipped quickly.
             self._values_left = min(self._values_left, -2)
             return None
         match value:

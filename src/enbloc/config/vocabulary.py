@@ -1,8 +1,8 @@
-"""The names that a config file may use: actions, plugins, extension points, and what each means here.
+"""The names that a config file may use: actions, plugins, extension points, and the meaning of each.
 
-Volcano's users bring their files along, so every name that Volcano ships is known. A name either has an effect
-or is accepted because the engine does that anyway, or because it has no counterpart; the notes say which, and
-end up as comments in the printed config. This module knows names only; values are for `reading`.
+Every name that Volcano ships is known, so that its files work. A name has an effect, or is accepted because the engine
+does that in any case, or because it has no counterpart; the notes say which, and are the comments of the printed
+config. This module knows names only; values are read by `reading`.
 """
 
 from typing import Final
@@ -14,22 +14,22 @@ ENTRY_POINTS: Final = "enbloc.plugins"
 
 SCHEDULER_NAMES: Final = ("enbloc", "kar-scheduler")
 PEER_SCHEDULER_NAMES: Final = ("volcano", "koord-scheduler")
-"""Taken too where no other scheduler runs (G1)."""
+"""Ours too where no other scheduler runs (G1)."""
 
 ACTIONS: Final = {
-    "enqueue": "let gangs in whose minimum could be met",
-    "allocate": "place gangs on free room, whole or not at all",
-    "backfill": "use what is left for what fits in",
-    "preempt": "make room inside a queue, by priority",
-    "reclaim": "take back from queues above their share",
-    "reserve": "set nodes aside for a gang that starves",
+    "enqueue": "enqueue gangs whose minimum could be met",
+    "allocate": "place gangs on free resources, all or nothing",
+    "backfill": "place BestEffort pods, and in mode easy what delays no one",
+    "preempt": "evict inside a queue, by priority",
+    "reclaim": "evict from queues above their share",
+    "reserve": "reserve nodes for starving gangs",
 }
 """Every action, in the order in which they run by default."""
 
 ACTION_ALIASES: Final = {"gangpreempt": "preempt", "gangreclaim": "reclaim"}
 
 IGNORED_ACTION_ARGUMENTS: Final = frozenset({"predicateErrorCacheEnable", "enablePredicateErrorCache"})
-"""Tuning of Volcano's that may stand on any action; what it caches is always cached here."""
+"""Volcano's tuning that any action may have; without effect, since predicate errors are always cached."""
 
 
 class PluginNote(msgspec.Struct, frozen=True, gc=False):
@@ -43,24 +43,24 @@ class PluginNote(msgspec.Struct, frozen=True, gc=False):
 
 
 PLUGINS: Final = {
-    # Rules: they hold whether listed or not; only a flag switches them off.
+    # Rules: on whether listed or not; only a flag switches them off.
     "priority": PluginNote("higher priority first, among gangs and inside one"),
-    "predicates": PluginNote("which nodes a pod may go to, as Kubernetes defines it"),
+    "predicates": PluginNote("which nodes a pod may use, as Kubernetes defines it"),
     "proportion": PluginNote("shares among queues"),
     "capacity": PluginNote("shares among queues, by what each deserves"),
     # Choices: left out of the tiers, they are off.
     "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
     "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
     # Built in: accepted, with arguments where they mean something.
-    "gang": PluginNote("built in: a gang starts whole or not at all"),
-    "conformance": PluginNote("built in: what the system needs is never evicted"),
-    "overcommit": PluginNote("built in: how much more than the free room is let in"),
+    "gang": PluginNote("built in: a gang starts all or nothing"),
+    "conformance": PluginNote("built in: system-critical pods are never evicted"),
+    "overcommit": PluginNote("built in: how far beyond the free resources gangs are enqueued"),
     "sla": PluginNote("built in: how long a gang waits before it counts as starving"),
-    "pdb": PluginNote("built in: disruption budgets are kept"),
+    "pdb": PluginNote("built in: PodDisruptionBudgets are respected"),
     "cdp": PluginNote("built in: a cooldown keeps a new pod from being evicted"),
     "drf": PluginNote("built in: the queue of the lowest share is served next"),
-    "resourcequota": PluginNote("built in: quotas hold when pods are made"),
-    # Accepted so that a file from Volcano works; nothing here answers to it.
+    "resourcequota": PluginNote("built in: quotas apply when pods are created"),
+    # Accepted so that a file from Volcano works; without effect.
     "crossquota": PluginNote("accepted, has no effect"),
     "deviceshare": PluginNote("accepted, has no effect"),
     "extender": PluginNote("accepted, has no effect"),

@@ -1,7 +1,7 @@
-"""Actions and tiers: the part of the file that Volcano's users bring along, read as they write it.
+"""Actions and tiers: the part of the file that is Volcano's, in Volcano's notation.
 
-Reading makes arguments complete: those that mean something here are checked, defaults filled in; the values that
-the engine asks for (`scoring`, `reserve`, …) are then computed from them. Others are kept for whoever asks.
+Known arguments are checked and defaulted; the engine's settings (`scoring`, `reserve`, …) are then computed from them.
+Other arguments are passed to their plugin.
 """
 
 from collections.abc import Iterable
@@ -113,7 +113,7 @@ def _action_arguments(reader: ValueReader, name: str, given: Given) -> dict[str,
         case "reserve":
             after, percent = "starvingJobTimeThreshold", "reservedNodePercent"
             default = Reserve()
-            default_s = default.starving_after_nanos // SECOND
+            default_s = default.starving_after_ns // SECOND
             arguments = {
                 after: reader.integer(*_get(given, after), default_s, 0, MAX_STARVING_S),
                 percent: reader.integer(*_get(given, percent), default.node_percent, 1, 100),
@@ -133,7 +133,7 @@ def _plain(reader: ValueReader, given: Given) -> dict[str, Any]:
 def _ignored(
     reader: ValueReader, given: Given, read: Iterable[str], ignored: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """What is left of the arguments when the known ones are read: some mean nothing here, the rest is a fault."""
+    """The arguments besides the known ones: some are accepted without effect, the rest are faults."""
     known = [*read, *ignored]
     for key, (_, path) in given.items():
         if key not in known:
@@ -200,7 +200,7 @@ def _plugin_name(reader: ValueReader, value: object, path: str) -> str | None:
 
 
 def _points(reader: ValueReader, entry: dict[str, Any], path: str) -> dict[str, bool]:
-    """What the enable… flags say, by extension point."""
+    """The enable… flags by extension point."""
     points: dict[str, bool] = {}
     for flag, value in entry.items():
         if flag in ("name", "arguments"):
@@ -232,7 +232,7 @@ def _plugin_arguments(reader: ValueReader, name: str, given: Given, actions: tup
             return {_FACTOR: factor} | _ignored(reader, given, (_FACTOR,))
         case "sla":
             _ignored(reader, given, (_SLA,))
-            # Kept as written: nothing stands for "no such limit".
+            # Kept as written: without the argument there is no limit.
             nanos = reader.duration(*_get(given, _SLA), default=0)
             return {_SLA: given[_SLA][0]} if nanos else {}
     return _plain(reader, given)
@@ -249,7 +249,7 @@ def _binpack_arguments(reader: ValueReader, given: Given) -> dict[str, Any]:
     }
     listed, path = _get(given, _RESOURCES)
     names = dict.fromkeys(_resource_names(reader, listed, path))
-    # A weight says clearly enough that its resource is to count, listed or not.
+    # A weight makes its resource count, listed or not.
     names |= dict.fromkeys(
         key.removeprefix(_RESOURCES + ".") for key in given if key.startswith(_RESOURCES + ".") and key[-1] != "."
     )
@@ -273,7 +273,7 @@ def _resource_names(reader: ValueReader, value: object, path: str) -> list[str]:
     return names
 
 
-# What the engine asks for
+# The engine's settings
 
 
 def reserve(actions: tuple[Action, ...]) -> Reserve:
@@ -281,7 +281,7 @@ def reserve(actions: tuple[Action, ...]) -> Reserve:
     if not arguments:
         return Reserve()
     return Reserve(
-        starving_after_nanos=arguments["starvingJobTimeThreshold"] * SECOND,
+        starving_after_ns=arguments["starvingJobTimeThreshold"] * SECOND,
         node_percent=arguments["reservedNodePercent"],
     )
 
@@ -297,7 +297,7 @@ def overcommit_milli(actions: tuple[Action, ...], tiers: tuple[Tier, ...]) -> in
     return round(factor * 1000) if factor else Enqueue().overcommit_milli
 
 
-def sla_waiting_nanos(tiers: tuple[Tier, ...]) -> int | None:
+def sla_waiting_ns(tiers: tuple[Tier, ...]) -> int | None:
     written = _arguments(_plugins(tiers), "sla").get(_SLA)
     return parse_duration(written) if written else None
 

@@ -59,7 +59,7 @@ def phase_of(plan: QueueJobPlan) -> str:
 
 
 def restart_at(plan: QueueJobPlan) -> int:
-    """From when on the pods of a restarting job are made anew."""
+    """When the pods of a restarting job are recreated."""
     try:
         return parse_timestamp(status_of(plan).restart_at)
     except ValueError:

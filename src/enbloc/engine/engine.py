@@ -67,13 +67,13 @@ class Engine:
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
         self.allocating = SchedulingQueue()
         self.backfilling = SchedulingQueue()
-        self.waves = Waves(self.state, config.depends_on.gang_deadline_nanos, self.decide)
+        self.waves = Waves(self.state, config.depends_on.gang_deadline_ns, self.decide)
         self.groups = Groups(self.state)
         self.holds = Holds(self.state, self.groups, self.decide)
         self._groups_to_read: dict[int, Group] = {}
         self.reservations = Reservations(self.state, self.decide)
         self.nominations = Nominations(self.state, self.decide)
-        self.partial_gangs = PartialGangs(self.state, self.groups, config.partial_gang_timeout_nanos)
+        self.partial_gangs = PartialGangs(self.state, self.groups, config.partial_gang_timeout_ns)
         self.knocking = SchedulingQueue()
         """Gangs that enqueue has not let in yet (M6)."""
         self.coming: dict[str, dict[GangKey, GangState]] = {}
@@ -82,9 +82,9 @@ class Engine:
         self._decisions: list[Decision] = []
         self._surplus_until: int | None = None
         self._runs = {action.name for action in config.actions}
-        after = config.sla_waiting_nanos
+        after = config.sla_waiting_ns
         if after is None:
-            after = config.reserve.starving_after_nanos
+            after = config.reserve.starving_after_ns
         self.starving = Starving(self.state, after if "reserve" in self._runs else None)
         self.unreservable: dict[GangKey, object] = {}
         """Starving gangs for which there are no nodes to reserve, and the facts of which that is so (G9)."""

@@ -15,7 +15,7 @@ from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.nodes import NodeFacts, TaintFact
 from enbloc.engine.tables.queues import QueueFacts
 from enbloc.engine.tables.tasks import PodFacts, TaskStatus
-from enbloc.gangs.hints import pod_terms
+from enbloc.gangs.hints import pod_hints
 from enbloc.units import Quantity, parse_timestamp
 
 
@@ -49,7 +49,7 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         ours=spec.get("schedulerName") in names,
         mark=annotations.get(COMMITTED, ""),
         decision=annotations.get(DECISION, ""),
-        hints=pod_terms(pod),
+        hints=pod_hints(pod),
         never_preempts=spec.get("preemptionPolicy") == "Never",
         since=_since(pod),
     )

@@ -1,8 +1,8 @@
 """kube-arbitrator's dialect: a SchedulingSpec and pods with the same controlling owner are a gang (A1, V5).
 
-The owner may be of any kind, even one that nobody here has heard of: only its UID counts. Pods of a QueueJob, and pods
-for `kar-scheduler`, wait where there is no SchedulingSpec. Of a QueueJob itself only the phase is read, so that a
-restarted scheduler knows what has run; making pods is its controller's affair.
+The owner may be of any kind, also an unknown one: only its UID counts. Pods of a QueueJob, and pods for
+`kar-scheduler`, wait where there is no SchedulingSpec. Of a QueueJob only the phase is read, so that a restarted
+scheduler knows what has run; its controller creates the pods.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
-from enbloc.gangs.hints import terms_of
+from enbloc.gangs.hints import hints_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 
 class _ByOwner:
-    """Objects by UID under the key of their gang: an owner may leave them behind, and another one take them up."""
+    """Objects by UID under the key of their gang, which changes when another owner adopts them."""
 
     def __init__(self) -> None:
         self.found: dict[GangKey, dict[str, Obj]] = {}
@@ -45,7 +45,7 @@ class _ByOwner:
         return self.found.get(key, {})
 
     def keep(self, obj: Obj, key: GangKey | None) -> tuple[GangKey, ...]:
-        """Keeps an object under a key, if any, and nowhere else; returns where it was and where it is."""
+        """Files an object under a key, if any, and no other; returns the old and the new key."""
         uid = uid_of(obj)
         before = self.key_by_uid.pop(uid, None)
         if before is not None and before != key:
@@ -59,7 +59,7 @@ class _ByOwner:
 
 
 class Arbitrator:
-    """Gangs written as SchedulingSpecs, by the UID of the controlling owner."""
+    """Gangs declared by SchedulingSpecs, by the UID of the controlling owner."""
 
     name = "arbitrator"
     kinds = frozenset({arbitrator.SCHEDULING_SPEC, arbitrator.QUEUE_JOB, PRIORITY_CLASS})
@@ -68,14 +68,14 @@ class Arbitrator:
         self._priorities = priorities
         self._requires = settings.require_scheduling_spec
         self._specs = _ByOwner()
-        """SchedulingSpecs; of several for one owner the oldest counts."""
+        """SchedulingSpecs; of several with one owner the oldest counts."""
         self._queue_jobs: dict[str, Obj] = {}
         self._pods = _ByOwner()
-        """Pods by controller, whatever they speak: a SchedulingSpec may come after them."""
-        self._bereft: set[GangKey] = set()
-        """Gangs whose SchedulingSpec went while pods waited. Those pods say so, and by that a restart knows them."""
+        """Pods by controlling owner, whatever their dialect: a SchedulingSpec may be created after them."""
+        self._orphaned: set[GangKey] = set()
+        """Gangs whose SchedulingSpec was deleted while pods waited; read from the pods' conditions after a restart."""
 
-    # ---- in
+    # Watch events
 
     def observe(self, event: WatchEvent) -> Changed:
         gone = event.type == "DELETED"
@@ -83,21 +83,21 @@ class Arbitrator:
             return self._observe_spec(event.obj, gone)
         if event.kind == arbitrator.QUEUE_JOB:
             return self._observe_queue_job(event.obj, gone)
-        return Changed(tuple(sorted(self._specs.found)))  # a priority class: whoever may name it
+        return Changed(tuple(sorted(self._specs.found)))  # a PriorityClass: any of them may name it
 
     def _observe_spec(self, obj: Obj, gone: bool) -> Changed:
-        mine = None if gone else self._key_of(obj)
-        had = {key for key in (self._specs.key_by_uid.get(uid_of(obj)), mine) if key in self._specs.found}
-        keys = self._specs.keep(obj, mine)
+        own = None if gone else self._key_of(obj)
+        had = {key for key in (self._specs.key_by_uid.get(uid_of(obj)), own) if key in self._specs.found}
+        keys = self._specs.keep(obj, own)
         found: list[Obj] = []
         for key in keys:
             pods = self._pods.of(key)
             if (key in had) == (key in self._specs.found):
                 continue
-            if key in had and any(map(_waits, pods.values())):
-                self._bereft.add(key)
+            if key in had and any(map(_is_waiting, pods.values())):
+                self._orphaned.add(key)
             else:
-                self._bereft.discard(key)
+                self._orphaned.discard(key)
             found += pods.values()
         return Changed(keys, tuple(found))
 
@@ -110,22 +110,22 @@ class Arbitrator:
         return Changed((key,)) if key in self._specs.found else NOTHING
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        speaks = controller_of(pod) is not None or pod["spec"].get("schedulerName") == arbitrator.KAR_SCHEDULER
-        mine = self._key_of(pod) if speaks and not gone else None
+        is_candidate = controller_of(pod) is not None or pod["spec"].get("schedulerName") == arbitrator.KAR_SCHEDULER
+        own = self._key_of(pod) if is_candidate and not gone else None
         found: list[Obj] = []
-        for key in self._pods.keep(pod, mine):
+        for key in self._pods.keep(pod, own):
             pods = self._pods.of(key)
             if key in self._specs.found:
                 continue
-            if key == mine and key not in self._bereft and _says(pod, self._problem(key, pod)):
-                self._bereft.add(key)
+            if key == own and key not in self._orphaned and _reports(pod, self._problem(key, pod)):
+                self._orphaned.add(key)
                 found += pods.values()
-            elif key in self._bereft and not any(map(_waits, pods.values())):
-                self._bereft.discard(key)  # nobody is left who waits: what comes now is as free as after a restart
+            elif key in self._orphaned and not any(map(_is_waiting, pods.values())):
+                self._orphaned.discard(key)  # no pod waits any more: new pods are as free as after a restart
                 found += pods.values()
         return Changed((), tuple(found)) if found else NOTHING
 
-    # ---- out
+    # Gangs
 
     def member(self, pod: Obj) -> Membership | None:
         owner = controller_of(pod)
@@ -134,11 +134,11 @@ class Arbitrator:
             return None
         key = self._key_of(pod)
         waits_without = for_kar or arbitrator.queue_job_uid(pod) is not None or (self._requires and _is_foreign(owner))
-        if not waits_without and key not in self._specs.found and key not in self._bereft:
+        if not waits_without and key not in self._specs.found and key not in self._orphaned:
             return None
-        labels, notes = labels_of(pod), annotations_of(pod)
-        role = labels.get(TASK_SPEC) or notes.get(TASK_SPEC) or ""
-        return Membership(key, role, number_in(labels.get(TASK_INDEX) or notes.get(TASK_INDEX)))
+        labels, annotations = labels_of(pod), annotations_of(pod)
+        role = labels.get(TASK_SPEC) or annotations.get(TASK_SPEC) or ""
+        return Membership(key, role, number_in(labels.get(TASK_INDEX) or annotations.get(TASK_INDEX)))
 
     def spec(self, key: GangKey) -> GangSpec | None:
         obj = self.object(key)
@@ -166,13 +166,13 @@ class Arbitrator:
             object_uid=uid_of(obj),
             claim=claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(obj),
-            hints=terms_of(obj),
+            hints=hints_of(obj),
             never_preempts=self._priorities.never_preempts(asked.priority_class_name or ""),
-            problem="" if owner else "it has no controlling owner: pods that have the same one would be its gang",
+            problem="" if owner else "it has no controlling owner: pods with the same owner would be its gang",
         )
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """Pods that wait for their SchedulingSpec: it has not come yet, or it went (A1, V5)."""
+        """Pods that wait for their SchedulingSpec: it does not exist yet, or was deleted (A1, V5)."""
         pod = next(iter(self._pods.of(key).values()), None)
         owner = controller_of(pod) if pod else None
         name = (owner or {}).get("name") or (name_of(pod) if pod else key.name)
@@ -192,7 +192,7 @@ class Arbitrator:
         return ()
 
     def _key_of(self, obj: Obj) -> GangKey:
-        """By the controlling owner; an object without one is alone."""
+        """By the controlling owner; an object without one is a gang of its own."""
         owner = controller_of(obj)
         return GangKey(self.name, namespace_of(obj), (owner.get("uid") or "") if owner else uid_of(obj))
 
@@ -210,22 +210,22 @@ class Arbitrator:
         return ((self._queue_jobs.get(uid) or {}).get("status") or {}).get("met") or 0
 
 
-def _waits(pod: Obj) -> bool:
-    """Whether it exists and has no node yet."""
+def _is_waiting(pod: Obj) -> bool:
+    """Whether the pod has no node and has not ended."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not pod["spec"].get("nodeName") and not ended and not is_terminating(pod)
 
 
-def _says(pod: Obj, problem: str) -> bool:
-    """Whether a waiting pod was told that its SchedulingSpec is missing."""
-    if not _waits(pod):
+def _reports(pod: Obj, problem: str) -> bool:
+    """Whether the condition of a waiting pod says that its SchedulingSpec is missing."""
+    if not _is_waiting(pod):
         return False
     condition = condition_of(pod, "PodScheduled")
     return condition is not None and condition.get("message") == problem
 
 
 def _is_foreign(owner: Obj | None) -> bool:
-    """Whether a controller's kind is not built into Kubernetes: the groups of those that control pods have no dot."""
+    """Whether an owner's kind is not built into Kubernetes: built-in groups that control pods have no dot."""
     if owner is None:
         return False
     group, slash, _ = str(owner.get("apiVersion") or "").partition("/")

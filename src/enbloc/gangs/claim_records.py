@@ -1,7 +1,7 @@
-"""Claims as they are written down: room on named nodes set aside for tasks that are not bound yet (Words).
+"""The record of a claim: room on named nodes set aside for tasks that are not bound yet (Words).
 
 One record a gang, an annotation on its object (or, where it has none, on its oldest pod), so that it survives a restart
-of the scheduler: written before anybody relies on it, and only when it changes.
+of the scheduler. It is written before a decision relies on it, and only when it changes.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ WAVE = "wave"
 """Room for the later waves of a whole-job gang (D5)."""
 
 HOLD = "hold"
-"""Members of a NonStrict gang that are held, each under its own name instead of a role (K6). Without any, it is the
-clock alone that runs (K8)."""
+"""Members of a NonStrict gang that are held, by pod name instead of role (K6). Without slots it records only the clock
+(K8)."""
 
 RESERVE = "reserve"
-"""Members of a starving gang and the nodes that are kept for them, each under its own name (R)."""
+"""Members of a starving gang and the nodes reserved for them, by pod name (R)."""
 
 PREEMPT = "preempt"
-"""Members of a gang for which others were evicted, and where, each under its own name (P3)."""
+"""Members of a preemptor and the nodes on which room is freed for them, by pod name (P3)."""
 
 NAMES_PODS = frozenset({HOLD, RESERVE, PREEMPT})
 
 _BOUND = 256 * 1024
-"""No record is longer, and what is longer was not written by us."""
+"""At most 256 KiB: a longer text was not written by us."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Role, or pod → node → number of tasks."""
+    """`slots`: role or pod name → node → number of tasks."""
 
     kind: str
     until: int
-    """When it ends by itself, in nanoseconds since the epoch; 0: when its gang is bound, or it no longer helps."""
+    """When it expires, in nanoseconds since the epoch; 0: no expiry."""
     slots: Mapping[str, Mapping[str, int]]
 
 
 def read(text: str) -> Record | None:
-    """The record an annotation holds; `None` for none, and for one that somebody else wrote over."""
+    """The record in an annotation; `None` if there is none or it is not valid."""
     if not text or len(text) > _BOUND:
         return None
     try:

@@ -1,7 +1,7 @@
 """scheduler-plugins' dialect: a PodGroup of `scheduling.x-k8s.io`, and pods that name it by label (K1).
 
-It asks for the same things as Koordinator's PodGroup and may carry the same annotations, so `koordinator` reads it, in
-one space of names with its own. Here is what tells the two apart.
+It has the same fields as Koordinator's PodGroup and may carry the same annotations, so `koordinator` reads both, in one
+name space. This module tells the two apart.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from enbloc.api.meta import Obj
 NAME = "coscheduling"
 
 
-def is_one(group: Obj) -> bool:
+def is_coscheduling(group: Obj) -> bool:
     """Whether a PodGroup is scheduler-plugins'."""
     return kind_id(group) == POD_GROUP

@@ -1,4 +1,4 @@
-"""What a dialect is: a way in which people write gangs down, read into the one model."""
+"""The protocol of a dialect: one API that declares gangs, read into the one model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 
 class Changed(NamedTuple):
-    """What an event means for gangs: those whose facts changed, and pods that may belong elsewhere now."""
+    """The effect of an event: gangs whose facts changed, and pods that may belong to another gang now."""
 
     gangs: tuple[GangKey, ...] = ()
     pods: tuple[Obj, ...] = ()
@@ -22,51 +22,51 @@ NOTHING = Changed()
 
 
 class Dialect(Protocol):
-    """One way to write gangs down. It remembers the objects that define its gangs, and nothing else."""
+    """One API that declares gangs. It caches the objects that declare them, and nothing else."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds that define its gangs (pods aside)."""
+        """The kinds that declare its gangs, besides pods."""
         ...
 
     def observe(self, event: WatchEvent) -> Changed:
-        """An object of its kinds came, changed or went."""
+        """An object of its kinds was created, changed or deleted."""
         ...
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        """A pod came, changed or went: for dialects in which pods themselves say what their gang is."""
+        """A pod was created, changed or deleted: for dialects in which pods declare gangs."""
         ...
 
     def member(self, pod: Obj) -> Membership | None:
-        """The gang a pod belongs to in this dialect; `None` if it does not speak it."""
+        """The gang of a pod in this dialect; `None` if the pod names none."""
         ...
 
     def spec(self, key: GangKey) -> GangSpec | None:
-        """A gang as it stands now; `None` if nobody wrote it down."""
+        """A gang as it is declared now; `None` if it is not declared."""
         ...
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """What is known of a gang that nobody wrote down, though pods say they belong to it."""
+        """A gang that pods name and no object declares."""
         ...
 
     def object(self, key: GangKey) -> Obj | None:
-        """The object on which a gang's phase and conditions are written, as it is now."""
+        """The object that carries a gang's phase and conditions."""
         ...
 
     def home(self, key: GangKey) -> Obj | None:
-        """Where a gang's claims are written: its object, or else one of its pods."""
+        """The object that carries a gang's claim record: its own, or else one of its pods."""
         ...
 
     def complaints(self, obj: Obj) -> Iterable[str]:
-        """What is wrong in a pod, or in an object of its kinds, and was read as something else."""
+        """Values in a pod, or in an object of its kinds, that are bad and replaced by a default."""
         ...
 
 
 def queue_named_by(obj: Obj) -> str:
-    """The queue that an object asks for by annotation or label; empty if it names none."""
+    """The queue that an annotation or label of an object names; empty if none does."""
     for where in (annotations_of(obj), labels_of(obj)):
         for key in QUEUE_KEYS:
             if where.get(key):
@@ -75,5 +75,5 @@ def queue_named_by(obj: Obj) -> str:
 
 
 def number_in(text: str | None) -> int | None:
-    """An index as a label says it; `None` if it says none."""
+    """The index in a label; `None` if it is not a number."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None

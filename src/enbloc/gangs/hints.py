@@ -1,8 +1,8 @@
-"""What an object says about contention, by annotation or label, in any dialect: how long it can wait before it starves,
-how long it will run, and whether it may be evicted (R1, R8, P2).
+"""Scheduling hints by annotation or label, in any dialect: the wait before an object starves, its run time, and whether
+it may be evicted (R1, R8, P2).
 
-A gang's object speaks for all its pods; what a pod says of itself comes first. A value that cannot be read does not
-count, and is told.
+A gang's object sets them for all its pods; a pod's own come first. A value that cannot be read is ignored with a
+warning.
 """
 
 from __future__ import annotations
@@ -13,65 +13,65 @@ from typing import Final, NamedTuple
 from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.units import SECOND, parse_duration
 
-PATIENCE: Final = "volcano.sh/sla-waiting-time"
+SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
 RUN_TIME: Final = "enbloc.dev/expected-duration"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN: Final = "volcano.sh/cooldown-time"
 EXPECTED_START: Final = "enbloc.dev/expected-start"
-"""Where a gang's expected start is published."""
+"""The annotation that publishes a gang's expected start."""
 
-_DURATIONS: Final = (PATIENCE, RUN_TIME, COOLDOWN)
+_DURATIONS: Final = (SLA_WAITING_TIME, RUN_TIME, COOLDOWN)
 
 
 class SchedulingHints(NamedTuple):
     """Durations in nanoseconds."""
 
-    patience: int | None = None
-    """It starves after so long, whatever the config says."""
-    run_time: int | None = None
-    """How long it is expected to run; `None`: nobody knows, so it counts as endless."""
+    sla_waiting_ns: int | None = None
+    """It starves after this wait, in place of the configured threshold."""
+    run_time_ns: int | None = None
+    """The expected run time; `None`: unknown, which counts as endless."""
     protected: bool = False
     """Never a victim."""
-    cooldown: int = 0
-    """Not a victim before it has run so long."""
+    cooldown_ns: int = 0
+    """No victim before it has run this long."""
 
 
 NONE: Final = SchedulingHints()
 
 
-def terms_of(obj: Obj) -> SchedulingHints:
+def hints_of(obj: Obj) -> SchedulingHints:
     if not obj.get("metadata"):
         return NONE
-    notes, labels = annotations_of(obj), labels_of(obj)
-    if not notes and not labels:
+    annotations, labels = annotations_of(obj), labels_of(obj)
+    if not annotations and not labels:
         return NONE
     found = SchedulingHints(
-        _duration(notes.get(PATIENCE)),
-        _duration(notes.get(RUN_TIME)),
-        "false" in (notes.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
-        _duration(notes.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
+        _duration(annotations.get(SLA_WAITING_TIME)),
+        _duration(annotations.get(RUN_TIME)),
+        "false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
+        _duration(annotations.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
     )
     return found if found != NONE else NONE
 
 
-def pod_terms(pod: Obj) -> SchedulingHints:
-    """The same of a pod, or of a template of pods: a deadline ends it, so it runs no longer than that."""
-    said = terms_of(pod)
+def pod_hints(pod: Obj) -> SchedulingHints:
+    """The hints of a pod or a pod template: `activeDeadlineSeconds` bounds its run time."""
+    raw = hints_of(pod)
     deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     if not isinstance(deadline, int) or deadline <= 0:
-        return said
+        return raw
     longest = min(deadline, 10**9) * SECOND
-    return said._replace(run_time=longest if said.run_time is None else min(longest, said.run_time))
+    return raw._replace(run_time_ns=longest if raw.run_time_ns is None else min(longest, raw.run_time_ns))
 
 
 def complaints(obj: Obj) -> Iterator[str]:
-    """What is written and cannot be read."""
-    notes, labels = annotations_of(obj), labels_of(obj)
+    """Values that cannot be read."""
+    annotations, labels = annotations_of(obj), labels_of(obj)
     for key in _DURATIONS:
-        text = notes.get(key) or (labels.get(key) if key == COOLDOWN else None)
+        text = annotations.get(key) or (labels.get(key) if key == COOLDOWN else None)
         if text and _duration(text) is None:
             yield f"{key} {text!r:.80} is not a duration above 0 such as 90s or 1h30m: it does not count"
-    text = notes.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
+    text = annotations.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
     if text not in (None, "", "true", "false"):
         yield f"{PREEMPTABLE} {text!r:.80} is neither true nor false: it does not count"
 

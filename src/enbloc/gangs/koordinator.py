@@ -1,9 +1,8 @@
 """Koordinator's dialect: a PodGroup that pods name by label, or annotations on the pods alone (K1–K4, K11).
 
-The PodGroup may be Koordinator's own or scheduler-plugins' (see `coscheduling`): a name means one gang, whichever it
-is. Where pods and PodGroup both speak, the pods' annotations win (K2); where pods disagree, the oldest one that says
-something good does (K3). Which gangs make up a GangGroup, and what becomes of it, is the engine's affair: here a gang
-only says whom it names.
+The PodGroup may be Koordinator's own or scheduler-plugins' (see `coscheduling`): one name is one gang in both. Where
+pods and PodGroup both set a value, the pods' annotations win (K2); where pods disagree, the oldest pod with a good
+value does (K3). GangGroups are the engine's: here a gang only lists the gangs that it names.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from enbloc.config import Koordinator as Settings
 from enbloc.gangs import claim_records
 from enbloc.gangs import coscheduling as plugins
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
-from enbloc.gangs.hints import NONE as NO_TERMS
-from enbloc.gangs.hints import terms_of
+from enbloc.gangs.hints import NONE as NO_HINTS
+from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
 from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership, without_group
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
@@ -31,10 +30,10 @@ _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator
 _NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
 
 STARTED = frozenset({"Scheduled", "Running"})
-"""Phases of a PodGroup whose minimum was bound; it leaves them when none of its pods is left."""
+"""Phases of a PodGroup whose minimum was bound; they end when none of its pods is left."""
 
 _STALE_BOUND = 64
-"""So many entries of pods that went are always put up with."""
+"""Heaps are rebuilt when they hold more than 64 stale entries and as many stale as live ones."""
 
 Age = tuple[str, str, str]
 _T = TypeVar("_T")
@@ -42,42 +41,42 @@ _T = TypeVar("_T")
 
 class _Pod(NamedTuple):
     obj: Obj
-    said: Written
+    raw: Written
     age: Age
     """Creation, name, UID."""
 
 
 class _Pods:
-    """The pods of one gang, by what they say and by age. Heaps keep entries of pods that went until they come up, or
-    until they are the most."""
+    """The pods of one gang, by their values and by age. Heaps keep stale entries until these reach the top, or are the
+    majority."""
 
     def __init__(self) -> None:
         self.by_uid: dict[str, _Pod] = {}
         self._by_age: list[Age] = []
-        self._saying: dict[Written, list[Age]] = {}
+        self._by_raw: dict[Written, list[Age]] = {}
         self._entries = 0
-        """How many were made since it was last tidied."""
+        """Entries made since the heaps were last rebuilt."""
 
     def put(self, pod: Obj) -> None:
         metadata = pod["metadata"]
         age = (metadata.get("creationTimestamp") or "", metadata["name"], uid_of(pod))
-        said = written(pod)
+        raw = written(pod)
         known = self.by_uid.get(age[2])
-        self.by_uid[age[2]] = _Pod(pod, said, age)
+        self.by_uid[age[2]] = _Pod(pod, raw, age)
         if known is None:
             heapq.heappush(self._by_age, age)
-        if known is None or known.said != said:
-            heapq.heappush(self._saying.setdefault(said, []), age)
+        if known is None or known.raw != raw:
+            heapq.heappush(self._by_raw.setdefault(raw, []), age)
             self._entries += 1
             if self._entries > 2 * len(self.by_uid) + _STALE_BOUND:
-                self._tidy()
+                self._rebuild()
 
-    def _tidy(self) -> None:
-        """Drops the entries of pods that went, or say something else now."""
+    def _rebuild(self) -> None:
+        """Drops the entries of pods that are gone or have other values now."""
         self._by_age = sorted(pod.age for pod in self.by_uid.values())
-        self._saying = {}
+        self._by_raw = {}
         for age in self._by_age:
-            self._saying.setdefault(self.by_uid[age[2]].said, []).append(age)
+            self._by_raw.setdefault(self.by_uid[age[2]].raw, []).append(age)
         self._entries = len(self._by_age)
 
     def remove(self, uid: str) -> None:
@@ -91,29 +90,29 @@ class _Pods:
             heapq.heappop(self._by_age)
         return None
 
-    def sayings(self) -> list[tuple[Written, Obj]]:
-        """Everything that is said, with the oldest pod that says so, the oldest first."""
+    def distinct(self) -> list[tuple[Written, Obj]]:
+        """The distinct sets of values, each with the oldest pod that has it, the oldest first."""
         found: list[tuple[Age, Written, Obj]] = []
-        for said, ages in list(self._saying.items()):
+        for raw, ages in list(self._by_raw.items()):
             while ages:
                 pod = self.by_uid.get(ages[0][2])
-                if pod is not None and pod.said == said:
-                    found.append((ages[0], said, pod.obj))
+                if pod is not None and pod.raw == raw:
+                    found.append((ages[0], raw, pod.obj))
                     break
                 heapq.heappop(ages)
             else:
-                del self._saying[said]
-        return [(said, obj) for _, said, obj in sorted(found, key=lambda one: one[0])]
+                del self._by_raw[raw]
+        return [(raw, obj) for _, raw, obj in sorted(found, key=lambda one: one[0])]
 
     def signature(self) -> tuple[object, ...]:
-        """What a gang's facts are made of: while it is the same, they are."""
+        """While it is unchanged, so are the gang's facts."""
         oldest = self.oldest()
         home = (uid_of(oldest), annotations_of(oldest).get(claim_records.ANNOTATION)) if oldest else None
-        return (home, *((said, uid_of(obj)) for said, obj in self.sayings()))
+        return (home, *((raw, uid_of(obj)) for raw, obj in self.distinct()))
 
 
 class Koordinator:
-    """Gangs written as Koordinator's users do, and scheduler-plugins'."""
+    """Gangs declared with Koordinator's or scheduler-plugins' PodGroups, or with Koordinator's annotations."""
 
     name = DIALECT
     kinds = frozenset({koordinator.POD_GROUP, coscheduling.POD_GROUP})
@@ -125,7 +124,7 @@ class Koordinator:
         self._pods: dict[GangKey, _Pods] = {}
         self._gang_of: dict[str, GangKey] = {}
 
-    # ---- in
+    # Watch events
 
     def observe(self, event: WatchEvent) -> Changed:
         key = GangKey(self.name, namespace_of(event.obj), name_of(event.obj))
@@ -162,7 +161,7 @@ class Koordinator:
                 changed.append(key)
         return Changed(tuple(changed))
 
-    # ---- out
+    # Gangs
 
     def member(self, pod: Obj) -> Membership | None:
         name = gang_name(pod)
@@ -175,8 +174,8 @@ class Koordinator:
         group, pods = self.object(key), self._pods.get(key)
         if group is None and pods is None:
             return None
-        said = _together(key, pods.sayings() if pods else [])
-        by_pods, by_group = said.values, read(written(group)) if group else Values()
+        raw = _combine(key, pods.distinct() if pods else [])
+        by_pods, by_group = raw.values, read(written(group)) if group else Values()
         typed = view(group, koordinator.PodGroup).spec if group else koordinator.PodGroupSpec()
         minimum, problem = _minimum(key, group, typed, by_pods, by_group)
         home = self.home(key)
@@ -186,14 +185,14 @@ class Koordinator:
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
-            dialect=plugins.NAME if group and plugins.is_one(group) else self.name,
+            dialect=plugins.NAME if group and plugins.is_coscheduling(group) else self.name,
             created=_created(group or home),
             minimum=minimum,
             queue=queue_named_by(home) or DEFAULT_QUEUE,
             expected=max(total if total is not None else minimum, minimum),
             holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
             group=_either(by_pods.groups, by_group.groups) or (),
-            waiting=waiting or self._settings.default_waiting_nanos,
+            waiting=waiting or self._settings.default_waiting_ns,
             started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
             min_free_resources={
@@ -201,15 +200,15 @@ class Koordinator:
             },
             claim=claim_records.read(annotations_of(home).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(home),
-            hints=terms_of(group) if group else NO_TERMS,
+            hints=hints_of(group) if group else NO_HINTS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
             problem=problem,
-            complaints=said.disagreements,
+            complaints=raw.disagreements,
         )
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """Pods declare their gang themselves, or wait for their PodGroup (K4): `spec` knows both."""
+        """Pods declare their gang themselves, or wait for their PodGroup (K4): `spec` covers both."""
         return self.spec(key) or without_group(key, created, queue)
 
     def object(self, key: GangKey) -> Obj | None:
@@ -222,7 +221,7 @@ class Koordinator:
         return self.object(key) or (pods.oldest() if pods else None)
 
     def complaints(self, obj: Obj) -> Iterator[str]:
-        """What is wrong with the values of a pod or a PodGroup (K3)."""
+        """The bad values of a pod or a PodGroup (K3)."""
         if obj["kind"] == "Pod":
             name = gang_name(obj)
             if not name:
@@ -239,32 +238,32 @@ class Koordinator:
         yield from read(written(obj)).complaints
 
 
-class _Said(NamedTuple):
+class _Combined(NamedTuple):
     values: Values
     disagreements: tuple[Complaint, ...]
 
 
-def _together(key: GangKey, sayings: list[tuple[Written, Obj]]) -> _Said:
-    """What the pods of a gang say together: of each value, the first good one (K3)."""
-    if len(sayings) == 1:
-        return _Said(read(sayings[0][0]), ())
+def _combine(key: GangKey, distinct: list[tuple[Written, Obj]]) -> _Combined:
+    """The values of all pods of a gang together: of each, the oldest pod's good one (K3)."""
+    if len(distinct) == 1:
+        return _Combined(read(distinct[0][0]), ())
     found, disagreements = Values(), []
-    for said, pod in sayings:
-        values = read(said)
-        news = {field: getattr(values, field) for field in _WORDS if getattr(values, field) is not None}
+    for raw, pod in distinct:
+        values = read(raw)
+        news = {field: getattr(values, field) for field in _FIELD_NAMES if getattr(values, field) is not None}
         merged = found._replace(**{field: value for field, value in news.items() if getattr(found, field) is None})
         bad = "" if merged.minimum is not None else found.bad_minimum or values.bad_minimum
         merged = merged._replace(bad_minimum=bad)
-        told = [field for field, value in news.items() if value != getattr(merged, field)]
-        if told:
-            words = ", ".join(_WORDS[field] for field in told)
-            message = f"pods of gang {key.namespace}/{key.name} disagree on {words}: what the oldest says counts"
+        differing = [field for field, value in news.items() if value != getattr(merged, field)]
+        if differing:
+            words = ", ".join(_FIELD_NAMES[field] for field in differing)
+            message = f"pods of gang {key.namespace}/{key.name} disagree on {words}: the oldest pod's value counts"
             disagreements.append(Complaint(ref_of(pod), uid_of(pod), message))
         found = merged
-    return _Said(found, tuple(disagreements))
+    return _Combined(found, tuple(disagreements))
 
 
-_WORDS = {
+_FIELD_NAMES = {
     "minimum": "min-available",
     "total": "total-number",
     "non_strict": "mode",
@@ -277,7 +276,7 @@ _WORDS = {
 def _minimum(
     key: GangKey, group: Obj | None, spec: koordinator.PodGroupSpec, by_pods: Values, by_group: Values
 ) -> tuple[int, str]:
-    """The minimum, and why the gang cannot be scheduled as it stands, if so."""
+    """The minimum, and why the gang cannot be scheduled; empty if it can."""
     title = f"{key.namespace}/{key.name}"
     if not is_dns_subdomain(key.name):
         return 1, f"gang name {shown(key.name)} is not RFC 1123"
@@ -287,7 +286,7 @@ def _minimum(
         if values.bad_minimum:
             return 1, values.bad_minimum
     if group is None:
-        return 1, f"PodGroup {title} does not exist, and no pod says min-available"
+        return 1, f"PodGroup {title} does not exist, and no pod sets min-available"
     if not 0 <= spec.min_member <= INT32_MAX:
         return 1, f"minMember {spec.min_member} is not from 0 to {INT32_MAX}"
     return spec.min_member, ""

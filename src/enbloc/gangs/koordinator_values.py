@@ -1,6 +1,6 @@
-"""Single values as Koordinator's users write them: each is read, or replaced by what K3 says, with a complaint.
+"""Single values of Koordinator's annotations: each is read, or replaced by its default with a warning (K3).
 
-Nothing in here raises, whatever the text. What the values add up to is `koordinator`'s affair.
+Nothing in here raises, whatever the text. `koordinator` combines the values of pods and PodGroups.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DURATION_MAX = 100 * 365 * 24 * 3600 * SECOND
 
 
 class Written(NamedTuple):
-    """What an object says, as it says it; `None` where it says nothing."""
+    """The values of an object as text; `None` where it sets none."""
 
     minimum: str | None = None
     total: str | None = None
@@ -38,25 +38,25 @@ class Written(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The same, read: `None` where nothing good is said."""
+    """The same, parsed: `None` where there is no good value."""
 
     minimum: int | None = None
     bad_minimum: str = ""
     total: int | None = None
     non_strict: bool | None = None
     groups: tuple[GangKey, ...] | None = None
-    """Every gang that is named; empty: alone. Equal texts give the very same tuple: lists may be long."""
+    """Every gang that it names; empty: alone. Equal texts share one tuple, since lists may be long."""
     waiting: int | None = None
     policy: str | None = None
     complaints: tuple[str, ...] = ()
 
 
 def written(obj: Obj) -> Written:
-    """What an object's annotations say, or else its labels."""
-    notes, labels = annotations_of(obj), labels_of(obj)
+    """The values in an object's annotations, or else in its labels."""
+    annotations, labels = annotations_of(obj), labels_of(obj)
 
     def text(*names: str) -> str | None:
-        return _first(notes, names) if any(name in notes for name in names) else _first(labels, names)
+        return _first(annotations, names) if any(name in annotations for name in names) else _first(labels, names)
 
     return Written(
         text(*_MINIMUM_KEYS),
@@ -73,40 +73,40 @@ def _first(texts: Mapping[str, str], names: tuple[str, ...]) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def read(said: Written) -> Values:
-    """Every value that is good; of those that are not, what is wrong with them."""
+def read(raw: Written) -> Values:
+    """The good values, and warnings for the others."""
     complaints: list[str] = []
-    minimum = count(said.minimum) if said.minimum is not None else None
+    minimum = count(raw.minimum) if raw.minimum is not None else None
     bad_minimum = ""
-    if said.minimum is not None and minimum is None:
-        bad_minimum = f"min-available {shown(said.minimum)} is not a whole number from 0 to {INT32_MAX}"
+    if raw.minimum is not None and minimum is None:
+        bad_minimum = f"min-available {shown(raw.minimum)} is not a whole number from 0 to {INT32_MAX}"
         complaints.append(f"{bad_minimum}: the gang waits until it is")
-    total = count(said.total) if said.total is not None else None
-    if said.total is not None and total is None:
-        complaints.append(f"total-number {shown(said.total)} is not a whole number: min-available counts")
+    total = count(raw.total) if raw.total is not None else None
+    if raw.total is not None and total is None:
+        complaints.append(f"total-number {shown(raw.total)} is not a whole number: min-available counts")
     if total is not None and minimum is not None and total < minimum:
         complaints.append(f"total-number {total} is below min-available {minimum}: {minimum} counts")
         total = minimum
-    if said.mode is not None and said.mode not in MODES:
-        complaints.append(f"mode {shown(said.mode)} is neither Strict nor NonStrict: Strict counts")
-    groups = _groups(said.groups, complaints) if said.groups is not None else None
-    waiting = _waiting(said.waiting, complaints) if said.waiting is not None else None
-    if said.policy is not None and said.policy not in POLICIES:
-        complaints.append(f"match-policy {shown(said.policy)} is none of {', '.join(POLICIES)}: the first counts")
+    if raw.mode is not None and raw.mode not in MODES:
+        complaints.append(f"mode {shown(raw.mode)} is neither Strict nor NonStrict: Strict counts")
+    groups = _groups(raw.groups, complaints) if raw.groups is not None else None
+    waiting = _waiting(raw.waiting, complaints) if raw.waiting is not None else None
+    if raw.policy is not None and raw.policy not in POLICIES:
+        complaints.append(f"match-policy {shown(raw.policy)} is none of {', '.join(POLICIES)}: the first counts")
     return Values(
         minimum,
         bad_minimum,
         total,
-        said.mode == "NonStrict" if said.mode in MODES else None,
+        raw.mode == "NonStrict" if raw.mode in MODES else None,
         groups,
         waiting,
-        said.policy if said.policy in POLICIES else None,
+        raw.policy if raw.policy in POLICIES else None,
         tuple(complaints),
     )
 
 
 def count(text: str) -> int | None:
-    """A number of pods; `None` if the text is none that could be."""
+    """A number of pods; `None` if the text is not one from 0 to 2³¹−1."""
     text = text.strip()
     if not text.isascii() or not text.isdecimal() or len(text) > 10:
         return None
@@ -115,7 +115,7 @@ def count(text: str) -> int | None:
 
 
 def _groups(text: str, complaints: list[str]) -> tuple[GangKey, ...] | None:
-    """A JSON list, or a comma list, of `namespace/name`. If any of it is bad, none of it counts."""
+    """A JSON list, or a comma list, of `namespace/name`. One bad entry makes the whole list bad."""
     names: Any
     if text.lstrip().startswith(("[", "{", '"')):
         try:
@@ -144,5 +144,5 @@ def _waiting(text: str, complaints: list[str]) -> int | None:
 
 
 def shown(text: str) -> str:
-    """A text that a user wrote, fit for a message."""
+    """A user's text, quoted and cut to 60 characters for a message."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

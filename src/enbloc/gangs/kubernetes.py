@@ -15,7 +15,7 @@ from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespac
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
-from enbloc.gangs.hints import terms_of
+from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, without_group
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
@@ -23,7 +23,7 @@ from enbloc.units import parse_timestamp
 
 
 class Kubernetes:
-    """Gangs written as Kubernetes' PodGroups."""
+    """Gangs declared by Kubernetes' PodGroups."""
 
     name = "kubernetes"
     kinds = frozenset({kubernetes.POD_GROUP, PRIORITY_CLASS})
@@ -63,12 +63,12 @@ class Kubernetes:
             queue=queue_named_by(group) or DEFAULT_QUEUE,
             priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
             started=_started(group),
-            evict_as_unit=_goes_whole(spec.disruption_mode),
+            evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
             claim=claim_records.read(annotations_of(group).get(claim_records.ANNOTATION, "")),
             claim_home=uid_of(group),
-            hints=terms_of(group),
+            hints=hints_of(group),
             never_preempts=self._priorities.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),
         )
@@ -88,13 +88,13 @@ class Kubernetes:
 
 
 def _started(group: Obj) -> bool:
-    """Whether its minimum was bound once: what came after that goes pod by pod."""
-    said = condition_of(group, kubernetes.INITIALLY_SCHEDULED)
-    return said is not None and said.get("status") == "True"
+    """Whether its minimum was bound once: later pods are scheduled one by one."""
+    raw = condition_of(group, kubernetes.INITIALLY_SCHEDULED)
+    return raw is not None and raw.get("status") == "True"
 
 
 def _minimum(spec: kubernetes.PodGroupSpec) -> int:
-    """Without `gang` each pod goes by itself."""
+    """Without `gang` each pod is scheduled by itself."""
     gang = spec.scheduling_policy.gang
     return max(gang.min_count, 0) if gang else 0
 
@@ -102,10 +102,10 @@ def _minimum(spec: kubernetes.PodGroupSpec) -> int:
 def _faults(spec: kubernetes.PodGroupSpec) -> Iterator[str]:
     policy = spec.scheduling_policy
     if policy.gang is not None and policy.basic is not None:
-        yield "schedulingPolicy says both gang and basic"
+        yield "schedulingPolicy has both gang and basic"
     if policy.gang is not None and not 1 <= policy.gang.min_count <= INT32_MAX:
         yield f"schedulingPolicy.gang.minCount {policy.gang.min_count} is not from 1 to {INT32_MAX}"
 
 
-def _goes_whole(mode: str | dict[str, Any] | None) -> bool:
+def _evicts_as_unit(mode: str | dict[str, Any] | None) -> bool:
     return mode == "PodGroup" or (isinstance(mode, dict) and "all" in mode)

@@ -1,7 +1,7 @@
-"""Which gangs there are: objects in every dialect go in, gang facts come out.
+"""The gangs of a cluster: objects of every dialect go in, gang facts come out.
 
-The book asks each dialect in turn; the first that a pod speaks decides which gang it belongs to. It counts nothing and
-decides nothing.
+The registry asks each dialect in turn; the first in which a pod names a gang decides. It counts nothing and decides
+nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from enbloc.gangs.koordinator import Koordinator
 from enbloc.gangs.kubernetes import Kubernetes
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
-from enbloc.gangs.single_pod import Alone
+from enbloc.gangs.single_pod import SinglePod
 from enbloc.gangs.volcano import Volcano
 
 _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 
 
 class GangRegistry:
-    """All gangs of a cluster, as their authors wrote them."""
+    """All gangs of a cluster, as their objects declare them."""
 
     kinds = Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | {PRIORITY_CLASS}
 
@@ -42,13 +42,13 @@ class GangRegistry:
             Koordinator(koordinator),
             Kubernetes(self._priorities),
             Arbitrator(self._priorities, arbitrator),
-            Alone(),
+            SinglePod(),
         )
-        """In the order in which a pod is asked whether it speaks them."""
+        """In order of precedence."""
         self._by_name = {dialect.name: dialect for dialect in self._dialects}
 
     def observe(self, event: WatchEvent) -> Changed:
-        """Takes an object in (any of `kinds`)."""
+        """An object of `kinds` was created, changed or deleted."""
         if event.kind == PRIORITY_CLASS:
             self._priorities.observe(event.obj, event.type == "DELETED")
         return _all([dialect.observe(event) for dialect in self._dialects if event.kind in dialect.kinds])
@@ -57,41 +57,41 @@ class GangRegistry:
         return _all([dialect.observe_pod(pod, gone) for dialect in self._dialects])
 
     def member(self, pod: Obj) -> Membership:
-        """The gang a pod belongs to: the first dialect that it speaks, else itself."""
+        """The gang of a pod: in the first dialect that it uses, else itself."""
         for dialect in self._dialects:
             found = dialect.member(pod)
             if found is not None:
                 return found if found.number is not None else found._replace(number=index_of(name_of(pod)))
-        raise AssertionError("a pod that speaks no dialect is a gang of one")
+        raise AssertionError("a pod that uses no dialect is a gang of one")
 
     def complaints(self, obj: Obj) -> list[str]:
-        """What is wrong in a pod or a gang's object, and was read as something else."""
+        """The bad values of a pod or a gang's object, which were replaced by defaults."""
         if obj["kind"] == "Pod":
-            found = [told for dialect in self._dialects for told in dialect.complaints(obj)]
+            found = [differing for dialect in self._dialects for differing in dialect.complaints(obj)]
             found += hints.complaints(obj)
-            spoken = [dialect.name for dialect in self._dialects[:-1] if dialect.member(obj) is not None]
-            if len(spoken) > 1:
-                found.append(f"speaks of several gangs ({', '.join(spoken)}): its gang is that of {spoken[0]}")
+            used = [dialect.name for dialect in self._dialects[:-1] if dialect.member(obj) is not None]
+            if len(used) > 1:
+                found.append(f"names gangs of several APIs ({', '.join(used)}): the one of {used[0]} counts")
             return found
         kind = kind_id(obj)
         asked = [dialect for dialect in self._dialects if kind in dialect.kinds and kind != PRIORITY_CLASS]
-        found = [told for dialect in asked for told in dialect.complaints(obj)]
+        found = [differing for dialect in asked for differing in dialect.complaints(obj)]
         return [*found, *hints.complaints(obj)] if asked else found
 
     def spec(self, key: GangKey) -> GangSpec | None:
-        """The gang as it stands now; `None` if nobody wrote it down (its pods may exist all the same)."""
+        """The gang as it is declared now; `None` if no object declares it, though its pods may exist."""
         return self._by_name[key.dialect].spec(key)
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        """What is known of a gang that has pods and no object."""
+        """A gang that has pods and no object."""
         return self._by_name[key.dialect].undeclared(key, created, queue)
 
     def object(self, key: GangKey) -> Obj | None:
-        """The object behind a gang, as it is now."""
+        """The object that carries a gang's phase and conditions."""
         return self._by_name[key.dialect].object(key)
 
     def home(self, key: GangKey) -> Obj | None:
-        """Where its claims are written: its object, or else one of its pods."""
+        """The object that carries its claim record: its own, or else one of its pods."""
         return self._by_name[key.dialect].home(key)
 
 
@@ -111,5 +111,5 @@ def index_of(name: str) -> int | None:
 
 
 def queue_hint(pod: Obj) -> str:
-    """The queue that a pod without a group asks for."""
+    """The queue of a pod without a PodGroup."""
     return queue_named_by(pod) or DEFAULT_QUEUE

@@ -1,4 +1,4 @@
-"""The dialect of a pod that speaks none: a gang of one."""
+"""A pod that uses no dialect: a gang of one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 
-class Alone:
+class SinglePod:
     name = "pod"
     kinds: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self._waiting: dict[GangKey, Obj] = {}
-        """Pods without a node, whatever they speak: the one that speaks nothing carries its own claim."""
+        """Pods without a node, whatever their dialect: a single pod carries its own claim record."""
 
     def observe(self, event: WatchEvent) -> Changed:
         return NOTHING

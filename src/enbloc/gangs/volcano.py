@@ -1,4 +1,4 @@
-"""Volcano's dialect: a PodGroup, and pods that name it by annotation (V1, M3). Queues are the engine's own.
+"""Volcano's dialect: a PodGroup, and pods that name it by annotation (V1, M3). Queues are read by the engine.
 
 Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `minResources`, `queue`,
 `priorityClassName`) and of a Job only what its PodGroup does not say: its name, and its templates' priority.
@@ -24,23 +24,23 @@ from enbloc.api.meta import (
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
-from enbloc.gangs.hints import pod_terms, terms_of
+from enbloc.gangs.hints import hints_of, pod_hints
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, without_group
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
-LET_IN = "LetIn"
-"""The condition that says when enqueue let a group in (M6)."""
+ENQUEUED = "Enqueued"
+"""The condition that records when and how a group was enqueued (M6)."""
 
 TRIED = frozenset({"Unschedulable", "QueueFull"})
-"""Why a group waits that was tried: what it will take counts against nobody any more (M6)."""
+"""Reasons of a group that was attempted: it does not count against other gangs at enqueue any more (M6)."""
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
-"""Phases of a PodGroup whose minimum has run; it leaves them when none of its pods is left."""
+"""Phases of a PodGroup whose minimum has run; they end when none of its pods is left."""
 
 
 class Volcano:
-    """Gangs written as Volcano's PodGroups."""
+    """Gangs declared by Volcano's PodGroups."""
 
     name = "volcano"
     kinds = frozenset({volcano.POD_GROUP, volcano.JOB, PRIORITY_CLASS})
@@ -57,7 +57,7 @@ class Volcano:
             return self._observe_group(event.obj, gone)
         if event.kind == volcano.JOB:
             return self._observe_job(event.obj, gone)
-        return Changed(tuple(sorted(self._groups)))  # a priority class: whoever may name it
+        return Changed(tuple(sorted(self._groups)))  # a PriorityClass: any of them may name it
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         return NOTHING
@@ -147,22 +147,22 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         priority=priority,
         min_resources=_nanos(spec),
         enqueued=status.phase not in ("", "Pending"),
-        enqueued_at=_let_in_at(group),
+        enqueued_at=_enqueued_at(group),
         tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
-        enqueued_by=(condition_of(group, LET_IN) or {}).get("reason") or "",
+        enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
         started=status.phase in STARTED,
         finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
         claim_home=uid_of(group),
-        hints=terms_of(group),
+        hints=hints_of(group),
         longest_run=_longest_run(job),
         never_preempts=priorities.never_preempts(spec.priority_class_name),
     )
 
 
-def _let_in_at(group: Obj) -> int | None:
-    condition = condition_of(group, LET_IN) or {}
+def _enqueued_at(group: Obj) -> int | None:
+    condition = condition_of(group, ENQUEUED) or {}
     try:
         return parse_timestamp(condition.get("lastTransitionTime"))
     except ValueError:
@@ -178,12 +178,12 @@ class _Waves(NamedTuple):
 
 
 def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
-    """D3: roles whose wave has not begun do not count yet. The controller notes which have."""
+    """D3: roles whose wave has not begun do not count yet. The controller records which have."""
     minima = spec.min_task_member or {}
-    notes = annotations_of(group)
-    if notes.get(volcano.DEPENDENT_JOB) != "true" or volcano.BEGUN_ROLES not in notes:
+    annotations = annotations_of(group)
+    if annotations.get(volcano.DEPENDENT_JOB) != "true" or volcano.BEGUN_ROLES not in annotations:
         return _Waves({role: count for role, count in minima.items() if count > 0}, {}, False)
-    begun = notes[volcano.BEGUN_ROLES].split(",")
+    begun = annotations[volcano.BEGUN_ROLES].split(",")
     return _Waves(
         {role: count for role, count in minima.items() if count > 0 and role in begun},
         {role: count for role, count in minima.items() if count > 0 and role not in begun},
@@ -192,7 +192,7 @@ def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
 
 
 def _wave_numbers(job: Obj | None) -> dict[str, int]:
-    """How many waves come before each role's own. Admission refuses circles; what it let slip ends all the same."""
+    """How many waves come before each role's own. Admission refuses cycles; the loop ends for one, too."""
     tasks = (job or {}).get("spec", {}).get("tasks") or ()
     needs = {task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in tasks}
     found = dict.fromkeys(needs, 0)
@@ -222,7 +222,7 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
 
 def _longest_run(job: Obj | None) -> int | None:
     tasks = (job or {}).get("spec", {}).get("tasks") or ()
-    times = [pod_terms(task["template"]).run_time for task in tasks]
+    times = [pod_hints(task["template"]).run_time_ns for task in tasks]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 

@@ -29,7 +29,7 @@ SPOKEN: Final = (
     koordinator.PREFIX,
     koordinator.POD_GROUP_KEY,
     coscheduling.POD_GROUP_LABEL,
-    hints.PATIENCE,
+    hints.SLA_WAITING_TIME,
     hints.RUN_TIME,
     hints.PREEMPTABLE,
     hints.COOLDOWN,

@@ -41,7 +41,7 @@ from enbloc.gangs.dialect import Changed
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import Complaint, GangKey
 from enbloc.gangs.registry import GangRegistry, queue_hint
-from enbloc.gangs.volcano import LET_IN
+from enbloc.gangs.volcano import ENQUEUED
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan, carry_out, drop, status_of
 from enbloc.units import format_timestamp
 
@@ -261,8 +261,8 @@ class Scheduler:
         if group is None:
             return
         conditions = (
-            _condition(UNSCHEDULABLE, "False", "LetIn", "", now),
-            _condition(LET_IN, "True", decision.reason, "its pods may be created", now),
+            _condition(UNSCHEDULABLE, "False", "Enqueued", "", now),
+            _condition(ENQUEUED, "True", decision.reason, "its pods may be created", now),
         )
         yield StatusUpdate(decision.gang, group, conditions, "Inqueue")
 

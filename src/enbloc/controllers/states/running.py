@@ -14,7 +14,7 @@ STATE: Final = State(
     phase="Running",
     meaning="the minimum ran",
     by_itself={
-        "Pending": "so many pods wait again that the minimum cannot be met",
+        "Pending": "too many pods wait again for the minimum to be met",
         "Completed": "all pods ended and enough succeeded, or `minSuccess` did",
         "Failed": "all pods ended and too few succeeded; or a restart is due and `maxRetry` runs are used up",
     },

@@ -118,7 +118,7 @@ class ElasticMembers:
         tasks, rows = self._find(gang), self._state.nodes.rows
         places = [(rows[task.node], task.cls.request) for task in tasks if task.node in rows]
         cell = (gang.spec.queue, gang.priority)
-        cools = bool(gang.spec.hints.cooldown) or any(task.hints.cooldown for task in gang.tasks.values())
+        cools = bool(gang.spec.hints.cooldown_ns) or any(task.hints.cooldown_ns for task in gang.tasks.values())
         self._parts[gang.key] = _Part(
             gang, gang.version, cell, gang.total_occupied, cools or self._doubts(), tasks, places
         )

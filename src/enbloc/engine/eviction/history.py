@@ -83,7 +83,7 @@ class EvictionHistory:
     def may_go(self, task: Task) -> bool:
         """Whether a task has run as long as it may at least, and its eviction was not refused a moment ago."""
         until = self._staying.get(task.uid, 0)
-        cooldown = max(task.hints.cooldown, task.gang.spec.hints.cooldown)
+        cooldown = max(task.hints.cooldown_ns, task.gang.spec.hints.cooldown_ns)
         if cooldown:
             until = max(until, (task.since if task.since is not None else self._now) + cooldown)
         if until <= self._now:

@@ -79,9 +79,9 @@ class Starving:
         return None if gang.satisfied or gang.ready() else gang
 
     def _patience(self, gang: GangState) -> int:
-        own = gang.spec.hints.patience
+        own = gang.spec.hints.sla_waiting_ns
         if own is None and gang.spec.object is None:
-            said = [task.hints.patience for task in gang.tasks.values() if task.hints.patience is not None]
+            said = [task.hints.sla_waiting_ns for task in gang.tasks.values() if task.hints.sla_waiting_ns is not None]
             own = min(said, default=None)
         assert self._after is not None
         return own if own is not None else self._after

@@ -127,8 +127,8 @@ class Task:
     @property
     def run_time(self) -> int | None:
         """How long it is expected to run, by its own word or its gang's; `None`: nobody knows (R8)."""
-        own = self.hints.run_time
-        return own if own is not None else self.gang.spec.hints.run_time
+        own = self.hints.run_time_ns
+        return own if own is not None else self.gang.spec.hints.run_time_ns
 
     def __repr__(self) -> str:
         return f"Task({self.namespace}/{self.name} {self.status.name} {self.node})"
@@ -211,7 +211,7 @@ class GangState:
     @property
     def run_time(self) -> int | None:
         """How long it runs at most, if all that is known of it says so; `None`: nobody knows (R8)."""
-        said = self.spec.hints.run_time
+        said = self.spec.hints.run_time_ns
         if said is None and self.tasks:
             times = [task.run_time for task in self.tasks.values()]
             known = [time for time in times if time is not None]

@@ -104,7 +104,7 @@ def test_a1_priority_is_filled_in_from_the_class(fields: Obj, lookup: Classes, p
         ({"priorityClassName": "system-node-critical", "priority": 7}, KNOWN, "priority", "2000001000"),
         ({"priorityClassName": "nowhere"}, KNOWN, "priorityClassName", "'nowhere' does not exist"),
         ({"minAvailable": -1}, KNOWN, "minAvailable", "-1 is below 0"),
-        ({"nodeSelector": {"a": "no value!"}}, KNOWN, "nodeSelector[a]", "no value of a label"),
+        ({"nodeSelector": {"a": "no value!"}}, KNOWN, "nodeSelector[a]", "not a valid label value"),
     ],
 )
 def test_a1_faults_of_what_is_asked_of_the_scheduler(fields: Obj, lookup: Classes, field: str, word: str) -> None:
@@ -158,7 +158,7 @@ def test_a3_two_names_of_one_thing() -> None:
     assert (alias["spec"]["schedSpec"], alias["spec"]["schedulingSpec"]) == (both, both)
     assert kept(queue_job(role("w", 3), sched={"minAvailable": 2}, schedulingSpec={"minAvailable": 2}))
     faults = faults_of(queue_job(role("w", 3), sched={"minAvailable": 2}, schedulingSpec={"minAvailable": 3}))
-    assert "two names of one thing" in faults["spec.schedulingSpec"]
+    assert "two names of one field" in faults["spec.schedulingSpec"]
     for name in ("schedSpec", "schedulingSpec"):  # the one that was changed counts
         changed = alias | {"spec": alias["spec"] | {name: both | {"minAvailable": 3}}}
         found = kept(changed, old=alias)["spec"]
@@ -199,7 +199,7 @@ def test_a3_every_fault_at_once() -> None:
             "above the 3",
         ),
         (queue_job(), "spec.taskSpecs", "at least one role"),
-        (queue_job(role("w" * 64)), "spec.taskSpecs[0].name", "no name for a role"),
+        (queue_job(role("w" * 64)), "spec.taskSpecs[0].name", "not a valid role name"),
         (queue_job({"name": "w"}), "spec.taskSpecs[0].template", "is missing"),
         (queue_job(role("w", template={"spec": {}})), "spec.taskSpecs[0].template.spec.containers", "is missing"),
         (queue_job(role("w", "two")), "spec.taskSpecs[0].replicas", "int"),  # type: ignore[arg-type]

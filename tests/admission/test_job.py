@@ -324,7 +324,7 @@ def test_v4_a_job_in_a_queue_closed_since_may_still_be_scaled() -> None:
         ("shut", Objects(queue("shut", "Closed")), "closed"),
         ("shut", Objects(queue("shut", "Closing")), "closed"),
         ("shut", Objects(queue("shut", "Closed"), complete=False), "closed"),
-        ("root", Objects(queue("root")), "takes no jobs"),
+        ("root", Objects(queue("root")), "accepts no jobs"),
         ("dept", Objects(queue("dept"), queue("team", parent="dept")), "team"),
     ],
 )

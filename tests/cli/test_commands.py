@@ -103,7 +103,7 @@ def test_bad_usage_is_exit_2(arguments: list[str], told: str) -> None:
     "text, told",
     [
         ("a: [", "in.yaml:1: line 2"),
-        (POD % "a" + "---" + POD % "Odd_Name", "in.yaml:2 Pod Odd_Name: metadata.name: 'Odd_Name' is no name"),
+        (POD % "a" + "---" + POD % "Odd_Name", "in.yaml:2 Pod Odd_Name: metadata.name: 'Odd_Name' is not a valid name"),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: NaN}}",
             "status.allocatable.cpu: ",

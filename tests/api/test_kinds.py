@@ -158,7 +158,7 @@ def named(**metadata: Any) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", **metadata}}
 
 
-NO_NAME = "is no name (RFC 1123: a-z, 0-9, '-' and '.')"
+NO_NAME = "is not a valid name (RFC 1123: a-z, 0-9, '-' and '.')"
 SHAPELESS = {
     "a list": ([], "", "an object is a mapping, not list"),
     "nothing": (None, "", "an object is a mapping, not NoneType"),

@@ -284,7 +284,9 @@ def _target(do: str, target: Any, faults: list[Fault], scopes: Scopes) -> Ref | 
     namespace: Any = texts.get("namespace") or ""
     for field, name in (("name", texts.get("name")), ("namespace", namespace)):
         if isinstance(name, str) and name and not is_dns_subdomain(name):
-            faults.append(Fault(f"target.{field}", f"{name[:80]!r} is no name (RFC 1123: a-z, 0-9, '-' and '.')"))
+            faults.append(
+                Fault(f"target.{field}", f"{name[:80]!r} is not a valid name (RFC 1123: a-z, 0-9, '-' and '.')")
+            )
     if not isinstance(namespace, str):
         faults.append(Fault("target.namespace", "must be a text"))
     if faults:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controller_world import START, World, job, role
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Create, Delete, EmitEvent, Patch
 from enbloc.units import SECOND
+from support.controller_cluster import START, World, job, role
 
 
 @pytest.fixture

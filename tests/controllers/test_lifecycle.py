@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from controller_world import START, World, job, role
 from enbloc.api.meta import Obj, Ref
 from enbloc.units import SECOND
+from support.controller_cluster import START, World, job, role
 
 
 def started(*roles: dict[str, Any], **spec: Any) -> World:

@@ -13,7 +13,8 @@ from enbloc.engine.tables.classes import UNUSED_BOUND, ClassTable, TaskClass
 from enbloc.engine.tables.resources import CPU, PODS, Resources
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
-from stories import Obj, node, pod, simulate
+from support import manifests as m
+from support.simulation import simulate
 from test_scenarios import STORIES, run, told
 
 BASE: dict[str, Any] = {
@@ -126,13 +127,13 @@ def test_classes_that_nobody_uses_are_forgotten_and_their_numbers_do_not_come_ag
     assert [cls.id for cls in again[1:-1]] == list(range(len(OTHER), 2 * len(OTHER) - 2))
 
 
-def selfish(name: str, at: int) -> Obj:
+def selfish(name: str, at: int) -> m.Obj:
     """A pod that shuns those of its own job, on which nobody else has the like."""
     shunned = {"labelSelector": {"matchLabels": {"job": name}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [shunned]}}
     spread = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **shunned}]
     looks = {"affinity": apart, "topologySpreadConstraints": spread}
-    return pod(name, 1, at=f"{at}s", gone=f"{at + 9}s", labels={"job": name}, **looks)
+    return m.pod(name, 1, at=f"{at}s", delete_at=f"{at + 9}s", labels={"job": name}, **looks)
 
 
 def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
@@ -145,7 +146,7 @@ def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
         return found
 
     many = 3 * UNUSED_BOUND
-    answer = simulate(node("n", 16), [selfish(f"p{number}", number) for number in range(many)], plane=plane)
+    answer = simulate(m.node("n", 16), [selfish(f"p{number}", number) for number in range(many)], plane=plane)
     assert len(answer.bound("p")) == many
     state = made[-1].scheduler.engine.state
     assert len(state.classes.by_id) <= UNUSED_BOUND + 32

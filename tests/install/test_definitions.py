@@ -17,7 +17,7 @@ from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.linting import lint
 from enbloc.sim.simulation import Simulation
-from structural import problems, structural_faults
+from support.schema_check import problems, structural_faults
 
 ROOT = Path(__file__).parent.parent.parent
 FILES = sorted([*(ROOT / "examples").glob("*.yaml"), *(ROOT / "tests" / "scenarios").glob("*.yaml")])

@@ -36,7 +36,7 @@ from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND, parse_duration, parse_quantity, parse_timestamp
 from properties.loads import CLASSES, Kind, Load
 from properties.world import Overseen, Overseer, bound_lines, fresh_scheduler, members, missing, requests_of, seen
-from stories import GROUP_NAME, step
+from support import manifests as m
 
 ENDLESS = 2**63 - 1
 HOMES = ("PodGroup.scheduling.volcano.sh", "Pod")
@@ -118,14 +118,14 @@ class Watcher(Overseer):
             nodes = frozenset(name for places in slots.values() for name in places)
             self.making.append(Evicted(key, self.now, tuple(uids), tuple(slots), nodes))
 
-    def _released(self, told: SetAside) -> None:
+    def _released(self, answer: SetAside) -> None:
         """R5: a claim may be released for a gang of higher priority: its preemptor need not land then."""
         assert self.engine is not None
-        mine = self.engine.state.gangs[told.gang]
-        title = told.message.removeprefix("released for ").removesuffix(", of higher priority")
+        mine = self.engine.state.gangs[answer.gang]
+        title = answer.message.removeprefix("released for ").removesuffix(", of higher priority")
         above = [gang for gang in self.engine.state.gangs.values() if gang.spec.title == title]
-        assert any(gang.priority > mine.priority for gang in above), f"R5: {told}"
-        self.making = [one for one in self.making if one.preemptor != told.gang]
+        assert any(gang.priority > mine.priority for gang in above), f"R5: {answer}"
+        self.making = [one for one in self.making if one.preemptor != answer.gang]
 
     def cycle_ended(self) -> None:
         super().cycle_ended()
@@ -508,7 +508,7 @@ def check(load: Load, kind: Kind) -> Run:
     _same(result, run(load, calm=calm, probed=True)[1], "I7: asking", in_order=calm)
     instants = sorted({line.t for line in result.timeline})
     for later in (0.0, 0.5):
-        restarts = [step(f"{instant + later}s", "restart-scheduler") for instant in instants]
+        restarts = [m.step(f"{instant + later}s", "restart-scheduler") for instant in instants]
         restarted = run(load, calm=calm, more=restarts)[1]
         _same(result, restarted, f"I5: restarting {later}s after every instant", in_order=calm)
     return first
@@ -559,6 +559,6 @@ def _no_head_is_late(watcher: Watcher, load: Load) -> None:
 
 def _is_elastic(group: str, load: Load) -> bool:
     pods = [one for one in load.documents if one["kind"] == "Pod"]
-    members = [one for one in pods if annotations_of(one).get(GROUP_NAME) == group]
+    members = [one for one in pods if annotations_of(one).get(m.GROUP_NAME) == group]
     specs = [one["spec"] for one in load.documents if one["kind"] == "PodGroup" and name_of(one) == group]
     return any(spec["minMember"] < len(members) for spec in specs)

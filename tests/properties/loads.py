@@ -15,13 +15,13 @@ import yaml
 
 from enbloc.api.meta import Obj
 from enbloc.gangs.hints import COOLDOWN, PREEMPTABLE, RUN_TIME
-from stories import gang, job, node, pod, priority_class, queue, role, step
+from support import manifests as m
 
 CLASSES = [
-    priority_class("low", 10),
-    priority_class("mid", 100),
-    priority_class("high", 1000),
-    {**priority_class("polite", 1000), "preemptionPolicy": "Never"},
+    m.priority_class("low", 10),
+    m.priority_class("mid", 100),
+    m.priority_class("high", 1000),
+    {**m.priority_class("polite", 1000), "preemptionPolicy": "Never"},
 ]
 
 
@@ -54,7 +54,7 @@ def make_load(seed: int, kind: Kind) -> Load:
     documents = [*CLASSES, *_queues(draw, kind)]
     count = draw.randint(1, 3)
     size = draw.choice([2, 3, 4])
-    documents += [node(f"n{i}", draw.choice([size, 3]), pods=draw.choice([110, 110, 3])) for i in range(count)]
+    documents += [m.node(f"n{i}", draw.choice([size, 3]), pods=draw.choice([110, 110, 3])) for i in range(count)]
     if kind.evictions and draw.random() < 0.3:
         documents.append(_budget(draw))
     gangs = draw.randint(2, 8)
@@ -99,7 +99,7 @@ def _queues(draw: random.Random, kind: Kind) -> list[Obj]:
             spec["capability"] = {"cpu": str(draw.randint(2, 6))}
         if draw.random() < 0.15:
             spec["reclaimable"] = False
-        found.append(queue(name, **spec))
+        found.append(m.queue(name, **spec))
     return found
 
 
@@ -127,8 +127,8 @@ def _gang(draw: random.Random, kind: Kind, name: str, at: str, early: bool) -> l
     if not kind.exact and draw.random() < 0.15:
         notes[COOLDOWN] = draw.choice(["3s", "9s"])
     life = {
-        "run": None if run is None else f"{run}s",
-        "stop": None if kind.exact else draw.choice([None, None, "2s", "7s"]),
+        "run_time": None if run is None else f"{run}s",
+        "stop_delay": None if kind.exact else draw.choice([None, None, "2s", "7s"]),
     }
     classes = [None, "low", "low", "mid"] if early else [None, "low", "mid", "high", "high", "polite"]
     priority = draw.choice(classes)
@@ -143,18 +143,18 @@ def _gang(draw: random.Random, kind: Kind, name: str, at: str, early: bool) -> l
     if kind.exact and form == "job":
         form = "group"  # a job is let in when there is room: it may come after those behind it
     if form == "pod":
-        return [pod(name, cpu, at=at, notes=notes, labels=labels, priority=priority, **life)]
+        return [m.pod(name, cpu, at=at, annotations=notes, labels=labels, priority=priority, **life)]
     if form == "group":
         more = {"group_priority": priority, "queue": in_queue}
-        return gang(name, count, minimum, cpu, at=at, notes=notes, labels=labels, **more, **life)
-    workers = role("w", count, minimum, cpu=cpu, **life)
+        return m.gang(name, count, minimum, cpu, at=at, annotations=notes, labels=labels, **more, **life)
+    workers = m.role("w", count, minimum, cpu=cpu, **life)
     roles = [workers]
     if draw.random() < 0.3:
-        roles.append(role("m", 1, 1, cpu=1, **life))
+        roles.append(m.role("m", 1, 1, cpu=1, **life))
     for one in roles:
         one["template"]["metadata"]["annotations"] |= notes
         one["template"]["metadata"]["labels"] = labels
-    return [job(name, *roles, at=at, priority=priority, queue=in_queue)]
+    return [m.job(name, *roles, at=at, priority=priority, queue=in_queue)]
 
 
 def _losses(draw: random.Random, nodes: int) -> list[Obj]:
@@ -163,20 +163,20 @@ def _losses(draw: random.Random, nodes: int) -> list[Obj]:
         at, name = f"{draw.randint(1, 30)}s", f"n{draw.randrange(nodes)}"
         do = draw.choice(["fail", "delete", "cordon", "pod", "group", "job"])
         if do == "fail":
-            found.append(step(at, "fail-node", "Node", name))
+            found.append(m.step(at, "fail-node", "Node", name))
             if draw.random() < 0.7:
-                found.append(step(f"{draw.randint(30, 45)}s", "recover-node", "Node", name))
+                found.append(m.step(f"{draw.randint(30, 45)}s", "recover-node", "Node", name))
         elif do == "delete":
-            found.append(step(at, "delete", "Node", name))
+            found.append(m.step(at, "delete", "Node", name))
         elif do == "cordon":
-            found.append(step(at, "patch", "Node", name, patch={"spec": {"unschedulable": True}}))
-            found.append(step("40s", "patch", "Node", name, patch={"spec": {"unschedulable": None}}))
+            found.append(m.step(at, "patch", "Node", name, patch={"spec": {"unschedulable": True}}))
+            found.append(m.step("40s", "patch", "Node", name, patch={"spec": {"unschedulable": None}}))
         else:
             victim = f"g{draw.randrange(5)}"
             if do == "pod":
-                found.append(step(at, "delete", "Pod", f"{victim}-{draw.randrange(2)}"))
+                found.append(m.step(at, "delete", "Pod", f"{victim}-{draw.randrange(2)}"))
             else:
-                found.append(step(at, "delete", "PodGroup" if do == "group" else "Job", victim))
+                found.append(m.step(at, "delete", "PodGroup" if do == "group" else "Job", victim))
     return found
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stories import Obj, node, pod, priority_class, restart, simulate
+from support import manifests as m
+from support.simulation import simulate
 
 KEY = "gang.scheduling.koordinator.sh/"
-PRIORITIES = [priority_class(f"p{value}", value) for value in range(1, 4)]
+PRIORITIES = [m.priority_class(f"p{value}", value) for value in range(1, 4)]
 
 
 @st.composite
@@ -26,7 +27,7 @@ def groups(draw: st.DrawFn, room: int) -> list[list[int]]:
     return found
 
 
-def members(draw: st.DrawFn, number: int, gangs: list[int]) -> list[Obj]:
+def members(draw: st.DrawFn, number: int, gangs: list[int]) -> list[m.Obj]:
     """The pods of a group, arriving in any order; `run` bounded, so that all can have their turn."""
     names = [f"default/g{number}x{index}" for index in range(len(gangs))]
     priority = draw(st.sampled_from(["p1", "p2", "p3"]))
@@ -39,11 +40,11 @@ def members(draw: st.DrawFn, number: int, gangs: list[int]) -> list[Obj]:
         for member in range(count):
             at, run = draw(st.integers(0, 8)), draw(st.integers(1, 9))
             name = f"g{number}x{index}-{member}"
-            found.append(pod(name, notes=notes, at=f"{at}s", run=f"{run}s", priority=priority))
+            found.append(m.pod(name, annotations=notes, at=f"{at}s", run_time=f"{run}s", priority=priority))
     return found
 
 
-def group_of(line: Obj) -> str:
+def group_of(line: m.Obj) -> str:
     return str(line["name"]).partition("x")[0]
 
 
@@ -53,10 +54,10 @@ def test_k12_groups_that_fit_alone_all_run_and_none_is_released_without_need(dat
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=3))
     shapes = data.draw(groups(sum(sizes)))
     documents: list[Any] = [PRIORITIES]
-    documents += [node(f"n{i}", cpu, at=f"{data.draw(st.integers(0, 5))}s") for i, cpu in enumerate(sizes)]
+    documents += [m.node(f"n{i}", cpu, at=f"{data.draw(st.integers(0, 5))}s") for i, cpu in enumerate(sizes)]
     for number, gangs in enumerate(shapes):
         documents += members(data.draw, number, gangs)
-    documents.append(restart(f"{data.draw(st.integers(0, 12))}s"))
+    documents.append(m.restart(f"{data.draw(st.integers(0, 12))}s"))
     answer = simulate(*documents)
     assert not answer.data["pending"]
     assert len(answer.lines("succeeded")) == len(answer.all("Pod"))

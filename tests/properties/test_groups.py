@@ -23,11 +23,10 @@ from enbloc.api.meta import name_of
 from enbloc.api.writes import EmitEvent, Patch, Write
 from enbloc.engine.actions.gang_groups import _stuck
 from enbloc.units import SECOND
-from gang_stories import kgang, kgroup, labelled
 from properties.at_rest import AtRest
 from properties.test_cut_off import crash
 from properties.world import World, bound_lines, replay, step
-from stories import node, pod
+from support import manifests as m
 
 names = st.sampled_from("abcd")
 groups = st.sampled_from(
@@ -44,29 +43,36 @@ class Gangs(AtRest):
 
     @initialize(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3))
     def begin(self, sizes: list[int]) -> None:
-        self.world.do(*[node(f"n{index}", cpu) for index, cpu in enumerate(sizes)])
+        self.world.do(*[m.node(f"n{index}", cpu) for index, cpu in enumerate(sizes)])
 
     @rule(
-        name=names, first=st.integers(0, 2), count=st.integers(1, 4), minimum=st.integers(0, 5), cpu=st.integers(1, 2),
-        group=groups, mode=modes, wait=waits, run=runs,
-    )  # fmt: skip
+        name=names,
+        first=st.integers(0, 2),
+        count=st.integers(1, 4),
+        minimum=st.integers(0, 5),
+        cpu=st.integers(1, 2),
+        group=groups,
+        mode=modes,
+        wait=waits,
+        run=runs,
+    )
     def create_gang(self, name: str, first: int, count: int, minimum: int, cpu: int, **words: Any) -> None:
-        keys = {"group": "groups", "mode": "mode", "wait": "wait", "run": "run"}
+        keys = {"group": "groups", "mode": "mode", "wait": "wait", "run": "run_time"}
         said = {keys[key]: value for key, value in words.items() if value is not None}
-        self.world.do(*kgang(name, count, minimum, cpu, first=first, **said))
+        self.world.do(*m.koordinator_gang(name, count, minimum, cpu, first=first, **said))
 
     @rule(count=st.integers(1, 4), minimum=st.integers(1, 4), mode=modes, run=runs)
     def create_group(self, count: int, minimum: int, mode: str | None, run: str | None) -> None:
         said = {"mode": mode} if mode else {}
-        self.world.do(kgroup("e", minimum, **said), *labelled("e", count, run=run))
+        self.world.do(m.sigs_podgroup("e", minimum, **said), *m.labelled_pods("e", count, run_time=run))
 
     @rule(cpu=st.integers(1, 3), run=runs, index=st.integers(0, 3))
     def create_pod(self, cpu: int, run: str | None, index: int) -> None:
-        self.world.do(pod(f"p{index}", cpu, run=run))
+        self.world.do(m.pod(f"p{index}", cpu, run_time=run))
 
     @rule(index=st.integers(0, 3), cpu=st.integers(1, 4))
     def create_node(self, index: int, cpu: int) -> None:
-        self.world.do(node(f"n{index}", cpu))
+        self.world.do(m.node(f"n{index}", cpu))
 
     @rule(index=st.integers(0, 3))
     def delete_node(self, index: int) -> None:
@@ -122,8 +128,8 @@ def test_g11_a_group_is_never_partly_started_for_long(found: list[Any], nodes: i
         names = [f"{letter}{number}" for letter in "ab"]
         said = {"groups": [f"default/{name}" for name in names], "wait": "5000s", **({"mode": mode} if mode else {})}
         pairs.append(names)
-        found_pods = [*kgang(names[0], first, **said), *kgang(names[1], second, **said)]
-        crash(world, *(node(f"n{index}", 3) for index in range(nodes) if number == 0), *found_pods)
+        found_pods = [*m.koordinator_gang(names[0], first, **said), *m.koordinator_gang(names[1], second, **said)]
+        crash(world, *(m.node(f"n{index}", 3) for index in range(nodes) if number == 0), *found_pods)
     if shrink:  # so that what was begun cannot always be completed
         world.step("patch", "Node", "n0", patch={"spec": {"unschedulable": True}})
     world.do(after=61)

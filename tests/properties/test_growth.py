@@ -15,7 +15,8 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.units import Selector
 from properties import making
 from properties.world import replay
-from stories import ALLOCATE_ONLY, Obj, node, pod, simulate
+from support import manifests as m
+from support.simulation import NO_ENQUEUE, simulate
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> Counter[str]:
@@ -59,7 +60,7 @@ def test_g9_work_grows_with_the_backlog_and_not_with_its_square(monkeypatch: pyt
         assert many[what] <= 12 * 160, f"{what}: {many[what]} for 160 pods"
 
 
-def claim(name: str, at: str) -> Obj:
+def claim(name: str, at: str) -> m.Obj:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     metadata = {"name": name, "namespace": "default", "annotations": {"sim.enbloc.dev/at": at}}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
@@ -68,9 +69,11 @@ def claim(name: str, at: str) -> Obj:
 def test_g9_a_claim_wakes_only_those_who_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one."""
     counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
-    named = [pod(f"p{i}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]) for i in range(40)]
-    plain = [pod(f"q{i}", 100 + i) for i in range(40)]
-    simulate(node("n"), named, plain, [claim(f"c{i}", f"{i + 1}s") for i in range(40)], config=ALLOCATE_ONLY)
+    named = [
+        m.pod(f"p{i}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]) for i in range(40)
+    ]
+    plain = [m.pod(f"q{i}", 100 + i) for i in range(40)]
+    simulate(m.node("n"), named, plain, [claim(f"c{i}", f"{i + 1}s") for i in range(40)], config=NO_ENQUEUE)
     assert counts["tries"] <= 3 * 80
 
 
@@ -85,5 +88,7 @@ def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytes
         }
         for i in range(40)
     ]
-    simulate(node("n", 100), budgets, [pod(f"p{i}", labels={"app": f"a{i}"}, at="2s", run="5s") for i in range(40)])
+    simulate(
+        m.node("n", 100), budgets, [m.pod(f"p{i}", labels={"app": f"a{i}"}, at="2s", run_time="5s") for i in range(40)]
+    )
     assert counts.total() <= 12 * 40

@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 
-import arbitrator_stories as a
-import gang_stories as k
-import stories as s
-from containers import sizes
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
@@ -33,6 +29,8 @@ from enbloc.runtime.control_plane import ControlPlane, controllers
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.sim.clock import EPOCH
 from enbloc.units import SECOND
+from support import manifests as m
+from support.memory_sizes import sizes
 
 ACTIONS = ("enqueue", "allocate", "backfill", "preempt", "reclaim")
 CONFIG: Obj = {
@@ -63,7 +61,7 @@ class World:
         self.looker = Scheduler(None, config, names)
         self.lookers = [self.looker, *controllers(simulated_key_pair)]
         self._watch = self.store.watch(None, self.store.version)
-        self.add(a.CRD, *(s.node(f"base{number}", 32, "64Gi") for number in range(4)))
+        self.add(m.CRDJOB_DEFINITION, *(m.node(f"base{number}", 32, "64Gi") for number in range(4)))
 
     def add(self, *objects: Obj) -> None:
         for obj in objects:
@@ -136,7 +134,7 @@ def _budget(name: str) -> Obj:
 
 
 def _command(name: str, action: str, job: str) -> Obj:
-    target = {"apiVersion": s.BATCH, "kind": "Job", "name": job}
+    target = {"apiVersion": m.BATCH, "kind": "Job", "name": job}
     return _named("bus.volcano.sh/v1alpha1", "Command", name, action=action, target=target)
 
 
@@ -148,52 +146,54 @@ def volcano(u: str) -> list[Obj]:
     retried = [{"event": "PodFailed", "action": "RestartJob"}]
     patient = [{"event": "PodFailed", "action": "AbortJob", "timeout": "3s"}]
     return [
-        s.queue(f"q{u}", capability={"cpu": "10"}, guarantee={"resource": {"cpu": "1"}}),
-        s.job(f"plain{u}", s.role("w", 2, run="5s"), s.role("m", 1, run="3s"), queue=f"q{u}"),
-        s.job(f"dressed{u}", s.role("w", 2, run="5s"), plugins={"env": [], "svc": []}, ttlSecondsAfterFinished=20),
-        s.job(f"again{u}", s.role("w", 2, run="2s", code="1,0"), policies=retried),
-        s.job(f"late{u}", s.role("w", 2, run="4s", code="1"), policies=patient),
-        s.job(f"waves{u}", s.role("a", 1, run="9s"), {**s.role("b", 2, run="5s"), "dependsOn": {"name": ["a"]}}),
-        s.job(f"big{u}", s.role("w", 300)),
-        s.job(f"stopped{u}", s.role("w", 1)),
+        m.queue(f"q{u}", capability={"cpu": "10"}, guarantee={"cpu": "1"}),
+        m.job(f"plain{u}", m.role("w", 2, run_time="5s"), m.role("m", 1, run_time="3s"), queue=f"q{u}"),
+        m.job(f"dressed{u}", m.role("w", 2, run_time="5s"), plugins={"env": [], "svc": []}, ttlSecondsAfterFinished=20),
+        m.job(f"again{u}", m.role("w", 2, run_time="2s", exit_code="1,0"), policies=retried),
+        m.job(f"late{u}", m.role("w", 2, run_time="4s", exit_code="1"), policies=patient),
+        m.job(
+            f"waves{u}", m.role("a", 1, run_time="9s"), {**m.role("b", 2, run_time="5s"), "dependsOn": {"name": ["a"]}}
+        ),
+        m.job(f"big{u}", m.role("w", 300)),
+        m.job(f"stopped{u}", m.role("w", 1)),
         _command(f"stop{u}", "AbortJob", f"stopped{u}"),
         _command(f"odd{u}", "Nonsense", f"stopped{u}"),
-        *s.gang(f"gang{u}", 3, run="5s"),
-        *s.gang(f"waits{u}", 2, cpu=500),
-        *s.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"}),
-        *s.gang(f"elastic{u}", 4, 2, run="5s", resources={"cpu": "2"}),
-        *s.pods(2, f"lost{u}-", group=f"none{u}"),
-        *s.pods(2, f"stray{u}-", notes={"scheduling.volcano.sh/queue-name": f"none{u}"}),
+        *m.gang(f"gang{u}", 3, run_time="5s"),
+        *m.gang(f"waits{u}", 2, cpu=500),
+        *m.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"}),
+        *m.gang(f"elastic{u}", 4, 2, run_time="5s", resources={"cpu": "2"}),
+        *m.pods(2, f"lost{u}-", group=f"none{u}"),
+        *m.pods(2, f"stray{u}-", annotations={"scheduling.volcano.sh/queue-name": f"none{u}"}),
     ]
 
 
 def others(u: str) -> list[Obj]:
     both = [f"default/one{u}", f"default/two{u}"]
-    known, unknown = a.owner(f"c{u}", f"u{u}"), a.owner(f"d{u}", f"v{u}")
+    known, unknown = m.crdjob_owner(f"c{u}", f"u{u}"), m.crdjob_owner(f"d{u}", f"v{u}")
     return [
-        *k.kgang(f"k{u}", 3, run="5s"),
-        *k.kgang(f"differ{u}", 2, 2, run="5s"),
-        *k.kgang(f"differ{u}", 1, 3, first=5, run="5s"),
-        *k.kgang(f"held{u}", 3, cpu=50, mode=k.NON_STRICT, wait="4s"),
-        *k.kgang(f"fits{u}", 3, cpu=20, mode=k.NON_STRICT, wait="4s", run="2s"),
-        *k.kgang(f"one{u}", 2, groups=both, run="5s"),
-        *k.kgang(f"two{u}", 2, groups=both, run="5s"),
-        *k.kgang(f"half{u}", 2, groups=[f"default/half{u}", f"default/never{u}"], wait="5s"),
-        s.pod(f"bad{u}", notes=k.notes(f"Bad_{u}", "many")),
-        k.kgroup(f"kp{u}", 2),
-        *k.labelled(f"kp{u}", 2, run="5s"),
-        k.kgroup(f"sp{u}", 2, api=k.PLUGINS, minResources={"cpu": "2"}, scheduleTimeoutSeconds=5),
-        *k.labelled(f"sp{u}", 2, k.PLUGINS_LABEL, run="5s"),
-        k.own_group(f"own{u}", {"gang": {"minCount": 2}}),
-        *k.own_pods(f"own{u}", 2, run="5s"),
-        a.queue_job(f"qj{u}", s.role("w", 2, run="5s"), minimum=2),
-        a.queue_job(f"again{u}", s.role("w", 2, run="2s", code="1,0"), minimum=2),
-        a.crdjob(f"c{u}", f"u{u}"),
-        a.scheduling_spec(f"c{u}", 2, by=known),
-        *a.owned(*s.pods(2, f"c{u}-", run="5s"), by=known),
-        *a.owned(*s.pods(2, f"d{u}-", cpu=500), by=unknown),
-        a.scheduling_spec(f"d{u}", 2, by=unknown),
-        *s.pods(1, f"kar{u}-", scheduler="kar-scheduler"),
+        *m.koordinator_gang(f"k{u}", 3, run_time="5s"),
+        *m.koordinator_gang(f"differ{u}", 2, 2, run_time="5s"),
+        *m.koordinator_gang(f"differ{u}", 1, 3, first=5, run_time="5s"),
+        *m.koordinator_gang(f"held{u}", 3, cpu=50, mode=m.NON_STRICT, wait="4s"),
+        *m.koordinator_gang(f"fits{u}", 3, cpu=20, mode=m.NON_STRICT, wait="4s", run_time="2s"),
+        *m.koordinator_gang(f"one{u}", 2, groups=both, run_time="5s"),
+        *m.koordinator_gang(f"two{u}", 2, groups=both, run_time="5s"),
+        *m.koordinator_gang(f"half{u}", 2, groups=[f"default/half{u}", f"default/never{u}"], wait="5s"),
+        m.pod(f"bad{u}", annotations=m.koordinator_annotations(f"Bad_{u}", "many")),
+        m.sigs_podgroup(f"kp{u}", 2),
+        *m.labelled_pods(f"kp{u}", 2, run_time="5s"),
+        m.sigs_podgroup(f"sp{u}", 2, api=m.PLUGINS, minResources={"cpu": "2"}, scheduleTimeoutSeconds=5),
+        *m.labelled_pods(f"sp{u}", 2, m.PLUGINS_LABEL, run_time="5s"),
+        m.native_podgroup(f"own{u}", {"gang": {"minCount": 2}}),
+        *m.native_pods(f"own{u}", 2, run_time="5s"),
+        m.queue_job(f"qj{u}", m.role("w", 2, run_time="5s"), minimum=2),
+        m.queue_job(f"again{u}", m.role("w", 2, run_time="2s", exit_code="1,0"), minimum=2),
+        m.crdjob(f"c{u}", f"u{u}"),
+        m.scheduling_spec(f"c{u}", 2, by=known),
+        *m.owned(*m.pods(2, f"c{u}-", run_time="5s"), by=known),
+        *m.owned(*m.pods(2, f"d{u}-", cpu=500), by=unknown),
+        m.scheduling_spec(f"d{u}", 2, by=unknown),
+        *m.pods(1, f"kar{u}-", scheduler="kar-scheduler"),
     ]
 
 
@@ -206,26 +206,36 @@ def surroundings(u: str) -> list[Obj]:
     namespace = _named("v1", "Namespace", f"ns{u}")
     namespace["metadata"]["labels"] = {"team": u}
     return [
-        s.node(f"n{u}", labels={f"zone-{u}": u}, taints=[{"key": "for", "value": u, "effect": "NoSchedule"}]),
+        m.node(f"n{u}", labels={f"zone-{u}": u}, taints=[{"key": "for", "value": u, "effect": "NoSchedule"}]),
         namespace,
-        s.priority_class(f"low{u}", 10 + number),
-        s.priority_class(f"high{u}", 1000 + number),
-        *_within(f"ns{u}", *s.gang("g", 2, run="5s"), _budget(u), a.quota(10), s.job("j", s.role("w", 1, run="4s"))),
-        *_within(f"ns{u}", a.queue_job("q", s.role("w", 1, run="4s"), minimum=1), *k.kgang("k", 2, run="5s")),
-        *s.gang(f"near{u}", 2, affinity={"podAffinity": near}),
-        *s.gang(f"spread{u}", 2, labels={"app": u}, topologySpreadConstraints=spread),
-        *s.gang(f"odd{u}", 2, memory=f"{number + 1}Mi", run="5s"),
-        *s.gang(f"nowhere{u}", 2, nodeSelector={f"key{u}": u}),
-        *s.pods(1, f"restarts{u}-", run="1s", code="1,1,0", restartPolicy="OnFailure"),
-        s.pod(f"port{u}", run="5s", containers=[port]),
-        s.pod(f"there{u}", nodeSelector={f"zone-{u}": u}, tolerations=[{"operator": "Exists"}]),
+        m.priority_class(f"low{u}", 10 + number),
+        m.priority_class(f"high{u}", 1000 + number),
+        *_within(
+            f"ns{u}",
+            *m.gang("g", 2, run_time="5s"),
+            _budget(u),
+            m.resource_quota(10),
+            m.job("j", m.role("w", 1, run_time="4s")),
+        ),
+        *_within(
+            f"ns{u}",
+            m.queue_job("q", m.role("w", 1, run_time="4s"), minimum=1),
+            *m.koordinator_gang("k", 2, run_time="5s"),
+        ),
+        *m.gang(f"near{u}", 2, affinity={"podAffinity": near}),
+        *m.gang(f"spread{u}", 2, labels={"app": u}, topologySpreadConstraints=spread),
+        *m.gang(f"odd{u}", 2, memory=f"{number + 1}Mi", run_time="5s"),
+        *m.gang(f"nowhere{u}", 2, nodeSelector={f"key{u}": u}),
+        *m.pods(1, f"restarts{u}-", run_time="1s", exit_code="1,1,0", restartPolicy="OnFailure"),
+        m.pod(f"port{u}", run_time="5s", containers=[port]),
+        m.pod(f"there{u}", nodeSelector={f"zone-{u}": u}, tolerations=[{"operator": "Exists"}]),
         _storage(f"st{u}"),
         _claim(f"vc{u}", f"st{u}"),
-        s.pod(f"vp{u}", run="5s", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"vc{u}"}}]),
+        m.pod(f"vp{u}", run_time="5s", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"vc{u}"}}]),
         _budget(u),
-        *s.pods(2, f"kept{u}-", run="5s", labels={"app": u}),
-        s.job(f"lo{u}", s.role("w", 40, 1, cpu=4), priority=f"low{u}"),
-        s.job(f"hi{u}", s.role("w", 3, cpu=30, run="4s"), priority=f"high{u}"),
+        *m.pods(2, f"kept{u}-", run_time="5s", labels={"app": u}),
+        m.job(f"lo{u}", m.role("w", 40, 1, cpu=4), priority=f"low{u}"),
+        m.job(f"hi{u}", m.role("w", 3, cpu=30, run_time="4s"), priority=f"high{u}"),
     ]
 
 
@@ -293,16 +303,22 @@ def test_nothing_is_left_beside_what_stays() -> None:
     """Gangs come and go behind one that waits, pods come and go in gangs that stay, and nodes change."""
     world = World()
     world.add(
-        *s.gang("waits", 2, cpu=500), *s.gang("knocks", 2, cpu=500, resources={"cpu": "1000"}),
-        *k.kgang("stays", 3, 2), *k.kgang("holds", 2, cpu=500, mode=k.NON_STRICT, wait="100h"),
-        s.job("job", s.role("w", 3, 1)), a.queue_job("qj", s.role("w", 2), minimum=1),
-        s.pod("asks", nodeSelector={"beat": "no"}),
-    )  # fmt: skip
+        *m.gang("waits", 2, cpu=500),
+        *m.gang("knocks", 2, cpu=500, resources={"cpu": "1000"}),
+        *m.koordinator_gang("stays", 3, 2),
+        *m.koordinator_gang("holds", 2, cpu=500, mode=m.NON_STRICT, wait="100h"),
+        m.job("job", m.role("w", 3, 1)),
+        m.queue_job("qj", m.role("w", 2), minimum=1),
+        m.pod("asks", nodeSelector={"beat": "no"}),
+    )
 
     def come_and_go(u: str) -> None:
-        behind = [*s.gang(f"waits{u}", 2, cpu=500), *s.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"})]
-        within = [s.pod(f"stays-{u}", notes=k.notes("stays", 2)), s.pod(f"holds-{u}", 500, notes=k.notes("holds", 2))]
-        world.add(*behind, *within, s.pod(f"long{u}", run="1000h"))
+        behind = [*m.gang(f"waits{u}", 2, cpu=500), *m.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"})]
+        within = [
+            m.pod(f"stays-{u}", annotations=m.koordinator_annotations("stays", 2)),
+            m.pod(f"holds-{u}", 500, annotations=m.koordinator_annotations("holds", 2)),
+        ]
+        world.add(*behind, *within, m.pod(f"long{u}", run_time="1000h"))
         world.pass_time(2)
         world.store.evict("default", "job-w-1", "", "Moved", "")
         beat = [{"key": "beat", "value": u, "effect": "PreferNoSchedule"}]

@@ -21,10 +21,9 @@ from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import PlaneFactory, Simulation, control_plane
 from enbloc.units import SECOND
-from gang_stories import NON_STRICT, kgang, kgroup, labelled
 from properties.loads import CLASSES, Load, shortened
 from properties.making import HOST, REQUIRED, ZONE
-from stories import Obj, gang, job, node, pod, queue, restart, role, step
+from support import manifests as m
 
 APPS = ("web", "db", "x")
 END = 20
@@ -58,18 +57,18 @@ class _Maker:
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)
-        self._pods: list[Obj] = []
+        self._pods: list[m.Obj] = []
         self._groups: list[str] = []
 
     def load(self) -> Load:
         pick, draw = self._draw.choice, self._draw
-        documents: list[Obj] = [*CLASSES, queue("p", **pick([{}, {"capability": {"cpu": "5"}}]))]
+        documents: list[m.Obj] = [*CLASSES, m.queue("p", **pick([{}, {"capability": {"cpu": "5"}}]))]
         for name in ("a", "b"):
             limits = pick([{}, {}, {"capability": {"cpu": "3"}}, {"guarantee": {"resource": {"cpu": "1"}}}])
-            documents.append(queue(name, **limits, **pick([{}, {"parent": "p"}, {"dequeueStrategy": "fifo"}])))
+            documents.append(m.queue(name, **limits, **pick([{}, {"parent": "p"}, {"dequeueStrategy": "fifo"}])))
         nodes = draw.randint(1, 3)
         for number in range(nodes):
-            documents.append(node(f"n{number}", pick([2, 4, 6]), labels={ZONE: pick("ab")}))
+            documents.append(m.node(f"n{number}", pick([2, 4, 6]), labels={ZONE: pick("ab")}))
         if draw.random() < 0.3:
             documents.append(self._budget())
         for number in range(draw.randint(2, 6)):
@@ -78,7 +77,7 @@ class _Maker:
             documents += self._event(f"n{draw.randrange(nodes)}")
         return Load(self._config(), documents)
 
-    def _config(self) -> Obj:
+    def _config(self) -> m.Obj:
         draw = self._draw
         arguments = {"starvingJobTimeThreshold": draw.choice([1, 3, 8]), "reservedNodePercent": draw.choice([50, 100])}
         backfill = {"name": "backfill", "arguments": {"mode": draw.choice(["easy", "best-effort"])}}
@@ -86,7 +85,7 @@ class _Maker:
         drawn = [action for some in more if draw.random() < 0.6 for action in some]
         return {"actions": [{"name": "enqueue"}, {"name": "allocate"}, *drawn]}
 
-    def _budget(self) -> Obj:
+    def _budget(self) -> m.Obj:
         spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": self._draw.randint(0, 2)}
         metadata = {"name": "pdb", "namespace": "default"}
         return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
@@ -94,7 +93,7 @@ class _Maker:
     def _at(self, first: int = 0) -> str:
         return f"{self._draw.randint(first, END)}s"
 
-    def _looks(self) -> Obj:
+    def _looks(self) -> m.Obj:
         """What it asks about where others are. Nobody looks for others to be near: one who sleeps hears of those who
         are placed only in the next cycle of that instant, and others may have the room by then."""
         pick = self._draw.choice
@@ -105,74 +104,80 @@ class _Maker:
         away = {"affinity": {"podAntiAffinity": {REQUIRED: [term]}}}
         return pick([away, away, {"topologySpreadConstraints": [spread]}, {"nodeSelector": {ZONE: pick("ab")}}])
 
-    def _gang(self, name: str) -> list[Obj]:
+    def _gang(self, name: str) -> list[m.Obj]:
         pick, draw = self._draw.choice, self._draw
         count = pick([1, 1, 2, 3])
         least, cpu = pick([count, draw.randint(1, count)]), pick([1, 1, 2, 3, 4])
         at = pick(["0s", self._at()])
-        life = {"run": pick([None, "4s", "9s", "15s"]), "stop": pick([None, None, "3s"]), "start": pick([None, "2s"])}
+        life = {
+            "run_time": pick([None, "4s", "9s", "15s"]),
+            "stop_delay": pick([None, None, "3s"]),
+            "start_delay": pick([None, "2s"]),
+        }
         more: dict[str, Any] = {**life, **self._looks(), "priority": pick([None, "low", "mid", "high", "polite"])}
         form = pick(["pod", "group", "job", "annotated", "labelled"])
         if form == "job":
-            workers = role("w", count, least, cpu=cpu, **more)
+            workers = m.role("w", count, least, cpu=cpu, **more)
             workers["template"]["metadata"]["labels"] = {"app": pick(APPS)}
-            return [job(name, workers, at=at, queue=pick(["a", "b"]))]
+            return [m.job(name, workers, at=at, queue=pick(["a", "b"]))]
         more |= {"labels": {"app": pick(APPS)}, "at": at}
-        words: dict[str, Any] = {"mode": NON_STRICT} if draw.random() < 0.5 else {}
+        words: dict[str, Any] = {"mode": m.NON_STRICT} if draw.random() < 0.5 else {}
         if draw.random() < 0.4:
             words["groups"] = [f"default/{name}", f"default/g{draw.randrange(6)}"]
         if form == "pod":
-            found = [pod(name, cpu, **more)]
+            found = [m.pod(name, cpu, **more)]
         elif form == "group":
             self._groups.append(name)
-            found = gang(name, count, least, cpu, queue=pick(["a", "b"]), **more)
+            found = m.gang(name, count, least, cpu, queue=pick(["a", "b"]), **more)
         elif form == "annotated":
-            found = kgang(name, count, least, cpu, wait="9s", **words, **more)
+            found = m.koordinator_gang(name, count, least, cpu, wait="9s", **words, **more)
         else:
             least_free = pick([{}, {"minResources": {"cpu": "3"}}])
-            members = labelled(name, count, cpu=cpu, **{key: value for key, value in more.items() if key != "labels"})
-            found = [kgroup(name, least, at=at, scheduleTimeoutSeconds=9, **words, **least_free), *members]
+            members = m.labelled_pods(
+                name, count, cpu=cpu, **{key: value for key, value in more.items() if key != "labels"}
+            )
+            found = [m.sigs_podgroup(name, least, at=at, scheduleTimeoutSeconds=9, **words, **least_free), *members]
         self._pods += [one for one in found if one["kind"] == "Pod"]
         return found
 
-    def _event(self, on: str) -> list[Obj]:
+    def _event(self, on: str) -> list[m.Obj]:
         pick, draw, at = self._draw.choice, self._draw, self._at(1)
-        patches: list[Obj] = [
+        patches: list[m.Obj] = [
             {"spec": {"unschedulable": pick([True, None])}},
             {"metadata": {"labels": {ZONE: pick("ab")}}},
             {"spec": {"taints": pick([None, [{"key": "k", "effect": "NoSchedule"}]])}},
             {"status": {"allocatable": {"cpu": str(draw.randint(1, 7))}}},
         ]
-        found = [step(at, "patch", "Node", on, patch=pick(patches))]
+        found = [m.step(at, "patch", "Node", on, patch=pick(patches))]
         what = draw.randrange(6)
         if what == 0 and self._pods:
-            return [step(at, "patch", "Pod", self._named(), patch={"metadata": self._said()})]
+            return [m.step(at, "patch", "Pod", self._named(), patch={"metadata": self._said()})]
         if what in (1, 2) and self._pods:
             return self._replaced(at)
         if what == 3 and self._groups:
             change = pick([{"minMember": draw.randint(1, 3)}, {"priorityClassName": pick(["low", "high"])}])
-            return [step(at, "patch", "PodGroup", pick(self._groups), patch={"spec": change})]
+            return [m.step(at, "patch", "PodGroup", pick(self._groups), patch={"spec": change})]
         if what == 4:
             limit = pick([{"capability": None}, {"capability": {"cpu": "7"}}, {"guarantee": None}, {"weight": 3}])
-            return [step(at, "patch", "Queue", pick("abp"), patch={"spec": limit})]
-        return found if draw.random() < 0.8 else [restart(at)]
+            return [m.step(at, "patch", "Queue", pick("abp"), patch={"spec": limit})]
+        return found if draw.random() < 0.8 else [m.restart(at)]
 
     def _named(self) -> str:
         name: str = self._draw.choice(self._pods)["metadata"]["name"]
         return name
 
-    def _said(self) -> Obj:
+    def _said(self) -> m.Obj:
         where = self._draw.choice(sorted(ON_POD))
         return {where: self._draw.choice(ON_POD[where])}
 
-    def _replaced(self, at: str) -> list[Obj]:
+    def _replaced(self, at: str) -> list[m.Obj]:
         """A pod goes, and perhaps comes again under its name as another one."""
         draw = self._draw
         old = draw.choice(self._pods)
-        gone = step(at, "delete", "Pod", old["metadata"]["name"])
+        gone = m.step(at, "delete", "Pod", old["metadata"]["name"])
         if draw.random() < 0.3:
             return [gone]
-        again = pod(old["metadata"]["name"], draw.choice([1, 1, 2]), **self._looks())
+        again = m.pod(old["metadata"]["name"], draw.choice([1, 1, 2]), **self._looks())
         metadata = {**old["metadata"], "labels": {**old["metadata"].get("labels", {}), "app": draw.choice(APPS)}}
         notes = {**metadata.get("annotations", {}), "sim.enbloc.dev/at": draw.choice([at, f"{END}s"])}
         return [gone, {**again, "metadata": {**metadata, "annotations": notes}}]

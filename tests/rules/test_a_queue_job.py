@@ -7,24 +7,9 @@ from typing import Any
 
 import pytest
 
-from arbitrator_stories import (
-    change,
-    on,
-    queue_job,
-    quota,
-)
-from stories import (
-    Answer,
-    Obj,
-    condition,
-    node,
-    pod,
-    priority_class,
-    restart,
-    role,
-    simulate,
-    step,
-)
+from support import manifests as m
+from support.answers import Answer, condition
+from support.simulation import simulate
 
 
 def phases(answer: Answer, name: str = "q") -> list[tuple[float, str]]:
@@ -45,8 +30,8 @@ def names(answer: Answer, prefix: str = "") -> list[str]:
 
 
 def test_a3_a_queue_job_makes_its_spec_and_its_pods() -> None:
-    job = queue_job("q", role("ps", 1), role("w", 2, labels=None), minimum=2, nodeSelector={"disk": "ssd"})
-    answer = simulate(node("n", labels={"disk": "ssd"}), job)
+    job = m.queue_job("q", m.role("ps", 1), m.role("w", 2, labels=None), minimum=2, nodeSelector={"disk": "ssd"})
+    answer = simulate(m.node("n", labels={"disk": "ssd"}), job)
     uid = answer.obj("QueueJob", "q")["metadata"]["uid"]
     spec = answer.obj("SchedulingSpec", "q")
     assert spec["spec"] == {"minAvailable": 2, "nodeSelector": {"disk": "ssd"}}
@@ -68,32 +53,34 @@ def test_a3_a_queue_job_makes_its_spec_and_its_pods() -> None:
 
 
 def test_a3_scheduling_spec_is_another_name_of_sched_spec() -> None:
-    job = queue_job("q", role("w", 3))
+    job = m.queue_job("q", m.role("w", 3))
     job["spec"]["schedulingSpec"] = {"minAvailable": 2}
     del job["spec"]["schedSpec"]
-    patch = change("10s", "q", schedulingSpec={"minAvailable": 1})
-    answer = simulate(node("n", 2), job, patch, until="5s")
+    patch = m.patch("10s", "QueueJob", "q", spec={"schedulingSpec": {"minAvailable": 1}})
+    answer = simulate(m.node("n", 2), job, patch, until="5s")
     assert len(answer.bound()) == 2
     assert answer.obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 2}
-    assert simulate(node("n", 2), job, patch).obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 1}
+    assert simulate(m.node("n", 2), job, patch).obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 1}
 
 
 def test_a3_without_a_minimum_all_pods_are_needed() -> None:
-    answer = simulate(node("n", 2), queue_job("q", role("w", 3)), node("m", 1, at="10s"))
+    answer = simulate(m.node("n", 2), m.queue_job("q", m.role("w", 3)), m.node("m", 1, at="10s"))
     assert answer.times() == [10.0] * 3
 
 
 def test_a3_roles_without_a_name_get_one() -> None:
-    one, two = role("", 1), role("", 1)
+    one, two = m.role("", 1), m.role("", 1)
     del one["name"]
-    assert names(simulate(node("n"), queue_job("q", one, two))) == ["q-task0-0", "q-task1-0"]
+    assert names(simulate(m.node("n"), m.queue_job("q", one, two))) == ["q-task0-0", "q-task1-0"]
 
 
 def test_a3_a_spec_that_was_deleted_or_changed_is_put_right() -> None:
     answer = simulate(
-        node("n"), queue_job("q", role("w", 2), minimum=2), on("10s", "delete", "SchedulingSpec", "q"),
-        on("20s", "patch", "SchedulingSpec", "q", patch={"spec": {"minAvailable": 9, "nodeSelector": {"a": "b"}}}),
-    )  # fmt: skip
+        m.node("n"),
+        m.queue_job("q", m.role("w", 2), minimum=2),
+        m.step("10s", "delete", "SchedulingSpec", "q"),
+        m.step("20s", "patch", "SchedulingSpec", "q", patch={"spec": {"minAvailable": 9, "nodeSelector": {"a": "b"}}}),
+    )
     assert [line["t"] for line in answer.lines("created", "q", "SchedulingSpec")] == [0.0, 10.0]
     assert answer.obj("SchedulingSpec", "q")["spec"] == {"minAvailable": 2}
     assert not answer.lines("deleted", kind="Pod")
@@ -101,53 +88,63 @@ def test_a3_a_spec_that_was_deleted_or_changed_is_put_right() -> None:
 
 # ---- A4
 
-HIGH = priority_class("high", 100)
+HIGH = m.priority_class("high", 100)
 
 
 def test_a4_minima_by_priority_then_the_rest_in_turn() -> None:
-    jobs = [queue_job(name, role("w", 3), minimum=1) for name in ("a", "b")]
-    answer = simulate(HIGH, node("n", 20), jobs, queue_job("z", role("w", 4), minimum=2, priorityClassName="high"))
+    jobs = [m.queue_job(name, m.role("w", 3), minimum=1) for name in ("a", "b")]
+    answer = simulate(
+        HIGH, m.node("n", 20), jobs, m.queue_job("z", m.role("w", 4), minimum=2, priorityClassName="high")
+    )
     assert [name for _, name in made(answer, "")] == [
-        "z-w-0", "z-w-1", "a-w-0", "b-w-0",
-        "z-w-2", "a-w-1", "b-w-1", "z-w-3", "a-w-2", "b-w-2",
-    ]  # fmt: skip
+        "z-w-0",
+        "z-w-1",
+        "a-w-0",
+        "b-w-0",
+        "z-w-2",
+        "a-w-1",
+        "b-w-1",
+        "z-w-3",
+        "a-w-2",
+        "b-w-2",
+    ]
 
 
 def test_a4_roles_by_the_priority_of_their_pods() -> None:
-    job = queue_job("q", role("low", 2), role("top", 2, priority="high"), minimum=3)
-    answer = simulate(HIGH, quota(3), node("n", 20), job)
+    job = m.queue_job("q", m.role("low", 2), m.role("top", 2, priority="high"), minimum=3)
+    answer = simulate(HIGH, m.resource_quota(3), m.node("n", 20), job)
     assert [name for _, name in made(answer)] == ["q-top-0", "q-top-1", "q-low-0"]
     assert len(answer.bound()) == 3
 
 
 def test_a4_under_a_quota_only_the_lowest_priority_misses_pods() -> None:
     jobs = [
-        queue_job("low", role("w", 3, run="60s"), minimum=3),
-        queue_job("mid", role("w", 2, run="60s"), minimum=2, priorityClassName="mid"),
-        queue_job("high", role("w", 2, run="30s"), minimum=2, priorityClassName="high"),
+        m.queue_job("low", m.role("w", 3, run_time="60s"), minimum=3),
+        m.queue_job("mid", m.role("w", 2, run_time="60s"), minimum=2, priorityClassName="mid"),
+        m.queue_job("high", m.role("w", 2, run_time="30s"), minimum=2, priorityClassName="high"),
     ]
-    answer = simulate(HIGH, priority_class("mid", 50), quota(5), node("n", 20), jobs)
+    answer = simulate(HIGH, m.priority_class("mid", 50), m.resource_quota(5), m.node("n", 20), jobs)
     assert set(answer.times("high") + answer.times("mid")) == {0.0}
     assert answer.times("low") == [30.0] * 3  # one of them existed from the start and was not attempted
     assert [at for at, _ in made(answer, "low-")] == [0.0, 30.0, 30.0]
-    early = simulate(HIGH, priority_class("mid", 50), quota(5), node("n", 20), jobs, until="20s")
+    early = simulate(HIGH, m.priority_class("mid", 50), m.resource_quota(5), m.node("n", 20), jobs, until="20s")
     assert "1 of 3 pods exist, 2 more are needed" in early.why("default/low")
 
 
 def test_a4_a_refused_pod_lets_no_lower_one_slip_in() -> None:
     """The high job's next pod is too large for the quota; the low job's would fit, and waits all the same."""
-    hard = quota(9)
+    hard = m.resource_quota(9)
     hard["spec"]["hard"] = {"requests.cpu": "5"}
     jobs = [
-        queue_job("low", role("w", 2, cpu=1), minimum=1),
-        queue_job("high", role("w", 2, cpu=4, run="40s"), minimum=2, priorityClassName="high"),
+        m.queue_job("low", m.role("w", 2, cpu=1), minimum=1),
+        m.queue_job("high", m.role("w", 2, cpu=4, run_time="40s"), minimum=2, priorityClassName="high"),
     ]
-    answer = simulate(HIGH, hard, node("n", 20), jobs, until="100s")
+    answer = simulate(HIGH, hard, m.node("n", 20), jobs, until="100s")
     assert made(answer, "") == [(0.0, "high-w-0")]
     assert "exceeded quota" in answer.lines("warning", "high")[0]["message"]
-    wider = on("50s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"requests.cpu": "9"}}})
+    wider = m.step("50s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"requests.cpu": "9"}}})
     wider["target"]["apiVersion"] = "v1"
-    answer = simulate(HIGH, hard, node("n", 20), jobs, wider, until="300s")
+    answer = simulate(HIGH, hard, m.node("n", 20), jobs, wider, until="300s")
     assert made(answer, "")[:3] == [(0.0, "high-w-0"), (50.0, "high-w-1"), (50.0, "low-w-0")]
 
 
@@ -155,11 +152,11 @@ def test_a4_a_refused_pod_lets_no_lower_one_slip_in() -> None:
 def test_a4_a_job_that_starts_over_keeps_its_turn(stop: str | None) -> None:
     """What its old pods leave of the quota is for its new ones, not for a job behind it."""
     jobs = [
-        queue_job("low", role("w", 3), minimum=2),
-        queue_job("high", role("w", 3, stop=stop), minimum=3, priorityClassName="high"),
+        m.queue_job("low", m.role("w", 3), minimum=2),
+        m.queue_job("high", m.role("w", 3, stop_delay=stop), minimum=3, priorityClassName="high"),
     ]
-    docs = [HIGH, quota(4), node("n", 20), *jobs, step("20s", "fail-pod", "Pod", "high-w-1", exitCode=1)]
-    for more in ([], [restart("20s"), restart("25s")]):
+    docs = [HIGH, m.resource_quota(4), m.node("n", 20), *jobs, m.step("20s", "fail-pod", "Pod", "high-w-1", exitCode=1)]
+    for more in ([], [m.restart("20s"), m.restart("25s")]):
         answer = simulate(docs, more, until="100s")
         assert [name for _, name in made(answer, "low-")] == ["low-w-0"]
         assert len(answer.bound("high")) == 3
@@ -167,8 +164,8 @@ def test_a4_a_job_that_starts_over_keeps_its_turn(stop: str | None) -> None:
 
 
 def test_a4_a_pod_refused_for_itself_stops_its_own_job_only() -> None:
-    bad = queue_job("bad", role("w", 2, priority="nowhere"), priorityClassName="high")
-    answer = simulate(HIGH, node("n"), bad, queue_job("good", role("w", 2)), until="60s")
+    bad = m.queue_job("bad", m.role("w", 2, priority="nowhere"), priorityClassName="high")
+    answer = simulate(HIGH, m.node("n"), bad, m.queue_job("good", m.role("w", 2)), until="60s")
     assert sorted(answer.bound()) == ["good-w-0", "good-w-1"]
     tried = [line["t"] for line in answer.lines("warning", "bad", "QueueJob")]
     assert tried == [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]  # never at once, and with growing delays
@@ -176,11 +173,13 @@ def test_a4_a_pod_refused_for_itself_stops_its_own_job_only() -> None:
 
 def test_a4_new_pods_wait_for_all_of_a_raised_minimum() -> None:
     docs = [
-        quota(3), node("n", 20), queue_job("q", role("w", 3), minimum=3),
-        change("10s", "q", schedSpec={"minAvailable": 5}, taskSpecs=[role("w", 5)]),
-    ]  # fmt: skip
-    more = on("20s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "4"}}})
-    most = on("40s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "9"}}})
+        m.resource_quota(3),
+        m.node("n", 20),
+        m.queue_job("q", m.role("w", 3), minimum=3),
+        m.patch("10s", "QueueJob", "q", spec={"schedSpec": {"minAvailable": 5}, "taskSpecs": [m.role("w", 5)]}),
+    ]
+    more = m.step("20s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "4"}}})
+    most = m.step("40s", "patch", "ResourceQuota", "q", patch={"spec": {"hard": {"pods": "9"}}})
     for one in (more, most):
         one["target"]["apiVersion"] = "v1"
     answer = simulate(docs, more, most)
@@ -190,7 +189,7 @@ def test_a4_new_pods_wait_for_all_of_a_raised_minimum() -> None:
 
 
 def test_a4_a_name_that_is_taken_by_somebody_else() -> None:
-    answer = simulate(node("n"), pod("q-w-0", run="30s", gone="40s"), queue_job("q", role("w", 2)))
+    answer = simulate(m.node("n"), m.pod("q-w-0", run_time="30s", delete_at="40s"), m.queue_job("q", m.role("w", 2)))
     assert made(answer)[1:] == [(40.0, "q-w-0"), (40.0, "q-w-1")]
     assert answer.times("q-w") == [0.0, 40.0, 40.0]
     assert "already exists" in answer.lines("warning", "q")[0]["message"]
@@ -200,8 +199,8 @@ def test_a4_a_name_that_is_taken_by_somebody_else() -> None:
 
 
 def test_a5_too_few_left_the_whole_job_starts_over() -> None:
-    job = queue_job("q", role("ps", 1), role("w", 3), minimum=4)
-    answer = simulate(node("n", 4), job, step("30s", "fail-pod", "Pod", "q-w-1", exitCode=3))
+    job = m.queue_job("q", m.role("ps", 1), m.role("w", 3), minimum=4)
+    answer = simulate(m.node("n", 4), job, m.step("30s", "fail-pod", "Pod", "q-w-1", exitCode=3))
     assert phases(answer) == [
         (0.0, "Pending"),
         (0.0, "Running"),
@@ -214,27 +213,27 @@ def test_a5_too_few_left_the_whole_job_starts_over() -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", [step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1), step("30s", "delete", "Pod", "q-w-1")]
+    "loss", [m.step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1), m.step("30s", "delete", "Pod", "q-w-1")]
 )
-def test_a5_enough_left_only_what_was_lost_is_made_anew(loss: Obj) -> None:
-    answer = simulate(node("n", 4), queue_job("q", role("w", 4), minimum=3), loss)
+def test_a5_enough_left_only_what_was_lost_is_made_anew(loss: m.Obj) -> None:
+    answer = simulate(m.node("n", 4), m.queue_job("q", m.role("w", 4), minimum=3), loss)
     assert made(answer)[4:] == [(30.0, "q-w-1")]
     assert phases(answer) == [(0.0, "Pending"), (0.0, "Running")]
-    deleted = simulate(node("n", 4), queue_job("q", role("w", 4), minimum=4), loss)
+    deleted = simulate(m.node("n", 4), m.queue_job("q", m.role("w", 4), minimum=4), loss)
     assert [at for at, _ in made(deleted)[4:]] == [30.0] * 4
 
 
 def test_a5_delays_grow_to_five_minutes_and_survive_a_restart() -> None:
-    job = queue_job("q", role("w", 2, run="10s", code="1"))
-    answer = simulate(node("n"), job, until="30m")
-    again = simulate(node("n"), job, [restart(f"{at}s") for at in (5, 25, 35, 45, 95, 400, 700)], until="30m")
+    job = m.queue_job("q", m.role("w", 2, run_time="10s", exit_code="1"))
+    answer = simulate(m.node("n"), job, until="30m")
+    again = simulate(m.node("n"), job, [m.restart(f"{at}s") for at in (5, 25, 35, 45, 95, 400, 700)], until="30m")
     starts = [at for at, name in made(answer) if name == "q-w-0"]
     assert [b - a for a, b in itertools.pairwise(starts)] == [10, 20, 30, 50, 90, 170, 310, 310, 310, 310]
     assert made(again) == made(answer)
 
 
 def test_a5_success_triggers_nothing() -> None:
-    answer = simulate(node("n", 4), queue_job("q", role("a", 2, run="10s"), role("b", 2, run="50s")))
+    answer = simulate(m.node("n", 4), m.queue_job("q", m.role("a", 2, run_time="10s"), m.role("b", 2, run_time="50s")))
     assert len(made(answer)) == 4
     assert phases(answer)[-1] == (50.0, "Completed")
     assert not answer.lines("deleted", kind="Pod")
@@ -242,15 +241,15 @@ def test_a5_success_triggers_nothing() -> None:
 
 
 def test_a5_succeeded_pods_count() -> None:
-    docs = [node("n", 4), queue_job("q", role("a", 2, run="10s"), role("b", 2), minimum=3)]
-    answer = simulate(docs, step("30s", "delete", "Pod", "q-b-0"))
+    docs = [m.node("n", 4), m.queue_job("q", m.role("a", 2, run_time="10s"), m.role("b", 2), minimum=3)]
+    answer = simulate(docs, m.step("30s", "delete", "Pod", "q-b-0"))
     assert made(answer)[4:] == [(30.0, "q-b-0")]  # two succeeded and one runs: enough
 
 
 def test_a5_before_it_ran_only_what_was_lost() -> None:
     """Two pods take a while to start; the third fails before the minimum ran."""
-    job = queue_job("q", role("slow", 2, start="60s"), role("w", 1, run="5s", code="1,1,1,0"))
-    answer = simulate(node("n", 4), job)
+    job = m.queue_job("q", m.role("slow", 2, start_delay="60s"), m.role("w", 1, run_time="5s", exit_code="1,1,1,0"))
+    answer = simulate(m.node("n", 4), job)
     assert [at for at, name in made(answer) if name == "q-w-0"] == [0.0, 5.0, 20.0, 45.0]  # each a little later
     assert not answer.lines("deleted", "q-slow-0")
     assert phases(answer)[-1] == (60.0, "Running")
@@ -258,32 +257,40 @@ def test_a5_before_it_ran_only_what_was_lost() -> None:
 
 def test_a5_a_node_dies() -> None:
     answer = simulate(
-        node("n", 2), node("m", 2), queue_job("q", role("w", 4), minimum=4),
-        step("20s", "fail-node", "Node", "n"), step("80s", "recover-node", "Node", "n"),
-    )  # fmt: skip
+        m.node("n", 2),
+        m.node("m", 2),
+        m.queue_job("q", m.role("w", 4), minimum=4),
+        m.step("20s", "fail-node", "Node", "n"),
+        m.step("80s", "recover-node", "Node", "n"),
+    )
     assert answer.times() == [0.0] * 4 + [80.0] * 4  # together again, or not at all
     assert "2 of 4 pods of role w do not fit" in simulate(
-        node("n", 2), node("m", 2), queue_job("q", role("w", 4)), step("20s", "fail-node", "Node", "n")
+        m.node("n", 2), m.node("m", 2), m.queue_job("q", m.role("w", 4)), m.step("20s", "fail-node", "Node", "n")
     ).why("default/q")
 
 
 def test_a5_what_cannot_be_scheduled_counts_once_it_ran() -> None:
     """One of four is lost with its node and finds no room; then another goes: too few are left."""
-    docs = [node("n", 3), node("m", 1), queue_job("q", role("w", 4), minimum=3), step("10s", "fail-node", "Node", "m")]
+    docs = [
+        m.node("n", 3),
+        m.node("m", 1),
+        m.queue_job("q", m.role("w", 4), minimum=3),
+        m.step("10s", "fail-node", "Node", "m"),
+    ]
     answer = simulate(docs)
     assert len(made(answer)) == 5
     assert len(answer.bound()) == 4
     lost = answer.bound()
     on_n = next(name for name, (_, place) in lost.items() if place == "n")
-    again = simulate(docs, step("40s", "delete", "Pod", on_n))
+    again = simulate(docs, m.step("40s", "delete", "Pod", on_n))
     assert phases(again)[-2:] == [(40.0, "Pending"), (40.0, "Running")]
-    waiting = simulate(node("n", 1), queue_job("q", role("w", 2)))
+    waiting = simulate(m.node("n", 1), m.queue_job("q", m.role("w", 2)))
     assert phases(waiting) == [(0.0, "Pending")]  # it never ran: it waits, and nothing is killed
 
 
 def test_a5_pods_that_take_long_to_stop_are_waited_for() -> None:
-    job = queue_job("q", role("w", 3, stop="15s"))
-    answer = simulate(node("n", 4), job, step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1))
+    job = m.queue_job("q", m.role("w", 3, stop_delay="15s"))
+    answer = simulate(m.node("n", 4), job, m.step("30s", "fail-pod", "Pod", "q-w-1", exitCode=1))
     assert [at for at, _ in made(answer)[3:]] == [45.0] * 3
     assert answer.times() == [0.0] * 3 + [45.0] * 3
 
@@ -292,46 +299,59 @@ def test_a5_pods_that_take_long_to_stop_are_waited_for() -> None:
 
 
 def test_a6_a_changed_template_makes_all_pods_anew() -> None:
-    docs = [node("n", 4), queue_job("q", role("ps", 1), role("w", 2), minimum=2)]
-    answer = simulate(docs, change("10s", "q", taskSpecs=[role("ps", 1), role("w", 2, cpu="1500m")]), restart("20s"))
+    docs = [m.node("n", 4), m.queue_job("q", m.role("ps", 1), m.role("w", 2), minimum=2)]
+    answer = simulate(
+        docs,
+        m.patch("10s", "QueueJob", "q", spec={"taskSpecs": [m.role("ps", 1), m.role("w", 2, cpu="1500m")]}),
+        m.restart("20s"),
+    )
     assert [at for at, _ in made(answer)[3:]] == [10.0] * 3
     assert answer.obj("QueueJob", "q")["status"]["restarts"] == 0
-    unchanged = simulate(docs, change("10s", "q", taskSpecs=[role("ps", 1), role("w", 2)]), restart("20s"))
+    unchanged = simulate(
+        docs, m.patch("10s", "QueueJob", "q", spec={"taskSpecs": [m.role("ps", 1), m.role("w", 2)]}), m.restart("20s")
+    )
     assert len(made(unchanged)) == 3
 
 
 def test_a6_replicas_and_minimum_scale() -> None:
-    docs = [node("n", 8), queue_job("q", role("a", 2), role("b", 3), minimum=3)]
-    up = simulate(docs, change("10s", "q", taskSpecs=[role("a", 4), role("b", 3)]))
+    docs = [m.node("n", 8), m.queue_job("q", m.role("a", 2), m.role("b", 3), minimum=3)]
+    up = simulate(docs, m.patch("10s", "QueueJob", "q", spec={"taskSpecs": [m.role("a", 4), m.role("b", 3)]}))
     assert [name for at, name in made(up) if at == 10.0] == ["q-a-2", "q-a-3"]
     down = simulate(
-        docs, change("10s", "q", schedSpec={"minAvailable": 2}, taskSpecs=[role("a", 1), role("b", 1)]), restart("20s")
+        docs,
+        m.patch(
+            "10s",
+            "QueueJob",
+            "q",
+            spec={"schedSpec": {"minAvailable": 2}, "taskSpecs": [m.role("a", 1), m.role("b", 1)]},
+        ),
+        m.restart("20s"),
     )
     assert [line["name"] for line in down.lines("deleted", kind="Pod")] == ["q-b-2", "q-b-1", "q-a-1"]
     assert names(down) == ["q-a-0", "q-b-0"]
     assert phases(down) == [(0.0, "Pending"), (0.0, "Running")]
-    gone = simulate(docs, change("10s", "q", taskSpecs=[role("b", 3)]))
+    gone = simulate(docs, m.patch("10s", "QueueJob", "q", spec={"taskSpecs": [m.role("b", 3)]}))
     assert names(gone) == ["q-b-0", "q-b-1", "q-b-2"]
 
 
 def test_a6_a_raised_minimum_that_cannot_be_met_kills_nobody() -> None:
-    grown = change("10s", "q", schedSpec={"minAvailable": 5}, taskSpecs=[role("w", 5)])
-    answer = simulate(node("n", 3), queue_job("q", role("w", 3)), grown)
+    grown = m.patch("10s", "QueueJob", "q", spec={"schedSpec": {"minAvailable": 5}, "taskSpecs": [m.role("w", 5)]})
+    answer = simulate(m.node("n", 3), m.queue_job("q", m.role("w", 3)), grown)
     assert not answer.lines("deleted", kind="Pod")
     assert "2 of 2 pods of role w do not fit" in answer.why("default/q")
 
 
 @pytest.mark.parametrize("stop", [None, "20s"])
 def test_a6_a_deleted_job_leaves_nothing(stop: str | None) -> None:
-    answer = simulate(node("n", 4), queue_job("q", role("w", 3, stop=stop), gone="10s"))
+    answer = simulate(m.node("n", 4), m.queue_job("q", m.role("w", 3, stop_delay=stop), delete_at="10s"))
     assert not answer.all("Pod")
     assert not answer.all("SchedulingSpec")
     assert not answer.data["pending"]
 
 
 def test_a6_a_job_of_the_same_name_comes_after() -> None:
-    first = queue_job("q", role("w", 2, stop="20s"), gone="10s")
-    answer = simulate(node("n", 4), first, queue_job("q", role("w", 2), at="15s"))
+    first = m.queue_job("q", m.role("w", 2, stop_delay="20s"), delete_at="10s")
+    answer = simulate(m.node("n", 4), first, m.queue_job("q", m.role("w", 2), at="15s"))
     assert [at for at, _ in made(answer)] == [0.0, 0.0, 30.0, 30.0]
     assert answer.times() == [0.0, 0.0, 30.0, 30.0]
 
@@ -340,48 +360,58 @@ def test_a6_a_job_of_the_same_name_comes_after() -> None:
 
 
 def test_a7_status() -> None:
-    job = queue_job("q", role("a", 2, run="10s"), role("b", 2), role("c", 1), minimum=4)
-    answer = simulate(node("n", 4), job)
+    job = m.queue_job("q", m.role("a", 2, run_time="10s"), m.role("b", 2), m.role("c", 1), minimum=4)
+    answer = simulate(m.node("n", 4), job)
     status = answer.obj("QueueJob", "q")["status"]
     shown = {key: status[key] for key in ("pending", "running", "succeeded", "failed", "minAvailable")}
     assert shown == {"pending": 0, "running": 3, "succeeded": 2, "failed": 0, "minAvailable": 4}
-    early = simulate(node("n", 4), job, until="5s").obj("QueueJob", "q")["status"]
+    early = simulate(m.node("n", 4), job, until="5s").obj("QueueJob", "q")["status"]
     assert (early["pending"], early["running"]) == (1, 4)
-    failed = queue_job("q", role("w", 2, run="10s", code="1"), minimum=0)
-    status = simulate(node("n"), failed, until="25s").obj("QueueJob", "q")["status"]
+    failed = m.queue_job("q", m.role("w", 2, run_time="10s", exit_code="1"), minimum=0)
+    status = simulate(m.node("n"), failed, until="25s").obj("QueueJob", "q")["status"]
     assert status["failed"] == 2
 
 
 def test_a7_a_job_that_is_done_stays_done() -> None:
-    docs = [node("n", 4), queue_job("q", role("w", 2, run="10s"))]
-    answer = simulate(docs, step("20s", "delete", "Pod", "q-w-0"), restart("30s"))
+    docs = [m.node("n", 4), m.queue_job("q", m.role("w", 2, run_time="10s"))]
+    answer = simulate(docs, m.step("20s", "delete", "Pod", "q-w-0"), m.restart("30s"))
     assert len(made(answer)) == 2
     assert phases(answer)[-1] == (10.0, "Completed")
     assert not answer.data["pending"]
-    grown = simulate(docs, change("20s", "q", taskSpecs=[role("w", 3, run="10s")]))
+    grown = simulate(docs, m.patch("20s", "QueueJob", "q", spec={"taskSpecs": [m.role("w", 3, run_time="10s")]}))
     assert phases(grown)[-2:] == [(20.0, "Running"), (30.0, "Completed")]
 
 
 def test_a_restarts_of_everything_change_nothing() -> None:
     """I5: with a restart every few seconds the story is the same."""
     docs: list[Any] = [
-        HIGH, quota(6), node("n", 4), node("m", 2, at="70s"),
-        queue_job("low", role("w", 3, run="25s", code="1,0"), minimum=2),
-        queue_job("high", role("ps", 1), role("w", 2, run="40s", code="0,1,0"), minimum=3, priorityClassName="high"),
-        step("15s", "delete", "Pod", "high-ps-0"), change("90s", "low", taskSpecs=[role("w", 2, run="25s")]),
-    ]  # fmt: skip
+        HIGH,
+        m.resource_quota(6),
+        m.node("n", 4),
+        m.node("m", 2, at="70s"),
+        m.queue_job("low", m.role("w", 3, run_time="25s", exit_code="1,0"), minimum=2),
+        m.queue_job(
+            "high",
+            m.role("ps", 1),
+            m.role("w", 2, run_time="40s", exit_code="0,1,0"),
+            minimum=3,
+            priorityClassName="high",
+        ),
+        m.step("15s", "delete", "Pod", "high-ps-0"),
+        m.patch("90s", "QueueJob", "low", spec={"taskSpecs": [m.role("w", 2, run_time="25s")]}),
+    ]
     plain = simulate(docs, until="400s")
-    again = simulate(docs, [restart(f"{at}s") for at in range(1, 200, 7)], until="400s")
+    again = simulate(docs, [m.restart(f"{at}s") for at in range(1, 200, 7)], until="400s")
     told = ("bound", "phase", "succeeded", "failed", "deleted", "created")
 
-    def story(answer: Answer) -> list[Obj]:
+    def story(answer: Answer) -> list[m.Obj]:
         return [line for line in answer.timeline if line["what"] in told]
 
     assert story(again) == story(plain)
 
 
 def test_a_conditions_are_withdrawn() -> None:
-    answer = simulate(node("n", 1), queue_job("q", role("w", 2)), node("m", 1, at="10s"))
+    answer = simulate(m.node("n", 1), m.queue_job("q", m.role("w", 2)), m.node("m", 1, at="10s"))
     found = condition(answer.obj("SchedulingSpec", "q"), "Unschedulable")
     assert found is not None
     assert found["status"] == "False"

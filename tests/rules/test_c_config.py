@@ -12,9 +12,11 @@ import pytest
 
 from enbloc.api.meta import Obj
 from enbloc.config import ConfigError, parse
-from queue_stories import Told, job, node, play, pod, priority, queue, role, small
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
 
-CLASSES = [priority("high", 1000), priority("low", 10)]
+CLASSES = [m.priority_class("high", 1000), m.priority_class("low", 10)]
 
 
 def config(*plugins: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
@@ -22,8 +24,8 @@ def config(*plugins: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
     return {"actions": "enqueue, allocate, backfill", "tiers": [{"plugins": listed}], **more}
 
 
-def packed(told: Told, prefix: str = "") -> Counter[str]:
-    return Counter(told.nodes(prefix).values())
+def packed(answer: Answer, prefix: str = "") -> Counter[str]:
+    return Counter(answer.nodes(prefix).values())
 
 
 def problems(data: dict[str, Any]) -> dict[str, str]:
@@ -45,23 +47,23 @@ def problems(data: dict[str, Any]) -> dict[str, str]:
     ],
 )
 def test_c_actions_as_a_string_or_a_list(actions: Any) -> None:
-    told = play(node("n"), small("j"), pod("be", cpu=None, memory=None), config={"actions": actions})
-    assert set(told.bound()) == {"j-w-0", "be"}
+    answer = simulate(m.node("n"), m.one_pod_job("j"), m.pod("be", cpu=None, memory=None), config={"actions": actions})
+    assert set(answer.first_bound()) == {"j-w-0", "be"}
 
 
 def test_c_only_the_actions_named_run() -> None:
-    assert not play(node("n"), pod("p"), config={"actions": "enqueue"}).bound()
-    told = play(node("n"), small("j"), config={"actions": "enqueue"})
-    assert told.pods() == ["j-w-0"], "let in, its pods made, nobody places them"
-    assert told.group_of("j")["status"]["phase"] == "Inqueue"
-    told = play(node("n", 2), small("j", 4), config={"actions": "allocate"})
-    assert told.pods() == ["j-w-0"], "without enqueue everybody is let in"
-    assert not told.bound()
+    assert not simulate(m.node("n"), m.pod("p"), config={"actions": "enqueue"}).first_bound()
+    answer = simulate(m.node("n"), m.one_pod_job("j"), config={"actions": "enqueue"})
+    assert answer.pods() == ["j-w-0"], "let in, its pods made, nobody places them"
+    assert answer.group_of("j")["status"]["phase"] == "Inqueue"
+    answer = simulate(m.node("n", 2), m.one_pod_job("j", 4), config={"actions": "allocate"})
+    assert answer.pods() == ["j-w-0"], "without enqueue everybody is let in"
+    assert not answer.first_bound()
 
 
 def test_c_without_backfill_best_effort_pods_are_allocated() -> None:
-    told = play(node("n"), pod("be", cpu=None, memory=None), config={"actions": "allocate"})
-    assert set(told.bound()) == {"be"}
+    answer = simulate(m.node("n"), m.pod("be", cpu=None, memory=None), config={"actions": "allocate"})
+    assert set(answer.first_bound()) == {"be"}
 
 
 def test_c_gang_aliases_mean_the_plain_actions() -> None:
@@ -105,7 +107,7 @@ def test_c_what_volcano_ships_is_accepted() -> None:
             },
         ],
     }
-    assert set(play(node("n"), small("j"), config=data).bound()) == {"j-w-0"}
+    assert set(simulate(m.node("n"), m.one_pod_job("j"), config=data).first_bound()) == {"j-w-0"}
 
 
 def test_c_the_default_config_written_out_is_the_default() -> None:
@@ -117,8 +119,13 @@ def test_c_the_default_config_written_out_is_the_default() -> None:
         ],
     }
     assert parse(written) == parse(None) == parse({})
-    stories = [node("n", 4), node("m", 4), job("j", role("a", 3, 2), role("b", 2)), job("k", role("w", 4))]
-    lines = [play(*stories, config=one).result.timeline for one in (None, written)]
+    stories = [
+        m.node("n", 4),
+        m.node("m", 4),
+        m.job("j", m.role("a", 3, 2), m.role("b", 2)),
+        m.job("k", m.role("w", 4)),
+    ]
+    lines = [simulate(*stories, config=one).timeline for one in (None, written)]
     assert msgspec.json.encode(lines[0]) == msgspec.json.encode(lines[1])
 
 
@@ -126,10 +133,10 @@ def test_c_the_default_config_written_out_is_the_default() -> None:
 
 
 def _two_priorities(which: dict[str, Any] | None) -> list[str]:
-    first = small("a-low", 2, at="1s", priorityClassName="low")
-    second = small("b-high", 2, at="2s", priorityClassName="high")
-    told = play(CLASSES, node("n", 2), small("first", 2, run="10s"), first, second, config=which)
-    return [name for name in told.bound() if not name.startswith("first")]
+    first = m.one_pod_job("a-low", 2, at="1s", priorityClassName="low")
+    second = m.one_pod_job("b-high", 2, at="2s", priorityClassName="high")
+    answer = simulate(CLASSES, m.node("n", 2), m.one_pod_job("first", 2, run_time="10s"), first, second, config=which)
+    return [name for name in answer.first_bound() if not name.startswith("first")]
 
 
 def test_c_job_order_switched_off_goes_by_creation() -> None:
@@ -143,13 +150,13 @@ def test_c_rules_hold_though_their_plugin_is_not_listed() -> None:
     """Leaving a plugin out is not switching it off: order by priority, predicates and shares are rules (G6, G8)."""
     assert _two_priorities(config("nodeorder")) == ["b-high-w-0"]
     taint = [{"key": "k", "effect": "NoSchedule"}]
-    assert not play(node("n", taints=taint), pod("p"), config=config("gang")).bound()
+    assert not simulate(m.node("n", taints=taint), m.pod("p"), config=config("gang")).first_bound()
 
 
 def test_c_task_order_switched_off_goes_by_index() -> None:
     def order(*plugins: dict[str, Any]) -> set[str]:
-        j = job("j", role("master", 5, 3, priority="high"), role("work", 3, 2, priority="low"))
-        return set(play(CLASSES, node("n", 6), j, config=config(*plugins)).bound())
+        j = m.job("j", m.role("master", 5, 3, priority="high"), m.role("work", 3, 2, priority="low"))
+        return set(simulate(CLASSES, m.node("n", 6), j, config=config(*plugins)).first_bound())
 
     minima = {"j-master-0", "j-master-1", "j-master-2", "j-work-0", "j-work-1"}
     assert order({"name": "priority"}) == minima | {"j-master-3"}
@@ -159,25 +166,32 @@ def test_c_task_order_switched_off_goes_by_index() -> None:
 def test_c_predicates_switched_off() -> None:
     taint = [{"key": "k", "effect": "NoSchedule"}]
     off = config({"name": "predicates", "enablePredicate": False})
-    assert not play(node("n", taints=taint), pod("p"), config=config("predicates")).bound()
-    assert set(play(node("n", taints=taint), pod("p"), config=off).bound()) == {"p"}
-    assert not play(node("n", 4), pod("p", cpu=5), config=off).bound(), "room is no matter of taste (G5)"
+    assert not simulate(m.node("n", taints=taint), m.pod("p"), config=config("predicates")).first_bound()
+    assert set(simulate(m.node("n", taints=taint), m.pod("p"), config=off).first_bound()) == {"p"}
+    assert not simulate(m.node("n", 4), m.pod("p", cpu=5), config=off).first_bound(), "room is no matter of taste (G5)"
 
 
 def test_c_predicates_switched_off_includes_those_that_look_at_other_pods() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    members = [pod(f"p{index}", labels={"app": "x"}, affinity=apart) for index in range(2)]
-    assert len(play(node("n"), members, config=config("predicates")).bound()) == 1
-    assert len(play(node("n"), members, config=config({"name": "predicates", "enablePredicate": False})).bound()) == 2
+    members = [m.pod(f"p{index}", labels={"app": "x"}, affinity=apart) for index in range(2)]
+    assert len(simulate(m.node("n"), members, config=config("predicates")).first_bound()) == 1
+    assert (
+        len(
+            simulate(
+                m.node("n"), members, config=config({"name": "predicates", "enablePredicate": False})
+            ).first_bound()
+        )
+        == 2
+    )
 
 
 def test_c_queue_order_switched_off_goes_by_age() -> None:
     def taken(*plugins: dict[str, Any]) -> Counter[str]:
-        a = [small(f"a-{index}", queue="a") for index in range(6)]
-        b = [small(f"b-{index}", queue="b", at="1s") for index in range(6)]
-        told = play(node("n", 4, at="2s"), [queue("a"), queue("b")], a, b, config=config(*plugins))
-        return Counter(name[0] for name in told.bound())
+        a = [m.one_pod_job(f"a-{index}", queue="a") for index in range(6)]
+        b = [m.one_pod_job(f"b-{index}", queue="b", at="1s") for index in range(6)]
+        answer = simulate(m.node("n", 4, at="2s"), [m.queue("a"), m.queue("b")], a, b, config=config(*plugins))
+        return Counter(name[0] for name in answer.first_bound())
 
     assert taken({"name": "proportion"}) == {"a": 2, "b": 2}
     assert taken({"name": "proportion", "enableQueueOrder": False}) == {"a": 4}
@@ -192,45 +206,45 @@ def test_c_unknown_flags_are_errors() -> None:
 
 
 def four(**more: Any) -> list[Obj]:
-    return [pod(f"p{index}", **more) for index in range(4)]
+    return [m.pod(f"p{index}", **more) for index in range(4)]
 
 
 def test_c_least_requested_spreads_and_most_requested_packs() -> None:
-    nodes = [node(f"n{index}", 4) for index in range(4)]
-    assert sorted(packed(play(nodes, four(), config=config("nodeorder"))).values()) == [1, 1, 1, 1]
+    nodes = [m.node(f"n{index}", 4) for index in range(4)]
+    assert sorted(packed(simulate(nodes, four(), config=config("nodeorder"))).values()) == [1, 1, 1, 1]
     most = {"leastrequested.weight": 0, "mostrequested.weight": 1, "balancedresource.weight": 0}
-    told = play(nodes, four(), config=config({"name": "nodeorder", "arguments": most}))
-    assert list(packed(told).values()) == [4]
+    answer = simulate(nodes, four(), config=config({"name": "nodeorder", "arguments": most}))
+    assert list(packed(answer).values()) == [4]
 
 
 def test_c_node_order_switched_off_takes_the_first_that_fits() -> None:
-    nodes = [node(f"n{index}", 4) for index in range(4)]
-    told = play(nodes, four(), config=config({"name": "nodeorder", "enableNodeOrder": False}))
-    assert packed(told) == {"n0": 4}
+    nodes = [m.node(f"n{index}", 4) for index in range(4)]
+    answer = simulate(nodes, four(), config=config({"name": "nodeorder", "enableNodeOrder": False}))
+    assert packed(answer) == {"n0": 4}
 
 
 def test_c_binpack_packs_onto_the_fewest_nodes() -> None:
     """Two nodes are half full; three pods of two fit into what is left of them, and the empty one stays empty."""
-    nodes = [node("empty", 8), node("n1", 4), node("n2", 4)]
-    pinned = [pod(f"o{index}", cpu=2, nodeSelector={"kubernetes.io/hostname": f"n{index}"}) for index in (1, 2)]
-    late = [pod(f"p{index}", cpu=2, at="5s") for index in range(2)]
-    told = play(nodes, pinned, late, config=config({"name": "binpack", "arguments": {"binpack.weight": 10}}))
-    assert packed(told, "p") == {"n1": 1, "n2": 1}
-    assert "empty" in packed(play(nodes, pinned, late, config=config("nodeorder")), "p")
+    nodes = [m.node("empty", 8), m.node("n1", 4), m.node("n2", 4)]
+    pinned = [m.pod(f"o{index}", cpu=2, nodeSelector={"kubernetes.io/hostname": f"n{index}"}) for index in (1, 2)]
+    late = [m.pod(f"p{index}", cpu=2, at="5s") for index in range(2)]
+    answer = simulate(nodes, pinned, late, config=config({"name": "binpack", "arguments": {"binpack.weight": 10}}))
+    assert packed(answer, "p") == {"n1": 1, "n2": 1}
+    assert "empty" in packed(simulate(nodes, pinned, late, config=config("nodeorder")), "p")
 
 
 def test_c_binpack_by_a_chosen_resource() -> None:
     """By cpu the node `busy` is fuller, by gpus `half` is."""
     gpu = "nvidia.com/gpu"
-    nodes = [node("busy", 8, extra={gpu: "4"}), node("half", 8, extra={gpu: "4"})]
+    nodes = [m.node("busy", 8, extra={gpu: "4"}), m.node("half", 8, extra={gpu: "4"})]
     here = {"kubernetes.io/hostname": "busy"}
     there = {"kubernetes.io/hostname": "half"}
-    before = [pod("cpu", cpu=6, nodeSelector=here), pod("gpus", cpu=1, extra={gpu: "2"}, nodeSelector=there)]
-    asks = pod("p", cpu=1, extra={gpu: "1"}, at="5s")
+    before = [m.pod("cpu", cpu=6, nodeSelector=here), m.pod("gpus", cpu=1, extra={gpu: "2"}, nodeSelector=there)]
+    asks = m.pod("p", cpu=1, extra={gpu: "1"}, at="5s")
 
     def lands(**arguments: Any) -> str:
-        told = play(nodes, before, asks, config=config({"name": "binpack", "arguments": arguments}))
-        return told.nodes("p")["p"]
+        answer = simulate(nodes, before, asks, config=config({"name": "binpack", "arguments": arguments}))
+        return answer.nodes("p")["p"]
 
     assert lands(**{"binpack.memory": 0}) == "busy"
     by_gpu = {"binpack.cpu": 0, "binpack.memory": 0, "binpack.resources": gpu, f"binpack.resources.{gpu}": 5}
@@ -239,36 +253,38 @@ def test_c_binpack_by_a_chosen_resource() -> None:
 
 def test_c_balanced_evens_out_cpu_and_memory() -> None:
     """`even` would be left with as much cpu as memory, `odd` with memory only."""
-    nodes = [node("odd", 4, "64Gi"), node("even", 4, "4Gi")]
+    nodes = [m.node("odd", 4, "64Gi"), m.node("even", 4, "4Gi")]
     weights = {"leastrequested.weight": 0, "balancedresource.weight": 1}
-    told = play(nodes, pod("p", cpu=2, memory="2Gi"), config=config({"name": "nodeorder", "arguments": weights}))
-    assert told.nodes() == {"p": "even"}
+    answer = simulate(
+        nodes, m.pod("p", cpu=2, memory="2Gi"), config=config({"name": "nodeorder", "arguments": weights})
+    )
+    assert answer.nodes() == {"p": "even"}
 
 
 def test_c_preferred_node_affinity_decides() -> None:
-    nodes = [node("a", 8), node("b", 4, labels={"disk": "ssd"})]
+    nodes = [m.node("a", 8), m.node("b", 4, labels={"disk": "ssd"})]
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     preferred = [{"weight": 100, "preference": term}]
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    assert play(nodes, pod("p", affinity=wish)).nodes() == {"p": "b"}
-    assert play(nodes, pod("p")).nodes() == {"p": "a"}
+    assert simulate(nodes, m.pod("p", affinity=wish)).nodes() == {"p": "b"}
+    assert simulate(nodes, m.pod("p")).nodes() == {"p": "a"}
     indifferent = config({"name": "nodeorder", "arguments": {"nodeaffinity.weight": 0}})
-    assert play(nodes, pod("p", affinity=wish), config=indifferent).nodes() == {"p": "a"}
+    assert simulate(nodes, m.pod("p", affinity=wish), config=indifferent).nodes() == {"p": "a"}
 
 
 def test_c_preferred_taints_are_avoided() -> None:
-    nodes = [node("a", 8, taints=[{"key": "k", "effect": "PreferNoSchedule"}]), node("b", 4)]
-    assert play(nodes, pod("p")).nodes() == {"p": "b"}
+    nodes = [m.node("a", 8, taints=[{"key": "k", "effect": "PreferNoSchedule"}]), m.node("b", 4)]
+    assert simulate(nodes, m.pod("p")).nodes() == {"p": "b"}
 
 
 def test_c_preferred_pod_affinity_decides() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     wish = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    nodes = [node("a", 8), node("b", 8)]
-    db = pod("db", cpu=2, labels={"app": "db"}, nodeSelector={"kubernetes.io/hostname": "b"})
-    assert play(nodes, db, pod("p", affinity=wish, at="1s")).nodes()["p"] == "b"
-    assert play(nodes, db, pod("p", at="1s")).nodes()["p"] == "a"
+    nodes = [m.node("a", 8), m.node("b", 8)]
+    db = m.pod("db", cpu=2, labels={"app": "db"}, nodeSelector={"kubernetes.io/hostname": "b"})
+    assert simulate(nodes, db, m.pod("p", affinity=wish, at="1s")).nodes()["p"] == "b"
+    assert simulate(nodes, db, m.pod("p", at="1s")).nodes()["p"] == "a"
 
 
 # ---- other keys
@@ -277,27 +293,29 @@ def test_c_preferred_pod_affinity_decides() -> None:
 def test_c_the_overcommit_factor_decides_who_is_let_in() -> None:
     def enqueued(factor: float) -> bool:
         overcommit = {"name": "overcommit", "arguments": {"overcommit-factor": factor}}
-        told = play(node("n", 10), small("a", 10), small("b", 4, at="1s"), config=config(overcommit))
-        return bool(told.pods("b"))
+        answer = simulate(
+            m.node("n", 10), m.one_pod_job("a", 10), m.one_pod_job("b", 4, at="1s"), config=config(overcommit)
+        )
+        return bool(answer.pods("b"))
 
     assert not enqueued(1.2)
     assert enqueued(1.4)
 
 
 def test_c_admit_oversized_lets_in_what_no_cluster_holds_yet() -> None:
-    big = job("big", role("w", 8))
-    assert play(node("n", 4), big).pods() == []
-    assert "whole cluster has 4" in play(node("n", 4), big).pending["default/big"]["message"]
-    told = play(node("n", 4), big, node("m", 4, at="60s"), config={"enqueue": {"admitOversized": True}})
-    assert len(told.lines("created")) >= 8
-    assert set(told.bound().values()) == {60.0}
+    big = m.job("big", m.role("w", 8))
+    assert simulate(m.node("n", 4), big).pods() == []
+    assert "whole cluster has 4" in simulate(m.node("n", 4), big).pending("default/big")["message"]
+    answer = simulate(m.node("n", 4), big, m.node("m", 4, at="60s"), config={"enqueue": {"admitOversized": True}})
+    assert len(answer.lines("created")) >= 8
+    assert set(answer.first_bound().values()) == {60.0}
 
 
 def test_c_scheduler_names_are_a_list() -> None:
-    mine = pod("p")
+    mine = m.pod("p")
     mine["spec"]["schedulerName"] = "my-own"
-    assert not play(node("n"), mine, pod("q")).bound("p")
-    assert set(play(node("n"), mine, pod("q"), config={"schedulerNames": ["my-own"]}).bound()) == {"p"}
+    assert not simulate(m.node("n"), mine, m.pod("q")).first_bound("p")
+    assert set(simulate(m.node("n"), mine, m.pod("q"), config={"schedulerNames": ["my-own"]}).first_bound()) == {"p"}
 
 
 # ---- a third party's plugin: fifteen lines and an entry point
@@ -334,19 +352,19 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_c_a_third_partys_plugin_is_found_by_its_entry_point() -> None:
-    nodes = [node("large", 8, extra={"example.com/disks": "1"}), node("fast", 4, extra={"example.com/disks": "90"})]
-    assert play(nodes, pod("p")).nodes() == {"p": "large"}, "installed, and not listed: it does nothing"
-    told = play(nodes, pod("p"), config=config("nodeorder", {"name": "fastdisks", "arguments": {"weight": 3}}))
-    assert told.nodes() == {"p": "fast"}
+    nodes = [m.node("large", 8, extra={"example.com/disks": "1"}), m.node("fast", 4, extra={"example.com/disks": "90"})]
+    assert simulate(nodes, m.pod("p")).nodes() == {"p": "large"}, "installed, and not listed: it does nothing"
+    answer = simulate(nodes, m.pod("p"), config=config("nodeorder", {"name": "fastdisks", "arguments": {"weight": 3}}))
+    assert answer.nodes() == {"p": "fast"}
     off = config("nodeorder", {"name": "fastdisks", "enableNodeOrder": False})
-    assert play(nodes, pod("p"), config=off).nodes() == {"p": "large"}
+    assert simulate(nodes, m.pod("p"), config=off).nodes() == {"p": "large"}
 
 
 @pytest.mark.usefixtures("installed")
 def test_c_a_third_partys_plugin_orders_gangs() -> None:
-    waiting = [small("long-name", 4), small("short", 4)]
-    assert list(play(node("n", 4), waiting).bound()) == ["long-name-w-0"]
-    assert list(play(node("n", 4), waiting, config=config("fastdisks")).bound()) == ["short-w-0"]
+    waiting = [m.one_pod_job("long-name", 4), m.one_pod_job("short", 4)]
+    assert list(simulate(m.node("n", 4), waiting).first_bound()) == ["long-name-w-0"]
+    assert list(simulate(m.node("n", 4), waiting, config=config("fastdisks")).first_bound()) == ["short-w-0"]
 
 
 def test_c_a_plugin_that_is_not_installed_is_unknown() -> None:

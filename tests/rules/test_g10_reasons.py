@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from gang_stories import kgang, notes
-from job_stories import command
-from stories import (
-    ALLOCATE_ONLY,
-    condition,
-    gang,
-    job,
-    node,
-    pod,
-    podgroup,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-    waits_because,
-)
+from support import manifests as m
+from support.answers import condition, waits_because
+from support.simulation import NO_ENQUEUE, simulate
 
 
 def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
-    tainted = node("n2", 8, taints=[{"key": "k", "effect": "NoSchedule"}])
-    answer = simulate(node("n0", 1), node("n1", 1), tainted, gang("a", 2, cpu=2))
+    tainted = m.node("n2", 8, taints=[{"key": "k", "effect": "NoSchedule"}])
+    answer = simulate(m.node("n0", 1), m.node("n1", 1), tainted, m.gang("a", 2, cpu=2))
     found = answer.pending("default/a")
-    assert found is not None
     assert found["dialect"] == "volcano"
     assert {(one["reason"], one["nodes"]) for one in found["reasons"]} == {
         ("Insufficient cpu", 2),
@@ -41,21 +26,21 @@ def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
 
 
 def test_g10_counts_those_that_do_not_fit_among_all_that_are_needed() -> None:
-    answer = simulate(node("n", 1), gang("a", 11, cpu="100m"))
+    answer = simulate(m.node("n", 1), m.gang("a", 11, cpu="100m"))
     assert "1 of 11 pods" in answer.why("default/a")
-    answer = simulate(node("n", 3), job("j", role("big", 2, cpu=2), role("small", 1)), config=ALLOCATE_ONLY)
+    answer = simulate(m.node("n", 3), m.job("j", m.role("big", 2, cpu=2), m.role("small", 1)), config=NO_ENQUEUE)
     assert "1 of 2 pods of role big" in answer.why("default/j")
 
 
 def test_g10_a_bare_pod_says_so_itself() -> None:
-    answer = simulate(node("n", 1), pod("p", 2))
+    answer = simulate(m.node("n", 1), m.pod("p", 2))
     assert "0/1 nodes are available: 1 Insufficient cpu" in waits_because(answer.obj("Pod", "p"))
-    assert answer.pending("default/p")["dialect"] == "pod"  # type: ignore[index]
+    assert answer.pending("default/p")["dialect"] == "pod"
     assert [line["name"] for line in answer.lines("warning")] == ["p"]
 
 
 def test_g10_is_withdrawn_when_it_no_longer_holds() -> None:
-    answer = simulate(node("n", 1), gang("a", 2), node("late", 1, at="9s"))
+    answer = simulate(m.node("n", 1), m.gang("a", 2), m.node("late", 1, at="9s"))
     told = condition(answer.obj("PodGroup", "a"), "Unschedulable")
     assert told is not None
     assert told["status"] == "False"
@@ -68,7 +53,7 @@ def test_g10_is_withdrawn_when_it_no_longer_holds() -> None:
 
 
 def test_g10_a_gang_that_starts_at_once_never_said_anything() -> None:
-    answer = simulate(node("n"), gang("a", 2), job("j", role("w", 2)))
+    answer = simulate(m.node("n"), m.gang("a", 2), m.job("j", m.role("w", 2)))
     assert not answer.lines("warning")
     assert condition(answer.obj("PodGroup", "a"), "Unschedulable") is None
     assert condition(answer.group_of("j"), "Unschedulable") is None
@@ -76,11 +61,11 @@ def test_g10_a_gang_that_starts_at_once_never_said_anything() -> None:
 
 def test_g10_the_reason_follows_the_facts() -> None:
     story = [
-        node("n", 1),
-        podgroup("a", 2),
-        pod("a0", 2, group="a"),
-        pod("a1", 2, group="a", at="10s"),
-        node("m", 9, unschedulable=True, at="20s"),
+        m.node("n", 1),
+        m.podgroup("a", 2),
+        m.pod("a0", 2, group="a"),
+        m.pod("a1", 2, group="a", at="10s"),
+        m.node("m", 9, unschedulable=True, at="20s"),
     ]
     for until, words in (("5s", "1 of 2 pods exist"), ("15s", "0/1 nodes"), ("25s", "1 node(s) were unschedulable")):
         answer = simulate(story, until=until)
@@ -90,35 +75,35 @@ def test_g10_the_reason_follows_the_facts() -> None:
 
 
 def test_g10_without_nodes() -> None:
-    answer = simulate(gang("a", 2))
+    answer = simulate(m.gang("a", 2))
     assert "0/0 nodes" in answer.why("default/a")
 
 
 def test_g10_every_one_of_many_alike_says_why() -> None:
-    answer = simulate(node("n", 1), [doc for i in range(40) for doc in gang(f"a{i}", 2)])
+    answer = simulate(m.node("n", 1), [doc for i in range(40) for doc in m.gang(f"a{i}", 2)])
     assert len(answer.data["pending"]) == 40
     assert all(waits_because(one) for kind in ("Pod", "PodGroup") for one in answer.all(kind))
 
 
 def test_g10_a_member_that_comes_later_says_why_too() -> None:
-    answer = simulate(node("n", 1), gang("a", 2), pod("a-9", group="a", at="10s"))
+    answer = simulate(m.node("n", 1), m.gang("a", 2), m.pod("a-9", group="a", at="10s"))
     assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-9"))
 
 
 def test_g10_a_group_that_has_completed_takes_new_members() -> None:
-    answer = simulate(node("n", 2), gang("a", 2, run="5s"), pod("late", group="a", at="10s"))
+    answer = simulate(m.node("n", 2), m.gang("a", 2, run_time="5s"), m.pod("late", group="a", at="10s"))
     assert answer.at("late") == 10.0
 
 
 def test_g10_a_finished_job_waits_for_nothing() -> None:
-    answer = simulate(node("n", 2), job("j", role("w", 2, run="5s")))
+    answer = simulate(m.node("n", 2), m.job("j", m.role("w", 2, run_time="5s")))
     assert not answer.data["pending"]
     assert not waits_because(answer.group_of("j"))
 
 
 def test_g10_a_job_that_was_aborted_waits_for_nothing() -> None:
     """While its pods went, too few of them were left."""
-    answer = simulate(node("n", 2), job("j", role("w", 2, stop="5s")), command("c", "AbortJob", "1s"))
+    answer = simulate(m.node("n", 2), m.job("j", m.role("w", 2, stop_delay="5s")), m.command("c", "AbortJob", "1s"))
     group = answer.group_of("j")
     assert condition(group, "Unschedulable") is not None
     assert not waits_because(group)
@@ -126,29 +111,31 @@ def test_g10_a_job_that_was_aborted_waits_for_nothing() -> None:
 
 def test_g10_a_gang_whose_minimum_was_lowered_to_what_is_met_waits_no_more() -> None:
     """Only its surplus does: its pods say so, and it does not."""
-    lowered = step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 0}})
-    answer = simulate(node("n", 1), gang("a", 2, cpu=2), lowered)
+    lowered = m.step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 0}})
+    answer = simulate(m.node("n", 1), m.gang("a", 2, cpu=2), lowered)
     assert not waits_because(answer.obj("PodGroup", "a"))
     assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-0"))
 
 
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:
-    answer = simulate(node("n"), queue("q", capability={"cpu": "1"}), gang("a", 2, queue="q"), config=ALLOCATE_ONLY)
+    answer = simulate(m.node("n"), m.queue("q", capability={"cpu": "1"}), m.gang("a", 2, queue="q"), config=NO_ENQUEUE)
     for told in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
         assert "queue q may use 1 cpu" in told
 
 
 def test_g10_a_node_that_goes_is_counted_no_more() -> None:
-    answer = simulate(node("n", 1), node("m", 1, gone="10s"), gang("a", 1, cpu=2))
+    answer = simulate(m.node("n", 1), m.node("m", 1, delete_at="10s"), m.gang("a", 1, cpu=2))
     assert "0/1 nodes" in answer.why("default/a")
     assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))
 
 
 def test_g10_a_gang_that_lost_a_member_tells_its_own_story_only() -> None:
     """`b` has started, and one of its pods was replaced; `a` starts with `b` and is not complete."""
-    again = pod("b-0", 1, notes=notes("b", 2), at="11s", nodeSelector={"no": "such"})
-    a = kgang("a", 1, minimum=2, groups=["default/a", "default/b"], at="5s")
-    answer = simulate(node("n"), kgang("b", 2), a, step("10s", "delete", "Pod", "b-0"), again, until="20s")
+    again = m.pod("b-0", 1, annotations=m.koordinator_annotations("b", 2), at="11s", nodeSelector={"no": "such"})
+    a = m.koordinator_gang("a", 1, minimum=2, groups=["default/a", "default/b"], at="5s")
+    answer = simulate(
+        m.node("n"), m.koordinator_gang("b", 2), a, m.step("10s", "delete", "Pod", "b-0"), again, until="20s"
+    )
     assert "didn't match" in answer.why("default/b")
     assert answer.why("default/a") == "1 of 2 pods exist, 1 more is needed"
 
@@ -156,8 +143,8 @@ def test_g10_a_gang_that_lost_a_member_tells_its_own_story_only() -> None:
 def test_g10_what_a_scheduler_said_before_it_died_is_withdrawn_by_the_next() -> None:
     """It had bound the gang, and nothing of that was written yet on the group."""
     stale = {"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "no room"}
-    said = step("5s", "patch", "PodGroup", "a", patch={"status": {"conditions": [stale]}})
-    for more in ([], [pod("a-9", 9, group="a")]):
-        answer = simulate(node("n"), gang("a", 2), more, said, restart("6s"), until="9s")
+    said = m.step("5s", "patch", "PodGroup", "a", patch={"status": {"conditions": [stale]}})
+    for more in ([], [m.pod("a-9", 9, group="a")]):
+        answer = simulate(m.node("n"), m.gang("a", 2), more, said, m.restart("6s"), until="9s")
         assert len(answer.bound("a-")) == 2
         assert condition(answer.obj("PodGroup", "a"), "Unschedulable")["status"] == "False"

@@ -12,7 +12,9 @@ from enbloc.api.writes import BindPod, Refused, Write
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane
-from stories import Answer, Obj, gang, job, node, pod, priority_class, queue, restart, role, simulate, step
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
 
 COMMITTED = "enbloc.dev/committed"
 DECISION = "enbloc.dev/decision"
@@ -30,7 +32,7 @@ class Wire:
         self,
         refuse: Callable[[int, str], bool] = lambda number, name: False,
         kill: Callable[[int, str], bool] = lambda number, name: False,
-        aftermath: tuple[Obj, ...] = (),
+        aftermath: tuple[m.Obj, ...] = (),
     ) -> None:
         self.refuse, self.kill, self.aftermath = refuse, kill, aftermath
         self.sent: list[BindPod] = []
@@ -46,7 +48,7 @@ class _Cut:
         self._wire, self._store = wire, store
         self.list, self.watch = store.list, store.watch
 
-    def execute(self, write: Write) -> Obj | None:
+    def execute(self, write: Write) -> m.Obj | None:
         wire = self._wire
         if isinstance(write, BindPod):
             number = len(wire.sent)
@@ -56,7 +58,7 @@ class _Cut:
             if wire.refuse(number, write.name):
                 raise Refused(500, "InternalError", "the API server had a bad moment")
             wire.taken.append(write)
-        done: Obj | None = self._store.execute(write)
+        done: m.Obj | None = self._store.execute(write)
         return done
 
 
@@ -98,8 +100,8 @@ def once_at(position: int) -> Callable[[int, str], bool]:
     return now
 
 
-def foreign(cpu: int, **more: Any) -> Obj:
-    return pod("foreign", cpu, scheduler="other", nodeName="n", **more)
+def foreign(cpu: int, **more: Any) -> m.Obj:
+    return m.pod("foreign", cpu, scheduler="other", nodeName="n", **more)
 
 
 def evicted(answer: Answer) -> list[tuple[str, float]]:
@@ -118,8 +120,8 @@ def marks(answer: Answer) -> dict[str, str]:
 @pytest.mark.parametrize("shape", ["group", "job"])
 def test_g11_killed_at_any_binding_it_is_completed_and_nothing_is_bound_twice(killed_at: int, shape: str) -> None:
     wire = Wire(kill=once_at(killed_at))
-    docs = gang("a", 5) if shape == "group" else [job("a", role("w", 5))]
-    answer = simulate(node("n", 5), docs, pod("z", 1, at="1s"), plane=wire.connect)
+    docs = m.gang("a", 5) if shape == "group" else [m.job("a", m.role("w", 5))]
+    answer = simulate(m.node("n", 5), docs, m.pod("z", 1, at="1s"), plane=wire.connect)
     bound = [name for name in answer.order() if name.startswith("a")]
     assert len(bound) == len(set(bound)) == 5
     assert set(answer.times("a")) == {0.0}
@@ -130,7 +132,7 @@ def test_g11_killed_at_any_binding_it_is_completed_and_nothing_is_bound_twice(ki
 
 def test_g11_the_mark_rides_on_the_last_binding_of_the_minima() -> None:
     wire = Wire()
-    answer = simulate(node("n", 9), job("j", role("a", 3, 2), role("b", 2, 1)), plane=wire.connect)
+    answer = simulate(m.node("n", 9), m.job("j", m.role("a", 3, 2), m.role("b", 2, 1)), plane=wire.connect)
     assert [COMMITTED in bind.annotations for bind in wire.sent] == [False, False, True, True, True]
     assert len({bind.annotations[DECISION] for bind in wire.sent[:3]}) == 1
     assert all(bind.uid for bind in wire.sent)
@@ -140,7 +142,7 @@ def test_g11_the_mark_rides_on_the_last_binding_of_the_minima() -> None:
 @pytest.mark.parametrize("refused", range(4))
 def test_g11_the_last_binding_is_sent_only_after_the_others_were_taken(refused: int) -> None:
     wire = Wire(refuse=once_at(refused))
-    answer = simulate(node("n", 4), gang("a", 4), plane=wire.connect)
+    answer = simulate(m.node("n", 4), m.gang("a", 4), plane=wire.connect)
     assert len(answer.bound("a")) == len(wire.taken) == 4
     assert set(answer.times("a")) == {0.0}
     committed = [COMMITTED in bind.annotations for bind in wire.taken]
@@ -150,18 +152,22 @@ def test_g11_the_last_binding_is_sent_only_after_the_others_were_taken(refused: 
     assert len(wire.sent) == 5
 
 
-def partial_gangs(*docs: Any, room: int = 4, taken: Obj, until: str | None = None, **more: Any) -> Answer:
+def partial_gangs(*docs: Any, room: int = 4, taken: m.Obj, until: str | None = None, **more: Any) -> Answer:
     """A gang `a` of four was bound by half when the scheduler died; `taken` took room before it was back."""
     wire = Wire(kill=once_at(2), aftermath=(taken,))
-    return simulate(node("n", room), gang("a", 4), *docs, plane=wire.connect, until=until, **more)
+    return simulate(m.node("n", room), m.gang("a", 4), *docs, plane=wire.connect, until=until, **more)
 
 
 def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_nodes() -> None:
-    low = priority_class("low", -5)
+    low = m.priority_class("low", -5)
     answer = partial_gangs(
-        low, gang("b", 1, at="5s"), pod("p", 1, at="6s"), gang("c", 1, at="7s", priority="low"),
-        pod("free", None, at="8s"), taken=foreign(1, run="30s"),
-    )  # fmt: skip
+        low,
+        m.gang("b", 1, at="5s"),
+        m.pod("p", 1, at="6s"),
+        m.gang("c", 1, at="7s", priority="low"),
+        m.pod("free", None, at="8s"),
+        taken=foreign(1, run_time="30s"),
+    )
     assert answer.times("a") == [0.0, 0.0, 30.0, 30.0]
     assert not answer.bound("b")
     assert not answer.bound("c")
@@ -171,36 +177,39 @@ def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_n
 
 
 def test_g11_those_who_waited_for_it_say_so() -> None:
-    answer = partial_gangs(gang("b", 1, at="5s"), taken=foreign(1, run="30s"), until="20s")
+    answer = partial_gangs(m.gang("b", 1, at="5s"), taken=foreign(1, run_time="30s"), until="20s")
     assert "cut off half-way" in answer.why("default/b")
     assert "Insufficient cpu" in answer.why("default/a")
 
 
 def test_g11_a_higher_priority_need_not_wait_for_it() -> None:
     answer = partial_gangs(
-        priority_class("high", 1000), gang("b", 1, at="5s", priority="high"), taken=foreign(1, run="30s"), until="40s"
-    )  # fmt: skip
+        m.priority_class("high", 1000),
+        m.gang("b", 1, at="5s", priority="high"),
+        taken=foreign(1, run_time="30s"),
+        until="40s",
+    )
     assert answer.at("b-0") == 5.0
 
 
 def test_g11_nodes_that_it_cannot_use_are_not_kept() -> None:
-    other = node("other", 4, taints=[{"key": "k", "effect": "NoSchedule"}])
-    answer = partial_gangs(other, pod("p", 1, at="5s", tolerations=[{"operator": "Exists"}]), taken=foreign(1))
+    other = m.node("other", 4, taints=[{"key": "k", "effect": "NoSchedule"}])
+    answer = partial_gangs(other, m.pod("p", 1, at="5s", tolerations=[{"operator": "Exists"}]), taken=foreign(1))
     assert answer.bound("p")["p"] == (5.0, "other")
 
 
 @pytest.mark.parametrize("timeout, seconds", [(None, 60.0), ("10s", 10.0)])
 def test_g11_in_vain_its_members_are_evicted_in_time_and_others_may_go(timeout: str | None, seconds: float) -> None:
     config = {"partialGangTimeout": timeout} if timeout else None
-    answer = partial_gangs(gang("b", 1, at="5s"), taken=foreign(1), config=config)
+    answer = partial_gangs(m.gang("b", 1, at="5s"), taken=foreign(1), config=config)
     assert evicted(answer) == [("a-0", seconds), ("a-1", seconds)]
     assert answer.at("b-0") == seconds
     assert {one["metadata"]["name"] for one in answer.all("Pod", "a")} == {"a-2", "a-3"}
 
 
 def test_g11_a_job_starts_over() -> None:
-    wire = Wire(kill=once_at(2), aftermath=(foreign(1, run="100s"),))
-    answer = simulate(node("n", 4), job("a", role("w", 4)), plane=wire.connect)
+    wire = Wire(kill=once_at(2), aftermath=(foreign(1, run_time="100s"),))
+    answer = simulate(m.node("n", 4), m.job("a", m.role("w", 4)), plane=wire.connect)
     assert [t for _, t in evicted(answer)] == [60.0, 60.0]
     assert answer.times("a") == [0.0, 0.0] + [100.0] * 4
 
@@ -208,19 +217,24 @@ def test_g11_a_job_starts_over() -> None:
 def test_g11_after_it_gave_up_everybody_it_kept_out_is_woken() -> None:
     """The node that `b` wants has not changed; only nobody keeps it any more."""
     answer = partial_gangs(
-        node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),
+        m.node("m", "500m", labels={"m": "yes"}),
+        m.gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),
         taken=foreign(1),
-    )  # fmt: skip
+    )
     assert answer.at("b-0") == 60.0
 
 
 def test_g11_after_it_was_completed_everybody_it_kept_out_is_woken() -> None:
     """`b`, in a queue that is served first, is kept out in the very cycle in which `a` is completed."""
-    wire = Wire(kill=once_at(2), aftermath=(foreign(2, run="30s"),))
+    wire = Wire(kill=once_at(2), aftermath=(foreign(2, run_time="30s"),))
     answer = simulate(
-        queue("first", priority=9), queue("second"), node("n", 5), gang("a", 4, queue="second"),
-        gang("b", 1, queue="first", at="5s"), plane=wire.connect,
-    )  # fmt: skip
+        m.queue("first", priority=9),
+        m.queue("second"),
+        m.node("n", 5),
+        m.gang("a", 4, queue="second"),
+        m.gang("b", 1, queue="first", at="5s"),
+        plane=wire.connect,
+    )
     assert answer.times("a") == [0.0, 0.0, 30.0, 30.0]
     assert answer.at("b-0") == 30.0
 
@@ -233,37 +247,44 @@ def test_g11_two_that_were_cut_off_do_not_wait_for_each_other() -> None:
         refused.update([name] if hit else [])
         return hit
 
-    answer = simulate(node("n", 6), gang("a", 3), gang("b", 3), plane=Wire(refuse=first_time).connect)
+    answer = simulate(m.node("n", 6), m.gang("a", 3), m.gang("b", 3), plane=Wire(refuse=first_time).connect)
     assert answer.times() == [0.0] * 6
     assert not answer.lines("evicted")
 
 
 def test_g11_a_committed_gang_that_lost_members_is_not_evicted() -> None:
     answer = simulate(
-        node("n", 4), job("a", role("w", 4)), step("10s", "delete", "Pod", "a-w-3"),
-        step("10s", "delete", "Pod", "a-w-0"), foreign(2, at="10s"), restart("11s"), gang("b", 1, at="12s"),
-        node("m", 2, at="500s"),
-    )  # fmt: skip
+        m.node("n", 4),
+        m.job("a", m.role("w", 4)),
+        m.step("10s", "delete", "Pod", "a-w-3"),
+        m.step("10s", "delete", "Pod", "a-w-0"),
+        foreign(2, at="10s"),
+        m.restart("11s"),
+        m.gang("b", 1, at="12s"),
+        m.node("m", 2, at="500s"),
+    )
     assert not answer.lines("evicted")
     assert answer.times("a-w-0")[1:] == answer.times("a-w-3")[1:] == [500.0]
 
 
 def test_g11_the_mark_outlives_the_pod_that_carried_it() -> None:
     wire = Wire()
-    answer = simulate(node("n", 3), gang("a", 3), step("10s", "delete", "Pod", "a-2"), plane=wire.connect)
+    answer = simulate(m.node("n", 3), m.gang("a", 3), m.step("10s", "delete", "Pod", "a-2"), plane=wire.connect)
     assert set(marks(answer)) == {"a-0"}
 
 
 def test_g11_a_gang_whose_minima_are_bound_is_satisfied_without_a_mark() -> None:
-    preset = [pod(f"a-{i}", group="a", nodeName="n") for i in range(2)]
-    answer = simulate(node("n", 4), gang("a", 0, minimum=2), preset, restart("5s"), pod("a-9", group="a", at="10s"))
+    preset = [m.pod(f"a-{i}", group="a", nodeName="n") for i in range(2)]
+    answer = simulate(
+        m.node("n", 4), m.gang("a", 0, minimum=2), preset, m.restart("5s"), m.pod("a-9", group="a", at="10s")
+    )
     assert answer.at("a-9") == 10.0
     assert not answer.lines("evicted")
 
 
 def test_g11_members_bound_by_others_are_no_decision_of_ours() -> None:
     answer = simulate(
-        node("n", 2), gang("a", 2, minimum=3), pod("preset", group="a", nodeName="n"), gang("b", 1, at="5s")
+        m.node("n", 2), m.gang("a", 2, minimum=3), m.pod("preset", group="a", nodeName="n"), m.gang("b", 1, at="5s")
     )
     assert not answer.lines("evicted")
     assert answer.at("b-0") == 5.0
@@ -278,18 +299,20 @@ def test_g11_a_pod_that_was_recreated_under_its_name_is_not_bound_by_an_old_deci
         return len(seen) == 1
 
     wire = Wire(refuse=refuse)
-    answer = simulate(node("n", 2), gang("a", 2), plane=wire.connect)
+    answer = simulate(m.node("n", 2), m.gang("a", 2), plane=wire.connect)
     pods = {one["metadata"]["name"]: one["metadata"]["uid"] for one in answer.all("Pod")}
     assert {bind.name: bind.uid for bind in wire.taken} == pods
 
 
 def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
     """Its pods and its group go; the node that `b` wants has not changed."""
-    gone = [step("20s", "delete", "PodGroup", "a"), *(step("20s", "delete", "Pod", f"a-{i}") for i in range(4))]
+    gone = [m.step("20s", "delete", "PodGroup", "a"), *(m.step("20s", "delete", "Pod", f"a-{i}") for i in range(4))]
     answer = partial_gangs(
-        node("m", "500m", labels={"m": "yes"}), gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}), gone,
+        m.node("m", "500m", labels={"m": "yes"}),
+        m.gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),
+        gone,
         taken=foreign(1),
-    )  # fmt: skip
+    )
     assert answer.at("b-0") == 20.0
     assert not answer.lines("evicted")
 
@@ -297,34 +320,50 @@ def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        [step("10s", "patch", "PodGroup", "a", patch={"spec": {"priorityClassName": ""}})],
-        [step("10s", "delete", "Pod", "a-1")],
-        [step("10s", "delete", "Pod", "a-1"), pod("a-1", 9, group="a", at="10s", nodeSelector={"at": "n"})],
+        [m.step("10s", "patch", "PodGroup", "a", patch={"spec": {"priorityClassName": ""}})],
+        [m.step("10s", "delete", "Pod", "a-1")],
+        [m.step("10s", "delete", "Pod", "a-1"), m.pod("a-1", 9, group="a", at="10s", nodeSelector={"at": "n"})],
     ],
     ids=["of lower priority", "without pods that wait", "elsewhere"],
 )
-def test_g11_nodes_that_a_gang_needs_no_more_are_for_others_at_once(change: list[Obj]) -> None:
+def test_g11_nodes_that_a_gang_needs_no_more_are_for_others_at_once(change: list[m.Obj]) -> None:
     """Half of `a` is bound by a decision of ours; the other half needs `m`."""
-    group, *_ = gang("a", 2, group_priority="high")
-    half = pod("a-0", group="a", nodeName="n", notes={DECISION: "1"})
-    other = pod("a-1", 2, group="a", nodeSelector={"at": "m"})
+    group, *_ = m.gang("a", 2, group_priority="high")
+    half = m.pod("a-0", group="a", nodeName="n", annotations={DECISION: "1"})
+    other = m.pod("a-1", 2, group="a", nodeSelector={"at": "m"})
     answer = simulate(
-        priority_class("high", 1000), priority_class("mid", 500), node("n", labels={"at": "n"}),
-        node("m", 1, labels={"at": "m"}), group, half, other,
-        pod("b", priority="mid", at="1s", nodeSelector={"at": "m"}), change, until="30s",
-    )  # fmt: skip
+        m.priority_class("high", 1000),
+        m.priority_class("mid", 500),
+        m.node("n", labels={"at": "n"}),
+        m.node("m", 1, labels={"at": "m"}),
+        group,
+        half,
+        other,
+        m.pod("b", priority="mid", at="1s", nodeSelector={"at": "m"}),
+        change,
+        until="30s",
+    )
     assert answer.at("b") == 10.0
 
 
 def test_g11_nodes_may_be_kept_for_a_gang_that_was_cut_off_and_reserved_for_another() -> None:
     """Both are asked of one and the same pod."""
     reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}}
-    group, first, *rest = gang("cut", 3, cpu=2, at="10s")
+    group, first, *rest = m.gang("cut", 3, cpu=2, at="10s")
     first["spec"]["nodeName"] = "n"
     first["metadata"]["annotations"][DECISION] = "1"
     answer = simulate(
-        node("n"), node("m"), pod("a", 2, run="15s"), pod("b", 2, run="15s"), pod("big", 4), group, first, *rest,
-        pod("s", 1, at="11s"), config={"actions": ["enqueue", "allocate", reserve]}, until="12s",
-    )  # fmt: skip
+        m.node("n"),
+        m.node("m"),
+        m.pod("a", 2, run_time="15s"),
+        m.pod("b", 2, run_time="15s"),
+        m.pod("big", 4),
+        group,
+        first,
+        *rest,
+        m.pod("s", 1, at="11s"),
+        config={"actions": ["enqueue", "allocate", reserve]},
+        until="12s",
+    )
     assert answer.lines("reserved", "big")
     assert answer.at("s") is None

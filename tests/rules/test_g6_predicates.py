@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from stories import Answer, Obj, gang, node, pod, pods, simulate, step, waits_because
+from support import manifests as m
+from support.answers import Answer, waits_because
+from support.simulation import simulate
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -16,39 +18,39 @@ def place(answer: Answer, name: str = "p") -> str:
     return answer.bound().get(name, (0.0, ""))[1]
 
 
-def required(**expression: Any) -> Obj:
+def required(**expression: Any) -> m.Obj:
     terms = [{"matchExpressions": [expression]}]
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def near(key: str, match: Obj, kind: str = "podAffinity") -> Obj:
+def near(key: str, match: m.Obj, kind: str = "podAffinity") -> m.Obj:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": match}}
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def test_g6_readiness() -> None:
-    lost = node("n")
+    lost = m.node("n")
     lost["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
-    answer = simulate(lost, gang("a", 2), step("9s", "recover-node", "Node", "n"))
+    answer = simulate(lost, m.gang("a", 2), m.step("9s", "recover-node", "Node", "n"))
     assert answer.times("a") == [9.0, 9.0]
-    answer = simulate(node("n"), step("0s", "fail-node", "Node", "n"), pod("p", at="1s"))
+    answer = simulate(m.node("n"), m.step("0s", "fail-node", "Node", "n"), m.pod("p", at="1s"))
     assert not answer.bound()
     assert "not ready" in answer.why("default/p")
 
 
 def test_g6_unschedulable() -> None:
     patch = {"spec": {"unschedulable": None}}
-    answer = simulate(node("n", unschedulable=True), gang("a", 2), step("9s", "patch", "Node", "n", patch=patch))
+    answer = simulate(m.node("n", unschedulable=True), m.gang("a", 2), m.step("9s", "patch", "Node", "n", patch=patch))
     assert answer.times("a") == [9.0, 9.0]
 
 
 def test_g6_node_selector() -> None:
-    answer = simulate(node("n"), node("ssd", labels={"disk": "ssd"}), pod("p", nodeSelector={"disk": "ssd"}))
+    answer = simulate(m.node("n"), m.node("ssd", labels={"disk": "ssd"}), m.pod("p", nodeSelector={"disk": "ssd"}))
     assert place(answer) == "ssd"
-    answer = simulate(node("n"), pod("p", nodeSelector={"disk": "ssd"}))
+    answer = simulate(m.node("n"), m.pod("p", nodeSelector={"disk": "ssd"}))
     assert "1 node(s) didn't match Pod's node affinity/selector" in waits_because(answer.obj("Pod", "p"))
-    label = step("7s", "patch", "Node", "n", patch={"metadata": {"labels": {"disk": "ssd"}}})
-    assert simulate(node("n"), pod("p", nodeSelector={"disk": "ssd"}), label).at("p") == 7.0
+    label = m.step("7s", "patch", "Node", "n", patch={"metadata": {"labels": {"disk": "ssd"}}})
+    assert simulate(m.node("n"), m.pod("p", nodeSelector={"disk": "ssd"}), label).at("p") == 7.0
 
 
 @pytest.mark.parametrize(
@@ -62,119 +64,123 @@ def test_g6_node_selector() -> None:
         ({"key": "gpu", "operator": "Lt", "values": ["3"]}, ""),
     ],
 )
-def test_g6_required_node_affinity(expression: Obj, where: str) -> None:
-    nodes = [node("n0", labels={"zone": "a", "gpu": "4"}), node("n1", labels={"zone": "b"})]
-    assert place(simulate(nodes, pod("p", affinity=required(**expression)))) == where
+def test_g6_required_node_affinity(expression: m.Obj, where: str) -> None:
+    nodes = [m.node("n0", labels={"zone": "a", "gpu": "4"}), m.node("n1", labels={"zone": "b"})]
+    assert place(simulate(nodes, m.pod("p", affinity=required(**expression)))) == where
 
 
 def test_g6_preferred_node_affinity() -> None:
     term = {"weight": 100, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}}
     wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
-    nodes = [node("n0", labels={"zone": "a"}), node("n1", labels={"zone": "b"})]
-    assert place(simulate(nodes, pod("p", affinity=wish))) == "n1"
-    assert place(simulate(nodes[:1], pod("p", affinity=wish))) == "n0"
+    nodes = [m.node("n0", labels={"zone": "a"}), m.node("n1", labels={"zone": "b"})]
+    assert place(simulate(nodes, m.pod("p", affinity=wish))) == "n1"
+    assert place(simulate(nodes[:1], m.pod("p", affinity=wish))) == "n0"
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute", "PreferNoSchedule"])
 def test_g6_taints_and_tolerations(effect: str) -> None:
-    tainted = node("n0", taints=[{"key": "gpu", "value": "yes", "effect": effect}])
-    assert place(simulate(tainted, node("n1", 1), pod("p"))) == "n1"
-    alone = simulate(tainted, pod("p"))
+    tainted = m.node("n0", taints=[{"key": "gpu", "value": "yes", "effect": effect}])
+    assert place(simulate(tainted, m.node("n1", 1), m.pod("p"))) == "n1"
+    alone = simulate(tainted, m.pod("p"))
     assert place(alone) == ("n0" if effect == "PreferNoSchedule" else "")
     for toleration in ({"operator": "Exists"}, {"key": "gpu", "operator": "Equal", "value": "yes", "effect": effect}):
-        assert place(simulate(tainted, pod("p", tolerations=[toleration]))) == "n0"
+        assert place(simulate(tainted, m.pod("p", tolerations=[toleration]))) == "n0"
     wrong = {"key": "gpu", "operator": "Equal", "value": "no", "effect": effect}
     if effect != "PreferNoSchedule":
-        assert not simulate(tainted, pod("p", tolerations=[wrong])).bound()
+        assert not simulate(tainted, m.pod("p", tolerations=[wrong])).bound()
 
 
 def test_g6_extended_resources() -> None:
-    gpus = node("n1", more={"nvidia.com/gpu": 4})
-    answer = simulate(node("n0"), gpus, gang("a", 2, more={"nvidia.com/gpu": 2}))
+    gpus = m.node("n1", extra={"nvidia.com/gpu": 4})
+    answer = simulate(m.node("n0"), gpus, m.gang("a", 2, extra={"nvidia.com/gpu": 2}))
     assert [where for _, where in answer.bound().values()] == ["n1", "n1"]
-    answer = simulate(node("n0"), gpus, gang("a", 3, more={"nvidia.com/gpu": 2}))
+    answer = simulate(m.node("n0"), gpus, m.gang("a", 3, extra={"nvidia.com/gpu": 2}))
     assert not answer.bound()
     assert "2 Insufficient nvidia.com/gpu" in answer.why("default/a")
 
 
 def test_g6_pod_count() -> None:
-    answer = simulate(node("n", pods=2), gang("a", 3, cpu=None))
+    answer = simulate(m.node("n", pods=2), m.gang("a", 3, cpu=None))
     assert not answer.bound()
     assert "1 Too many pods" in answer.why("default/a")
 
 
 def test_g6_host_ports() -> None:
-    def web(name: str, **port: Any) -> Obj:
-        found = pod(name, labels={"app": "web"})
+    def web(name: str, **port: Any) -> m.Obj:
+        found = m.pod(name, labels={"app": "web"})
         found["spec"]["containers"][0]["ports"] = [{"containerPort": 80, **port}]
         return found
 
-    answer = simulate(node("n"), web("a", hostPort=80), web("b", hostPort=80, protocol="UDP"), web("c", hostPort=80))
+    answer = simulate(m.node("n"), web("a", hostPort=80), web("b", hostPort=80, protocol="UDP"), web("c", hostPort=80))
     assert sorted(answer.bound()) == ["a", "b"]
     assert "free ports" in waits_because(answer.obj("Pod", "c"))
-    freed = simulate(node("n"), web("a", hostPort=80), web("c", hostPort=80), step("8s", "delete", "Pod", "a"))
+    freed = simulate(m.node("n"), web("a", hostPort=80), web("c", hostPort=80), m.step("8s", "delete", "Pod", "a"))
     assert freed.at("c") == 8.0
 
 
 def test_g6_host_ports_within_a_gang() -> None:
-    def member(index: int) -> Obj:
-        found = pod(f"a-{index}", group="a")
+    def member(index: int) -> m.Obj:
+        found = m.pod(f"a-{index}", group="a")
         found["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
         return found
 
-    members = [gang("a", 0, minimum=3)[0], *(member(index) for index in range(3))]
-    assert not simulate(node("n0"), node("n1"), members).bound()
-    answer = simulate(node("n0"), node("n1"), members, node("n2", at="5s"))
+    members = [m.gang("a", 0, minimum=3)[0], *(member(index) for index in range(3))]
+    assert not simulate(m.node("n0"), m.node("n1"), members).bound()
+    answer = simulate(m.node("n0"), m.node("n1"), members, m.node("n2", at="5s"))
     assert sorted(where for _, where in answer.bound().values()) == ["n0", "n1", "n2"]
 
 
 def test_g6_pod_affinity() -> None:
-    nodes = [node("n0", labels={ZONE: "a"}), node("n1", labels={ZONE: "b"})]
-    db = pod("db", labels={"app": "db"}, nodeName="n1")
-    follower = pod("p", affinity=near(ZONE, {"app": "db"}))
+    nodes = [m.node("n0", labels={ZONE: "a"}), m.node("n1", labels={ZONE: "b"})]
+    db = m.pod("db", labels={"app": "db"}, nodeName="n1")
+    follower = m.pod("p", affinity=near(ZONE, {"app": "db"}))
     assert place(simulate(nodes, db, follower)) == "n1"
     assert not simulate(nodes, follower).bound()
-    late = pod("db", labels={"app": "db"}, at="4s", nodeName="n1")
+    late = m.pod("db", labels={"app": "db"}, at="4s", nodeName="n1")
     assert simulate(nodes, follower, late).at("p") == 4.0
 
 
 def test_g6_a_gang_may_have_affinity_to_itself() -> None:
-    nodes = [node("n0", 2, labels={ZONE: "a"}), node("n1", 3, labels={ZONE: "b"}), node("n2", 1, labels={ZONE: "b"})]
-    answer = simulate(nodes, gang("a", 4, labels={"app": "a"}, affinity=near(ZONE, {"app": "a"})))
+    nodes = [
+        m.node("n0", 2, labels={ZONE: "a"}),
+        m.node("n1", 3, labels={ZONE: "b"}),
+        m.node("n2", 1, labels={ZONE: "b"}),
+    ]
+    answer = simulate(nodes, m.gang("a", 4, labels={"app": "a"}, affinity=near(ZONE, {"app": "a"})))
     assert sorted(where for _, where in answer.bound().values()) in ([], ["n1", "n1", "n1", "n2"])
 
 
 def test_g6_pod_anti_affinity_both_ways() -> None:
     apart = near("kubernetes.io/hostname", {"app": "a"}, "podAntiAffinity")
-    nodes = [node(f"n{i}") for i in range(3)]
-    answer = simulate(nodes, gang("a", 3, labels={"app": "a"}, affinity=apart))
+    nodes = [m.node(f"n{i}") for i in range(3)]
+    answer = simulate(nodes, m.gang("a", 3, labels={"app": "a"}, affinity=apart))
     assert sorted(where for _, where in answer.bound().values()) == ["n0", "n1", "n2"]
-    answer = simulate(nodes, gang("a", 4, labels={"app": "a"}, affinity=apart))
+    answer = simulate(nodes, m.gang("a", 4, labels={"app": "a"}, affinity=apart))
     assert not answer.bound()
     assert "anti-affinity" in answer.why("default/a")
     # One that runs turns away those that do not mind themselves.
-    guard = pod("guard", affinity=near("kubernetes.io/hostname", {"app": "p"}, "podAntiAffinity"), nodeName="n0")
-    assert not simulate(node("n0"), guard, pod("p", labels={"app": "p"})).bound("p")
+    guard = m.pod("guard", affinity=near("kubernetes.io/hostname", {"app": "p"}, "podAntiAffinity"), nodeName="n0")
+    assert not simulate(m.node("n0"), guard, m.pod("p", labels={"app": "p"})).bound("p")
 
 
 def test_g6_topology_spread() -> None:
-    def spread(when: str) -> list[Obj]:
+    def spread(when: str) -> list[m.Obj]:
         constraint = {
             "maxSkew": 1,
             "topologyKey": ZONE,
             "whenUnsatisfiable": when,
             "labelSelector": {"matchLabels": {"app": "a"}},
         }
-        return gang("a", 6, labels={"app": "a"}, topologySpreadConstraints=[constraint])
+        return m.gang("a", 6, labels={"app": "a"}, topologySpreadConstraints=[constraint])
 
-    nodes = [node("n0", 9, labels={ZONE: "a"}), node("n1", 2, labels={ZONE: "b"})]
+    nodes = [m.node("n0", 9, labels={ZONE: "a"}), m.node("n1", 2, labels={ZONE: "b"})]
     assert not simulate(nodes, spread("DoNotSchedule")).bound()
-    answer = simulate(nodes, spread("DoNotSchedule"), node("n2", 1, labels={ZONE: "b"}, at="3s"))
+    answer = simulate(nodes, spread("DoNotSchedule"), m.node("n2", 1, labels={ZONE: "b"}, at="3s"))
     assert [where for _, where in answer.bound("a").values()].count("n0") == 3
     assert len(simulate(nodes, spread("ScheduleAnyway")).bound()) == 6
 
 
-def claim(name: str, volume: str = "", **spec: Any) -> Obj:
+def claim(name: str, volume: str = "", **spec: Any) -> m.Obj:
     found = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **spec}
     if volume:
         found["volumeName"] = volume
@@ -187,7 +193,7 @@ def claim(name: str, volume: str = "", **spec: Any) -> Obj:
     }
 
 
-def volume(name: str, host: str, of: str) -> Obj:
+def volume(name: str, host: str, of: str) -> m.Obj:
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [host]}
     return {
         "apiVersion": "v1",
@@ -203,27 +209,27 @@ def volume(name: str, host: str, of: str) -> Obj:
     }
 
 
-def uses(name: str) -> list[Obj]:
+def uses(name: str) -> list[m.Obj]:
     return [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
 
 
 def test_g6_a_bound_volume_pins_its_pod() -> None:
     disk = [volume("pv", "n1", "data"), claim("data", "pv")]
-    answer = simulate([node(f"n{i}") for i in range(3)], disk, pod("p", volumes=uses("data")))
+    answer = simulate([m.node(f"n{i}") for i in range(3)], disk, m.pod("p", volumes=uses("data")))
     assert place(answer) == "n1"
-    answer = simulate(node("n0"), disk, pod("p", volumes=uses("data")))
+    answer = simulate(m.node("n0"), disk, m.pod("p", volumes=uses("data")))
     assert "volume node affinity conflict" in answer.why("default/p")
 
 
 def test_g6_a_claim_that_does_not_exist_is_waited_for() -> None:
-    answer = simulate(node("n"), pod("p", volumes=uses("data")))
+    answer = simulate(m.node("n"), m.pod("p", volumes=uses("data")))
     assert not answer.bound()
     assert "data" in answer.why("default/p")
-    arrives = step("6s", "create", object=claim("data", "pv"))
-    assert simulate(node("n"), volume("pv", "n", "data"), pod("p", volumes=uses("data")), arrives).at("p") == 6.0
+    arrives = m.step("6s", "create", object=claim("data", "pv"))
+    assert simulate(m.node("n"), volume("pv", "n", "data"), m.pod("p", volumes=uses("data")), arrives).at("p") == 6.0
 
 
-LAZY: Obj = {
+LAZY: m.Obj = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {"name": "lazy"},
@@ -234,14 +240,16 @@ LAZY: Obj = {
 
 def test_g6_a_storage_class_that_went_is_waited_for() -> None:
     gone = LAZY | {"metadata": {"name": "lazy", "annotations": {"sim.enbloc.dev/delete-at": "5s"}}}
-    answer = simulate(gone, claim("data", storageClassName="lazy"), node("n"), pod("p", volumes=uses("data"), at="6s"))
+    answer = simulate(
+        gone, claim("data", storageClassName="lazy"), m.node("n"), m.pod("p", volumes=uses("data"), at="6s")
+    )
     assert not answer.bound()
     assert 'storageclass.storage.k8s.io "lazy" not found' in answer.why("default/p")
 
 
 def test_g6_wait_for_first_consumer_gets_its_selected_node() -> None:
     waits = claim("data", storageClassName="lazy")
-    answer = simulate(LAZY, waits, node("n0", 1), node("n1", 4), pod("p", 2, volumes=uses("data")))
+    answer = simulate(LAZY, waits, m.node("n0", 1), m.node("n1", 4), m.pod("p", 2, volumes=uses("data")))
     assert place(answer) == "n1"
     notes = answer.obj("PersistentVolumeClaim", "data")["metadata"]["annotations"]
     assert notes["volume.kubernetes.io/selected-node"] == "n1"
@@ -249,8 +257,8 @@ def test_g6_wait_for_first_consumer_gets_its_selected_node() -> None:
 
 def test_g6_read_write_once_pod() -> None:
     disk = [volume("pv", "n", "data"), claim("data", "pv", accessModes=["ReadWriteOncePod"])]
-    first = pod("a", volumes=uses("data"), run="10s")
-    answer = simulate(node("n"), disk, first, pod("b", volumes=uses("data"), at="1s"))
+    first = m.pod("a", volumes=uses("data"), run_time="10s")
+    answer = simulate(m.node("n"), disk, first, m.pod("b", volumes=uses("data"), at="1s"))
     assert (answer.at("a"), answer.at("b")) == (0.0, 10.0)
 
 
@@ -271,28 +279,31 @@ def test_g6_read_write_once_pod() -> None:
         ({"overhead": {"cpu": "1500m"}}, "2500m"),
     ],
 )
-def test_g6_init_containers_sidecars_and_overhead_are_part_of_the_request(more: Obj, cpu: Any) -> None:
+def test_g6_init_containers_sidecars_and_overhead_are_part_of_the_request(more: m.Obj, cpu: Any) -> None:
     less = "2499m" if cpu == "2500m" else cpu - 1
-    assert simulate(node("n", cpu), pod("p", **more)).bound()
-    assert not simulate(node("n", less), pod("p", **more)).bound()
+    assert simulate(m.node("n", cpu), m.pod("p", **more)).bound()
+    assert not simulate(m.node("n", less), m.pod("p", **more)).bound()
 
 
 def test_g6_scheduling_gates_hold_a_gang_until_they_are_removed() -> None:
-    gated = pod("a-1", group="a", schedulingGates=[{"name": "example.com/wait"}])
-    lift = step("12s", "patch", "Pod", "a-1", patch={"spec": {"schedulingGates": None}})
-    answer = simulate(node("n"), gang("a", 1, minimum=2), gated, lift)
+    gated = m.pod("a-1", group="a", schedulingGates=[{"name": "example.com/wait"}])
+    lift = m.step("12s", "patch", "Pod", "a-1", patch={"spec": {"schedulingGates": None}})
+    answer = simulate(m.node("n"), m.gang("a", 1, minimum=2), gated, lift)
     assert answer.times("a") == [12.0, 12.0]
-    alone = pod("p", schedulingGates=[{"name": "example.com/wait"}])
-    assert not simulate(node("n"), alone).bound()
+    alone = m.pod("p", schedulingGates=[{"name": "example.com/wait"}])
+    assert not simulate(m.node("n"), alone).bound()
 
 
 def test_g6_a_gang_that_fits_nowhere_together_leaves_no_trace() -> None:
     """What a failed attempt placed for the time being (ports, affinities, counts) is given back."""
     apart = near("kubernetes.io/hostname", {"app": "a"}, "podAntiAffinity")
     answer = simulate(
-        node("n0", 2), node("n1", 2), gang("a", 3, labels={"app": "a"}, affinity=apart),
-        gang("b", 2, labels={"app": "a"}, affinity=apart, at="1s"), pods(2, "p", at="2s"),
-    )  # fmt: skip
+        m.node("n0", 2),
+        m.node("n1", 2),
+        m.gang("a", 3, labels={"app": "a"}, affinity=apart),
+        m.gang("b", 2, labels={"app": "a"}, affinity=apart, at="1s"),
+        m.pods(2, "p", at="2s"),
+    )
     assert answer.times("b") == [1.0, 1.0]
     assert answer.times("p") == [2.0, 2.0]
     assert not answer.bound("a")

@@ -12,8 +12,8 @@ from enbloc.engine.actions import allocate
 from enbloc.engine.cycle import cycle
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
-from gang_stories import NON_STRICT, SIGS, kgang, kgroup, labelled
-from stories import HIGH_LOW, Obj, gang, job, node, pod, pods, queue, role, simulate, step
+from support import manifests as m
+from support.simulation import simulate
 
 
 class Watched:
@@ -60,17 +60,33 @@ POD_LABEL = {"metadata": {"annotations": {"seen": "yes"}}}
 @pytest.mark.parametrize(
     "event",
     [
-        [step("10s", "patch", "Node", "n", patch=HEARTBEAT)],
-        [step("10s", "patch", "Pod", "runs", patch=POD_LABEL)],
-        [pod("foreign", 1, scheduler="other", at="10s")],
-        [pod("ends", 1, nodeName="small", run="10s")],
-        [node("too-small", 1, at="10s", unschedulable=True)][:0] + [pod("small-one", 1, at="10s", nodeName="small")],
-        gang("b", 9, cpu=9, at="10s"),
+        [m.step("10s", "patch", "Node", "n", patch=HEARTBEAT)],
+        [m.step("10s", "patch", "Pod", "runs", patch=POD_LABEL)],
+        [m.pod("foreign", 1, scheduler="other", at="10s")],
+        [m.pod("ends", 1, nodeName="small", run_time="10s")],
+        [m.node("too-small", 1, at="10s")],
+        [m.node("unschedulable", 9, at="10s", unschedulable=True)],
+        [m.pod("small-one", 1, at="10s", nodeName="small")],
+        m.gang("b", 9, cpu=9, at="10s"),
     ],
-    ids=["heartbeat", "annotation", "foreign pod", "room where it fits not", "less room", "another that waits"],
-)  # fmt: skip
-def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[Obj]) -> None:
-    docs = [node("n", 4), node("small", 1, labels={"small": "yes"}), pod("runs", 1, nodeName="n"), *gang("a", 2, cpu=2)]
+    ids=[
+        "heartbeat",
+        "annotation",
+        "foreign pod",
+        "room where it fits not",
+        "a node that is too small",
+        "an unschedulable node",
+        "less room",
+        "another that waits",
+    ],
+)
+def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[m.Obj]) -> None:
+    docs = [
+        m.node("n", 4),
+        m.node("small", 1, labels={"small": "yes"}),
+        m.pod("runs", 1, nodeName="n"),
+        *m.gang("a", 2, cpu=2),
+    ]
     answer = simulate(docs, event, plane=watched.plane, until="1h")
     assert not answer.bound("a")
     assert watched.attempts["default/a"] == 1
@@ -80,23 +96,23 @@ def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[Obj]) ->
 @pytest.mark.parametrize(
     "event",
     [
-        [node("more", 4, at="10s")],
-        [step("10s", "delete", "Pod", "runs")],
-        [step("10s", "fail-pod", "Pod", "runs")],
-        [step("10s", "patch", "Node", "n", patch={"status": {"allocatable": {"cpu": "5"}}})],
-        [step("10s", "patch", "Node", "shut", patch={"spec": {"unschedulable": None}})],
-        [step("10s", "patch", "Node", "dirty", patch={"spec": {"taints": None}})],
-        [step("10s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})],
+        [m.node("more", 4, at="10s")],
+        [m.step("10s", "delete", "Pod", "runs")],
+        [m.step("10s", "fail-pod", "Pod", "runs")],
+        [m.step("10s", "patch", "Node", "n", patch={"status": {"allocatable": {"cpu": "5"}}})],
+        [m.step("10s", "patch", "Node", "shut", patch={"spec": {"unschedulable": None}})],
+        [m.step("10s", "patch", "Node", "dirty", patch={"spec": {"taints": None}})],
+        [m.step("10s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})],
     ],
     ids=["node", "deletion", "failure", "growth", "uncordoned", "taint lifted", "lower minimum"],
 )
-def test_g9_what_could_help_wakes(watched: Watched, event: list[Obj]) -> None:
+def test_g9_what_could_help_wakes(watched: Watched, event: list[m.Obj]) -> None:
     docs = [
-        node("n", 4),
-        node("shut", 4, unschedulable=True),
-        node("dirty", 4, taints=[{"key": "k", "effect": "NoSchedule"}]),
-        pod("runs", 1, nodeName="n"),
-        *gang("a", 2, cpu=2),
+        m.node("n", 4),
+        m.node("shut", 4, unschedulable=True),
+        m.node("dirty", 4, taints=[{"key": "k", "effect": "NoSchedule"}]),
+        m.pod("runs", 1, nodeName="n"),
+        *m.gang("a", 2, cpu=2),
     ]
     answer = simulate(docs, event, plane=watched.plane)
     assert answer.at("a-0") == 10.0
@@ -116,13 +132,13 @@ def test_g9_who_comes_again_under_a_name_with_another_size_is_tried(
     """A pod, and a member of a gang of two."""
     web = {"app": "web"}
     answer = simulate(
-        [node(f"n{index}", 4) for index in range(3)],
-        pod("p", 8, gone="10s", labels=web, **looks),
-        pod("p", 2, at=again, labels=web, **looks),
-        gang("a", 0, minimum=2),
-        pod("a-0", 1, group="a", labels=web, **looks),
-        pod("a-1", 8, group="a", gone="10s", labels=web, **looks),
-        pod("a-1", 2, group="a", at=again, labels=web, **looks),
+        [m.node(f"n{index}", 4) for index in range(3)],
+        m.pod("p", 8, delete_at="10s", labels=web, **looks),
+        m.pod("p", 2, at=again, labels=web, **looks),
+        m.gang("a", 0, minimum=2),
+        m.pod("a-0", 1, group="a", labels=web, **looks),
+        m.pod("a-1", 8, group="a", delete_at="10s", labels=web, **looks),
+        m.pod("a-1", 2, group="a", at=again, labels=web, **looks),
         plane=watched.plane,
         until="20s",
     )
@@ -131,12 +147,12 @@ def test_g9_who_comes_again_under_a_name_with_another_size_is_tried(
     assert watched.decided_when_forced() == []
 
 
-def away_from(app: str, key: str = "zone") -> Obj:
+def away_from(app: str, key: str = "zone") -> m.Obj:
     term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def spread(app: str) -> list[Obj]:
+def spread(app: str) -> list[m.Obj]:
     rule = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "topologyKey": "zone"}
     return [{**rule, "labelSelector": {"matchLabels": {"app": app}}}]
 
@@ -144,10 +160,14 @@ def spread(app: str) -> list[Obj]:
 def test_g9_who_is_alike_but_for_labels_does_not_sleep_for_another(watched: Watched) -> None:
     """`shy` comes when both wait already, and keeps only `web` away."""
     answer = simulate(
-        node("n", 8, labels={"zone": "a"}), pod("runs", 7, run="10s"),
-        pod("web", 4, labels={"app": "web"}, at="1s"), pod("db", 4, labels={"app": "db"}, at="2s"),
-        pod("shy", 1, at="5s", affinity=away_from("web")), plane=watched.plane, until="20s",
-    )  # fmt: skip
+        m.node("n", 8, labels={"zone": "a"}),
+        m.pod("runs", 7, run_time="10s"),
+        m.pod("web", 4, labels={"app": "web"}, at="1s"),
+        m.pod("db", 4, labels={"app": "db"}, at="2s"),
+        m.pod("shy", 1, at="5s", affinity=away_from("web")),
+        plane=watched.plane,
+        until="20s",
+    )
     assert answer.at("db") == 10.0
     assert not answer.bound("web")
     assert watched.decided_when_forced() == []
@@ -156,11 +176,14 @@ def test_g9_who_is_alike_but_for_labels_does_not_sleep_for_another(watched: Watc
 def test_g9_who_is_kept_away_is_woken_when_that_one_leaves_another_node(watched: Watched) -> None:
     """`shy` comes when `web` waits already. Its own node is full without it too."""
     answer = simulate(
-        node("n", 4, labels={"zone": "a"}), pod("full", 3, nodeName="n"),
-        node("m", 4, labels={"zone": "a"}), pod("runs", 4, nodeName="m", run="10s"),
-        pod("web", 4, labels={"app": "web"}, at="1s"), pod("shy", 1, at="5s", gone="20s", affinity=away_from("web")),
+        m.node("n", 4, labels={"zone": "a"}),
+        m.pod("full", 3, nodeName="n"),
+        m.node("m", 4, labels={"zone": "a"}),
+        m.pod("runs", 4, nodeName="m", run_time="10s"),
+        m.pod("web", 4, labels={"app": "web"}, at="1s"),
+        m.pod("shy", 1, at="5s", delete_at="20s", affinity=away_from("web")),
         plane=watched.plane,
-    )  # fmt: skip
+    )
     assert answer.bound("web") == {"web": (20.0, "m")}
     assert watched.decided_when_forced() == []
 
@@ -168,51 +191,55 @@ def test_g9_who_is_kept_away_is_woken_when_that_one_leaves_another_node(watched:
 @pytest.mark.parametrize(
     "waits",
     [
-        [pod("p", 2, labels={"app": "web"}, topologySpreadConstraints=spread("web"))],
-        kgang("p", 1, 1, 2, mode=NON_STRICT, labels={"app": "web"}, topologySpreadConstraints=spread("web")),
+        [m.pod("p", 2, labels={"app": "web"}, topologySpreadConstraints=spread("web"))],
+        m.koordinator_gang(
+            "p", 1, 1, 2, mode=m.NON_STRICT, labels={"app": "web"}, topologySpreadConstraints=spread("web")
+        ),
     ],
     ids=["pod", "group"],
 )
 @pytest.mark.parametrize("how", ["relabelled", "replaced"])
-def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[Obj], how: str) -> None:
-    nodes = [node("n", 4, labels={"zone": "a"}), node("small", 1, labels={"zone": "b"})]
+def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[m.Obj], how: str) -> None:
+    nodes = [m.node("n", 4, labels={"zone": "a"}), m.node("small", 1, labels={"zone": "b"})]
     name = waits[0]["metadata"]["name"]
     if how == "relabelled":
-        change = [step("10s", "patch", "Pod", name, patch={"metadata": {"labels": {"app": "no"}}})]
+        change = [m.step("10s", "patch", "Pod", name, patch={"metadata": {"labels": {"app": "no"}}})]
     else:
         metadata = waits[0]["metadata"]
         at = {**metadata.get("annotations", {}), "sim.enbloc.dev/at": "10s"}
         again = {**waits[0], "metadata": {**metadata, "labels": {"app": "no"}, "annotations": at}}
-        change = [step("10s", "delete", "Pod", name), again]
-    runs = pod("runs", 1, nodeName="n", labels={"app": "web"})
+        change = [m.step("10s", "delete", "Pod", name), again]
+    runs = m.pod("runs", 1, nodeName="n", labels={"app": "web"})
     answer = simulate(nodes, runs, waits, change, plane=watched.plane, until="20s")
     assert answer.at(name) == 10.0
     assert watched.decided_when_forced() == []
 
 
-@pytest.mark.parametrize("mode", ["Strict", NON_STRICT])
+@pytest.mark.parametrize("mode", ["Strict", m.NON_STRICT])
 def test_g9_who_is_looked_at_only_now_and_gets_other_labels_is_tried(watched: Watched, mode: str) -> None:
     """When `p` was queued nobody looked at it yet: `early` was placed in that very cycle."""
     answer = simulate(
-        node("n", 4, labels={"zone": "a"}), pod("early", 1, affinity=away_from("web")),
-        kgang("p", 1, 1, 2, mode=mode, labels={"app": "web"}),
-        step("8s", "patch", "Pod", "p-0", patch={"metadata": {"labels": {"app": "no"}}}),
-        plane=watched.plane, until="20s",
-    )  # fmt: skip
+        m.node("n", 4, labels={"zone": "a"}),
+        m.pod("early", 1, affinity=away_from("web")),
+        m.koordinator_gang("p", 1, 1, 2, mode=mode, labels={"app": "web"}),
+        m.step("8s", "patch", "Pod", "p-0", patch={"metadata": {"labels": {"app": "no"}}}),
+        plane=watched.plane,
+        until="20s",
+    )
     assert answer.at("p-0") == 8.0
     assert watched.decided_when_forced() == []
 
 
 # ---- whoever found nobody to evict, and whoever found no nodes to reserve
 
-LAZY: Obj = {
+LAZY: m.Obj = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {"name": "lazy"},
     "provisioner": "kubernetes.io/no-provisioner",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
-CLAIM: Obj = {
+CLAIM: m.Obj = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
     "metadata": {"name": "data", "namespace": "default"},
@@ -222,7 +249,7 @@ CLAIM: Obj = {
         "storageClassName": "lazy",
     },
 }
-VOLUME: Obj = {
+VOLUME: m.Obj = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
     "metadata": {"name": "disk"},
@@ -231,18 +258,24 @@ VOLUME: Obj = {
 }
 
 
-def preempting_and_reserving(after: int) -> Obj:
+def preempting_and_reserving(after: int) -> m.Obj:
     arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": 100}
-    actions: list[Obj] = [{"name": name} for name in ("allocate", "backfill", "preempt")]
+    actions: list[m.Obj] = [{"name": name} for name in ("allocate", "backfill", "preempt")]
     return {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
 
 
 def test_g9_a_volume_that_comes_late_lets_its_pod_preempt(watched: Watched) -> None:
     uses = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     answer = simulate(
-        HIGH_LOW, LAZY, CLAIM, node("n", 4), pod("runs", 4, priority="low"),
-        pod("p", 2, priority="high", at="2s", volumes=uses), step("10s", "create", object=VOLUME), plane=watched.plane,
-    )  # fmt: skip
+        m.HIGH_LOW,
+        LAZY,
+        CLAIM,
+        m.node("n", 4),
+        m.pod("runs", 4, priority="low"),
+        m.pod("p", 2, priority="high", at="2s", volumes=uses),
+        m.step("10s", "create", object=VOLUME),
+        plane=watched.plane,
+    )
     assert answer.at("p") == 10.0
     assert watched.decided_when_forced() == []
 
@@ -254,14 +287,17 @@ def test_g9_a_label_of_a_namespace_lets_those_who_look_for_it_preempt(watched: W
         "namespaceSelector": {"matchLabels": {"team": "a"}},
     }
     near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    label = step("10s", "patch", "Namespace", "other", patch={"metadata": {"labels": {"team": "a"}}})
-    label["target"].pop("namespace")
+    label = m.step("10s", "patch", "Namespace", "other", patch={"metadata": {"labels": {"team": "a"}}})
     answer = simulate(
-        HIGH_LOW, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
-        node("n", 4, labels={"zone": "a"}), pod("runs", 3, priority="low"),
-        pod("near", 1, nodeName="n", priority="high", namespace="other", labels={"app": "near"}),
-        pod("p", 2, priority="high", at="2s", affinity=near), label, plane=watched.plane,
-    )  # fmt: skip
+        m.HIGH_LOW,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}},
+        m.node("n", 4, labels={"zone": "a"}),
+        m.pod("runs", 3, priority="low"),
+        m.pod("near", 1, nodeName="n", priority="high", namespace="other", labels={"app": "near"}),
+        m.pod("p", 2, priority="high", at="2s", affinity=near),
+        label,
+        plane=watched.plane,
+    )
     assert answer.at("p") == 10.0
     assert watched.decided_when_forced() == []
 
@@ -269,49 +305,75 @@ def test_g9_a_label_of_a_namespace_lets_those_who_look_for_it_preempt(watched: W
 def test_g9_a_group_one_of_whose_gangs_asks_for_less_preempts(watched: Watched) -> None:
     """The gang that changed is not the one that stands in line for both."""
     group = ["default/a", "default/b"]
-    less = step("10s", "patch", "PodGroup", "b", patch={"spec": {"minMember": 1}})
-    less["target"]["apiVersion"] = SIGS
+    less = m.step("10s", "patch", "PodGroup", "b", patch={"spec": {"minMember": 1}})
+    less["target"]["apiVersion"] = m.SIGS
     answer = simulate(
-        HIGH_LOW, node("n", 4), pod("runs", 4, priority="low"),
-        kgroup("a", 1, groups=group), labelled("a", 1, cpu=2, priority="high", at="1s"),
-        kgroup("b", 2, groups=group), labelled("b", 2, cpu=2, priority="high", at="1s"), less, plane=watched.plane,
-    )  # fmt: skip
+        m.HIGH_LOW,
+        m.node("n", 4),
+        m.pod("runs", 4, priority="low"),
+        m.sigs_podgroup("a", 1, groups=group),
+        m.labelled_pods("a", 1, cpu=2, priority="high", at="1s"),
+        m.sigs_podgroup("b", 2, groups=group),
+        m.labelled_pods("b", 2, cpu=2, priority="high", at="1s"),
+        less,
+        plane=watched.plane,
+    )
     assert answer.at("a-0") == answer.at("b-0") == 10.0
     assert watched.decided_when_forced() == []
 
 
 def test_g9_a_reservation_that_ends_lets_others_preempt_there(watched: Watched) -> None:
-    over = step("10s", "patch", "PodGroup", "starves", patch={"spec": {"minMember": 2}})
+    over = m.step("10s", "patch", "PodGroup", "starves", patch={"spec": {"minMember": 2}})
     answer = simulate(
         over,
-        HIGH_LOW, {**HIGH_LOW[0], "metadata": {"name": "polite"}, "preemptionPolicy": "Never"},
-        node("n", 4), pod("runs", 3, priority="low"), gang("starves", 1, cpu=4, group_priority="polite", at="1s"),
-        pod("p", 2, priority="high", at="8s"), config=preempting_and_reserving(5), plane=watched.plane, until="12s",
-    )  # fmt: skip
+        m.HIGH_LOW,
+        {**m.HIGH_LOW[0], "metadata": {"name": "polite"}, "preemptionPolicy": "Never"},
+        m.node("n", 4),
+        m.pod("runs", 3, priority="low"),
+        m.gang("starves", 1, cpu=4, group_priority="polite", at="1s"),
+        m.pod("p", 2, priority="high", at="8s"),
+        config=preempting_and_reserving(5),
+        plane=watched.plane,
+        until="12s",
+    )
     assert answer.at("p") == 10.0
 
 
 def test_g9_less_use_of_a_queue_wakes_those_it_held_back(watched: Watched) -> None:
-    capped = queue("q", capability={"cpu": "2"})
+    capped = m.queue("q", capability={"cpu": "2"})
     answer = simulate(
-        node("n", 8), capped, gang("a", 2, queue="q", run="10s"), gang("b", 2, queue="q", at="1s"), plane=watched.plane
-    )  # fmt: skip
+        m.node("n", 8),
+        capped,
+        m.gang("a", 2, queue="q", run_time="10s"),
+        m.gang("b", 2, queue="q", at="1s"),
+        plane=watched.plane,
+    )
     assert answer.times("b") == [10.0, 10.0]
     assert watched.decided_when_forced() == []
 
 
 def test_g9_gangs_that_are_alike_are_not_tried_one_by_one(watched: Watched) -> None:
-    simulate(node("n", 1), [doc for i in range(50) for doc in gang(f"a{i}", 2)], plane=watched.plane)
+    simulate(m.node("n", 1), [doc for i in range(50) for doc in m.gang(f"a{i}", 2)], plane=watched.plane)
     assert sum(watched.attempts.values()) == 1
 
 
 def test_g9_after_quiet_forcing_everybody_decides_nothing(watched: Watched) -> None:
     answer = simulate(
-        node("n", 4), queue("f", dequeueStrategy="fifo"), queue("q", capability={"cpu": "1"}),
-        job("a", role("w", 9)), job("b", role("w", 6, 2)), gang("c", 3), gang("d", 3, minimum=4),
-        gang("e", 8, queue="f"), gang("g", 1, queue="f", at="1s"), gang("h", 2, queue="q"),
-        pods(2, "free", None), pod("lonely", 1, nodeSelector={"no": "such"}), plane=watched.plane, until="1h",
-    )  # fmt: skip
+        m.node("n", 4),
+        m.queue("f", dequeueStrategy="fifo"),
+        m.queue("q", capability={"cpu": "1"}),
+        m.job("a", m.role("w", 9)),
+        m.job("b", m.role("w", 6, 2)),
+        m.gang("c", 3),
+        m.gang("d", 3, minimum=4),
+        m.gang("e", 8, queue="f"),
+        m.gang("g", 1, queue="f", at="1s"),
+        m.gang("h", 2, queue="q"),
+        m.pods(2, "free", None),
+        m.pod("lonely", 1, nodeSelector={"no": "such"}),
+        plane=watched.plane,
+        until="1h",
+    )
     assert len(answer.data["pending"]) >= 5
     assert watched.decided_when_forced() == []
     assert not watched.planes[-1].scheduler.engine.busy()

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from enbloc.gangs.claim_records import ANNOTATION, HOLD, Record, write
-from gang_stories import NON_STRICT, kgang, kgroup, labelled, notes
-from stories import Answer, Obj, node, pod, priority_class, restart, simulate, step, waits_because
+from support import manifests as m
+from support.answers import Answer, waits_because
+from support.simulation import simulate
 
 GROUP = ["default/a", "default/b"]
 
 
-def holding(name: str, count: int, **more: Any) -> list[Obj]:
-    return kgang(name, count, mode=NON_STRICT, **more)
+def holding(name: str, count: int, **more: Any) -> list[m.Obj]:
+    return m.koordinator_gang(name, count, mode=m.NON_STRICT, **more)
 
 
 def lines(answer: Answer, what: str) -> list[tuple[float, str]]:
@@ -37,7 +38,12 @@ def claims(answer: Answer) -> list[str]:
 
 def test_k6_members_that_fit_are_held_and_accumulate_until_all_do() -> None:
     answer = simulate(
-        node("n", 2), holding("a", 4), pod("s", 1, at="5s"), node("m", 1, at="10s"), node("o", 2, at="20s"), until="25s"
+        m.node("n", 2),
+        holding("a", 4),
+        m.pod("s", 1, at="5s"),
+        m.node("m", 1, at="10s"),
+        m.node("o", 2, at="20s"),
+        until="25s",
     )
     assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (10.0, "a-2")]
     assert set(answer.times("a-")) == {20.0}
@@ -47,17 +53,17 @@ def test_k6_members_that_fit_are_held_and_accumulate_until_all_do() -> None:
 
 
 def test_k6_a_held_pod_names_its_node_and_says_that_it_waits() -> None:
-    answer = simulate(node("n", 1), holding("a", 2), until="5s")
+    answer = simulate(m.node("n", 1), holding("a", 2), until="5s")
     assert [line["node"] for line in answer.lines("held")] == ["n"]
     assert "1 pods are held" in waits_because(answer.obj("Pod", "a-0"))
     assert claims(answer) == ["a-0"], "a gang without an object keeps its record on its oldest pod"
-    answer = simulate(node("n", 1), kgroup("a", 2, mode=NON_STRICT), labelled("a", 2), until="5s")
+    answer = simulate(m.node("n", 1), m.sigs_podgroup("a", 2, mode=m.NON_STRICT), m.labelled_pods("a", 2), until="5s")
     assert claims(answer) == ["a"]
 
 
 def test_k6_holds_survive_a_restart() -> None:
-    documents = (node("n", 2), holding("a", 3), pod("s", 1, at="5s"), node("m", 1, at="10s"))
-    answer = simulate(*documents, restart("3s"), restart("7s"))
+    documents = (m.node("n", 2), holding("a", 3), m.pod("s", 1, at="5s"), m.node("m", 1, at="10s"))
+    answer = simulate(*documents, m.restart("3s"), m.restart("7s"))
     assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1")]
     assert not answer.lines("released")
     assert set(answer.times("a-")) == {10.0}
@@ -66,9 +72,13 @@ def test_k6_holds_survive_a_restart() -> None:
 
 def test_k6_the_pod_that_carries_the_record_may_go() -> None:
     answer = simulate(
-        node("n", 2), holding("a", 4, minimum=3), step("3s", "delete", "Pod", "a-0"), restart("5s"),
-        pod("s", 1, at="6s"), node("m", 1, at="10s"),
-    )  # fmt: skip
+        m.node("n", 2),
+        holding("a", 4, minimum=3),
+        m.step("3s", "delete", "Pod", "a-0"),
+        m.restart("5s"),
+        m.pod("s", 1, at="6s"),
+        m.node("m", 1, at="10s"),
+    )
     assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (3.0, "a-2")]
     assert lines(answer, "released") == [(3.0, "a-0")]
     assert set(answer.times("a-")) == {10.0}
@@ -76,33 +86,39 @@ def test_k6_the_pod_that_carries_the_record_may_go() -> None:
 
 
 def test_k6_a_node_that_goes_takes_what_was_held_there_along() -> None:
-    answer = simulate(node("n", 2, gone="5s"), node("m", 1), holding("a", 4), node("o", 3, at="9s"))
+    answer = simulate(m.node("n", 2, delete_at="5s"), m.node("m", 1), holding("a", 4), m.node("o", 3, at="9s"))
     assert set(answer.times("a-")) == {9.0}
     assert {name for _, name in answer.bound().values()} == {"m", "o"}
 
 
 def test_k6_a_held_pod_that_is_deleted_gives_its_room_back() -> None:
     answer = simulate(
-        node("n", 1), holding("a", 2), step("5s", "delete", "Pod", "a-0"), pod("s", 1, at="6s"), until="9s"
+        m.node("n", 1), holding("a", 2), m.step("5s", "delete", "Pod", "a-0"), m.pod("s", 1, at="6s"), until="9s"
     )
     assert answer.at("s") == 6.0
 
 
 def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
-    answer = simulate(node("n", 2), holding("a", 2, groups=GROUP), kgang("b", 2, groups=GROUP), until="5s")
+    answer = simulate(
+        m.node("n", 2), holding("a", 2, groups=GROUP), m.koordinator_gang("b", 2, groups=GROUP), until="5s"
+    )
     assert not answer.lines("held")
 
 
 def test_k6_what_is_held_is_let_go_when_a_strict_gang_joins() -> None:
-    joins = kgang("b", 1, groups=GROUP, at="5s")
-    answer = simulate(node("n", 2), holding("a", 3, groups=["default/a"]), joins, pod("s", 2, at="6s"), until="9s")
+    joins = m.koordinator_gang("b", 1, groups=GROUP, at="5s")
+    answer = simulate(m.node("n", 2), holding("a", 3, groups=["default/a"]), joins, m.pod("s", 2, at="6s"), until="9s")
     assert lines(answer, "released") == [(5.0, "a-0"), (5.0, "a-1")]
     assert answer.at("s") == 6.0
 
 
 def test_k6_a_group_of_gangs_holds_as_one() -> None:
     answer = simulate(
-        node("n", 3), holding("a", 2, groups=GROUP), holding("b", 2, groups=GROUP), restart("2s"), node("m", 1, at="5s")
+        m.node("n", 3),
+        holding("a", 2, groups=GROUP),
+        holding("b", 2, groups=GROUP),
+        m.restart("2s"),
+        m.node("m", 1, at="5s"),
     )
     assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (0.0, "b-0")]
     assert set(answer.times()) == {5.0}
@@ -110,15 +126,15 @@ def test_k6_a_group_of_gangs_holds_as_one() -> None:
 
 def test_k6_a_group_that_grows_holds_what_the_newcomer_can_get() -> None:
     """The first gang had nothing to hold; it stands in line for both."""
-    answer = simulate(node("n", 1), holding("a", 3, cpu=2), holding("b", 2, groups=GROUP, at="5s"), until="9s")
+    answer = simulate(m.node("n", 1), holding("a", 3, cpu=2), holding("b", 2, groups=GROUP, at="5s"), until="9s")
     assert lines(answer, "held") == [(5.0, "b-0")]
 
 
 def test_k6_what_is_held_does_not_stand_in_its_own_way() -> None:
     """The small pod was held on the large node while there was no other room: all fit only if it moves."""
-    said = notes("a", 2, mode=NON_STRICT)
-    members = [pod("a-0", 3, at="1s", notes=said), pod("a-1", 2, at="1s", notes=said)]
-    answer = simulate(node("n", 3), pod("x", 1, run="5s"), members, node("m", 2, at="3s"), until="9s")
+    said = m.koordinator_annotations("a", 2, mode=m.NON_STRICT)
+    members = [m.pod("a-0", 3, at="1s", annotations=said), m.pod("a-1", 2, at="1s", annotations=said)]
+    answer = simulate(m.node("n", 3), m.pod("x", 1, run_time="5s"), members, m.node("m", 2, at="3s"), until="9s")
     assert lines(answer, "held") == [(1.0, "a-1")]
     assert set(answer.times("a-")) == {5.0}
 
@@ -127,8 +143,13 @@ def test_k6_what_is_held_does_not_stand_in_its_own_way() -> None:
 
 
 def test_k8_the_clock_starts_with_the_first_held_task_and_survives_a_restart() -> None:
-    documents = (pod("x", 2, run="5s"), node("n", 2), holding("a", 3, wait="10s", at="1s"), pod("s", 2, at="7s"))
-    for restarts in ((), (restart("9s"),)):
+    documents = (
+        m.pod("x", 2, run_time="5s"),
+        m.node("n", 2),
+        holding("a", 3, wait="10s", at="1s"),
+        m.pod("s", 2, at="7s"),
+    )
+    for restarts in ((), (m.restart("9s"),)):
         answer = simulate(*documents, *restarts)
         assert lines(answer, "released") == [(15.0, "a-0"), (15.0, "a-1")]
         assert {at for at, _ in lines(answer, "timeout")} == {15.0}
@@ -137,13 +158,13 @@ def test_k8_the_clock_starts_with_the_first_held_task_and_survives_a_restart() -
 
 
 def test_k8_no_cap_of_fifteen_minutes() -> None:
-    answer = simulate(node("n", 1), holding("a", 2, wait="2h"), node("m", 1, at="7199s"))
+    answer = simulate(m.node("n", 1), holding("a", 2, wait="2h"), m.node("m", 1, at="7199s"))
     assert set(answer.times()) == {7199.0}
 
 
 # ---- K12
 
-PRIORITIES = [priority_class(f"p{i}", i) for i in range(1, 4)]
+PRIORITIES = [m.priority_class(f"p{i}", i) for i in range(1, 4)]
 
 
 def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
@@ -151,9 +172,9 @@ def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
     gangs = []
     for name, got in (("a", 3), ("b", 3), ("c", 4)):
         record = Record(HOLD, 2**62, {f"{name}-{index}": {"n": 1} for index in range(got)})
-        gangs += holding(name, 5, run="20s")
+        gangs += holding(name, 5, run_time="20s")
         gangs[-5]["metadata"]["annotations"][ANNOTATION] = write(record)
-    answer = simulate(node("n", 10), *gangs)
+    answer = simulate(m.node("n", 10), *gangs)
     assert [set(answer.times(f"{name}-")) for name in "abc"] == [{0.0}, {0.0}, {20.0}]
     assert Counter(name[0] for _, name in lines(answer, "held")) == {"a": 3, "b": 3, "c": 4}
     assert Counter(name[0] for _, name in lines(answer, "released")) == {"c": 4}, "the lowest order lets go"
@@ -164,14 +185,14 @@ def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
 def test_k6_a_record_that_somebody_made_up_holds_no_longer_than_the_waiting_time() -> None:
     gang = holding("a", 3, wait="20s")
     gang[0]["metadata"]["annotations"][ANNOTATION] = write(Record(HOLD, 2**62, {"a-0": {"n": 1}}))
-    answer = simulate(node("n", 1), gang, pod("s", 1, at="5s"))
+    answer = simulate(m.node("n", 1), gang, m.pod("s", 1, at="5s"))
     assert answer.at("s") == 20.0
 
 
 def test_k12_the_victims_clock_starts_anew() -> None:
-    first = holding("a", 5, wait="30s", run="100s", priority="p2")
-    second = holding("b", 5, wait="30s", at="1s", run="5s", priority="p1")
-    answer = simulate(PRIORITIES, node("n", 3), first, second, node("m", 3, at="10s"))
+    first = holding("a", 5, wait="30s", run_time="100s", priority="p2")
+    second = holding("b", 5, wait="30s", at="1s", run_time="5s", priority="p1")
+    answer = simulate(PRIORITIES, m.node("n", 3), first, second, m.node("m", 3, at="10s"))
     # at 10s a takes what it lacks and b what is left; b's time is up 30s later
     assert set(answer.times("a-")) == {10.0}
     assert {at for at, _ in lines(answer, "timeout")} == {40.0}
@@ -179,9 +200,16 @@ def test_k12_the_victims_clock_starts_anew() -> None:
 
 def test_k12_nobody_lets_go_who_waits_for_somebody_else() -> None:
     """b waits for a node that is not there: a waits for b, b for nobody who holds. No release; b's time runs out."""
-    apart = pod("b-1", notes=notes("b", 2, mode=NON_STRICT, wait="30s"), nodeSelector={"no": "where"})
+    apart = m.pod(
+        "b-1",
+        annotations=m.koordinator_annotations("b", 2, mode=m.NON_STRICT, wait="30s"),
+        nodeSelector={"no": "where"},
+    )
     answer = simulate(
-        node("n", 2), pod("b-0", 1, notes=notes("b", 2, mode=NON_STRICT, wait="30s")), apart, holding("a", 2, at="1s")
+        m.node("n", 2),
+        m.pod("b-0", 1, annotations=m.koordinator_annotations("b", 2, mode=m.NON_STRICT, wait="30s")),
+        apart,
+        holding("a", 2, at="1s"),
     )
     assert lines(answer, "released") == [(30.0, "b-0")]
     assert set(answer.times("a-")) == {30.0}
@@ -189,11 +217,18 @@ def test_k12_nobody_lets_go_who_waits_for_somebody_else() -> None:
 
 def test_k12_nobody_lets_go_whose_room_is_of_no_use() -> None:
     """c is the lowest, but what it holds is elsewhere: b lets go."""
-    far = [pod(f"c-{i}", notes=notes("c", 2, mode=NON_STRICT), nodeSelector={"far": "yes"}) for i in range(2)]
+    far = [
+        m.pod(f"c-{i}", annotations=m.koordinator_annotations("c", 2, mode=m.NON_STRICT), nodeSelector={"far": "yes"})
+        for i in range(2)
+    ]
     answer = simulate(
-        node("n", 4, at="1s"), node("f", 1, labels={"far": "yes"}), holding("a", 3, cpu=1), holding("b", 3, cpu=1), far,
+        m.node("n", 4, at="1s"),
+        m.node("f", 1, labels={"far": "yes"}),
+        holding("a", 3, cpu=1),
+        holding("b", 3, cpu=1),
+        far,
         until="20s",
-    )  # fmt: skip
+    )
     assert {name[0] for _, name in lines(answer, "released")} <= {"b"}
     assert set(answer.times("a-")) == {1.0}
 
@@ -204,24 +239,24 @@ def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> N
     print(f"seed {seed}")
     dice = random.Random(seed)
     sizes = [dice.randint(1, 4) for _ in range(3)]
-    documents: list[Any] = [node(f"n{i}", cpu, at=f"{dice.randint(0, 5)}s") for i, cpu in enumerate(sizes)]
+    documents: list[Any] = [m.node(f"n{i}", cpu, at=f"{dice.randint(0, 5)}s") for i, cpu in enumerate(sizes)]
     documents.append(PRIORITIES)
     gangs = dice.randint(2, 6)
     for index in range(gangs):
         name, priority = f"g{index}x", dice.choice(["p1", "p2", "p3"])
         count = dice.randint(1, sum(sizes))
         for member in range(count):
-            said = notes(name, count, mode=NON_STRICT, wait="9000s")
+            said = m.koordinator_annotations(name, count, mode=m.NON_STRICT, wait="9000s")
             documents.append(
-                pod(
+                m.pod(
                     f"{name}-{member}",
-                    notes=said,
+                    annotations=said,
                     at=f"{dice.randint(0, 8)}s",
-                    run=f"{dice.randint(1, 9)}s",
+                    run_time=f"{dice.randint(1, 9)}s",
                     priority=priority,
                 )
             )
-    documents.append(restart(f"{dice.randint(0, 12)}s"))
+    documents.append(m.restart(f"{dice.randint(0, 12)}s"))
     answer = simulate(*documents)
     assert not answer.data["pending"]
     assert not claims(answer)
@@ -234,50 +269,57 @@ def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> N
 
 
 def test_k7_a_group_for_whose_min_resources_too_little_is_free_holds_nothing() -> None:
-    big = node("m", 4, at="20s")
-    members = [kgroup("a", 1, mode=NON_STRICT, minResources={"cpu": "5"}), *labelled("a", 1)]
-    answer = simulate(node("n", 4), members, pod("s", 4, at="5s"), big, node("o", 1, at="30s"))
+    big = m.node("m", 4, at="20s")
+    members = [m.sigs_podgroup("a", 1, mode=m.NON_STRICT, minResources={"cpu": "5"}), *m.labelled_pods("a", 1)]
+    answer = simulate(m.node("n", 4), members, m.pod("s", 4, at="5s"), big, m.node("o", 1, at="30s"))
     assert not answer.lines("held")
     assert answer.at("s") == 5.0
     assert answer.at("a-0") == 30.0
 
 
 def test_k7_a_group_that_lost_a_gang_waits_for_it() -> None:
-    first, other = kgang("a", 1, groups=GROUP), kgang("b", 1, at="1s", gone="5s")
-    answer = simulate(first, other, node("n", 4, at="10s"), kgang("b", 1, at="20s"))
+    first, other = m.koordinator_gang("a", 1, groups=GROUP), m.koordinator_gang("b", 1, at="1s", delete_at="5s")
+    answer = simulate(first, other, m.node("n", 4, at="10s"), m.koordinator_gang("b", 1, at="20s"))
     assert answer.at("a-0") == 20.0, "not before it is there again"
 
 
 def test_k8_the_clock_of_a_group_starts_anew_with_those_who_are_left() -> None:
     """`b` carries the clock, names `c` too, and goes."""
-    b = kgang("b", 1, groups=["default/b", "default/c"], wait="20s", gone="5s")
-    answer = simulate(node("n", 1), b, kgang("a", 1, groups=GROUP, wait="20s", at="2s"))
+    b = m.koordinator_gang("b", 1, groups=["default/b", "default/c"], wait="20s", delete_at="5s")
+    answer = simulate(m.node("n", 1), b, m.koordinator_gang("a", 1, groups=GROUP, wait="20s", at="2s"))
     assert lines(answer, "timeout") == [(25.0, "a-0")]
 
 
 def test_k8_what_is_written_of_a_gang_goes_when_it_is_in_no_group_any_more() -> None:
     for gone, left in ((None, ["a"]), ("6s", [])):
-        group = kgroup("a", 1, mode=NON_STRICT, groups=GROUP, scheduleTimeoutSeconds=15, gone=gone)
-        assert claims(simulate(group, labelled("a", 1), until="7s")) == left
+        group = m.sigs_podgroup("a", 1, mode=m.NON_STRICT, groups=GROUP, scheduleTimeoutSeconds=15, delete_at=gone)
+        assert claims(simulate(group, m.labelled_pods("a", 1), until="7s")) == left
 
 
 def test_k12_a_group_that_lost_a_member_waits_for_nobody_else() -> None:
     """`a` holds and is not complete any more; `b` holds from then on."""
-    b = [pod(f"b-{i}", cpu, notes=notes("b", 2, mode=NON_STRICT), at="1s") for i, cpu in enumerate(("500m", "2"))]
-    answer = simulate(node("n", 2), holding("a", 3), b, step("2s", "delete", "Pod", "a-1"), until="5s")
+    b = [
+        m.pod(f"b-{i}", cpu, annotations=m.koordinator_annotations("b", 2, mode=m.NON_STRICT), at="1s")
+        for i, cpu in enumerate(("500m", "2"))
+    ]
+    answer = simulate(m.node("n", 2), holding("a", 3), b, m.step("2s", "delete", "Pod", "a-1"), until="5s")
     assert lines(answer, "held")[-1] == (2.0, "b-0")
     assert not answer.bound()
 
 
 def test_k8_the_clock_stands_when_the_gang_that_waited_for_others_waits_no_more() -> None:
     """Its minimum was raised, and lowered again to what is bound. A restart makes no difference (I5)."""
-    raised = {"metadata": {"annotations": notes(minimum=2, groups=GROUP, wait="10s")}}
-    lowered = {"metadata": {"annotations": notes(minimum=1)}}
+    raised = {"metadata": {"annotations": m.koordinator_annotations(minimum=2, groups=GROUP, wait="10s")}}
+    lowered = {"metadata": {"annotations": m.koordinator_annotations(minimum=1)}}
     docs = [
-        node("n"), *kgang("a", 1), *kgang("a", 1, 2, first=1, at="5s"), step("5s", "patch", "Pod", "a-0", patch=raised),
-        step("7s", "patch", "Pod", "a-0", patch=lowered), *kgang("b", 1, 3, at="8s", wait="10s"),
-    ]  # fmt: skip
-    for more in ([], [restart("9s")]):
+        m.node("n"),
+        *m.koordinator_gang("a", 1),
+        *m.koordinator_gang("a", 1, 2, first=1, at="5s"),
+        m.step("5s", "patch", "Pod", "a-0", patch=raised),
+        m.step("7s", "patch", "Pod", "a-0", patch=lowered),
+        *m.koordinator_gang("b", 1, 3, at="8s", wait="10s"),
+    ]
+    for more in ([], [m.restart("9s")]):
         answer = simulate(*docs, *more, until="30s")
         assert not answer.lines("timeout")
         assert claims(answer) == []

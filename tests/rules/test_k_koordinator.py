@@ -6,20 +6,9 @@ from typing import Any
 
 import pytest
 
-from gang_stories import (
-    NON_STRICT,
-    PLUGINS,
-    PLUGINS_LABEL,
-    SIGS_LABEL,
-    K,
-    kgang,
-    kgroup,
-    labelled,
-    notes,
-    own_group,
-    own_pods,
-)
-from stories import Answer, Obj, condition, gang, node, pod, restart, simulate, step, waits_because
+from support import manifests as m
+from support.answers import Answer, condition, waits_because
+from support.simulation import simulate
 
 GROUP = ["default/a", "default/b"]
 
@@ -41,16 +30,19 @@ def warnings(answer: Answer, name: str = "") -> list[str]:
 @pytest.mark.parametrize(
     "members",
     [
-        [pod(f"a-{i}", notes=notes("a", 3)) for i in range(3)],
-        [pod(f"a-{i}", labels={K + "name": "a", K + "min-available": "3"}) for i in range(3)],
-        [pod(f"a-{i}", notes={SIGS_LABEL: "a", SIGS_LABEL + "/min-available": "3"}) for i in range(3)],
-        [pod(f"a-{i}", notes={SIGS_LABEL + "/name": "a", SIGS_LABEL + "/min-available": "3"}) for i in range(3)],
-        [kgroup("a", 3), *labelled("a", 3)],
-        [kgroup("a", 3, api=PLUGINS), *labelled("a", 3, PLUGINS_LABEL)],
-        [kgroup("a", 3, api=PLUGINS), *labelled("a", 3)],
-        [kgroup("a", 3), *(pod(f"a-{i}", notes={SIGS_LABEL: "a"}) for i in range(3))],
-        [own_group("a", {"gang": {"minCount": 3}}), *own_pods("a", 3)],
-        [own_group("a", {"gang": {"minCount": 3}}, "v1alpha2"), *own_pods("a", 3)],
+        [m.pod(f"a-{i}", annotations=m.koordinator_annotations("a", 3)) for i in range(3)],
+        [m.pod(f"a-{i}", labels={m.KOORDINATOR + "name": "a", m.KOORDINATOR + "min-available": "3"}) for i in range(3)],
+        [m.pod(f"a-{i}", annotations={m.SIGS_LABEL: "a", m.SIGS_LABEL + "/min-available": "3"}) for i in range(3)],
+        [
+            m.pod(f"a-{i}", annotations={m.SIGS_LABEL + "/name": "a", m.SIGS_LABEL + "/min-available": "3"})
+            for i in range(3)
+        ],
+        [m.sigs_podgroup("a", 3), *m.labelled_pods("a", 3)],
+        [m.sigs_podgroup("a", 3, api=m.PLUGINS), *m.labelled_pods("a", 3, m.PLUGINS_LABEL)],
+        [m.sigs_podgroup("a", 3, api=m.PLUGINS), *m.labelled_pods("a", 3)],
+        [m.sigs_podgroup("a", 3), *(m.pod(f"a-{i}", annotations={m.SIGS_LABEL: "a"}) for i in range(3))],
+        [m.native_podgroup("a", {"gang": {"minCount": 3}}), *m.native_pods("a", 3)],
+        [m.native_podgroup("a", {"gang": {"minCount": 3}}, "v1alpha2"), *m.native_pods("a", 3)],
     ],
     ids=[
         "annotations",
@@ -65,38 +57,42 @@ def warnings(answer: Answer, name: str = "") -> list[str]:
         "alpha",
     ],
 )
-def test_k1_ways_to_declare_a_gang(members: list[Obj]) -> None:
-    answer = simulate(node("n", 2), members, node("late", 1, at="30s"))
+def test_k1_ways_to_declare_a_gang(members: list[m.Obj]) -> None:
+    answer = simulate(m.node("n", 2), members, m.node("late", 1, at="30s"))
     assert together(answer, "a-") == 30.0
     assert len(answer.bound("a-")) == 3
     assert not warnings(answer)
 
 
 def test_k1_total_number_is_shown_and_starts_nothing() -> None:
-    answer = simulate(node("n"), kgang("a", 2, 3, total=7))
+    answer = simulate(m.node("n"), m.koordinator_gang("a", 2, 3, total=7))
     assert "7 are expected" in answer.why("default/a")
-    assert together(simulate(node("n", 8), kgang("a", 3, 3, total=7)), "a-") == 0.0
+    assert together(simulate(m.node("n", 8), m.koordinator_gang("a", 3, 3, total=7)), "a-") == 0.0
 
 
 def test_k1_groups_may_be_a_comma_list_and_gang_groups_is_an_alias() -> None:
-    said = {**notes("a", 1), K + "gang-groups": "default/a, default/b"}
-    answer = simulate(node("n"), pod("a-0", notes=said), kgang("b", 1, groups=GROUP, at="5s"))
+    said = {**m.koordinator_annotations("a", 1), m.KOORDINATOR + "gang-groups": "default/a, default/b"}
+    answer = simulate(m.node("n"), m.pod("a-0", annotations=said), m.koordinator_gang("b", 1, groups=GROUP, at="5s"))
     assert together(answer, "a-", "b-") == 5.0
 
 
 def test_k1_the_dialect_is_named() -> None:
     waits = simulate(
-        kgang("a", 1), [kgroup("b", 1, api=PLUGINS), *labelled("b", 1)], own_group("c", {"gang": {"minCount": 1}}),
-        own_pods("c", 1),
-    )  # fmt: skip
+        m.koordinator_gang("a", 1),
+        [m.sigs_podgroup("b", 1, api=m.PLUGINS), *m.labelled_pods("b", 1)],
+        m.native_podgroup("c", {"gang": {"minCount": 1}}),
+        m.native_pods("c", 1),
+    )
     found = {one["gang"]: one["dialect"] for one in waits.data["pending"]}
     assert found == {"default/a": "koordinator", "default/b": "coscheduling", "default/c": "kubernetes"}
 
 
 def test_a_basic_policy_goes_one_by_one_and_both_policies_are_refused() -> None:
-    answer = simulate(node("n", 2), own_group("a", {"basic": {}}), own_pods("a", 3))
+    answer = simulate(m.node("n", 2), m.native_podgroup("a", {"basic": {}}), m.native_pods("a", 3))
     assert len(answer.bound("a-")) == 2
-    answer = simulate(node("n", 4), own_group("a", {"basic": {}, "gang": {"minCount": 1}}), own_pods("a", 1))
+    answer = simulate(
+        m.node("n", 4), m.native_podgroup("a", {"basic": {}, "gang": {"minCount": 1}}), m.native_pods("a", 1)
+    )
     assert "both" in answer.why("default/a")
     assert warnings(answer, "a")
 
@@ -105,8 +101,11 @@ def test_a_basic_policy_goes_one_by_one_and_both_policies_are_refused() -> None:
 
 
 def test_k2_the_annotation_wins() -> None:
-    members = [pod(f"a-{i}", labels={SIGS_LABEL: "a"}, notes={K + "min-available": "2"}) for i in range(2)]
-    assert together(simulate(node("n", 2), kgroup("a", 5), members), "a-") == 0.0
+    members = [
+        m.pod(f"a-{i}", labels={m.SIGS_LABEL: "a"}, annotations={m.KOORDINATOR + "min-available": "2"})
+        for i in range(2)
+    ]
+    assert together(simulate(m.node("n", 2), m.sigs_podgroup("a", 5), members), "a-") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_k2_the_annotation_wins() -> None:
 def test_k3_bad_values_are_told_and_stop_nobody(words: dict[str, Any], starts: bool) -> None:
     minimum = words.get("minimum", 2)
     rest = {key: value for key, value in words.items() if key != "minimum"}
-    answer = simulate(node("n", 8), kgang("a", 2, minimum, **rest), kgang("b", 2))
+    answer = simulate(m.node("n", 8), m.koordinator_gang("a", 2, minimum, **rest), m.koordinator_gang("b", 2))
     assert together(answer, "b-") == 0.0
     assert bool(answer.bound("a-")) == starts
     assert warnings(answer, "a-0")
@@ -145,8 +144,8 @@ def test_k3_bad_values_are_told_and_stop_nobody(words: dict[str, Any], starts: b
 
 @pytest.mark.parametrize("name", ["Gang_A", "-a", "a/b", "ä", "a" * 300])
 def test_k3_a_name_that_is_none_is_not_initialised(name: str) -> None:
-    members = [pod(f"a-{i}", notes=notes(name, 2)) for i in range(2)]
-    answer = simulate(node("n", 8), members, kgang("b", 1))
+    members = [m.pod(f"a-{i}", annotations=m.koordinator_annotations(name, 2)) for i in range(2)]
+    answer = simulate(m.node("n", 8), members, m.koordinator_gang("b", 1))
     assert not answer.bound("a-")
     assert answer.bound("b-")
     assert warnings(answer, "a-0")
@@ -154,46 +153,55 @@ def test_k3_a_name_that_is_none_is_not_initialised(name: str) -> None:
 
 
 def test_k3_the_oldest_pod_with_a_good_value_counts() -> None:
-    oldest, second = pod("a-0", notes=notes("a", "bad")), pod("a-1", at="1s", notes=notes("a", 2))
-    answer = simulate(node("n", 8), oldest, second, pod("a-2", at="2s", notes=notes("a", 3)))
+    oldest, second = (
+        m.pod("a-0", annotations=m.koordinator_annotations("a", "bad")),
+        m.pod("a-1", at="1s", annotations=m.koordinator_annotations("a", 2)),
+    )
+    answer = simulate(
+        m.node("n", 8), oldest, second, m.pod("a-2", at="2s", annotations=m.koordinator_annotations("a", 3))
+    )
     assert answer.bound("a-")
     assert answer.at("a-0") == 1.0
-    later = pod("b-1", at="1s", notes=notes("b", 5))
-    answer = simulate(node("n", 1), pod("b-0", notes=notes("b", 2)), later)
+    later = m.pod("b-1", at="1s", annotations=m.koordinator_annotations("b", 5))
+    answer = simulate(m.node("n", 1), m.pod("b-0", annotations=m.koordinator_annotations("b", 2)), later)
     assert any("disagree" in told for told in warnings(answer, "b-1"))
 
 
 def test_k3_a_minimum_of_0_keeps_nobody_waiting() -> None:
-    assert len(simulate(node("n", 2), kgang("a", 3, 0)).bound("a-")) == 2
+    assert len(simulate(m.node("n", 2), m.koordinator_gang("a", 3, 0)).bound("a-")) == 2
 
 
 def test_k3_bad_numbers_of_a_pod_group_are_told() -> None:
     for minimum in (-1, 2**31, 2**62):
-        answer = simulate(node("n"), kgroup("a", minimum), labelled("a", 1))
+        answer = simulate(m.node("n"), m.sigs_podgroup("a", minimum), m.labelled_pods("a", 1))
         assert not answer.bound()
         assert warnings(answer, "a")
-    answer = simulate(node("n"), kgroup("a", 1, scheduleTimeoutSeconds=-4), labelled("a", 1))
+    answer = simulate(m.node("n"), m.sigs_podgroup("a", 1, scheduleTimeoutSeconds=-4), m.labelled_pods("a", 1))
     assert answer.bound()
     assert warnings(answer, "a")
 
 
 def test_k4_early_pods_wait_for_their_pod_group() -> None:
-    for api, label in (("scheduling.sigs.k8s.io/v1alpha1", SIGS_LABEL), (PLUGINS, PLUGINS_LABEL)):
-        answer = simulate(node("n"), labelled("a", 2, label), kgroup("a", 2, api=api, at="12s"))
+    for api, label in (("scheduling.sigs.k8s.io/v1alpha1", m.SIGS_LABEL), (m.PLUGINS, m.PLUGINS_LABEL)):
+        answer = simulate(m.node("n"), m.labelled_pods("a", 2, label), m.sigs_podgroup("a", 2, api=api, at="12s"))
         assert together(answer, "a-") == 12.0
-    assert "does not exist" in simulate(node("n"), labelled("a", 1)).why("default/a")
-    assert "does not exist" in simulate(node("n"), own_pods("a", 1)).why("default/a")
+    assert "does not exist" in simulate(m.node("n"), m.labelled_pods("a", 1)).why("default/a")
+    assert "does not exist" in simulate(m.node("n"), m.native_pods("a", 1)).why("default/a")
 
 
 def test_a_pod_group_recreated_with_other_numbers_while_its_pods_wait() -> None:
-    answer = simulate(node("n", 2), kgroup("a", 5, gone="10s"), labelled("a", 2), step(
-        "20s", "create", object=kgroup("a", 2)))  # fmt: skip
+    answer = simulate(
+        m.node("n", 2),
+        m.sigs_podgroup("a", 5, delete_at="10s"),
+        m.labelled_pods("a", 2),
+        m.step("20s", "create", object=m.sigs_podgroup("a", 2)),
+    )
     assert together(answer, "a-") == 20.0
 
 
 def test_a_pod_that_speaks_several_dialects_has_one_gang_and_is_warned() -> None:
-    both = [pod(f"a-{i}", group="v", notes=notes("k", 5)) for i in range(2)]
-    answer = simulate(node("n", 4), gang("v", 0, minimum=2), both)
+    both = [m.pod(f"a-{i}", group="v", annotations=m.koordinator_annotations("k", 5)) for i in range(2)]
+    answer = simulate(m.node("n", 4), m.gang("v", 0, minimum=2), both)
     assert together(answer, "a-") == 0.0
     assert any("several" in told for told in warnings(answer, "a-0"))
 
@@ -203,9 +211,12 @@ def test_a_pod_that_speaks_several_dialects_has_one_gang_and_is_warned() -> None
 
 def test_k5_k7_a_group_starts_together_or_not_at_all() -> None:
     answer = simulate(
-        node("n", 4), kgang("a", 2, groups=GROUP), kgang("b", 3, groups=GROUP, at="5s"), pod("s", 4, at="6s", run="4s"),
-        node("late", 1, at="30s"),
-    )  # fmt: skip
+        m.node("n", 4),
+        m.koordinator_gang("a", 2, groups=GROUP),
+        m.koordinator_gang("b", 3, groups=GROUP, at="5s"),
+        m.pod("s", 4, at="6s", run_time="4s"),
+        m.node("late", 1, at="30s"),
+    )
     assert answer.at("s") == 6.0, "a Strict group holds nothing"
     assert together(answer, "a-", "b-") == 30.0
     assert not answer.lines("held")
@@ -213,47 +224,70 @@ def test_k5_k7_a_group_starts_together_or_not_at_all() -> None:
 
 def test_k7_a_group_crosses_namespaces_and_dialects_of_pod_group() -> None:
     group = ["default/a", "other/b"]
-    far = [pod(f"b-{i}", namespace="other", notes=notes("b", 2, groups=group)) for i in range(2)]
-    answer = simulate(node("n", 3), kgroup("a", 2, groups=group), labelled("a", 2), far, node("late", 1, at="9s"))
+    far = [
+        m.pod(f"b-{i}", namespace="other", annotations=m.koordinator_annotations("b", 2, groups=group))
+        for i in range(2)
+    ]
+    answer = simulate(
+        m.node("n", 3), m.sigs_podgroup("a", 2, groups=group), m.labelled_pods("a", 2), far, m.node("late", 1, at="9s")
+    )
     assert together(answer, "a-", "b-") == 9.0
 
 
 def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_told() -> None:
-    chain = [kgang("a", 1, groups=["default/b"]), kgang("b", 1, groups=["default/c"]), kgang("c", 1)]
-    answer = simulate(node("n", 2), *chain, node("late", 1, at="7s"))
+    chain = [
+        m.koordinator_gang("a", 1, groups=["default/b"]),
+        m.koordinator_gang("b", 1, groups=["default/c"]),
+        m.koordinator_gang("c", 1),
+    ]
+    answer = simulate(m.node("n", 2), *chain, m.node("late", 1, at="7s"))
     assert together(answer, "a-", "b-", "c-") == 7.0
     assert any("disagree" in told for told in warnings(answer))
 
 
 def test_k7_it_is_not_attempted_until_each_named_gang_exists_with_enough_members() -> None:
-    answer = simulate(node("n", 8), kgang("a", 2, groups=GROUP), kgang("b", 2, 3, groups=GROUP), until="9s")
+    answer = simulate(
+        m.node("n", 8),
+        m.koordinator_gang("a", 2, groups=GROUP),
+        m.koordinator_gang("b", 2, 3, groups=GROUP),
+        until="9s",
+    )
     assert not answer.bound()
     assert "default/b" in answer.why("default/a")
     assert "1 more" in answer.why("default/b")
 
 
 def test_k7_min_resources_larger_than_the_free_room_are_said() -> None:
-    answer = simulate(node("n", 4), kgroup("a", 1, minResources={"cpu": "5"}), labelled("a", 1), node("m", 1, at="8s"))
+    answer = simulate(
+        m.node("n", 4),
+        m.sigs_podgroup("a", 1, minResources={"cpu": "5"}),
+        m.labelled_pods("a", 1),
+        m.node("m", 1, at="8s"),
+    )
     assert together(answer, "a-") == 8.0
-    answer = simulate(node("n", 4), kgroup("a", 1, minResources={"cpu": "5"}), labelled("a", 1))
+    answer = simulate(m.node("n", 4), m.sigs_podgroup("a", 1, minResources={"cpu": "5"}), m.labelled_pods("a", 1))
     assert not answer.bound()
     assert "minResources" in answer.why("default/a")
 
 
 def test_k7_once_started_lost_members_come_back_one_by_one() -> None:
     answer = simulate(
-        node("n", 4), kgang("a", 2, groups=GROUP), kgang("b", 2, groups=GROUP), step("5s", "delete", "Pod", "a-0"),
-        pod("a-0", at="6s", notes=notes("a", 2, groups=GROUP)), restart("7s"),
-    )  # fmt: skip
+        m.node("n", 4),
+        m.koordinator_gang("a", 2, groups=GROUP),
+        m.koordinator_gang("b", 2, groups=GROUP),
+        m.step("5s", "delete", "Pod", "a-0"),
+        m.pod("a-0", at="6s", annotations=m.koordinator_annotations("a", 2, groups=GROUP)),
+        m.restart("7s"),
+    )
     assert answer.at("a-0") == 0.0
     assert answer.bound("a-0")["a-0"][0] == 6.0
     assert not answer.lines("evicted")
 
 
 def test_k7_groups_that_name_each_other_in_circles_and_ten_thousand_gangs() -> None:
-    circle = [kgang(f"g{i}", 1, groups=[f"default/g{(i + 1) % 20}"]) for i in range(20)]
-    many = kgang("a", 2, groups=[f"default/x{i}" for i in range(10_000)])
-    answer = simulate(node("n", 20), *circle, many, kgang("b", 2, at="1s"), node("m", 2, at="1s"))
+    circle = [m.koordinator_gang(f"g{i}", 1, groups=[f"default/g{(i + 1) % 20}"]) for i in range(20)]
+    many = m.koordinator_gang("a", 2, groups=[f"default/x{i}" for i in range(10_000)])
+    answer = simulate(m.node("n", 20), *circle, many, m.koordinator_gang("b", 2, at="1s"), m.node("m", 2, at="1s"))
     assert len(answer.bound("g")) == 20
     assert together(answer, "b-") == 1.0
     assert not answer.bound("a-")
@@ -263,38 +297,41 @@ def test_k7_groups_that_name_each_other_in_circles_and_ten_thousand_gangs() -> N
 
 
 def test_k8_a_strict_group_whose_gangs_do_not_come_times_out() -> None:
-    late = kgang("b", 2, groups=GROUP, at="50s")
-    answer = simulate(node("n", 8), kgang("a", 2, groups=GROUP, wait="20s"), late, until="60s")
+    late = m.koordinator_gang("b", 2, groups=GROUP, at="50s")
+    answer = simulate(m.node("n", 8), m.koordinator_gang("a", 2, groups=GROUP, wait="20s"), late, until="60s")
     assert not answer.bound()
     assert {(line["t"], line["name"]) for line in answer.lines("timeout")} == {(20.0, "a-0"), (20.0, "a-1")}
     assert "timed out" in waits_because(answer.obj("Pod", "a-0"))
 
 
 def test_k8_the_longest_waiting_time_of_a_group_counts() -> None:
-    gangs = [kgang("a", 1, groups=GROUP, wait="10s"), kgang("b", 1, 2, groups=GROUP, wait="30s")]
-    assert simulate(node("n"), *gangs).at("a-0", "timeout") == 30.0
+    gangs = [
+        m.koordinator_gang("a", 1, groups=GROUP, wait="10s"),
+        m.koordinator_gang("b", 1, 2, groups=GROUP, wait="30s"),
+    ]
+    assert simulate(m.node("n"), *gangs).at("a-0", "timeout") == 30.0
 
 
 def test_k8_the_clock_of_a_strict_group_survives_a_restart() -> None:
-    answer = simulate(node("n"), kgang("a", 1, groups=GROUP, wait="20s"), restart("15s"))
+    answer = simulate(m.node("n"), m.koordinator_gang("a", 1, groups=GROUP, wait="20s"), m.restart("15s"))
     assert answer.at("a-0", "timeout") == 20.0
 
 
 def test_k8_marked_pods_are_scheduled_once_the_mark_is_gone_or_they_are_replaced() -> None:
-    unmark = {"metadata": {"annotations": {K + "timeout": None}}}
-    more = node("late", 2, at="30s")
-    base = (node("n", 1), kgang("a", 2, mode=NON_STRICT, wait="10s"), more)
+    unmark = {"metadata": {"annotations": {m.KOORDINATOR + "timeout": None}}}
+    more = m.node("late", 2, at="30s")
+    base = (m.node("n", 1), m.koordinator_gang("a", 2, mode=m.NON_STRICT, wait="10s"), more)
     answer = simulate(*base)
     assert not answer.bound()
-    answer = simulate(*base, *(step("40s", "patch", "Pod", f"a-{i}", patch=unmark) for i in range(2)))
+    answer = simulate(*base, *(m.step("40s", "patch", "Pod", f"a-{i}", patch=unmark) for i in range(2)))
     assert together(answer, "a-") == 40.0
-    gone = [step("40s", "delete", "Pod", f"a-{i}") for i in range(2)]
-    answer = simulate(*base, gone, kgang("a", 2, mode=NON_STRICT, at="50s"))
+    gone = [m.step("40s", "delete", "Pod", f"a-{i}") for i in range(2)]
+    answer = simulate(*base, gone, m.koordinator_gang("a", 2, mode=m.NON_STRICT, at="50s"))
     assert together(answer, "a-") == 50.0
 
 
 def test_k8_an_alone_strict_gang_without_room_waits_on() -> None:
-    answer = simulate(node("n", 1), kgang("a", 2, wait="10s"), node("late", 1, at="2000s"))
+    answer = simulate(m.node("n", 1), m.koordinator_gang("a", 2, wait="10s"), m.node("late", 1, at="2000s"))
     assert together(answer, "a-") == 2000.0
 
 
@@ -305,24 +342,31 @@ def test_k8_an_alone_strict_gang_without_room_waits_on() -> None:
 def test_k9_match_policies_of_a_gang_that_lost_one_member(policy: str | None, comes_back: float | None) -> None:
     words = {"policy": policy} if policy else {}
     answer = simulate(
-        node("n", 8), kgang("a", 3, **words), step("5s", "delete", "Pod", "a-0"), kgang("a", 1, 3, at="6s", **words)
+        m.node("n", 8),
+        m.koordinator_gang("a", 3, **words),
+        m.step("5s", "delete", "Pod", "a-0"),
+        m.koordinator_gang("a", 1, 3, at="6s", **words),
     )
     assert [line["t"] for line in answer.lines("bound", "a-0")] == [0.0] + ([comes_back] if comes_back else [])
 
 
 @pytest.mark.parametrize("policy, bound", [("once-satisfied", 1), ("waiting-and-running", 0), ("only-waiting", 0)])
 def test_k9_match_policies_of_a_gang_that_lost_two_and_room_for_one(policy: str, bound: int) -> None:
-    lost = [step("5s", "delete", "Pod", f"a-{i}") for i in range(2)]
-    again = kgang("a", 2, 3, policy=policy, at="6s")
-    answer = simulate(node("n", 3), kgang("a", 3, policy=policy), lost, pod("s", 1, at="5s"), again)
+    lost = [m.step("5s", "delete", "Pod", f"a-{i}") for i in range(2)]
+    again = m.koordinator_gang("a", 2, 3, policy=policy, at="6s")
+    answer = simulate(m.node("n", 3), m.koordinator_gang("a", 3, policy=policy), lost, m.pod("s", 1, at="5s"), again)
     assert len([line for line in answer.lines("bound") if line["t"] == 6.0]) == bound
 
 
 def test_k11_the_older_gang_goes_first() -> None:
     answer = simulate(
-        node("n", 2, at="9s"), kgroup("a", 2, at="2s"), labelled("a", 2, at="5s", run="5s"),
-        kgang("b", 2, at="1s", run="5s"), kgroup("c", 2), labelled("c", 2, at="6s", run="5s"),
-    )  # fmt: skip
+        m.node("n", 2, at="9s"),
+        m.sigs_podgroup("a", 2, at="2s"),
+        m.labelled_pods("a", 2, at="5s", run_time="5s"),
+        m.koordinator_gang("b", 2, at="1s", run_time="5s"),
+        m.sigs_podgroup("c", 2),
+        m.labelled_pods("c", 2, at="6s", run_time="5s"),
+    )
     assert [name[0] for name in answer.order()] == ["c", "c", "b", "b", "a", "a"]
 
 
@@ -334,27 +378,34 @@ def phases(answer: Answer, name: str) -> list[str]:
 
 
 def test_k13_phases_of_koordinators_pod_groups() -> None:
-    answer = simulate(node("n", 1), kgroup("a", 2), labelled("a", 2, run="5s", start="1s"), node("m", 1, at="3s"))
+    answer = simulate(
+        m.node("n", 1),
+        m.sigs_podgroup("a", 2),
+        m.labelled_pods("a", 2, run_time="5s", start_delay="1s"),
+        m.node("m", 1, at="3s"),
+    )
     assert phases(answer, "a") == ["Pending", "PreScheduling", "Scheduling", "Scheduled", "Running", "Finished"]
     status = answer.obj("PodGroup", "a")["status"]
     assert (status["scheduled"], status["running"], status["succeeded"], status["failed"]) == (2, 0, 2, 0)
-    assert phases(simulate(node("n"), kgroup("a", 2)), "a") == ["Pending"]
-    failed = simulate(node("n", 2), kgroup("a", 2), labelled("a", 2, run="5s", code="1"))
+    assert phases(simulate(m.node("n"), m.sigs_podgroup("a", 2)), "a") == ["Pending"]
+    failed = simulate(m.node("n", 2), m.sigs_podgroup("a", 2), m.labelled_pods("a", 2, run_time="5s", exit_code="1"))
     assert phases(failed, "a")[-1] == "Failed"
 
 
 def test_k13_phases_of_scheduler_plugins_pod_groups() -> None:
-    members = labelled("a", 2, PLUGINS_LABEL, run="5s")
+    members = m.labelled_pods("a", 2, m.PLUGINS_LABEL, run_time="5s")
     owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "it", "uid": "u"}
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "things.example.com"},
         "spec": {
-            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Thing", "plural": "things"},
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things"},
             "versions": [{"name": "v1", "served": True, "storage": True}],
         },
-    }  # fmt: skip
+    }
     thing = {
         "apiVersion": "example.com/v1",
         "kind": "Thing",
@@ -362,7 +413,7 @@ def test_k13_phases_of_scheduler_plugins_pod_groups() -> None:
     }
     for one in members:
         one["metadata"]["ownerReferences"] = [owner]
-    answer = simulate(crd, thing, node("n", 2), kgroup("a", 2, api=PLUGINS), members)
+    answer = simulate(crd, thing, m.node("n", 2), m.sigs_podgroup("a", 2, api=m.PLUGINS), members)
     assert phases(answer, "a") == ["Pending", "Scheduling", "Running", "Finished"]
     status = answer.obj("PodGroup", "a")["status"]
     assert status["occupiedBy"] == "default/it"
@@ -371,8 +422,8 @@ def test_k13_phases_of_scheduler_plugins_pod_groups() -> None:
 
 def test_k13_conditions_of_kubernetes_pod_groups_are_sticky() -> None:
     for version in ("v1alpha2", "v1beta1"):
-        group = own_group("a", {"gang": {"minCount": 2}}, version)
-        answer = simulate(node("n", 2), group, own_pods("a", 2), step("5s", "delete", "Pod", "a-0"))
+        group = m.native_podgroup("a", {"gang": {"minCount": 2}}, version)
+        answer = simulate(m.node("n", 2), group, m.native_pods("a", 2), m.step("5s", "delete", "Pod", "a-0"))
         obj = answer.obj("PodGroup", "a")
         initially, now = condition(obj, "PodGroupInitiallyScheduled"), condition(obj, "PodGroupScheduled")
         assert initially is not None

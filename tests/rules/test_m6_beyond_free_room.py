@@ -6,30 +6,15 @@ from typing import Any
 
 import pytest
 
-from stories import (
-    NO_EVICTIONS,
-    Answer,
-    Obj,
-    condition,
-    gang,
-    job,
-    node,
-    pod,
-    pods,
-    priority_class,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-    waits_because,
-)
+from support import manifests as m
+from support.answers import Answer, condition, waits_because
+from support.simulation import NO_EVICTIONS, simulate
 
 CLASSES = [
-    priority_class("high", 1000),
-    priority_class("mid", 500),
-    priority_class("low", 10),
-    priority_class("polite", 1000) | {"preemptionPolicy": "Never"},
+    m.priority_class("high", 1000),
+    m.priority_class("mid", 500),
+    m.priority_class("low", 10),
+    m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"},
 ]
 
 
@@ -37,59 +22,59 @@ def evicted(answer: Answer) -> list[str]:
     return [line["name"] for line in answer.lines("evicted")]
 
 
-def reserving(after: int = 20, percent: int = 100, *actions: str) -> Obj:
+def reserving(after: int = 20, percent: int = 100, *actions: str) -> m.Obj:
     arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
-    named: list[Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", *actions)]
+    named: list[m.Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", *actions)]
     return {"actions": [*named, {"name": "reserve", "arguments": arguments}]}
 
 
-def wants(cpu: int = 1, replicas: int = 4, at: str = "10s", **more: Any) -> Obj:
-    return job("j", role("w", replicas, cpu=cpu), at=at, **more)
+def wants(cpu: int = 1, replicas: int = 4, at: str = "10s", **more: Any) -> m.Obj:
+    return m.job("j", m.role("w", replicas, cpu=cpu), at=at, **more)
 
 
 # ---- preempt
 
 
 def test_m6_let_in_for_what_it_may_preempt() -> None:
-    answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low"), wants(priority="high"))
+    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="high"))
     assert answer.at("j-w-0", "created") == 10.0
     assert answer.times("j-") == [10.0] * 4
     assert evicted(answer) == ["a"]
 
 
 def test_m6_only_what_is_lower_counts() -> None:
-    running = [pod("a", 3, priority="mid"), pod("b", 1, priority="low")]
-    answer = simulate(CLASSES, node("n"), running, wants(priority="mid"), until="1h")
+    running = [m.pod("a", 3, priority="mid"), m.pod("b", 1, priority="low")]
+    answer = simulate(CLASSES, m.node("n"), running, wants(priority="mid"), until="1h")
     assert not answer.all("Pod", "j-")
     assert "not let in" in waits_because(answer.group_of("j"))
 
 
 def test_m6_not_if_nobody_preempts() -> None:
     answer = simulate(
-        CLASSES, node("n"), pod("a", 4, priority="low"), wants(priority="high"), config=NO_EVICTIONS, until="1h"
+        CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="high"), config=NO_EVICTIONS, until="1h"
     )
     assert not answer.all("Pod", "j-")
 
 
 def test_m6_not_if_it_is_polite() -> None:
-    answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low"), wants(priority="polite"), until="1h")
+    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="polite"), until="1h")
     assert not answer.all("Pod", "j-")
     assert not evicted(answer)
 
 
 def test_m6_what_nobody_may_evict_does_not_count() -> None:
-    kept = pod("a", 4, priority="low", notes={"volcano.sh/preemptable": "false"})
-    answer = simulate(CLASSES, node("n"), kept, wants(priority="high"), until="1h")
+    kept = m.pod("a", 4, priority="low", annotations={"volcano.sh/preemptable": "false"})
+    answer = simulate(CLASSES, m.node("n"), kept, wants(priority="high"), until="1h")
     assert not answer.all("Pod", "j-")
 
 
 def test_m6_what_is_of_another_queue_does_not_count() -> None:
-    queues = [queue("q", weight=1), queue("r", weight=9)]
-    running = gang("a", 4, queue="r", priority="low")
+    queues = [m.queue("q", weight=1), m.queue("r", weight=9)]
+    running = m.gang("a", 4, queue="r", priority="low")
     answer = simulate(
         CLASSES,
         queues,
-        node("n"),
+        m.node("n"),
         running,
         wants(priority="high", queue="q"),
         config=reserving(10**6, 100, "preempt"),
@@ -101,21 +86,21 @@ def test_m6_what_is_of_another_queue_does_not_count() -> None:
 def test_m6_free_room_and_what_it_may_preempt_count_together() -> None:
     answer = simulate(
         CLASSES,
-        node("n"),
-        pod("a", 2, priority="low"),
-        pod("b", 1, priority="high"),
+        m.node("n"),
+        m.pod("a", 2, priority="low"),
+        m.pod("b", 1, priority="high"),
         wants(replicas=3, priority="high"),
     )
     assert answer.times("j-") == [10.0] * 3
 
 
 def test_m6_its_queues_cap_counts_less_what_it_may_preempt_there() -> None:
-    capped = queue("q", capability={"cpu": "4"})
+    capped = m.queue("q", capability={"cpu": "4"})
     answer = simulate(
         CLASSES,
         capped,
-        node("n", 8),
-        gang("a", 4, queue="q", priority="low"),
+        m.node("n", 8),
+        m.gang("a", 4, queue="q", priority="low"),
         wants(priority="high", queue="q"),
         until="1h",
     )
@@ -124,8 +109,8 @@ def test_m6_its_queues_cap_counts_less_what_it_may_preempt_there() -> None:
     answer = simulate(
         CLASSES,
         capped,
-        node("n", 8),
-        gang("a", 4, queue="q", priority="high"),
+        m.node("n", 8),
+        m.gang("a", 4, queue="q", priority="high"),
         wants(priority="high", queue="q"),
         until="1h",
     )
@@ -133,13 +118,17 @@ def test_m6_its_queues_cap_counts_less_what_it_may_preempt_there() -> None:
 
 
 def test_m6_never_what_the_cluster_could_not_hold() -> None:
-    answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low"), wants(replicas=5, priority="high"), until="1h")
+    answer = simulate(
+        CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(replicas=5, priority="high"), until="1h"
+    )
     assert not answer.all("Pod", "j-")
     assert not evicted(answer)
 
 
 def test_m6_the_condition_says_on_what_grounds() -> None:
-    answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low", stop="30s"), wants(priority="high"), until="20s")
+    answer = simulate(
+        CLASSES, m.node("n"), m.pod("a", 4, priority="low", stop_delay="30s"), wants(priority="high"), until="20s"
+    )
     told = condition(answer.group_of("j"), "Enqueued")
     assert told is not None
     assert told["reason"].lower().startswith("preempt")
@@ -148,11 +137,11 @@ def test_m6_the_condition_says_on_what_grounds() -> None:
 def test_m6_let_in_by_preempting_and_over_a_restart() -> None:
     answer = simulate(
         CLASSES,
-        node("n"),
-        pod("a", 4, priority="low", stop="30s"),
+        m.node("n"),
+        m.pod("a", 4, priority="low", stop_delay="30s"),
         wants(priority="high"),
-        [restart("10s"), restart("25s")],
-        job("k", role("w", 4), at="20s"),
+        [m.restart("10s"), m.restart("25s")],
+        m.job("k", m.role("w", 4), at="20s"),
         until="60s",
     )
     assert answer.times("j-") == [40.0] * 4
@@ -161,9 +150,9 @@ def test_m6_let_in_by_preempting_and_over_a_restart() -> None:
 
 
 def test_m6_let_in_when_the_protection_of_those_below_ends() -> None:
-    off = step("30s", "delete", "Pod", "b")
-    running = [pod("a", 2, priority="low"), pod("b", 2, priority="high")]
-    answer = simulate(CLASSES, node("n"), running, wants(priority="high"), off)
+    off = m.step("30s", "delete", "Pod", "b")
+    running = [m.pod("a", 2, priority="low"), m.pod("b", 2, priority="high")]
+    answer = simulate(CLASSES, m.node("n"), running, wants(priority="high"), off)
     assert answer.times("j-") == [30.0] * 4
 
 
@@ -171,21 +160,21 @@ def test_m6_let_in_when_the_protection_of_those_below_ends() -> None:
 
 
 def test_m6_let_in_for_what_it_may_reclaim() -> None:
-    queues = [queue("a"), queue("b")]
-    running = [one for i in range(4) for one in gang(f"x{i}", 1, queue="a")]
-    answer = simulate(queues, node("n"), running, wants(replicas=2, queue="b"), until="1h")
+    queues = [m.queue("a"), m.queue("b")]
+    running = [one for i in range(4) for one in m.gang(f"x{i}", 1, queue="a")]
+    answer = simulate(queues, m.node("n"), running, wants(replicas=2, queue="b"), until="1h")
     assert answer.times("j-") == [10.0, 10.0]
     assert len(evicted(answer)) == 2
 
 
 def test_m6_not_for_more_than_it_may_reclaim() -> None:
-    queues = [queue("a"), queue("b")]
-    running = [one for i in range(4) for one in gang(f"x{i}", 1, queue="a")]
-    answer = simulate(queues, node("n"), running, wants(replicas=3, queue="b"), until="1h")
+    queues = [m.queue("a"), m.queue("b")]
+    running = [one for i in range(4) for one in m.gang(f"x{i}", 1, queue="a")]
+    answer = simulate(queues, m.node("n"), running, wants(replicas=3, queue="b"), until="1h")
     assert not answer.all("Pod", "j-")
     assert not evicted(answer)
-    stubborn = [queue("a", reclaimable=False), queue("b")]
-    answer = simulate(stubborn, node("n"), running, wants(replicas=2, queue="b"), until="1h")
+    stubborn = [m.queue("a", reclaimable=False), m.queue("b")]
+    answer = simulate(stubborn, m.node("n"), running, wants(replicas=2, queue="b"), until="1h")
     assert not answer.all("Pod", "j-")
 
 
@@ -193,7 +182,7 @@ def test_m6_not_for_more_than_it_may_reclaim() -> None:
 
 
 def test_m6_let_in_once_it_starves() -> None:
-    answer = simulate(node("n"), pod("full", 4, run="100s"), wants(), config=reserving(20))
+    answer = simulate(m.node("n"), m.pod("full", 4, run_time="100s"), wants(), config=reserving(20))
     assert answer.at("j-w-0", "created") == 30.0
     assert [line["t"] for line in answer.lines("reserved")] == [30.0] * 4
     assert answer.times("j-") == [100.0] * 4
@@ -202,37 +191,46 @@ def test_m6_let_in_once_it_starves() -> None:
 def test_m6_by_its_own_waiting_time() -> None:
     one = wants()
     one["metadata"]["annotations"]["volcano.sh/sla-waiting-time"] = "5s"
-    answer = simulate(node("n"), pod("full", 4, run="100s"), one, config=reserving(20))
+    answer = simulate(m.node("n"), m.pod("full", 4, run_time="100s"), one, config=reserving(20))
     assert answer.at("j-w-0", "created") == 15.0
 
 
 def test_m6_starving_within_the_clusters_allocatable_only() -> None:
-    answer = simulate(node("n"), pod("full", 4, run="100s"), wants(replicas=5), config=reserving(20))
+    answer = simulate(m.node("n"), m.pod("full", 4, run_time="100s"), wants(replicas=5), config=reserving(20))
     assert not answer.all("Pod", "j-")
     answer = simulate(
-        node("n"), pod("full", 4, run="100s"), wants(replicas=5), node("m", 1, at="50s"), config=reserving(20)
+        m.node("n"),
+        m.pod("full", 4, run_time="100s"),
+        wants(replicas=5),
+        m.node("m", 1, at="50s"),
+        config=reserving(20),
     )
     assert answer.at("j-w-0", "created") == 50.0
 
 
 def test_m6_starving_does_not_pass_the_queues_cap() -> None:
-    capped = queue("q", capability={"cpu": "3"})
-    answer = simulate(capped, node("n"), wants(queue="q"), config=reserving(20), until="1h")
+    capped = m.queue("q", capability={"cpu": "3"})
+    answer = simulate(capped, m.node("n"), wants(queue="q"), config=reserving(20), until="1h")
     assert not answer.all("Pod", "j-")
 
 
 def test_m6_without_reserve_nobody_starves() -> None:
-    answer = simulate(node("n"), pod("full", 4), wants(), config=NO_EVICTIONS, until="1000h")
+    answer = simulate(m.node("n"), m.pod("full", 4), wants(), config=NO_EVICTIONS, until="1000h")
     assert not answer.all("Pod", "j-")
 
 
 def test_m6_one_let_in_by_starving_that_cannot_be_reserved_for_counts_against_nobody() -> None:
     """Half of two nodes is one, and it needs two: it is let in, and keeps nobody else out."""
-    full = [pod(f"full{i}", 4, nodeName=name, run="100s") for i, name in enumerate("nm")]
+    full = [m.pod(f"full{i}", 4, nodeName=name, run_time="100s") for i, name in enumerate("nm")]
     answer = simulate(
-        node("n"), node("m"), node("o", 2), full, wants(cpu=4, replicas=2), job("k", role("w", 2), at="40s"),
+        m.node("n"),
+        m.node("m"),
+        m.node("o", 2),
+        full,
+        wants(cpu=4, replicas=2),
+        m.job("k", m.role("w", 2), at="40s"),
         config=reserving(20, 50),
-    )  # fmt: skip
+    )
     assert answer.at("j-w-0", "created") == 30.0
     assert answer.times("k-") == [40.0, 40.0]
 
@@ -240,10 +238,10 @@ def test_m6_one_let_in_by_starving_that_cannot_be_reserved_for_counts_against_no
 def test_m6_its_claims_count_against_others() -> None:
     """All that is free is reserved: a job that comes is not let in, and says why."""
     answer = simulate(
-        node("n"),
-        pod("full", 2, run="100s"),
+        m.node("n"),
+        m.pod("full", 2, run_time="100s"),
         wants(replicas=4),
-        job("k", role("w", 2, run="5s"), at="40s"),
+        m.job("k", m.role("w", 2, run_time="5s"), at="40s"),
         config=reserving(20),
         until="60s",
     )
@@ -254,9 +252,14 @@ def test_m6_its_claims_count_against_others() -> None:
 @pytest.mark.parametrize("instants", [(29,), (31,), (60,), (99,), (20, 40, 60, 80)])
 def test_m6_let_in_by_starving_and_over_a_restart(instants: tuple[int, ...]) -> None:
     answer = simulate(
-        node("n"), pod("full", 4, run="100s"), wants(), [pod(f"s{i}", 1, at=f"{35 + 20 * i}s") for i in range(4)],
-        [restart(f"{i}s") for i in instants], config=reserving(20), until="110s",
-    )  # fmt: skip
+        m.node("n"),
+        m.pod("full", 4, run_time="100s"),
+        wants(),
+        [m.pod(f"s{i}", 1, at=f"{35 + 20 * i}s") for i in range(4)],
+        [m.restart(f"{i}s") for i in instants],
+        config=reserving(20),
+        until="110s",
+    )
     assert answer.at("j-w-0", "created") == 30.0
     assert answer.times("j-") == [100.0] * 4
     assert not answer.bound("s")
@@ -265,9 +268,13 @@ def test_m6_let_in_by_starving_and_over_a_restart(instants: tuple[int, ...]) -> 
 def test_m6_a_starving_one_of_two_that_ask_for_the_same() -> None:
     """They stand together; only the older one starves, and only it is let in."""
     answer = simulate(
-        node("n"), pods(4, "full", run="100s"), job("a", role("w", 4)), job("b", role("w", 4), at="15s"),
-        config=reserving(20), until="25s",
-    )  # fmt: skip
+        m.node("n"),
+        m.pods(4, "full", run_time="100s"),
+        m.job("a", m.role("w", 4)),
+        m.job("b", m.role("w", 4), at="15s"),
+        config=reserving(20),
+        until="25s",
+    )
     assert answer.all("Pod", "a-")
     assert not answer.all("Pod", "b-")
 
@@ -275,11 +282,11 @@ def test_m6_a_starving_one_of_two_that_ask_for_the_same() -> None:
 def test_m6_what_is_used_and_reserved_on_one_node_counts_once() -> None:
     """n is full and reserved; m is free: a job of m's size is let in."""
     answer = simulate(
-        node("n"),
-        node("m"),
-        pod("full", 4, nodeName="n", run="100s"),
-        pod("big", 4, nodeSelector={"kubernetes.io/hostname": "n"}),
-        job("s", role("w", 4), at="30s"),
+        m.node("n"),
+        m.node("m"),
+        m.pod("full", 4, nodeName="n", run_time="100s"),
+        m.pod("big", 4, nodeSelector={"kubernetes.io/hostname": "n"}),
+        m.job("s", m.role("w", 4), at="30s"),
         config=reserving(20),
     )
     assert answer.times("s-") == [30.0] * 4

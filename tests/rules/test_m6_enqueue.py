@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stories import (
-    ALLOCATE_ONLY,
-    NO_EVICTIONS,
-    Answer,
-    Obj,
-    condition,
-    gang,
-    job,
-    node,
-    pod,
-    podgroup,
-    pods,
-    priority_class,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-    waits_because,
-)
+from support import manifests as m
+from support.answers import Answer, condition, waits_because
+from support.simulation import NO_ENQUEUE, NO_EVICTIONS, simulate
 
 
 def phases(answer: Answer, name: str) -> list[str]:
@@ -33,11 +16,11 @@ def phases(answer: Answer, name: str) -> list[str]:
 
 
 def full(cpu: int, until: str = "50s") -> dict[str, object]:
-    return pod("full", cpu, nodeName="n", run=until)
+    return m.pod("full", cpu, nodeName="n", run_time=until)
 
 
 def test_m6_without_room_it_stays_pending_says_why_and_has_no_pods() -> None:
-    answer = simulate(node("n"), full(4), job("j", role("w", 2)), until="20s")
+    answer = simulate(m.node("n"), full(4), m.job("j", m.role("w", 2)), until="20s")
     group = answer.group_of("j")
     assert group["status"]["phase"] == "Pending"
     assert not answer.all("Pod", "j-")
@@ -45,14 +28,13 @@ def test_m6_without_room_it_stays_pending_says_why_and_has_no_pods() -> None:
     assert "2" in told
     assert "cpu" in told
     found = answer.pending("default/j")
-    assert found is not None
     assert found["message"] == told
     assert found["missing"] == {"w": 2}
     assert found["reasons"] == [{"role": "", "reason": "Insufficient cpu", "nodes": 1}]
 
 
 def test_m6_it_is_let_in_when_there_is_room() -> None:
-    answer = simulate(node("n"), full(4), job("j", role("w", 2)))
+    answer = simulate(m.node("n"), full(4), m.job("j", m.role("w", 2)))
     assert answer.at("j-w-0", "created") == 50.0
     assert answer.times("j-") == [50.0, 50.0]
     assert phases(answer, "j") == ["Pending", "Inqueue", "Running"] or phases(answer, "j") == ["Inqueue", "Running"]
@@ -60,7 +42,7 @@ def test_m6_it_is_let_in_when_there_is_room() -> None:
 
 
 def test_m6_pods_are_created_from_inqueue_on() -> None:
-    answer = simulate(node("n"), job("j", role("w", 2)))
+    answer = simulate(m.node("n"), m.job("j", m.role("w", 2)))
     what = [
         (line["what"], line["kind"], line.get("to")) for line in answer.timeline if line["kind"] in ("Pod", "PodGroup")
     ]
@@ -70,37 +52,40 @@ def test_m6_pods_are_created_from_inqueue_on() -> None:
 @pytest.mark.parametrize("replicas, enqueued", [(4, True), (5, False)])
 def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, enqueued: bool) -> None:
     """10 cpu, 8 used: 12 less 8 is 4."""
-    answer = simulate(node("n", 10), full(8), job("j", role("w", replicas)), until="20s")
+    answer = simulate(m.node("n", 10), full(8), m.job("j", m.role("w", replicas)), until="20s")
     assert bool(answer.all("Pod", "j-")) == enqueued
     assert not answer.bound("j-")
 
 
 def test_m6_what_others_let_in_will_take_counts_until_they_were_tried() -> None:
     gated = {"schedulingGates": [{"name": "example.com/wait"}]}
-    first = job("a", role("w", 4))
-    answer = simulate(node("n", 4), first, job("b", role("w", 4)), until="1h")
+    first = m.job("a", m.role("w", 4))
+    answer = simulate(m.node("n", 4), first, m.job("b", m.role("w", 4)), until="1h")
     assert not answer.all("Pod", "b-")  # `a` took its room for good
-    answer = simulate(node("n", 4), job("a", role("w", 4, **gated)), job("b", role("w", 4)))
+    answer = simulate(m.node("n", 4), m.job("a", m.role("w", 4, **gated)), m.job("b", m.role("w", 4)))
     assert answer.times("b-") == [0.0] * 4  # gated pods hold no place
 
 
 def test_m6_one_that_was_tried_and_failed_counts_no_more() -> None:
     """`a` is let in, fits nowhere for its selector, and does not keep `b` out."""
-    picky = job("a", role("w", 4, nodeSelector={"no": "such"}))
-    answer = simulate(node("n", 4), picky, job("b", role("w", 4), at="1s"))
+    picky = m.job("a", m.role("w", 4, nodeSelector={"no": "such"}))
+    answer = simulate(m.node("n", 4), picky, m.job("b", m.role("w", 4), at="1s"))
     assert answer.times("b-") == [1.0] * 4
-    answer = simulate(node("n", 4), picky, job("b", role("w", 4)))
+    answer = simulate(m.node("n", 4), picky, m.job("b", m.role("w", 4)))
     assert answer.times("b-") == [0.0] * 4
-    answer = simulate(node("n", 4), picky, restart("5s"), job("b", role("w", 4), at="5s"))
+    answer = simulate(m.node("n", 4), picky, m.restart("5s"), m.job("b", m.role("w", 4), at="5s"))
     assert answer.times("b-") == [5.0] * 4
 
 
 def test_m6_one_that_was_tried_before_a_restart_keeps_nobody_out_after_it() -> None:
     """What `b` is told does not change, so nothing is written that would wake it: it must be looked at all the same."""
     answer = simulate(
-        node("n", 4), job("a", role("w", 4, nodeSelector={"no": "such"})), pod("z", 4, nodeName="n", at="1s", run="4s"),
-        job("b", role("w", 4), at="2s"), restart("5s"),
-    )  # fmt: skip
+        m.node("n", 4),
+        m.job("a", m.role("w", 4, nodeSelector={"no": "such"})),
+        m.pod("z", 4, nodeName="n", at="1s", run_time="4s"),
+        m.job("b", m.role("w", 4), at="2s"),
+        m.restart("5s"),
+    )
     assert answer.times("b-") == [5.0] * 4
 
 
@@ -112,118 +97,132 @@ def test_m6_a_gang_that_left_counts_no_more() -> None:
         "metadata": {"name": "none", "namespace": "aaa"},
         "spec": {"hard": {"pods": "0"}},
     }
-    answer = simulate(node("n", 4), quota, job("a", role("w", 4), namespace="aaa", gone="30s"), job("b", role("w", 4)))
+    answer = simulate(
+        m.node("n", 4), quota, m.job("a", m.role("w", 4), namespace="aaa", delete_at="30s"), m.job("b", m.role("w", 4))
+    )
     assert answer.times("b-") == [30.0] * 4
 
 
 def test_m6_never_let_in_if_the_cluster_could_not_hold_it() -> None:
     """11 of 10 cpu would be within the overcommitted room, and yet could never run."""
-    answer = simulate(node("n", 10), job("j", role("w", 11)))
+    answer = simulate(m.node("n", 10), m.job("j", m.role("w", 11)))
     assert not answer.all("Pod", "j-")
     told = waits_because(answer.group_of("j"))
     assert "11" in told
     assert "10" in told
-    answer = simulate(node("n", 10), job("j", role("w", 11)), node("late", 1, at="30s"))
+    answer = simulate(m.node("n", 10), m.job("j", m.role("w", 11)), m.node("late", 1, at="30s"))
     assert answer.times("j-") == [30.0] * 11
 
 
 def test_m6_admit_oversized_lets_it_in_all_the_same() -> None:
     oversized = {"enqueue": {"admitOversized": True}}
-    answer = simulate(node("n", 4), job("j", role("w", 9)), config=oversized)
+    answer = simulate(m.node("n", 4), m.job("j", m.role("w", 9)), config=oversized)
     assert len(answer.all("Pod", "j-")) == 9
     assert not answer.bound()
     assert "Insufficient cpu" in waits_because(answer.group_of("j"))
-    gpus = job("j", role("w", 2, more={"nvidia.com/gpu": 1}))
-    assert len(simulate(node("n", 4), gpus, config=oversized).all("Pod", "j-")) == 2
-    assert not simulate(node("n", 4), gpus).all("Pod", "j-")
+    gpus = m.job("j", m.role("w", 2, extra={"nvidia.com/gpu": 1}))
+    assert len(simulate(m.node("n", 4), gpus, config=oversized).all("Pod", "j-")) == 2
+    assert not simulate(m.node("n", 4), gpus).all("Pod", "j-")
 
 
 def test_m6_those_that_ask_for_the_same_each_tell_of_their_own_roles() -> None:
-    answer = simulate(node("n", 1), job("a", role("w", 2)), job("b", role("x", 1), role("y", 1)))
-    assert answer.pending("default/a")["missing"] == {"w": 2}  # type: ignore[index]
-    assert answer.pending("default/b")["missing"] == {"x": 1, "y": 1}  # type: ignore[index]
+    answer = simulate(m.node("n", 1), m.job("a", m.role("w", 2)), m.job("b", m.role("x", 1), m.role("y", 1)))
+    assert answer.pending("default/a")["missing"] == {"w": 2}
+    assert answer.pending("default/b")["missing"] == {"x": 1, "y": 1}
 
 
 def test_m6_its_queue_must_allow_it() -> None:
-    capped = queue("q", capability={"cpu": "3"})
+    capped = m.queue("q", capability={"cpu": "3"})
     answer = simulate(
-        node("n", 8), capped, job("a", role("w", 2), queue="q"), job("b", role("w", 2), queue="q", at="1s")
+        m.node("n", 8), capped, m.job("a", m.role("w", 2), queue="q"), m.job("b", m.role("w", 2), queue="q", at="1s")
     )
     assert len(answer.bound("a-")) == 2
     assert not answer.all("Pod", "b-")
     assert "queue q" in waits_because(answer.group_of("b"))
-    other = simulate(node("n", 8), capped, job("b", role("w", 2, memory="1Gi"), queue="q"))
+    other = simulate(m.node("n", 8), capped, m.job("b", m.role("w", 2, memory="1Gi"), queue="q"))
     assert len(other.bound("b-")) == 2  # memory is not named in the capability
 
 
 def test_m6_two_of_one_instant_do_not_pass_a_capability_together() -> None:
-    capped = queue("q", capability={"cpu": "3"})
-    answer = simulate(node("n", 8), capped, job("a", role("w", 2), queue="q"), job("b", role("w", 2), queue="q"))
+    capped = m.queue("q", capability={"cpu": "3"})
+    answer = simulate(
+        m.node("n", 8), capped, m.job("a", m.role("w", 2), queue="q"), m.job("b", m.role("w", 2), queue="q")
+    )
     assert not answer.all("Pod", "b-")
 
 
 def test_m6_only_the_minimum_is_asked_for() -> None:
-    answer = simulate(node("n", 4), job("j", role("w", 50, 2)))
+    answer = simulate(m.node("n", 4), m.job("j", m.role("w", 50, 2)))
     assert len(answer.bound("j-")) == 4
     assert answer.group_of("j")["spec"]["minResources"]["cpu"] == "2"
 
 
 def test_m6_a_config_without_enqueue_lets_everybody_in() -> None:
-    answer = simulate(node("n", 1), job("j", role("w", 9)), config=ALLOCATE_ONLY)
+    answer = simulate(m.node("n", 1), m.job("j", m.role("w", 9)), config=NO_ENQUEUE)
     assert answer.group_of("j")["status"]["phase"] == "Inqueue"
     assert len(answer.all("Pod", "j-")) == 9
 
 
 def test_m6_bare_pods_and_groups_without_resources_are_let_in_at_once() -> None:
-    answer = simulate(node("n", 1), podgroup("a", 5), pods(5, "a", group="a"), pod("p", 9))
+    answer = simulate(m.node("n", 1), m.podgroup("a", 5), m.pods(5, "a", group="a"), m.pod("p", 9))
     assert answer.obj("PodGroup", "a")["status"]["phase"] == "Inqueue"
     assert "Insufficient cpu" in waits_because(answer.obj("Pod", "p"))
     assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a0"))
 
 
 def test_m6_a_group_with_resources_keeps_its_pods_waiting() -> None:
-    docs = [node("n", 4), *gang("a", 2, resources={"cpu": "5"})]
+    docs = [m.node("n", 4), *m.gang("a", 2, resources={"cpu": "5"})]
     answer = simulate(docs)
     assert not answer.bound()
     assert answer.obj("PodGroup", "a")["status"]["phase"] == "Pending"
     assert "5" in waits_because(answer.obj("Pod", "a-0"))
-    assert simulate(docs, node("late", 1, at="9s")).times() == [9.0, 9.0]
+    assert simulate(docs, m.node("late", 1, at="9s")).times() == [9.0, 9.0]
 
 
 def test_m6_extended_resources_and_memory_count() -> None:
     answer = simulate(
-        node("n", 9, memory="4Gi"),
-        pod("m", None, memory="4Gi", nodeName="n", run="9s"),
-        job("j", role("w", 2, memory="1Gi")),
+        m.node("n", 9, memory="4Gi"),
+        m.pod("m", None, memory="4Gi", nodeName="n", run_time="9s"),
+        m.job("j", m.role("w", 2, memory="1Gi")),
     )
     assert answer.at("j-w-0", "created") == 9.0
     assert "memory" in answer.lines("warning")[0]["message"]
 
 
 def test_m6_room_on_cordoned_nodes_is_none() -> None:
-    cordoned = node("m", 8, unschedulable=True)
-    uncordon = step("9s", "patch", "Node", "m", patch={"spec": {"unschedulable": False}})
-    answer = simulate(node("n", 2), cordoned, job("j", role("w", 4)), uncordon)
+    cordoned = m.node("m", 8, unschedulable=True)
+    uncordon = m.step("9s", "patch", "Node", "m", patch={"spec": {"unschedulable": False}})
+    answer = simulate(m.node("n", 2), cordoned, m.job("j", m.role("w", 4)), uncordon)
     assert answer.at("j-w-0", "created") == 9.0
 
 
 def test_m6_higher_priority_is_let_in_first_and_a_refused_one_does_not_block() -> None:
-    classes = [priority_class("high", 1000)]
+    classes = [m.priority_class("high", 1000)]
     answer = simulate(
-        classes, node("n", 4), full(2), job("a", role("w", 4)), job("b", role("w", 2)),
-        job("c", role("w", 4), priority="high"), until="20s", config=NO_EVICTIONS,
-    )  # fmt: skip
+        classes,
+        m.node("n", 4),
+        full(2),
+        m.job("a", m.role("w", 4)),
+        m.job("b", m.role("w", 2)),
+        m.job("c", m.role("w", 4), priority="high"),
+        until="20s",
+        config=NO_EVICTIONS,
+    )
     assert answer.times("b-") == [0.0, 0.0]
     answer = simulate(
-        classes, node("n", 4), full(4), job("a", role("w", 4)), job("c", role("w", 4), priority="high", at="1s"),
+        classes,
+        m.node("n", 4),
+        full(4),
+        m.job("a", m.role("w", 4)),
+        m.job("c", m.role("w", 4), priority="high", at="1s"),
         config=NO_EVICTIONS,
-    )  # fmt: skip
+    )
     assert answer.times("c-") == [50.0] * 4
     assert not answer.all("Pod", "a-")
 
 
 def test_m6_stays_let_in_over_a_restart_of_the_scheduler() -> None:
-    answer = simulate(node("n", 4), full(3), job("j", role("w", 1)), job("k", role("w", 4)), restart("5s"))
+    answer = simulate(m.node("n", 4), full(3), m.job("j", m.role("w", 1)), m.job("k", m.role("w", 4)), m.restart("5s"))
     assert answer.at("j-w-0") == 0.0
     assert answer.at("k-w-0") is None
     assert waits_because(answer.group_of("k"))
@@ -232,7 +231,11 @@ def test_m6_stays_let_in_over_a_restart_of_the_scheduler() -> None:
 def test_m6_a_later_reason_replaces_the_first() -> None:
     """Refused at enqueue first; then let in by the overcommit, and short of real room."""
     answer = simulate(
-        node("n", 10), full(8), pod("more", 2, nodeName="n", run="10s"), job("j", role("w", 3)), until="20s"
+        m.node("n", 10),
+        full(8),
+        m.pod("more", 2, nodeName="n", run_time="10s"),
+        m.job("j", m.role("w", 3)),
+        until="20s",
     )
     group = answer.group_of("j")
     told = condition(group, "Unschedulable")
@@ -243,25 +246,29 @@ def test_m6_a_later_reason_replaces_the_first() -> None:
 
 
 def test_m6_a_group_that_was_let_in_says_since_when() -> None:
-    answer = simulate(node("n", 2), job("first", role("w", 2, run="30s")), job("second", role("w", 2), at="5s"))
+    answer = simulate(
+        m.node("n", 2), m.job("first", m.role("w", 2, run_time="30s")), m.job("second", m.role("w", 2), at="5s")
+    )
     told = condition(answer.group_of("second"), "Enqueued")
     assert told is not None
     assert told["lastTransitionTime"].endswith("00:00:30Z")
 
 
 def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
-    group = podgroup("a", 2, resources={"cpu": "1"})
-    answer = simulate(node("n", 1), group, pod("a-0", group="a"), pod("a-1", group="a"))
+    group = m.podgroup("a", 2, resources={"cpu": "1"})
+    answer = simulate(m.node("n", 1), group, m.pod("a-0", group="a"), m.pod("a-1", group="a"))
     found = answer.obj("PodGroup", "a")
     assert waits_because(found)
     assert condition(found, "Enqueued")
 
 
-@pytest.mark.parametrize("restarts", [[], [restart("10s")]], ids=["plain", "restarted"])
-def test_m6_who_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[Obj]) -> None:
+@pytest.mark.parametrize("restarts", [[], [m.restart("10s")]], ids=["plain", "restarted"])
+def test_m6_who_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[m.Obj]) -> None:
     """`a` has run in part and waits for members that nobody makes: it takes nothing from those behind it."""
-    roles = [role("r", 2, 1, cpu=2, run="60s"), role("s", 1, run="1s", code="1")]
-    more = [role("r", 3, 3, cpu=2, run="60s"), role("s", 1, 1, run="1s", code="1")]
-    raised = step("500ms", "patch", "Job", "a", patch={"spec": {"minAvailable": 4, "tasks": more}})
-    answer = simulate(node("n", 4), job("a", *roles), raised, restarts, job("b", role("w", 1), at="13s"), until="1h")
+    roles = [m.role("r", 2, 1, cpu=2, run_time="60s"), m.role("s", 1, run_time="1s", exit_code="1")]
+    more = [m.role("r", 3, 3, cpu=2, run_time="60s"), m.role("s", 1, 1, run_time="1s", exit_code="1")]
+    raised = m.step("500ms", "patch", "Job", "a", patch={"spec": {"minAvailable": 4, "tasks": more}})
+    answer = simulate(
+        m.node("n", 4), m.job("a", *roles), raised, restarts, m.job("b", m.role("w", 1), at="13s"), until="1h"
+    )
     assert answer.at("b-w-0") == 13.0

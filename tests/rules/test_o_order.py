@@ -9,16 +9,17 @@ import pytest
 
 from enbloc.engine.placement.attempt import split
 from enbloc.engine.tables.tasks import GangState
-from stories import HIGH_LOW, Obj, job, node, pod, podgroup, restart, role, simulate, step
+from support import manifests as m
+from support.simulation import simulate
 
 
-def two_roles(priorities: bool) -> list[Obj]:
+def two_roles(priorities: bool) -> list[m.Obj]:
     high, low = ("high", "low") if priorities else (None, None)
-    return [*HIGH_LOW, job("j", role("master", 5, 3, priority=high), role("work", 3, 2, priority=low))]
+    return [*m.HIGH_LOW, m.job("j", m.role("master", 5, 3, priority=high), m.role("work", 3, 2, priority=low))]
 
 
-def bound_with(cpu: int, docs: Iterable[Obj]) -> set[str]:
-    return {name.removeprefix("j-") for name in simulate(node("n", cpu), docs).bound("j-")}
+def bound_with(cpu: int, docs: Iterable[m.Obj]) -> set[str]:
+    return {name.removeprefix("j-") for name in simulate(m.node("n", cpu), docs).bound("j-")}
 
 
 WITH_PRIORITY = ["master-0", "master-1", "master-2", "work-0", "work-1", "master-3", "master-4", "work-2"]
@@ -28,7 +29,7 @@ WITHOUT = ["master-0", "work-0", "master-1", "work-1", "master-2", "work-2", "ma
 @pytest.mark.parametrize("priorities, order", [(True, WITH_PRIORITY), (False, WITHOUT)])
 def test_o3_the_examples_hold(priorities: bool, order: list[str]) -> None:
     docs = two_roles(priorities)
-    answer = simulate(node("n", 8), docs)
+    answer = simulate(m.node("n", 8), docs)
     assert [name.removeprefix("j-") for name in answer.order("j-")] == order
     assert bound_with(4, docs) == set()
     for cpu in (5, 6, 7):
@@ -37,77 +38,80 @@ def test_o3_the_examples_hold(priorities: bool, order: list[str]) -> None:
 
 def test_o1_still_needed_means_less_what_is_occupied() -> None:
     """Two masters of three are lost, no worker: masters come first although workers have lower indexes."""
-    docs = [node("n", 8), job("j", role("master", 3, 3), role("work", 5, 2))]
+    docs = [m.node("n", 8), m.job("j", m.role("master", 3, 3), m.role("work", 5, 2))]
     losses = [
-        step("10s", "delete", "Pod", f"j-{name}") for name in ("master-1", "master-2", "work-0", "work-1", "work-2")
+        m.step("10s", "delete", "Pod", f"j-{name}") for name in ("master-1", "master-2", "work-0", "work-1", "work-2")
     ]
-    answer = simulate(docs, losses, pod("squatter", 3, nodeName="n", at="10s"))
+    answer = simulate(docs, losses, m.pod("squatter", 3, nodeName="n", at="10s"))
     assert answer.order("j-")[8:] == ["j-master-1", "j-master-2"]
 
 
 def test_o1_succeeded_tasks_are_not_needed_again() -> None:
-    group = podgroup("a", 3, roles={"x": 1, "y": 2})
-    done = pod("x-9", group="a", role="x", nodeName="n", run="1s")
-    waiting = [pod("x-0", group="a", role="x", at="5s"), *(pod(f"y-{i}", group="a", role="y", at="5s") for i in (5, 6))]
-    answer = simulate(node("n", 2), group, done, waiting)
+    group = m.podgroup("a", 3, roles={"x": 1, "y": 2})
+    done = m.pod("x-9", group="a", role="x", nodeName="n", run_time="1s")
+    waiting = [
+        m.pod("x-0", group="a", role="x", at="5s"),
+        *(m.pod(f"y-{i}", group="a", role="y", at="5s") for i in (5, 6)),
+    ]
+    answer = simulate(m.node("n", 2), group, done, waiting)
     assert answer.order()[-2:] == ["y-5", "y-6"]
 
 
-def members(*names: str, **more: str) -> list[Obj]:
-    return [podgroup("a", 1), *(pod(name, group="a", **more) for name in names)]  # type: ignore[arg-type]
+def members(*names: str, **more: str) -> list[m.Obj]:
+    return [m.podgroup("a", 1), *(m.pod(name, group="a", **more) for name in names)]  # type: ignore[arg-type]
 
 
 def test_o2_higher_priority_first() -> None:
-    docs = [podgroup("a", 1), pod("a-0", group="a", priority="low"), pod("a-1", group="a", priority="high")]
-    assert simulate(HIGH_LOW, node("n", 1), docs).order() == ["a-1"]
+    docs = [m.podgroup("a", 1), m.pod("a-0", group="a", priority="low"), m.pod("a-1", group="a", priority="high")]
+    assert simulate(m.HIGH_LOW, m.node("n", 1), docs).order() == ["a-1"]
 
 
 def test_o2_then_the_lower_index_by_number_not_by_text() -> None:
-    answer = simulate(node("n", 9), members("a-10", "b-2", "c-1"))
+    answer = simulate(m.node("n", 9), members("a-10", "b-2", "c-1"))
     assert answer.order() == ["c-1", "b-2", "a-10"]
 
 
 def test_o2_the_index_comes_from_the_label_before_the_name() -> None:
     docs = [
-        podgroup("a", 1),
-        pod("a-1", group="a", labels={"volcano.sh/task-index": "7"}),
-        pod("a-9", group="a", labels={"volcano.sh/task-index": "3"}),
-        pod("a-5", group="a"),
+        m.podgroup("a", 1),
+        m.pod("a-1", group="a", labels={"volcano.sh/task-index": "7"}),
+        m.pod("a-9", group="a", labels={"volcano.sh/task-index": "3"}),
+        m.pod("a-5", group="a"),
     ]
-    assert simulate(node("n", 9), docs).order() == ["a-9", "a-5", "a-1"]
+    assert simulate(m.node("n", 9), docs).order() == ["a-9", "a-5", "a-1"]
 
 
 def test_o2_names_without_a_number_come_last() -> None:
-    assert simulate(node("n", 9), members("aaa", "b-7", "abc")).order() == ["b-7", "aaa", "abc"]
+    assert simulate(m.node("n", 9), members("aaa", "b-7", "abc")).order() == ["b-7", "aaa", "abc"]
 
 
 def test_o2_then_the_older_then_the_name() -> None:
-    hold = pod("z", 9, nodeName="n", gone="9s")
+    hold = m.pod("z", 9, nodeName="n", delete_at="9s")
     docs = [
-        podgroup("a", 1),
-        pod("c-1", group="a", at="2s"),
-        pod("b-1", group="a", at="2s"),
-        pod("d-1", group="a", at="1s"),
+        m.podgroup("a", 1),
+        m.pod("c-1", group="a", at="2s"),
+        m.pod("b-1", group="a", at="2s"),
+        m.pod("d-1", group="a", at="1s"),
     ]
-    assert simulate(node("n", 9), hold, docs).order("")[1:] == ["d-1", "b-1", "c-1"]
+    assert simulate(m.node("n", 9), hold, docs).order("")[1:] == ["d-1", "b-1", "c-1"]
 
 
 def test_o2_a_bad_index_label_counts_as_none() -> None:
     docs = [
-        podgroup("a", 1),
-        pod("a-2", group="a", labels={"volcano.sh/task-index": "first"}),
-        pod("a-1", group="a", labels={"volcano.sh/task-index": "-5"}),
+        m.podgroup("a", 1),
+        m.pod("a-2", group="a", labels={"volcano.sh/task-index": "first"}),
+        m.pod("a-1", group="a", labels={"volcano.sh/task-index": "-5"}),
     ]
-    assert simulate(node("n", 9), docs).order() == ["a-1", "a-2"]
+    assert simulate(m.node("n", 9), docs).order() == ["a-1", "a-2"]
 
 
 def test_o2_the_same_on_every_run_and_after_a_restart() -> None:
     names = ["a-3", "b-1", "x", "a-1", "y", "c-2"]
-    hold = pod("z", 9, nodeName="n", gone="9s")
+    hold = m.pod("z", 9, nodeName="n", delete_at="9s")
     orders = set()
     for order in itertools.islice(itertools.permutations(names), 0, 720, 97):
-        for more in ([], [restart("5s")]):
-            orders.add(tuple(simulate(node("n", 9), hold, members(*order), more).order()[1:]))
+        for more in ([], [m.restart("5s")]):
+            orders.add(tuple(simulate(m.node("n", 9), hold, members(*order), more).order()[1:]))
     assert orders == {("a-1", "b-1", "c-2", "a-3", "x", "y")}
 
 
@@ -125,6 +129,6 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("enbloc.engine.placement.attempt.split", twice)
     monkeypatch.setattr("enbloc.engine.engine.split", twice)
-    answer = simulate(node("n", 8), two_roles(False))
+    answer = simulate(m.node("n", 8), two_roles(False))
     assert seen
     assert [name.removeprefix("j-") for name in answer.order("j-")] == WITHOUT

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from arbitrator_stories import CRD, crdjob, owned, scheduling_spec
-from gang_stories import kgang, kgroup, labelled, own_group, own_pods
-from stories import Answer, Obj, gang, job, node, pod, podgroup, pods, priority_class, restart, role, simulate, step
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
 
-POLITE = priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
-CLASSES = [priority_class("high", 1000), priority_class("mid", 500), priority_class("low", 10), POLITE]
+POLITE = m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
+CLASSES = [m.priority_class("high", 1000), m.priority_class("mid", 500), m.priority_class("low", 10), POLITE]
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN = "volcano.sh/cooldown-time"
 
@@ -20,16 +20,16 @@ def evicted(answer: Answer) -> list[tuple[float, str]]:
     return sorted((line["t"], line["name"]) for line in answer.lines("evicted"))
 
 
-def vip(cpu: int = 4, priority: str = "high", at: str = "10s", **more: Any) -> Obj:
-    return pod("vip", cpu, priority=priority, at=at, **more)
+def vip(cpu: int = 4, priority: str = "high", at: str = "10s", **more: Any) -> m.Obj:
+    return m.pod("vip", cpu, priority=priority, at=at, **more)
 
 
-def marked(obj: Obj, key: str, value: str, where: str = "annotations") -> Obj:
+def marked(obj: m.Obj, key: str, value: str, where: str = "annotations") -> m.Obj:
     metadata = obj["metadata"]
     return obj | {"metadata": metadata | {where: {**(metadata.get(where) or {}), key: value}}}
 
 
-def budget(name: str = "b", app: str = "a", at: str | None = None, gone: str | None = None, **spec: Any) -> Obj:
+def budget(name: str = "b", app: str = "a", at: str | None = None, gone: str | None = None, **spec: Any) -> m.Obj:
     notes = {f"sim.enbloc.dev/{key}": text for key, text in (("at", at), ("delete-at", gone)) if text}
     return {
         "apiVersion": "policy/v1",
@@ -61,67 +61,67 @@ def budget(name: str = "b", app: str = "a", at: str | None = None, gone: str | N
     ],
     ids=str,
 )
-def test_p2_a_budget_is_kept(spec: Obj, may_go: int) -> None:
-    running = pods(4, "a", priority="low", labels={"app": "a"})
-    answer = simulate(CLASSES, node("n"), budget(**spec), running, vip(1), until="20s")
+def test_p2_a_budget_is_kept(spec: m.Obj, may_go: int) -> None:
+    running = m.pods(4, "a", priority="low", labels={"app": "a"})
+    answer = simulate(CLASSES, m.node("n"), budget(**spec), running, vip(1), until="20s")
     assert len(evicted(answer)) == min(1, may_go)
-    whole = gang("a", 4, priority="low", labels={"app": "a"})
-    answer = simulate(CLASSES, node("n"), budget(**spec), whole, vip(1), until="20s")
+    whole = m.gang("a", 4, priority="low", labels={"app": "a"})
+    answer = simulate(CLASSES, m.node("n"), budget(**spec), whole, vip(1), until="20s")
     assert len(evicted(answer)) == (4 if may_go == 4 else 0)
 
 
 def test_p2_others_go_instead() -> None:
-    running = [*pods(2, "a", priority="low", labels={"app": "a"}), *pods(2, "b", priority="mid")]
-    answer = simulate(CLASSES, node("n"), budget(minAvailable=2), running, vip(2), until="20s")
+    running = [*m.pods(2, "a", priority="low", labels={"app": "a"}), *m.pods(2, "b", priority="mid")]
+    answer = simulate(CLASSES, m.node("n"), budget(minAvailable=2), running, vip(2), until="20s")
     assert {name for _, name in evicted(answer)} == {"b0", "b1"}
 
 
 def test_p2_a_whole_gang_must_be_allowed_by_its_budget() -> None:
-    running = gang("g", 2, cpu=2, priority="low", labels={"app": "a"})
-    assert not evicted(simulate(CLASSES, node("n"), budget(maxUnavailable=1), running, vip(2), until="20s"))
-    assert len(evicted(simulate(CLASSES, node("n"), budget(maxUnavailable=2), running, vip(2), until="20s"))) == 2
+    running = m.gang("g", 2, cpu=2, priority="low", labels={"app": "a"})
+    assert not evicted(simulate(CLASSES, m.node("n"), budget(maxUnavailable=1), running, vip(2), until="20s"))
+    assert len(evicted(simulate(CLASSES, m.node("n"), budget(maxUnavailable=2), running, vip(2), until="20s"))) == 2
 
 
 def test_p2_every_budget_of_a_pod_counts() -> None:
-    running = pods(2, "a", 2, priority="low", labels={"app": "a"})
+    running = m.pods(2, "a", 2, priority="low", labels={"app": "a"})
     both = [budget("x", minAvailable=0), budget("y", minAvailable=2)]
-    assert not evicted(simulate(CLASSES, node("n"), both, running, vip(2), until="20s"))
+    assert not evicted(simulate(CLASSES, m.node("n"), both, running, vip(2), until="20s"))
 
 
 def test_p2_a_budget_of_other_pods_or_of_another_namespace_does_not_count() -> None:
-    running = pods(2, "a", 2, priority="low", labels={"app": "a"})
+    running = m.pods(2, "a", 2, priority="low", labels={"app": "a"})
     elsewhere = budget(minAvailable=2)
     elsewhere["metadata"]["namespace"] = "other"
-    answer = simulate(CLASSES, node("n"), elsewhere, budget("x", "z", minAvailable=2), running, vip(2), until="20s")
+    answer = simulate(CLASSES, m.node("n"), elsewhere, budget("x", "z", minAvailable=2), running, vip(2), until="20s")
     assert len(evicted(answer)) == 1
 
 
 def test_p2_a_budget_that_goes_lets_it_preempt_at_that_instant() -> None:
-    running = pods(2, "a", 2, priority="low", labels={"app": "a"})
-    answer = simulate(CLASSES, node("n"), budget(minAvailable=2, gone="30s"), running, vip(2))
+    running = m.pods(2, "a", 2, priority="low", labels={"app": "a"})
+    answer = simulate(CLASSES, m.node("n"), budget(minAvailable=2, gone="30s"), running, vip(2))
     assert answer.at("vip") == 30.0
 
 
 def test_p2_a_budget_that_is_changed_too() -> None:
-    running = pods(2, "a", 2, priority="low", labels={"app": "a"})
-    change = step("30s", "patch", patch={"spec": {"minAvailable": 1}})
+    running = m.pods(2, "a", 2, priority="low", labels={"app": "a"})
+    change = m.step("30s", "patch", patch={"spec": {"minAvailable": 1}})
     change["target"] = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "namespace": "default", "name": "b"}
-    assert simulate(CLASSES, node("n"), budget(minAvailable=2), running, change, vip(2)).at("vip") == 30.0
+    assert simulate(CLASSES, m.node("n"), budget(minAvailable=2), running, change, vip(2)).at("vip") == 30.0
 
 
 def test_p2_pods_that_are_not_healthy_use_the_budget_up() -> None:
     """Of four expected one has not started: one may be away, and is."""
     running = [
-        *pods(3, "a", priority="low", labels={"app": "a"}),
-        pod("a3", 1, priority="low", labels={"app": "a"}, start="1h"),
+        *m.pods(3, "a", priority="low", labels={"app": "a"}),
+        m.pod("a3", 1, priority="low", labels={"app": "a"}, start_delay="1h"),
     ]
-    assert not evicted(simulate(CLASSES, node("n"), budget(maxUnavailable=1), running, vip(1), until="20s"))
+    assert not evicted(simulate(CLASSES, m.node("n"), budget(maxUnavailable=1), running, vip(1), until="20s"))
 
 
 def test_p2_several_plans_at_one_instant_share_a_budget() -> None:
-    running = pods(4, "a", priority="low", labels={"app": "a"})
-    wanting = [pod(f"vip{i}", 1, priority="high", at="10s") for i in range(4)]
-    answer = simulate(CLASSES, node("n"), budget(minAvailable=2), running, wanting, until="20s")
+    running = m.pods(4, "a", priority="low", labels={"app": "a"})
+    wanting = [m.pod(f"vip{i}", 1, priority="high", at="10s") for i in range(4)]
+    answer = simulate(CLASSES, m.node("n"), budget(minAvailable=2), running, wanting, until="20s")
     assert len(evicted(answer)) == 2
 
 
@@ -129,44 +129,44 @@ def test_p2_several_plans_at_one_instant_share_a_budget() -> None:
 
 
 def test_p2_whoever_is_polite_evicts_nobody() -> None:
-    running = pod("a", 4, priority="low")
+    running = m.pod("a", 4, priority="low")
     polite_class = vip(priority="polite")
     polite_pod = vip(preemptionPolicy="Never")
     for one in (polite_class, polite_pod):
-        answer = simulate(CLASSES, node("n"), running, one, until="20s")
+        answer = simulate(CLASSES, m.node("n"), running, one, until="20s")
         assert not evicted(answer)
         assert answer.at("vip") is None
 
 
 POLITE_GANGS = {
-    "volcano-job": [job("g", role("w", 2, cpu=2), priority="polite", at="10s")],
-    "volcano-job-of-polite-pods": [job("g", role("w", 2, cpu=2, priority="polite"), at="10s")],
-    "volcano-podgroup": gang("g", 2, cpu=2, group_priority="polite", at="10s"),
-    "volcano-podgroup-of-polite-pods": gang("g", 2, cpu=2, priority="polite", at="10s"),
-    "annotations": kgang("g", 2, cpu=2, priority="polite", at="10s"),
+    "volcano-job": [m.job("g", m.role("w", 2, cpu=2), priority="polite", at="10s")],
+    "volcano-job-of-polite-pods": [m.job("g", m.role("w", 2, cpu=2, priority="polite"), at="10s")],
+    "volcano-podgroup": m.gang("g", 2, cpu=2, group_priority="polite", at="10s"),
+    "volcano-podgroup-of-polite-pods": m.gang("g", 2, cpu=2, priority="polite", at="10s"),
+    "annotations": m.koordinator_gang("g", 2, cpu=2, priority="polite", at="10s"),
     "kubernetes": [
-        own_group("g", {"gang": {"minCount": 2}}, priorityClassName="polite"),
-        *own_pods("g", 2, cpu=2, priority="polite", at="10s"),
+        m.native_podgroup("g", {"gang": {"minCount": 2}}, priorityClassName="polite"),
+        *m.native_pods("g", 2, cpu=2, priority="polite", at="10s"),
     ],
     "scheduling-spec": [
-        CRD,
-        crdjob("c"),
-        scheduling_spec("c", 2, priorityClassName="polite", at="10s"),
-        *owned(*pods(2, "g-", 2, at="10s")),
+        m.CRDJOB_DEFINITION,
+        m.crdjob("c"),
+        m.scheduling_spec("c", 2, priorityClassName="polite", at="10s"),
+        *m.owned(*m.pods(2, "g-", 2, at="10s")),
     ],
 }
 
 
 @pytest.mark.parametrize("dialect", POLITE_GANGS)
 def test_p2_a_polite_gang_of_any_dialect_waits(dialect: str) -> None:
-    answer = simulate(CLASSES, node("n"), pod("a", 4, priority="low", run="100s"), POLITE_GANGS[dialect])
+    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low", run_time="100s"), POLITE_GANGS[dialect])
     assert not evicted(answer)
     assert {at for at, _ in answer.bound("g-").values()} == {100.0}
 
 
 def test_p2_whoever_is_polite_can_be_evicted_himself() -> None:
     answer = simulate(
-        CLASSES, priority_class("top", 9999), node("n"), pod("a", 4, priority="polite"), vip(priority="top")
+        CLASSES, m.priority_class("top", 9999), m.node("n"), m.pod("a", 4, priority="polite"), vip(priority="top")
     )
     assert evicted(answer) == [(10.0, "a")]
 
@@ -176,43 +176,51 @@ def test_p2_whoever_is_polite_can_be_evicted_himself() -> None:
 
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 def test_p2_a_pod_that_is_not_preemptable(where: str) -> None:
-    kept = marked(pod("a", 4, priority="low"), PREEMPTABLE, "false", where)
-    assert not evicted(simulate(CLASSES, node("n"), kept, vip(), until="20s"))
+    kept = marked(m.pod("a", 4, priority="low"), PREEMPTABLE, "false", where)
+    assert not evicted(simulate(CLASSES, m.node("n"), kept, vip(), until="20s"))
     for other in ("true", "False", "no", ""):
-        said = marked(pod("a", 4, priority="low"), PREEMPTABLE, other, where)
-        assert evicted(simulate(CLASSES, node("n"), said, vip(), until="20s")), other
+        said = marked(m.pod("a", 4, priority="low"), PREEMPTABLE, other, where)
+        assert evicted(simulate(CLASSES, m.node("n"), said, vip(), until="20s")), other
 
 
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 def test_p2_a_job_a_group_or_a_template_that_is_not_preemptable(where: str) -> None:
-    of_job = [marked(job("g", role("w", 2, cpu=2), priority="low"), PREEMPTABLE, "false", where)]
-    template = job("g", role("w", 2, cpu=2), priority="low")
+    of_job = [marked(m.job("g", m.role("w", 2, cpu=2), priority="low"), PREEMPTABLE, "false", where)]
+    template = m.job("g", m.role("w", 2, cpu=2), priority="low")
     inside = template["spec"]["tasks"][0]["template"]
     template["spec"]["tasks"][0]["template"] = marked(inside, PREEMPTABLE, "false", where)
-    group, *members = gang("g", 2, cpu=2, group_priority="low")
+    group, *members = m.gang("g", 2, cpu=2, group_priority="low")
     of_group = [marked(group, PREEMPTABLE, "false", where), *members]
-    sigs = [marked(kgroup("g", 2), PREEMPTABLE, "false", where), *labelled("g", 2, cpu=2, priority="low")]
-    own = own_group("g", {"gang": {"minCount": 2}}, priorityClassName="low")
-    kubernetes = [marked(own, PREEMPTABLE, "false", where), *own_pods("g", 2, cpu=2, priority="low")]
+    sigs = [
+        marked(m.sigs_podgroup("g", 2), PREEMPTABLE, "false", where),
+        *m.labelled_pods("g", 2, cpu=2, priority="low"),
+    ]
+    own = m.native_podgroup("g", {"gang": {"minCount": 2}}, priorityClassName="low")
+    kubernetes = [marked(own, PREEMPTABLE, "false", where), *m.native_pods("g", 2, cpu=2, priority="low")]
     for documents in (of_job, [template], of_group, sigs, kubernetes):
-        answer = simulate(CLASSES, node("n"), documents, vip(2), until="20s")
+        answer = simulate(CLASSES, m.node("n"), documents, vip(2), until="20s")
         assert len(answer.bound("g-")) == 2
         assert not evicted(answer), documents[0]
 
 
 def test_p2_a_gang_with_one_member_that_may_not_go_is_not_taken_as_a_whole() -> None:
     kept = [
-        podgroup("g", 2, priority="low"),
-        pod("g-0", 2, group="g"),
-        pod("g-1", 2, group="g", notes={PREEMPTABLE: "false"}),
+        m.podgroup("g", 2, priority="low"),
+        m.pod("g-0", 2, group="g"),
+        m.pod("g-1", 2, group="g", annotations={PREEMPTABLE: "false"}),
     ]
-    assert not evicted(simulate(CLASSES, node("n"), kept, vip(2), until="20s"))
+    assert not evicted(simulate(CLASSES, m.node("n"), kept, vip(2), until="20s"))
 
 
 def test_p2_surplus_that_may_not_go_is_passed_over() -> None:
-    kept = [podgroup("g", 1, priority="low"), pod("g-0", group="g"), pod("g-1", group="g"), pod("g-2", group="g"),
-            pod("g-3", group="g", notes={PREEMPTABLE: "false"})]  # fmt: skip
-    assert evicted(simulate(CLASSES, node("n"), kept, vip(1), until="20s")) == [(10.0, "g-2")]
+    kept = [
+        m.podgroup("g", 1, priority="low"),
+        m.pod("g-0", group="g"),
+        m.pod("g-1", group="g"),
+        m.pod("g-2", group="g"),
+        m.pod("g-3", group="g", annotations={PREEMPTABLE: "false"}),
+    ]
+    assert evicted(simulate(CLASSES, m.node("n"), kept, vip(1), until="20s")) == [(10.0, "g-2")]
 
 
 # ---- cooldown
@@ -220,29 +228,29 @@ def test_p2_surplus_that_may_not_go_is_passed_over() -> None:
 
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 def test_p2_nobody_is_evicted_before_he_has_cooled_down(where: str) -> None:
-    warm = marked(pod("a", 4, priority="low", at="5s"), COOLDOWN, "60s", where)
-    answer = simulate(CLASSES, node("n"), warm, vip())
+    warm = marked(m.pod("a", 4, priority="low", at="5s"), COOLDOWN, "60s", where)
+    answer = simulate(CLASSES, m.node("n"), warm, vip())
     assert evicted(answer) == [(65.0, "a")], "at the very instant"
     assert answer.at("vip") == 65.0
 
 
 def test_p2_the_cooldown_of_a_job_or_a_group() -> None:
-    of_job = [marked(job("g", role("w", 2, cpu=2), priority="low"), COOLDOWN, "60s")]
-    group, *members = gang("g", 2, cpu=2, group_priority="low")
+    of_job = [marked(m.job("g", m.role("w", 2, cpu=2), priority="low"), COOLDOWN, "60s")]
+    group, *members = m.gang("g", 2, cpu=2, group_priority="low")
     for documents in (of_job, [marked(group, COOLDOWN, "60s"), *members]):
-        answer = simulate(CLASSES, node("n"), documents, vip(2), until="100s")
+        answer = simulate(CLASSES, m.node("n"), documents, vip(2), until="100s")
         assert answer.at("vip") == 60.0
 
 
 def test_p2_others_that_have_cooled_down_go_instead() -> None:
-    warm = marked(pod("a", 2, priority="low"), COOLDOWN, "60s")
-    answer = simulate(CLASSES, node("n"), warm, pod("b", 2, priority="mid"), vip(2), until="100s")
+    warm = marked(m.pod("a", 2, priority="low"), COOLDOWN, "60s")
+    answer = simulate(CLASSES, m.node("n"), warm, m.pod("b", 2, priority="mid"), vip(2), until="100s")
     assert evicted(answer) == [(10.0, "b")]
 
 
 def test_p2_a_cooldown_is_known_again_after_a_restart() -> None:
-    warm = marked(pod("a", 4, priority="low", at="5s"), COOLDOWN, "60s")
-    answer = simulate(CLASSES, node("n"), warm, vip(), restart("20s"), restart("64s"))
+    warm = marked(m.pod("a", 4, priority="low", at="5s"), COOLDOWN, "60s")
+    answer = simulate(CLASSES, m.node("n"), warm, vip(), m.restart("20s"), m.restart("64s"))
     assert answer.at("vip") == 65.0
 
 
@@ -250,26 +258,26 @@ def test_p2_a_cooldown_is_known_again_after_a_restart() -> None:
 
 
 def test_p2_pods_of_the_system_stay() -> None:
-    in_system = pod("a", 4, priority="low", namespace="kube-system")
-    assert not evicted(simulate(CLASSES, node("n"), in_system, vip(), until="20s"))
-    top = priority_class("top", 1_000_000_000)
+    in_system = m.pod("a", 4, priority="low", namespace="kube-system")
+    assert not evicted(simulate(CLASSES, m.node("n"), in_system, vip(), until="20s"))
+    top = m.priority_class("top", 1_000_000_000)
     for name in ("system-cluster-critical", "system-node-critical"):
-        critical = pod("a", 4, priority=name, namespace="kube-system")
-        assert not evicted(simulate(CLASSES, top, node("n"), critical, vip(priority="top"), until="20s"))
+        critical = m.pod("a", 4, priority=name, namespace="kube-system")
+        assert not evicted(simulate(CLASSES, top, m.node("n"), critical, vip(priority="top"), until="20s"))
 
 
 def test_p2_a_critical_pod_in_a_lowly_group_stays() -> None:
     critical = [
-        podgroup("g", 1, priority="low", namespace="default"),
-        pod("g-0", 4, group="g", priority="system-node-critical"),
+        m.podgroup("g", 1, priority="low", namespace="default"),
+        m.pod("g-0", 4, group="g", priority="system-node-critical"),
     ]
-    answer = simulate(CLASSES, node("n"), critical, vip(), until="20s")
+    answer = simulate(CLASSES, m.node("n"), critical, vip(), until="20s")
     assert not evicted(answer)
 
 
 def test_p2_what_another_scheduler_placed_stays() -> None:
-    foreign = pod("a", 4, priority="low", scheduler="default-scheduler", nodeName="n")
-    assert not evicted(simulate(CLASSES, node("n"), foreign, vip(), until="20s"))
+    foreign = m.pod("a", 4, priority="low", scheduler="default-scheduler", nodeName="n")
+    assert not evicted(simulate(CLASSES, m.node("n"), foreign, vip(), until="20s"))
 
 
 # ---- within one plan, and when it changes
@@ -278,31 +286,31 @@ def test_p2_what_another_scheduler_placed_stays() -> None:
 @pytest.mark.parametrize(
     "spec, may_go", [({"minAvailable": 3}, 1), ({"minAvailable": "50%"}, 2), ({"maxUnavailable": "30%"}, 2)]
 )
-def test_p2_a_budget_is_kept_within_one_plan(spec: Obj, may_go: int) -> None:
-    running = pods(4, "a", priority="low", labels={"app": "a"})
+def test_p2_a_budget_is_kept_within_one_plan(spec: m.Obj, may_go: int) -> None:
+    running = m.pods(4, "a", priority="low", labels={"app": "a"})
     for cpu in (1, 2, 3, 4):
-        answer = simulate(CLASSES, node("n"), budget(**spec), running, vip(cpu), until="20s")
+        answer = simulate(CLASSES, m.node("n"), budget(**spec), running, vip(cpu), until="20s")
         assert len(evicted(answer)) == (cpu if cpu <= may_go else 0), cpu
 
 
 @pytest.mark.parametrize("kind", ["Pod", "PodGroup"])
 def test_p2_a_mark_that_is_taken_off_lets_it_preempt(kind: str) -> None:
-    off = step("30s", "patch", kind, "a", patch={"metadata": {"annotations": {PREEMPTABLE: None}}})
-    group, *members = gang("a", 1, cpu=4, group_priority="low")
-    kept = [group, *members] if kind == "PodGroup" else [pod("a", 4, priority="low")]
+    off = m.step("30s", "patch", kind, "a", patch={"metadata": {"annotations": {PREEMPTABLE: None}}})
+    group, *members = m.gang("a", 1, cpu=4, group_priority="low")
+    kept = [group, *members] if kind == "PodGroup" else [m.pod("a", 4, priority="low")]
     kept[0] = marked(kept[0], PREEMPTABLE, "false")
-    assert simulate(CLASSES, node("n"), kept, vip(), off).at("vip") == 30.0
+    assert simulate(CLASSES, m.node("n"), kept, vip(), off).at("vip") == 30.0
 
 
 @pytest.mark.parametrize("form", ["pods", "jobs"])
 def test_p2_a_polite_one_does_not_keep_its_like_from_preempting(form: str) -> None:
     """They ask for the same and have the same priority. Jobs meet at enqueue already (M6)."""
     if form == "pods":
-        both = [pod("a", 4, priority="polite", at="1s"), pod("b", 4, priority="high", at="2s")]
+        both = [m.pod("a", 4, priority="polite", at="1s"), m.pod("b", 4, priority="high", at="2s")]
     else:
-        roles = [role("w", 1, cpu=4)]
-        both = [job("a", *roles, priority="polite", at="1s"), job("b", *roles, priority="high", at="2s")]
-    answer = simulate(CLASSES, node("n"), pod("runs", 4, priority="low"), both)
+        roles = [m.role("w", 1, cpu=4)]
+        both = [m.job("a", *roles, priority="polite", at="1s"), m.job("b", *roles, priority="high", at="2s")]
+    answer = simulate(CLASSES, m.node("n"), m.pod("runs", 4, priority="low"), both)
     assert answer.times("b") == [2.0]
     assert not answer.bound("a")
 
@@ -310,20 +318,20 @@ def test_p2_a_polite_one_does_not_keep_its_like_from_preempting(form: str) -> No
 def test_p2_a_budget_that_has_enough_healthy_pods_now_lets_others_preempt() -> None:
     """Nothing else happens at that instant but that a pod starts."""
     app: dict[str, Any] = {"priority": "low", "labels": {"app": "a"}}
-    running = [pod("a", 2, **app), pod("b", 2, start="10s", **app)]
-    assert simulate(CLASSES, node("n"), budget(minAvailable=1), running, vip(2, at="2s")).at("vip") == 10.0
+    running = [m.pod("a", 2, **app), m.pod("b", 2, start_delay="10s", **app)]
+    assert simulate(CLASSES, m.node("n"), budget(minAvailable=1), running, vip(2, at="2s")).at("vip") == 10.0
 
 
 def test_p2_a_budget_that_expects_fewer_pods_now_lets_others_preempt() -> None:
-    gated = pod("g", 2, labels={"app": "a"}, gone="10s", schedulingGates=[{"name": "g"}])
-    running = pod("a", 4, priority="low", labels={"app": "a"})
-    assert simulate(CLASSES, node("n"), budget(maxUnavailable=1), running, gated, vip(at="2s")).at("vip") == 10.0
+    gated = m.pod("g", 2, labels={"app": "a"}, delete_at="10s", schedulingGates=[{"name": "g"}])
+    running = m.pod("a", 4, priority="low", labels={"app": "a"})
+    assert simulate(CLASSES, m.node("n"), budget(maxUnavailable=1), running, gated, vip(at="2s")).at("vip") == 10.0
 
 
 def test_p1_a_gang_that_needs_fewer_pods_now_gives_what_it_does_not_need() -> None:
     """One of its pods is protected, so that it cannot go as a whole."""
-    group, kept, other = gang("a", 2, group_priority="low")
-    fewer = step("20s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})
-    answer = simulate(CLASSES, node("n", 2), group, marked(kept, PREEMPTABLE, "false"), other, vip(1), fewer)
+    group, kept, other = m.gang("a", 2, group_priority="low")
+    fewer = m.step("20s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})
+    answer = simulate(CLASSES, m.node("n", 2), group, marked(kept, PREEMPTABLE, "false"), other, vip(1), fewer)
     assert evicted(answer) == [(20.0, "a-1")]
     assert answer.at("vip") == 20.0

@@ -7,29 +7,15 @@ from typing import Any
 
 import pytest
 
-from gang_stories import NON_STRICT, kgang
-from stories import (
-    Answer,
-    Obj,
-    gang,
-    job,
-    node,
-    pod,
-    pods,
-    priority_class,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-    waits_because,
-)
+from support import manifests as m
+from support.answers import Answer, waits_because
+from support.simulation import simulate
 
 CLASSES = [
-    priority_class("top", 5000),
-    priority_class("high", 1000),
-    priority_class("mid", 500),
-    priority_class("low", 10),
+    m.priority_class("top", 5000),
+    m.priority_class("high", 1000),
+    m.priority_class("mid", 500),
+    m.priority_class("low", 10),
 ]
 
 
@@ -45,13 +31,13 @@ def claims(answer: Answer) -> list[str]:
     ]
 
 
-def vip(cpu: int = 4, priority: str = "high", at: str = "10s", **more: Any) -> Obj:
-    return pod("vip", cpu, priority=priority, at=at, **more)
+def vip(cpu: int = 4, priority: str = "high", at: str = "10s", **more: Any) -> m.Obj:
+    return m.pod("vip", cpu, priority=priority, at=at, **more)
 
 
 def leaving(*more: Any, **kw: Any) -> Answer:
     """The victims take 30s to leave: until 40s."""
-    return simulate(CLASSES, node("n"), pods(4, "a", priority="low", stop="30s"), *more, **kw)
+    return simulate(CLASSES, m.node("n"), m.pods(4, "a", priority="low", stop_delay="30s"), *more, **kw)
 
 
 # ---- the claim
@@ -66,39 +52,43 @@ def test_p3_it_lands_the_instant_the_victims_are_gone() -> None:
 
 
 def test_p3_a_gang_lands_whole_when_the_last_victim_is_gone() -> None:
-    slow = [pod(f"a{i}", 4, priority="low", stop=f"{20 * (i + 1)}s") for i in range(2)]
-    answer = simulate(CLASSES, node("n"), node("m"), slow, gang("vip", 2, cpu=4, priority="high", at="10s"))
+    slow = [m.pod(f"a{i}", 4, priority="low", stop_delay=f"{20 * (i + 1)}s") for i in range(2)]
+    answer = simulate(CLASSES, m.node("n"), m.node("m"), slow, m.gang("vip", 2, cpu=4, priority="high", at="10s"))
     assert set(answer.times("vip-")) == {50.0}
 
 
 @pytest.mark.parametrize("priority", ["low", "mid", "high"])
 def test_p3_the_freed_room_is_nobody_elses(priority: str) -> None:
     """Small ones that come meanwhile, lower or equal, do not get it; nor when part of it is free already."""
-    slow = [pod("a0", 3, priority="low", stop="30s"), pod("a1", 1, priority="low", stop="5s")]
+    slow = [m.pod("a0", 3, priority="low", stop_delay="30s"), m.pod("a1", 1, priority="low", stop_delay="5s")]
     answer = simulate(
-        CLASSES, node("n"), slow, vip(), [pod(f"s{i}", 1, priority=priority, at=f"{11 + 4 * i}s") for i in range(8)],
+        CLASSES,
+        m.node("n"),
+        slow,
+        vip(),
+        [m.pod(f"s{i}", 1, priority=priority, at=f"{11 + 4 * i}s") for i in range(8)],
         until="60s",
-    )  # fmt: skip
+    )
     assert answer.at("vip") == 40.0
     assert not answer.bound("s")
 
 
 def test_p3_nor_is_it_for_those_who_waited_before() -> None:
-    answer = leaving(pod("old", 1, priority="low", at="1s"), gang("older", 2, at="2s"), vip(), until="60s")
+    answer = leaving(m.pod("old", 1, priority="low", at="1s"), m.gang("older", 2, at="2s"), vip(), until="60s")
     assert answer.at("vip") == 40.0
     assert not answer.bound("old")
 
 
 def test_p3_room_beside_it_is_free_for_others() -> None:
-    answer = leaving(vip(2), pods(4, "s", at="20s", priority="low"), node("m", 1, at="15s"), until="60s")
+    answer = leaving(vip(2), m.pods(4, "s", at="20s", priority="low"), m.node("m", 1, at="15s"), until="60s")
     assert answer.at("vip") == 40.0
     assert len(answer.bound("s")) == 1
 
 
 @pytest.mark.parametrize("instants", [(10,), (11,), (25,), (39,), (40,), tuple(range(10, 42, 2))])
 def test_p3_a_restart_in_between_changes_nothing(instants: tuple[int, ...]) -> None:
-    small = [pod(f"s{i}", 1, priority="low", at=f"{11 + 4 * i}s") for i in range(8)]
-    answer = leaving(vip(), small, [restart(f"{i}s") for i in instants], until="60s")
+    small = [m.pod(f"s{i}", 1, priority="low", at=f"{11 + 4 * i}s") for i in range(8)]
+    answer = leaving(vip(), small, [m.restart(f"{i}s") for i in instants], until="60s")
     assert answer.at("vip") == 40.0
     assert len(evicted(answer)) == 4
     assert not answer.bound("s")
@@ -109,15 +99,17 @@ def test_p3_a_restart_in_between_changes_nothing(instants: tuple[int, ...]) -> N
 def test_p3_a_restart_in_between_for_a_gang(dialect: str) -> None:
     both = ["default/vip-a", "default/vip-b"]
     documents = {
-        "job": [job("vip", role("w", 2, cpu=2), priority="high", at="10s")],
-        "podgroup": gang("vip", 2, cpu=2, priority="high", at="10s"),
-        "annotations": kgang("vip", 2, cpu=2, priority="high", at="10s"),
-        "groups": [*kgang("vip-a", 1, cpu=2, priority="high", at="10s", groups=both),
-                   *kgang("vip-b", 1, cpu=2, priority="high", at="10s", groups=both)],
-    }[dialect]  # fmt: skip
-    small = [pod(f"s{i}", 1, priority="low", at=f"{11 + 4 * i}s") for i in range(6)]
+        "job": [m.job("vip", m.role("w", 2, cpu=2), priority="high", at="10s")],
+        "podgroup": m.gang("vip", 2, cpu=2, priority="high", at="10s"),
+        "annotations": m.koordinator_gang("vip", 2, cpu=2, priority="high", at="10s"),
+        "groups": [
+            *m.koordinator_gang("vip-a", 1, cpu=2, priority="high", at="10s", groups=both),
+            *m.koordinator_gang("vip-b", 1, cpu=2, priority="high", at="10s", groups=both),
+        ],
+    }[dialect]
+    small = [m.pod(f"s{i}", 1, priority="low", at=f"{11 + 4 * i}s") for i in range(6)]
     for instants in ((), (10, 25), (39,)):
-        answer = leaving(documents, small, [restart(f"{i}s") for i in instants], until="60s")
+        answer = leaving(documents, small, [m.restart(f"{i}s") for i in instants], until="60s")
         assert answer.times("vip-") == [40.0, 40.0]
         assert len(evicted(answer)) == 4
         assert not answer.bound("s")
@@ -130,21 +122,21 @@ def test_p3_it_says_that_room_is_being_made() -> None:
 
 
 def test_p3_it_takes_another_place_that_is_free_sooner() -> None:
-    answer = leaving(vip(), node("m", at="20s"), pod("s", 4, at="21s", priority="low"), until="100s")
+    answer = leaving(vip(), m.node("m", at="20s"), m.pod("s", 4, at="21s", priority="low"), until="100s")
     assert answer.bound("vip")["vip"] == (20.0, "m")
     assert answer.at("s") == 40.0, "what was freed is for everybody then"
 
 
 def test_p3_when_it_is_deleted_the_room_is_for_others() -> None:
-    answer = leaving(vip(gone="20s"), pod("s", 4, at="15s", priority="low"))
+    answer = leaving(vip(delete_at="20s"), m.pod("s", 4, at="15s", priority="low"))
     assert answer.at("s") == 40.0
     assert not claims(answer)
 
 
 def test_p3_when_its_node_goes_it_gives_up_and_looks_elsewhere() -> None:
-    cordon = step("20s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
+    cordon = m.step("20s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
     answer = leaving(
-        vip(), node("m", at="15s"), pod("x", 4, priority="low", nodeName="m", at="15s"), cordon, until="100s"
+        vip(), m.node("m", at="15s"), m.pod("x", 4, priority="low", nodeName="m", at="15s"), cordon, until="100s"
     )
     assert answer.bound("vip")["vip"] == (20.0, "m")
 
@@ -153,9 +145,9 @@ def test_p3_nobody_is_evicted_twice_for_one() -> None:
     """While its victims leave, it does not look for others."""
     answer = leaving(
         vip(),
-        node("m", at="12s"),
-        pod("x", 4, priority="mid", at="12s"),
-        [pod(f"t{i}", 1, at=f"{13 + i}s") for i in range(20)],
+        m.node("m", at="12s"),
+        m.pod("x", 4, priority="mid", at="12s"),
+        [m.pod(f"t{i}", 1, at=f"{13 + i}s") for i in range(20)],
         until="60s",
     )
     assert len(evicted(answer)) == 4
@@ -164,15 +156,15 @@ def test_p3_nobody_is_evicted_twice_for_one() -> None:
 
 def test_p3_no_eviction_without_the_preemptor_landing() -> None:
     """Whoever made others leave runs in the end."""
-    answer = leaving(vip(run="10s"), pod("vip2", 2, priority="mid", at="12s", run="10s"))
+    answer = leaving(vip(run_time="10s"), m.pod("vip2", 2, priority="mid", at="12s", run_time="10s"))
     assert answer.at("vip") == 40.0
     assert answer.at("vip2") is not None
 
 
 def test_p3_a_hold_of_lower_priority_is_released_first() -> None:
     """NonStrict members that are held are no victims: what they hold is let go (R5)."""
-    held = kgang("h", 3, cpu=2, mode=NON_STRICT, priority="low")
-    answer = simulate(CLASSES, node("n"), held, vip(2), until="20s")
+    held = m.koordinator_gang("h", 3, cpu=2, mode=m.NON_STRICT, priority="low")
+    answer = simulate(CLASSES, m.node("n"), held, vip(2), until="20s")
     assert answer.at("vip") == 10.0
     assert not evicted(answer)
     assert answer.lines("released")
@@ -182,35 +174,37 @@ def test_p3_a_hold_of_lower_priority_is_released_first() -> None:
 
 
 def test_p3_equal_jobs_do_not_evict_each_other() -> None:
-    first, second = (job(name, role("w", 2, cpu=2), priority="high", at=at) for name, at in (("x", "0s"), ("y", "10s")))
-    answer = simulate(CLASSES, node("n"), first, second, until="10h")
+    first, second = (
+        m.job(name, m.role("w", 2, cpu=2), priority="high", at=at) for name, at in (("x", "0s"), ("y", "10s"))
+    )
+    answer = simulate(CLASSES, m.node("n"), first, second, until="10h")
     assert not evicted(answer)
 
 
 def test_p3_the_evicted_come_back_and_wait() -> None:
-    first = job("x", role("w", 2, cpu=2), priority="low")
-    second = job("y", role("w", 2, cpu=2), priority="high", at="10s")
-    answer = simulate(CLASSES, node("n"), first, second, [restart("20s"), restart("1h")], until="10h")
+    first = m.job("x", m.role("w", 2, cpu=2), priority="low")
+    second = m.job("y", m.role("w", 2, cpu=2), priority="high", at="10s")
+    answer = simulate(CLASSES, m.node("n"), first, second, [m.restart("20s"), m.restart("1h")], until="10h")
     assert len(evicted(answer)) == 2
 
 
 def test_p3_elastic_jobs_do_not_push_each_other_around() -> None:
-    first = job("x", role("w", 4, 1), priority="low")
-    second = job("y", role("w", 4, 1), priority="high", at="10s")
-    answer = simulate(CLASSES, node("n"), first, second, until="10h")
+    first = m.job("x", m.role("w", 4, 1), priority="low")
+    second = m.job("y", m.role("w", 4, 1), priority="high", at="10s")
+    answer = simulate(CLASSES, m.node("n"), first, second, until="10h")
     assert len(evicted(answer)) == 1
     assert len(answer.bound("y-")) == 1
 
 
 def test_p3_preempt_and_reclaim_do_not_fight() -> None:
     """b reclaims from a; a's high one preempts a's low ones only."""
-    queues = [queue("a"), queue("b")]
+    queues = [m.queue("a"), m.queue("b")]
     documents = [
-        *[job(f"x{i}", role("w", 1), queue="a", priority="low") for i in range(4)],
-        *[job(f"y{i}", role("w", 1), queue="b", priority="low", at="10s") for i in range(4)],
-        job("z", role("w", 2), queue="a", priority="high", at="20s"),
+        *[m.job(f"x{i}", m.role("w", 1), queue="a", priority="low") for i in range(4)],
+        *[m.job(f"y{i}", m.role("w", 1), queue="b", priority="low", at="10s") for i in range(4)],
+        m.job("z", m.role("w", 2), queue="a", priority="high", at="20s"),
     ]
-    answer = simulate(CLASSES, queues, node("n"), documents, until="10h")
+    answer = simulate(CLASSES, queues, m.node("n"), documents, until="10h")
     assert len(evicted(answer)) == 4
     running = [one["metadata"]["name"][0] for one in answer.all("Pod") if one["status"].get("phase") == "Running"]
     assert sorted(running) == ["y", "y", "z", "z"]
@@ -221,20 +215,20 @@ def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
     """Jobs of queues and priorities, elastic and rigid, slow to leave; with restarts. Everybody runs in the end."""
     dice = random.Random(seed)
     print(f"seed {seed}")
-    queues = [queue("a", weight=dice.randint(1, 3)), queue("b", weight=dice.randint(1, 3))]
-    documents: list[Obj] = [node(f"n{i}", dice.randint(2, 4)) for i in range(3)]
+    queues = [m.queue("a", weight=dice.randint(1, 3)), m.queue("b", weight=dice.randint(1, 3))]
+    documents: list[m.Obj] = [m.node(f"n{i}", dice.randint(2, 4)) for i in range(3)]
     for index in range(14):
         replicas = dice.randint(1, 3)
-        one = role(
+        one = m.role(
             "w",
             replicas,
             dice.randint(1, replicas),
             cpu=dice.randint(1, 2),
-            run=f"{dice.randint(20, 90)}s",
-            stop=f"{dice.choice([0, 0, 7])}s",
+            run_time=f"{dice.randint(20, 90)}s",
+            stop_delay=f"{dice.choice([0, 0, 7])}s",
         )
         documents.append(
-            job(
+            m.job(
                 f"j{index}",
                 one,
                 queue=dice.choice("ab"),
@@ -243,7 +237,7 @@ def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
             )
         )
     plain = simulate(CLASSES, queues, documents)
-    restarted = simulate(CLASSES, queues, documents, [restart(f"{dice.randint(0, 90)}s") for _ in range(3)])
+    restarted = simulate(CLASSES, queues, documents, [m.restart(f"{dice.randint(0, 90)}s") for _ in range(3)])
     for answer in (plain, restarted):
         assert not answer.data["pending"]
         assert all(one["status"]["state"]["phase"] == "Completed" for one in answer.all("Job"))
@@ -260,40 +254,46 @@ def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
 
 
 def test_p3_one_after_the_other_while_victims_are_leaving() -> None:
-    wanting = [pod(f"vip{i}", 1, priority="high", at=f"{10 + i}s") for i in range(4)]
+    wanting = [m.pod(f"vip{i}", 1, priority="high", at=f"{10 + i}s") for i in range(4)]
     answer = leaving(wanting)
     assert [at for at, _ in evicted(answer)] == [10.0, 11.0, 12.0, 13.0]
     assert answer.times("vip") == [40.0, 41.0, 42.0, 43.0]
 
 
 def test_p3_a_higher_one_takes_the_claim_on_room_that_is_being_freed() -> None:
-    answer = leaving(vip(run="5s"), pod("boss", 4, priority="top", at="20s", run="5s"))
+    answer = leaving(vip(run_time="5s"), m.pod("boss", 4, priority="top", at="20s", run_time="5s"))
     assert (answer.at("boss"), answer.at("vip")) == (40.0, 45.0)
     assert len(evicted(answer)) == 4
 
 
 def test_p3_a_reservation_does_not_shut_the_preemptor_out() -> None:
     """s starves while vip's victim leaves: the node is vip's first."""
-    actions: list[Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
+    actions: list[m.Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
     arguments = {"starvingJobTimeThreshold": 5, "reservedNodePercent": 100}
     answer = simulate(
-        CLASSES, node("n", 6), pod("a", 2, priority="low", stop="20s"),
-        gang("vip", 2, cpu=3, priority="high", at="10s", run="30s"), pod("s", 3, at="12s"),
-        config={"actions": [*actions, {"name": "reserve", "arguments": arguments}]}, until="100s",
-    )  # fmt: skip
+        CLASSES,
+        m.node("n", 6),
+        m.pod("a", 2, priority="low", stop_delay="20s"),
+        m.gang("vip", 2, cpu=3, priority="high", at="10s", run_time="30s"),
+        m.pod("s", 3, at="12s"),
+        config={"actions": [*actions, {"name": "reserve", "arguments": arguments}]},
+        until="100s",
+    )
     assert set(answer.times("vip-")) == {30.0}
     assert answer.at("s") == 60.0
 
 
 def test_p3_who_is_leaving_waits_for_nothing() -> None:
-    assert leaving(vip(), until="20s").pending("default/a0") is None
+    assert not leaving(vip(), until="20s").waits("default/a0")
 
 
 def test_p3_victims_of_a_reclaim_do_not_take_the_freed_room_back() -> None:
     """They are of higher priority, and of another queue: what was reclaimed is that queue's by its share."""
     stops = ["20s", "20s", "6s", "20s"]
-    running = [job(f"x{i}", role("w", 1, stop=stop), queue="a", priority="high") for i, stop in enumerate(stops)]
-    reclaimer = job("y", role("w", 2), queue="b", priority="low", at="10s")
-    answer = simulate(CLASSES, queue("a"), queue("b"), node("n", 4), running, reclaimer, until="1h")
+    running = [
+        m.job(f"x{i}", m.role("w", 1, stop_delay=stop), queue="a", priority="high") for i, stop in enumerate(stops)
+    ]
+    reclaimer = m.job("y", m.role("w", 2), queue="b", priority="low", at="10s")
+    answer = simulate(CLASSES, m.queue("a"), m.queue("b"), m.node("n", 4), running, reclaimer, until="1h")
     assert len(evicted(answer)) == 2
     assert answer.times("y-") == [30.0, 30.0]

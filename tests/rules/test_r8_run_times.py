@@ -6,54 +6,40 @@ from typing import Any
 
 import pytest
 
-from gang_stories import kgang
-from stories import (
-    Answer,
-    Obj,
-    gang,
-    job,
-    node,
-    pod,
-    podgroup,
-    pods,
-    priority_class,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-)
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
 
 RUN_TIME = "enbloc.dev/expected-duration"
 START = "enbloc.dev/expected-start"
 RESERVED = "node(s) resource was(were) reserved"
 
 
-def reserving(after: int = 10, percent: int = 100, mode: str = "best-effort") -> Obj:
+def reserving(after: int = 10, percent: int = 100, mode: str = "best-effort") -> m.Obj:
     arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
     backfill = {"name": "backfill", "arguments": {"mode": mode}}
     named = [{"name": "enqueue"}, {"name": "allocate"}, backfill, {"name": "reserve", "arguments": arguments}]
     return {"actions": named}
 
 
-EASY: Obj = {
+EASY: m.Obj = {
     "actions": [{"name": "enqueue"}, {"name": "allocate"}, {"name": "backfill", "arguments": {"mode": "easy"}}]
 }
 
 
-def timed(name: str, cpu: int, expected: str | None, run: str | None = None, **more: Any) -> Obj:
+def timed(name: str, cpu: int, expected: str | None, run: str | None = None, **more: Any) -> m.Obj:
     """A pod that says how long it will run, and does so unless `run` says otherwise."""
     notes = {RUN_TIME: expected} if expected else {}
-    return pod(name, cpu, run=run or expected, notes={**notes, **more.pop("notes", {})}, **more)
+    return m.pod(name, cpu, run_time=run or expected, annotations={**notes, **more.pop("notes", {})}, **more)
 
 
 def waiting(*more: Any, **kw: Any) -> Answer:
     """4 cpu, of which 2 are used until 100s; `big` needs them all, and the node is reserved for it at 10s."""
     config = kw.pop("config", reserving())
-    return simulate(node("n"), timed("ahead", 2, "100s"), pod("big", 4, run="50s"), *more, config=config, **kw)
+    return simulate(m.node("n"), timed("ahead", 2, "100s"), m.pod("big", 4, run_time="50s"), *more, config=config, **kw)
 
 
-def starts(obj: Obj) -> str | None:
+def starts(obj: m.Obj) -> str | None:
     found: str | None = (obj["metadata"].get("annotations") or {}).get(START)
     return found
 
@@ -75,13 +61,13 @@ def test_r8_who_ends_in_time_may_use_the_node_meanwhile(mode: str, expected: str
 @pytest.mark.parametrize("mode", ["best-effort", "easy"])
 @pytest.mark.parametrize("seconds, passes", [(80, True), (81, False)])
 def test_r8_an_active_deadline_is_a_known_run_time(mode: str, seconds: int, passes: bool) -> None:
-    answer = waiting(pod("s", 2, at="20s", activeDeadlineSeconds=seconds), config=reserving(mode=mode))
+    answer = waiting(m.pod("s", 2, at="20s", activeDeadlineSeconds=seconds), config=reserving(mode=mode))
     assert (answer.at("s") == 20.0) == passes
     assert answer.at("big") == 100.0
 
 
 def test_r8_an_active_deadline_ends_the_pod() -> None:
-    answer = waiting(pod("s", 2, at="20s", activeDeadlineSeconds=60))
+    answer = waiting(m.pod("s", 2, at="20s", activeDeadlineSeconds=60))
     assert answer.at("s") == 20.0
     assert answer.at("s", "failed") == 80.0
     assert answer.at("big") == 100.0
@@ -89,9 +75,13 @@ def test_r8_an_active_deadline_ends_the_pod() -> None:
 
 def test_r8_what_runs_with_a_deadline_is_expected_to_end_by_it() -> None:
     answer = simulate(
-        node("n"), pod("ahead", 2, activeDeadlineSeconds=100), pod("big", 4), timed("s", 2, "80s", at="20s"),
-        timed("t", 2, "81s", at="20s"), config=reserving(),
-    )  # fmt: skip
+        m.node("n"),
+        m.pod("ahead", 2, activeDeadlineSeconds=100),
+        m.pod("big", 4),
+        timed("s", 2, "80s", at="20s"),
+        timed("t", 2, "81s", at="20s"),
+        config=reserving(),
+    )
     assert answer.at("s") == 20.0
     assert answer.at("big") == 100.0
 
@@ -104,13 +94,13 @@ def test_r8_the_shorter_of_both_counts() -> None:
 
 
 def test_r8_the_run_time_may_stand_on_the_group() -> None:
-    of_group = gang("s", 2, run="60s", at="20s")
+    of_group = m.gang("s", 2, run_time="60s", at="20s")
     of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(of_group).times("s-") == [20.0, 20.0]
 
 
 def test_r8_what_a_pod_says_of_itself_comes_before_its_groups_word() -> None:
-    of_group = gang("s", 2, run="60s", at="20s", notes={RUN_TIME: "90s"})
+    of_group = m.gang("s", 2, run_time="60s", at="20s", annotations={RUN_TIME: "90s"})
     of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(of_group).times("s-") == [150.0, 150.0]
 
@@ -129,7 +119,7 @@ def test_r8_one_after_the_other_as_long_as_there_is_time() -> None:
 
 def test_r8_a_bad_run_time_does_not_count_and_is_told() -> None:
     for bad in ("soon", "-1s", "0s"):
-        answer = waiting(pod("s", 2, at="20s", run="10s", notes={RUN_TIME: bad}))
+        answer = waiting(m.pod("s", 2, at="20s", run_time="10s", annotations={RUN_TIME: bad}))
         assert answer.at("s") == 150.0
         assert any(RUN_TIME in line["message"] for line in answer.lines("warning", "s"))
 
@@ -155,16 +145,21 @@ def test_r8_while_somebody_overruns_nobody_passes() -> None:
 
 
 def test_r8_one_that_ends_early_lets_it_start_early() -> None:
-    answer = simulate(node("n"), timed("ahead", 2, "100s", "60s"), pod("big", 4), config=reserving())
+    answer = simulate(m.node("n"), timed("ahead", 2, "100s", "60s"), m.pod("big", 4), config=reserving())
     assert answer.at("big") == 60.0
 
 
 def test_r8_the_forecast_is_refreshed_by_every_change() -> None:
     """ahead ends early: what was let pass meanwhile delays big, and nobody else is let pass after that."""
     answer = simulate(
-        node("n"), timed("ahead", 2, "100s", "40s"), pod("big", 4), timed("s", 1, "80s", at="20s"),
-        timed("t", 1, "50s", at="50s"), timed("u", 1, "52s", at="49s"), config=reserving(),
-    )  # fmt: skip
+        m.node("n"),
+        timed("ahead", 2, "100s", "40s"),
+        m.pod("big", 4),
+        timed("s", 1, "80s", at="20s"),
+        timed("t", 1, "50s", at="50s"),
+        timed("u", 1, "52s", at="49s"),
+        config=reserving(),
+    )
     assert answer.at("s") == 20.0
     assert answer.at("t") == 50.0
     assert answer.at("big") == 100.0
@@ -177,28 +172,30 @@ def test_r8_the_forecast_is_refreshed_by_every_change() -> None:
 def test_r8_the_expected_start_is_published() -> None:
     answer = waiting(until="50s")
     found = answer.pending("default/big")
-    assert found is not None
-    assert starts(answer.obj("Pod", "big")) is not None
-    assert starts(answer.obj("Pod", "big")).endswith("T00:01:40Z")  # type: ignore[union-attr]
+    published = starts(answer.obj("Pod", "big"))
+    assert published is not None
+    assert published.endswith("T00:01:40Z")
     assert any("00:01:40" in str(value) or value == 100.0 for value in found.values()), found
 
 
 def test_r8_the_expected_start_stands_on_what_the_user_wrote() -> None:
-    one = job("g", role("w", 2, cpu=2))
-    answer = simulate(node("n"), timed("ahead", 2, "100s"), one, config=reserving(), until="50s")
+    one = m.job("g", m.role("w", 2, cpu=2))
+    answer = simulate(m.node("n"), timed("ahead", 2, "100s"), one, config=reserving(), until="50s")
     on_job, on_group = starts(answer.obj("Job", "g")), starts(answer.group_of("g"))
     assert (on_job or on_group or "").endswith("T00:01:40Z")
-    answer = simulate(node("n"), timed("ahead", 2, "100s"), kgang("g", 2, cpu=2), config=reserving(), until="50s")
+    answer = simulate(
+        m.node("n"), timed("ahead", 2, "100s"), m.koordinator_gang("g", 2, cpu=2), config=reserving(), until="50s"
+    )
     assert any((starts(one) or "").endswith("T00:01:40Z") for one in answer.all("Pod", "g-"))
 
 
 def test_r8_the_expected_start_is_of_the_last_node_that_it_needs() -> None:
     answer = simulate(
-        node("n"),
-        node("m"),
+        m.node("n"),
+        m.node("m"),
         timed("a", 2, "60s", nodeName="n"),
         timed("b", 2, "90s", nodeName="m"),
-        gang("g", 2, cpu=4),
+        m.gang("g", 2, cpu=4),
         config=reserving(),
         until="50s",
     )
@@ -207,24 +204,27 @@ def test_r8_the_expected_start_is_of_the_last_node_that_it_needs() -> None:
 
 def test_r8_the_expected_start_moves_with_the_forecast() -> None:
     answer = simulate(
-        node("n"), timed("ahead", 2, "100s", "40s"), timed("second", 2, "70s"), pod("big", 4, at="1s"),
-        config=reserving(), until="50s",
-    )  # fmt: skip
+        m.node("n"),
+        timed("ahead", 2, "100s", "40s"),
+        timed("second", 2, "70s"),
+        m.pod("big", 4, at="1s"),
+        config=reserving(),
+        until="50s",
+    )
     assert (starts(answer.obj("Pod", "big")) or "").endswith("T00:01:10Z")
 
 
 def test_r8_nobody_knows_when_if_somebody_says_nothing() -> None:
-    answer = simulate(node("n"), pod("ahead", 2), pod("big", 4), config=reserving(), until="50s")
+    answer = simulate(m.node("n"), m.pod("ahead", 2), m.pod("big", 4), config=reserving(), until="50s")
     assert starts(answer.obj("Pod", "big")) is None
     found = answer.pending("default/big")
-    assert found is not None
     assert not found.get("expectedStart")
 
 
 def test_r8_the_expected_start_is_withdrawn_when_it_has_started_or_is_not_reserved_any_more() -> None:
     answer = waiting(until="120s")
     assert starts(answer.obj("Pod", "big")) is None
-    cordon = step("30s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
+    cordon = m.step("30s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
     answer = waiting(cordon, until="60s")
     assert starts(answer.obj("Pod", "big")) is None
 
@@ -233,9 +233,9 @@ def test_r8_a_restart_does_not_change_the_forecast() -> None:
     documents = ([timed(f"s{i}", 1, f"{20 + 5 * i}s", at=f"{20 + 3 * i}s") for i in range(10)],)
     expected = waiting(*documents)
     for instants in [(i,) for i in range(5, 100, 11)] + [tuple(range(1, 120, 7))]:
-        answer = waiting(*documents, [restart(f"{i}s") for i in instants])
+        answer = waiting(*documents, [m.restart(f"{i}s") for i in instants])
         assert answer.lines("bound") == expected.lines("bound"), instants
-    answer = waiting(restart("40s"), until="50s")
+    answer = waiting(m.restart("40s"), until="50s")
     assert (starts(answer.obj("Pod", "big")) or "").endswith("T00:01:40Z")
 
 
@@ -246,9 +246,13 @@ def queued(*more: Any, room: int = 4, **kw: Any) -> Answer:
     """`ahead` uses 2 cpu until 100s; `head` needs 4 and is the first that waits."""
     head = kw.pop("head", 4)
     return simulate(
-        node("n", room), timed("ahead", room - 2, "100s"), pod("head", head, at="1s", run="50s"), *more,
-        config=kw.pop("config", EASY), **kw,
-    )  # fmt: skip
+        m.node("n", room),
+        timed("ahead", room - 2, "100s"),
+        m.pod("head", head, at="1s", run_time="50s"),
+        *more,
+        config=kw.pop("config", EASY),
+        **kw,
+    )
 
 
 @pytest.mark.parametrize("expected, passes", [("98s", True), ("99s", False), (None, False)])
@@ -271,23 +275,32 @@ def test_r8_without_easy_anybody_passes() -> None:
 def test_r8_easy_leaves_the_extra_room_to_anybody() -> None:
     """8 cpu: at 100s head takes 6, so that 2 are extra: for one of the two that run longer."""
     answer = simulate(
-        node("n", 8), timed("ahead", 4, "100s"), pod("head", 6, at="1s", run="50s"), timed("s", 2, "500s", at="2s"),
-        timed("t", 2, "500s", at="3s"), pod("u", 2, at="4s"), config=EASY,
-    )  # fmt: skip
+        m.node("n", 8),
+        timed("ahead", 4, "100s"),
+        m.pod("head", 6, at="1s", run_time="50s"),
+        timed("s", 2, "500s", at="2s"),
+        timed("t", 2, "500s", at="3s"),
+        m.pod("u", 2, at="4s"),
+        config=EASY,
+    )
     assert answer.at("s") == 2.0
     assert answer.at("head") == 100.0
     assert answer.at("t") == 150.0
 
 
 def test_r8_easy_another_node_that_the_first_does_not_need_is_open() -> None:
-    answer = queued(node("m", 2), pod("s", 2, at="2s"))
+    answer = queued(m.node("m", 2), m.pod("s", 2, at="2s"))
     assert answer.bound("s")["s"] == (2.0, "m")
 
 
 def test_r8_easy_an_end_that_nobody_knows_reserves_nothing() -> None:
     """When the head could start nobody knows: it delays nobody, as without EASY."""
     answer = simulate(
-        node("n"), pod("ahead", 2, run="100s"), pod("head", 4, at="1s"), pod("s", 2, at="2s", run="200s"), config=EASY
+        m.node("n"),
+        m.pod("ahead", 2, run_time="100s"),
+        m.pod("head", 4, at="1s"),
+        m.pod("s", 2, at="2s", run_time="200s"),
+        config=EASY,
     )
     assert answer.at("s") == 2.0
     assert answer.at("head") == 202.0
@@ -296,9 +309,14 @@ def test_r8_easy_an_end_that_nobody_knows_reserves_nothing() -> None:
 def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_members() -> None:
     """It was satisfied once, and goes on one by one (G7); how many of its members exist does not matter."""
     answer = simulate(
-        node("n"), gang("g", 4), step("1s", "delete", "Pod", "g-2"), step("1s", "delete", "Pod", "g-3"),
-        timed("ahead", 2, "100s", at="2s"), pod("g-2", group="g", at="3s"), config=EASY,
-    )  # fmt: skip
+        m.node("n"),
+        m.gang("g", 4),
+        m.step("1s", "delete", "Pod", "g-2"),
+        m.step("1s", "delete", "Pod", "g-3"),
+        timed("ahead", 2, "100s", at="2s"),
+        m.pod("g-2", group="g", at="3s"),
+        config=EASY,
+    )
     assert answer.at("ahead") == 2.0
     assert answer.times("g-2") == [0.0, 102.0]
 
@@ -306,11 +324,15 @@ def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_member
 def test_r8_easy_the_second_in_line_has_no_reservation() -> None:
     """s delays second and not head: it passes."""
     answer = simulate(
-        node("n"), node("m"), timed("a", 2, "50s", nodeName="n"), timed("b", 2, "60s", nodeName="m"),
-        pod("head", 4, at="1s", run="10s", nodeSelector={"kubernetes.io/hostname": "n"}),
-        pod("second", 4, at="2s", nodeSelector={"kubernetes.io/hostname": "m"}),
-        timed("s", 2, "100s", at="3s"), config=EASY,
-    )  # fmt: skip
+        m.node("n"),
+        m.node("m"),
+        timed("a", 2, "50s", nodeName="n"),
+        timed("b", 2, "60s", nodeName="m"),
+        m.pod("head", 4, at="1s", run_time="10s", nodeSelector={"kubernetes.io/hostname": "n"}),
+        m.pod("second", 4, at="2s", nodeSelector={"kubernetes.io/hostname": "m"}),
+        timed("s", 2, "100s", at="3s"),
+        config=EASY,
+    )
     assert answer.bound("s")["s"] == (3.0, "m")
     assert answer.at("head") == 50.0
     assert answer.at("second") == 103.0
@@ -318,17 +340,17 @@ def test_r8_easy_the_second_in_line_has_no_reservation() -> None:
 
 def test_r8_easy_the_head_of_each_queue() -> None:
     """Queues are no concern of each other's heads; inside a queue they are."""
-    documents = [queue("q"), queue("r"), node("n")]
-    first, head = timed("ahead", 2, "100s"), gang("head", 1, cpu=4, queue="q", at="1s", run="10s")
-    own = gang("own", 1, cpu=2, queue="q", at="2s")
+    documents = [m.queue("q"), m.queue("r"), m.node("n")]
+    first, head = timed("ahead", 2, "100s"), m.gang("head", 1, cpu=4, queue="q", at="1s", run_time="10s")
+    own = m.gang("own", 1, cpu=2, queue="q", at="2s")
     answer = simulate(documents, first, head, own, config=EASY)
     assert answer.at("own-0") == 110.0
-    other = gang("other", 1, cpu=2, queue="r", at="2s", run="500s")
+    other = m.gang("other", 1, cpu=2, queue="r", at="2s", run_time="500s")
     assert simulate(documents, first, head, other, config=EASY).at("other-0") == 2.0
 
 
 def test_r8_easy_a_higher_priority_that_comes_later_is_the_head() -> None:
-    high = priority_class("high", 1000)
+    high = m.priority_class("high", 1000)
     answer = queued(high, timed("vip", 4, "30s", at="3s", priority="high"), timed("s", 2, "95s", at="5s"))
     assert answer.at("vip") == 100.0
     assert answer.at("s") == 5.0
@@ -344,10 +366,16 @@ def test_r8_easy_publishes_when_the_first_starts() -> None:
 def test_r8_easy_gangs_of_several_nodes() -> None:
     """head needs both nodes, at 100s and at 60s; s may use m until 100s, and n not at all beyond it."""
     answer = simulate(
-        node("n"), node("m"), timed("a", 4, "100s", nodeName="n"), timed("b", 2, "60s", nodeName="m"),
-        gang("head", 2, cpu=4, at="1s", run="10s"), timed("s", 2, "98s", at="2s"), timed("t", 2, "39s", at="61s"),
-        timed("u", 2, "41s", at="61s"), config=EASY,
-    )  # fmt: skip
+        m.node("n"),
+        m.node("m"),
+        timed("a", 4, "100s", nodeName="n"),
+        timed("b", 2, "60s", nodeName="m"),
+        m.gang("head", 2, cpu=4, at="1s", run_time="10s"),
+        timed("s", 2, "98s", at="2s"),
+        timed("t", 2, "39s", at="61s"),
+        timed("u", 2, "41s", at="61s"),
+        config=EASY,
+    )
     assert answer.at("s") == 2.0
     assert answer.at("t") == 61.0
     assert set(answer.times("head-")) == {100.0}
@@ -371,7 +399,7 @@ def test_r8_easy_a_restart_changes_nothing() -> None:
     stream = [timed(f"s{i}", 1, f"{10 + i % 7 * 6}s", at=f"{2 + 3 * i}s") for i in range(30)]
     expected = queued(stream)
     for instants in [(i,) for i in range(3, 110, 13)] + [tuple(range(2, 150, 5))]:
-        answer = queued(stream, [restart(f"{i}s") for i in instants])
+        answer = queued(stream, [m.restart(f"{i}s") for i in instants])
         assert answer.lines("bound") == expected.lines("bound"), instants
 
 
@@ -379,7 +407,7 @@ def test_r8_easy_and_reserve_together() -> None:
     answer = queued(
         timed("s", 2, "50s", at="2s"),
         timed("t", 2, "45s", at="55s"),
-        pods(2, "u", at="60s"),
+        m.pods(2, "u", at="60s"),
         config=reserving(mode="easy"),
     )
     assert (answer.at("s"), answer.at("t"), answer.at("head")) == (2.0, 55.0, 100.0)
@@ -391,17 +419,17 @@ def test_r8_easy_and_reserve_together() -> None:
 
 def test_r8_members_of_one_kind_and_different_run_times_are_judged_each_by_its_own() -> None:
     members = [
-        podgroup("s", 2, at="20s"),
+        m.podgroup("s", 2, at="20s"),
         timed("s-0", 1, "60s", at="20s", group="s"),
-        pod("s-1", 1, run="60s", at="20s", group="s"),
+        m.pod("s-1", 1, run_time="60s", at="20s", group="s"),
     ]
     assert min(waiting(members).times("s-")) >= 100.0
-    answer = simulate(node("n"), timed("ahead", 2, "100s"), pod("big", 4, at="1s"), members, config=EASY)
+    answer = simulate(m.node("n"), timed("ahead", 2, "100s"), m.pod("big", 4, at="1s"), members, config=EASY)
     assert min(answer.times("s-"), default=100.0) >= 100.0
 
 
 def test_r8_a_job_that_ends_in_time_is_let_in() -> None:
-    one = job("s", role("w", 2, run="60s"), at="20s")
+    one = m.job("s", m.role("w", 2, run_time="60s"), at="20s")
     one["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(one).times("s-") == [20.0, 20.0]
 
@@ -411,19 +439,23 @@ def test_r8_easy_withdraws_the_expected_start() -> None:
 
 
 def test_r8_easy_and_reserve_agree_about_one_that_is_first_and_starves() -> None:
-    one = job("vip", role("w", 4, 1, cpu=2, run="44s", priority="high"), at="28s", priority="high")
+    one = m.job("vip", m.role("w", 4, 1, cpu=2, run_time="44s", priority="high"), at="28s", priority="high")
     one["spec"]["tasks"][0]["template"]["metadata"]["annotations"][RUN_TIME] = "50s"
     answer = simulate(
-        priority_class("high", 1000), node("n", 4), node("m", 3), one,
-        timed("a", 2, "50s", "23s", at="13s", priority="high"), pod("waits", 2, at="30s", run="9s"),
+        m.priority_class("high", 1000),
+        m.node("n", 4),
+        m.node("m", 3),
+        one,
+        timed("a", 2, "50s", "23s", at="13s", priority="high"),
+        m.pod("waits", 2, at="30s", run_time="9s"),
         config=reserving(5, mode="easy"),
-    )  # fmt: skip
+    )
     assert answer.at("waits") == 72.0, "when those of higher priority have ended"
 
 
 def test_r8_a_job_of_unknown_run_time_does_not_keep_its_like_out() -> None:
     """Both ask for the same; only the second ends in time."""
-    endless, short = job("a", role("w", 2), at="20s"), job("s", role("w", 2, run="60s"), at="21s")
+    endless, short = m.job("a", m.role("w", 2), at="20s"), m.job("s", m.role("w", 2, run_time="60s"), at="21s")
     short["metadata"]["annotations"][RUN_TIME] = "70s"
     answer = waiting(endless, short)
     assert answer.times("s-") == [21.0, 21.0]
@@ -432,19 +464,27 @@ def test_r8_a_job_of_unknown_run_time_does_not_keep_its_like_out() -> None:
 def test_r8_easy_room_that_the_first_will_not_need_any_more_is_for_those_behind() -> None:
     """`tiny` goes, and `head` is expected on its node, at the same instant. So `s` may use the other one."""
     ahead = [timed("a", 3, "100s", nodeName="n"), timed("b", 2, "100s", nodeName="o")]
-    tiny = pod("tiny", 1, nodeName="n", gone="20s")
-    answer = simulate(node("n"), node("o"), ahead, tiny, pod("head", 4, at="1s"), pod("s", 2, at="2s"), config=EASY)
+    tiny = m.pod("tiny", 1, nodeName="n", delete_at="20s")
+    answer = simulate(
+        m.node("n"), m.node("o"), ahead, tiny, m.pod("head", 4, at="1s"), m.pod("s", 2, at="2s"), config=EASY
+    )
     assert answer.bound("s") == {"s": (20.0, "o")}
     assert answer.at("head") == 100.0
 
 
 def test_r8_an_expected_start_that_another_node_has_too_stays_published() -> None:
     """The reserved node goes, and at the same instant another one is reserved that is free just then."""
-    lost = [step("50s", "delete", "Node", "m")]
+    lost = [m.step("50s", "delete", "Node", "m")]
     for more in ([], lost):
         answer = simulate(
-            node("n"), node("m"), timed("a", 3, "100s"), timed("b", 3, "100s"), pod("big", 4), more,
-            config=reserving(percent=50), until="60s",
-        )  # fmt: skip
+            m.node("n"),
+            m.node("m"),
+            timed("a", 3, "100s"),
+            timed("b", 3, "100s"),
+            m.pod("big", 4),
+            more,
+            config=reserving(percent=50),
+            until="60s",
+        )
         assert [line["node"] for line in answer.lines("reserved", "big")][-1] == ("n" if more else "m")
         assert starts(answer.obj("Pod", "big")) == "2026-01-01T00:01:40Z"

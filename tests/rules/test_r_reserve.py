@@ -6,47 +6,31 @@ from typing import Any
 
 import pytest
 
-from arbitrator_stories import CRD, crdjob, owned, queue_job, scheduling_spec
-from gang_stories import PLUGINS, PLUGINS_LABEL, kgang, kgroup, labelled, own_group, own_pods
-from stories import (
-    NO_EVICTIONS,
-    Answer,
-    Obj,
-    gang,
-    job,
-    node,
-    pod,
-    podgroup,
-    pods,
-    priority_class,
-    queue,
-    restart,
-    role,
-    simulate,
-    step,
-)
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import NO_EVICTIONS, simulate
 
 SLA = "volcano.sh/sla-waiting-time"
-CLASSES = [priority_class("high", 1000), priority_class("mid", 500), priority_class("low", 10)]
+CLASSES = [m.priority_class("high", 1000), m.priority_class("mid", 500), m.priority_class("low", 10)]
 
 
-def reserving(after: int = 10, percent: int = 100, tiers: list[Obj] | None = None) -> Obj:
+def reserving(after: int = 10, percent: int = 100, tiers: list[m.Obj] | None = None) -> m.Obj:
     """A config in which nobody is evicted, and whoever waited so long gets nodes."""
     arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
-    actions: list[Obj] = [{"name": name} for name in ("enqueue", "allocate", "backfill")]
-    found: Obj = {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
+    actions: list[m.Obj] = [{"name": name} for name in ("enqueue", "allocate", "backfill")]
+    found: m.Obj = {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
     return found | ({"tiers": tiers} if tiers else {})
 
 
-def noted(obj: Obj, **notes: str) -> Obj:
+def noted(obj: m.Obj, **notes: str) -> m.Obj:
     """With annotations; `sla="20s"` is how long it can wait."""
     kept = {SLA if key == "sla" else key: text for key, text in notes.items()}
     metadata = obj["metadata"]
     return obj | {"metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | kept}}
 
 
-def full(cpu: int | str = 4, run: str | None = "100s", on: str = "n", name: str = "full") -> Obj:
-    return pod(name, cpu, nodeName=on, run=run)
+def full(cpu: int | str = 4, run: str | None = "100s", on: str = "n", name: str = "full") -> m.Obj:
+    return m.pod(name, cpu, nodeName=on, run_time=run)
 
 
 def reserved(answer: Answer, prefix: str = "") -> dict[str, tuple[float, str]]:
@@ -69,25 +53,33 @@ def claims(answer: Answer) -> list[str]:
 
 # ---- R1
 
-DIALECTS: dict[str, list[Obj]] = {
-    "pod": [pod("g-0", 4, at="1s")],
-    "volcano-job": [job("g", role("w", 2, cpu=2), at="1s")],
-    "volcano-podgroup": gang("g", 2, cpu=2, at="1s"),
-    "koordinator-annotations": kgang("g", 2, cpu=2, at="1s"),
-    "koordinator-podgroup": [kgroup("g", 2, at="1s"), *labelled("g", 2, cpu=2, at="1s")],
-    "scheduler-plugins": [kgroup("g", 2, api=PLUGINS, at="1s"), *labelled("g", 2, PLUGINS_LABEL, 2, at="1s")],
-    "kubernetes": [
-        noted(own_group("g", {"gang": {"minCount": 2}}), **{"sim.enbloc.dev/at": "1s"}),
-        *own_pods("g", 2, cpu=2, at="1s"),
+DIALECTS: dict[str, list[m.Obj]] = {
+    "pod": [m.pod("g-0", 4, at="1s")],
+    "volcano-job": [m.job("g", m.role("w", 2, cpu=2), at="1s")],
+    "volcano-podgroup": m.gang("g", 2, cpu=2, at="1s"),
+    "koordinator-annotations": m.koordinator_gang("g", 2, cpu=2, at="1s"),
+    "koordinator-podgroup": [m.sigs_podgroup("g", 2, at="1s"), *m.labelled_pods("g", 2, cpu=2, at="1s")],
+    "scheduler-plugins": [
+        m.sigs_podgroup("g", 2, api=m.PLUGINS, at="1s"),
+        *m.labelled_pods("g", 2, m.PLUGINS_LABEL, 2, at="1s"),
     ],
-    "scheduling-spec": [CRD, crdjob("c"), scheduling_spec("c", 2, at="1s"), *owned(*pods(2, "g-", 2, at="1s"))],
-    "queue-job": [queue_job("g", role("w", 2, cpu=2), minimum=2, at="1s")],
+    "kubernetes": [
+        noted(m.native_podgroup("g", {"gang": {"minCount": 2}}), **{"sim.enbloc.dev/at": "1s"}),
+        *m.native_pods("g", 2, cpu=2, at="1s"),
+    ],
+    "scheduling-spec": [
+        m.CRDJOB_DEFINITION,
+        m.crdjob("c"),
+        m.scheduling_spec("c", 2, at="1s"),
+        *m.owned(*m.pods(2, "g-", 2, at="1s")),
+    ],
+    "queue-job": [m.queue_job("g", m.role("w", 2, cpu=2), minimum=2, at="1s")],
 }
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_r1_a_gang_of_any_dialect_starves_at_the_very_instant(dialect: str) -> None:
-    answer = simulate(node("n"), full(), DIALECTS[dialect], config=reserving())
+    answer = simulate(m.node("n"), full(), DIALECTS[dialect], config=reserving())
     found = reserved(answer, "g-")
     assert {at for at, _ in found.values()} == {11.0}
     assert {at for at, _ in answer.bound("g-").values()} == {100.0}
@@ -98,40 +90,46 @@ def test_r1_a_gang_of_any_dialect_starves_at_the_very_instant(dialect: str) -> N
 def test_r1_not_an_instant_before() -> None:
     """What comes one second before the reservation still finds the node open."""
     answer = simulate(
-        node("n"), full(3), pod("big", 4), pod("s", 1, at="9s"), pod("t", 1, at="10s"), config=reserving(), until="20s"
+        m.node("n"),
+        full(3),
+        m.pod("big", 4),
+        m.pod("s", 1, at="9s"),
+        m.pod("t", 1, at="10s"),
+        config=reserving(),
+        until="20s",
     )
     assert answer.at("s") == 9.0
     assert answer.at("t") is None
 
 
 def test_r1_two_days_by_default() -> None:
-    answer = simulate(node("n"), full(run=None), pod("big", 4, at="7s"), until="200000s")
+    answer = simulate(m.node("n"), full(run=None), m.pod("big", 4, at="7s"), until="200000s")
     assert reserved(answer) == {"big": (172807.0, "n")}  # half of one node is one, rounded up
 
 
 def test_r1_its_own_waiting_time_counts_instead() -> None:
     """Shorter or longer than the config's, wherever it is written."""
     for sla, at in (("20s", 21.0), ("5s", 6.0)):
-        of_job = noted(job("g", role("w", 2, cpu=2), at="1s"), sla=sla)
-        of_pod = pod("g-0", 4, at="1s", notes={SLA: sla})
-        of_group = [noted(one, sla=sla) if one["kind"] == "PodGroup" else one for one in gang("g", 2, cpu=2, at="1s")]
-        of_members = kgang("g", 2, cpu=2, at="1s")
+        of_job = noted(m.job("g", m.role("w", 2, cpu=2), at="1s"), sla=sla)
+        of_pod = m.pod("g-0", 4, at="1s", annotations={SLA: sla})
+        of_group = [noted(one, sla=sla) if one["kind"] == "PodGroup" else one for one in m.gang("g", 2, cpu=2, at="1s")]
+        of_members = m.koordinator_gang("g", 2, cpu=2, at="1s")
         of_members = [noted(one, sla=sla) for one in of_members]
         for documents in ([of_job], [of_pod], of_group, of_members):
-            answer = simulate(node("n"), full(), documents, config=reserving(10))
+            answer = simulate(m.node("n"), full(), documents, config=reserving(10))
             assert {when for when, _ in reserved(answer, "g-").values()} == {at}, documents
 
 
 def test_r1_the_configs_sla_counts() -> None:
     tiers = [{"plugins": [{"name": "sla", "arguments": {"sla-waiting-time": "15s"}}, {"name": "priority"}]}]
     actions = "enqueue, allocate, backfill, reserve"
-    answer = simulate(node("n"), full(), pod("big", 4, at="1s"), config={"actions": actions, "tiers": tiers})
+    answer = simulate(m.node("n"), full(), m.pod("big", 4, at="1s"), config={"actions": actions, "tiers": tiers})
     assert reserved(answer) == {"big": (16.0, "n")}
 
 
 def test_r1_a_bad_waiting_time_does_not_count_and_is_told() -> None:
     for bad in ("soon", "-5s", "0s", ""):
-        answer = simulate(node("n"), full(), pod("big", 4, at="1s", notes={SLA: bad}), config=reserving(10))
+        answer = simulate(m.node("n"), full(), m.pod("big", 4, at="1s", annotations={SLA: bad}), config=reserving(10))
         assert reserved(answer) == {"big": (11.0, "n")}
         assert not bad or any(SLA in line["message"] for line in answer.lines("warning", "big"))
 
@@ -140,11 +138,11 @@ def test_r1_a_gang_made_anew_under_its_name_waits_for_itself() -> None:
     """Even if the first would have starved at the very instant at which the second does, and somebody before both."""
     for first, second, at in (("10s", "8s", 11.0), ("10s", "20s", 23.0), ("20s", "5s", 8.0)):
         answer = simulate(
-            node("n"),
+            m.node("n"),
             full(),
-            pod("other", 1, gone="9s", notes={SLA: "4s"}),
-            pod("big", 4, at="1s", gone="2s", notes={SLA: first}),
-            pod("big", 4, at="3s", notes={SLA: second}),
+            m.pod("other", 1, delete_at="9s", annotations={SLA: "4s"}),
+            m.pod("big", 4, at="1s", delete_at="2s", annotations={SLA: first}),
+            m.pod("big", 4, at="3s", annotations={SLA: second}),
             config=reserving(),
         )
         assert reserved(answer, "big") == {"big": (max(at, 9.0), "n")}
@@ -152,29 +150,29 @@ def test_r1_a_gang_made_anew_under_its_name_waits_for_itself() -> None:
 
 
 def test_r1_an_annotation_gang_is_as_old_as_its_first_pod() -> None:
-    first, second = kgang("g", 2, cpu=2)
+    first, second = m.koordinator_gang("g", 2, cpu=2)
     second = noted(second, **{"sim.enbloc.dev/at": "8s"})
-    answer = simulate(node("n"), full(), first, second, config=reserving(10))
+    answer = simulate(m.node("n"), full(), first, second, config=reserving(10))
     assert {at for at, _ in reserved(answer).values()} == {10.0}
 
 
 def test_r1_who_is_not_complete_is_reserved_for_once_it_is() -> None:
-    first, second = kgang("g", 2, cpu=2)
+    first, second = m.koordinator_gang("g", 2, cpu=2)
     second = noted(second, **{"sim.enbloc.dev/at": "30s"})
-    answer = simulate(node("n"), full(), first, second, config=reserving(10))
+    answer = simulate(m.node("n"), full(), first, second, config=reserving(10))
     assert {at for at, _ in reserved(answer).values()} == {30.0}
 
 
 def test_r1_surplus_does_not_starve() -> None:
-    answer = simulate(node("n"), job("g", role("w", 6, 2, cpu=1)), config=reserving(10), until="1h")
+    answer = simulate(m.node("n"), m.job("g", m.role("w", 6, 2, cpu=1)), config=reserving(10), until="1h")
     assert len(answer.bound("g-")) == 4
     assert not reserved(answer)
 
 
 def test_r1_a_member_lost_by_a_satisfied_gang_does_not_starve() -> None:
     """Once satisfied, members are ordinary pods (G7): the gang is not 'not ready' for the first time."""
-    lost = step("20s", "delete", "Pod", "g-0")
-    answer = simulate(node("n", 2), gang("g", 2), lost, pod("s", 1, at="15s"), config=reserving(10), until="60s")
+    lost = m.step("20s", "delete", "Pod", "g-0")
+    answer = simulate(m.node("n", 2), m.gang("g", 2), lost, m.pod("s", 1, at="15s"), config=reserving(10), until="60s")
     assert answer.at("s") == 20.0
     assert not reserved(answer)
 
@@ -184,35 +182,38 @@ def test_r1_a_member_lost_by_a_satisfied_gang_does_not_starve() -> None:
 
 def test_r2_each_role_must_be_enough() -> None:
     """There is a place to wait for role a, and none for role b: nothing is reserved until there is."""
-    roles = [role("a", 1, cpu=2), role("b", 1, cpu=1, more={"nvidia.com/gpu": 1})]
+    roles = [m.role("a", 1, cpu=2), m.role("b", 1, cpu=1, extra={"nvidia.com/gpu": 1})]
     oversized = {"enqueue": {"admitOversized": True}}
-    quiet = simulate(node("n"), full(), job("g", *roles), config=reserving(10) | oversized)
+    quiet = simulate(m.node("n"), full(), m.job("g", *roles), config=reserving(10) | oversized)
     assert not reserved(quiet)
     answer = simulate(
-        node("n"), full(), job("g", *roles), node("late", 1, more={"nvidia.com/gpu": 1}, at="30s"),
+        m.node("n"),
+        full(),
+        m.job("g", *roles),
+        m.node("late", 1, extra={"nvidia.com/gpu": 1}, at="30s"),
         config=reserving(10) | oversized,
-    )  # fmt: skip
+    )
     assert reserved(answer) == {"g-a-0": (30.0, "n"), "g-b-0": (30.0, "late")}
     assert set(answer.times("g-")) == {100.0}
 
 
 def test_r2_what_is_occupied_counts() -> None:
-    documents = [podgroup("g", 2), pod("g-0", 1, group="g", nodeName="m"), pod("g-1", 4, group="g")]
-    answer = simulate(node("n"), node("m"), full(), documents, config=reserving(10))
+    documents = [m.podgroup("g", 2), m.pod("g-0", 1, group="g", nodeName="m"), m.pod("g-1", 4, group="g")]
+    answer = simulate(m.node("n"), m.node("m"), full(), documents, config=reserving(10))
     assert set(reserved(answer)) == {"g-1"}
     assert answer.at("g-1") is not None
 
 
 def test_r2_only_what_the_minimum_needs_is_reserved() -> None:
-    answer = simulate(node("n"), full(), job("g", role("w", 5, 2, cpu=1)), config=reserving(10), until="50s")
+    answer = simulate(m.node("n"), full(), m.job("g", m.role("w", 5, 2, cpu=1)), config=reserving(10), until="50s")
     assert set(reserved(answer)) == {"g-w-0", "g-w-1"}
 
 
 def test_r2_the_total_is_made_up_by_whoever_can_be_placed() -> None:
     """Total 3 over roles without minimum: those that no node could hold are skipped."""
     relaxed = {"admission": {"minAvailable": "relaxed"}, "enqueue": {"admitOversized": True}}
-    one = job("g", role("a", 2, cpu=9), role("b", 3, cpu=1), minimum=3)
-    answer = simulate(node("n"), full(), one, config=reserving(10) | relaxed, until="50s")
+    one = m.job("g", m.role("a", 2, cpu=9), m.role("b", 3, cpu=1), minimum=3)
+    answer = simulate(m.node("n"), full(), one, config=reserving(10) | relaxed, until="50s")
     assert set(reserved(answer)) == {"g-b-0", "g-b-1", "g-b-2"}
 
 
@@ -222,8 +223,13 @@ def test_r2_the_total_is_made_up_by_whoever_can_be_placed() -> None:
 def test_r3_what_cannot_succeed_leaves_no_trace() -> None:
     """Half of two nodes is one; the gang needs both."""
     answer = simulate(
-        node("n"), node("m"), full(), full(on="m", name="full2"), gang("g", 2, cpu=4), config=reserving(10, 50),
-    )  # fmt: skip
+        m.node("n"),
+        m.node("m"),
+        full(),
+        full(on="m", name="full2"),
+        m.gang("g", 2, cpu=4),
+        config=reserving(10, 50),
+    )
     assert not answer.lines("reserved")
     assert not answer.lines("released")
     assert set(answer.times("g-")) == {100.0}
@@ -231,11 +237,11 @@ def test_r3_what_cannot_succeed_leaves_no_trace() -> None:
 
 def test_r3_no_trace_is_left_on_the_objects_either() -> None:
     answer = simulate(
-        node("n"),
-        node("m"),
+        m.node("n"),
+        m.node("m"),
         full(run=None),
         full(None, on="m", name="other"),
-        gang("g", 2, cpu=4),
+        m.gang("g", 2, cpu=4),
         config=reserving(10, 50),
         until="1h",
     )
@@ -247,27 +253,31 @@ def test_r3_the_highest_order_is_served_first() -> None:
     """The younger one has the higher priority; the node can be reserved for one of them only."""
     answer = simulate(
         CLASSES,
-        node("n"),
+        m.node("n"),
         full(),
-        pod("old", 4, priority="low", run="10s"),
-        pod("new", 4, priority="high", at="5s", run="10s"),
+        m.pod("old", 4, priority="low", run_time="10s"),
+        m.pod("new", 4, priority="high", at="5s", run_time="10s"),
         config=reserving(20),
     )
     assert reserved(answer, "old")["old"][0] == 20.0, "new does not starve yet"
     answer = simulate(
-        CLASSES, node("n"), full(), pod("old", 4, priority="low", run="10s", notes={SLA: "25s"}),
-        pod("new", 4, priority="high", at="5s", run="10s"), config=reserving(20),
-    )  # fmt: skip
+        CLASSES,
+        m.node("n"),
+        full(),
+        m.pod("old", 4, priority="low", run_time="10s", annotations={SLA: "25s"}),
+        m.pod("new", 4, priority="high", at="5s", run_time="10s"),
+        config=reserving(20),
+    )
     assert reserved(answer, "new")["new"][0] == 25.0
     assert (answer.at("new"), answer.at("old")) == (100.0, 110.0)
 
 
 def test_r3_the_older_of_equals_is_served_first() -> None:
     answer = simulate(
-        node("n"),
+        m.node("n"),
         full(),
-        pod("b", 4, run="10s", notes={SLA: "30s"}),
-        pod("a", 4, at="1s", run="10s", notes={SLA: "29s"}),
+        m.pod("b", 4, run_time="10s", annotations={SLA: "30s"}),
+        m.pod("a", 4, at="1s", run_time="10s", annotations={SLA: "29s"}),
         config=reserving(),
     )
     assert reserved(answer, "b") == {"b": (30.0, "n")}
@@ -277,9 +287,16 @@ def test_r3_the_older_of_equals_is_served_first() -> None:
 def test_r3_not_in_a_cycle_in_which_somebody_of_higher_order_was_scheduled() -> None:
     """The one of higher order is bound first; then the starving one has its turn, in the same instant."""
     answer = simulate(
-        CLASSES, node("n"), node("m"), full(), pod("x", 3, nodeName="m"), pod("big", 4, priority="low"),
-        pod("vip", 1, at="10s", priority="high"), config=reserving(10), until="20s",
-    )  # fmt: skip
+        CLASSES,
+        m.node("n"),
+        m.node("m"),
+        full(),
+        m.pod("x", 3, nodeName="m"),
+        m.pod("big", 4, priority="low"),
+        m.pod("vip", 1, at="10s", priority="high"),
+        config=reserving(10),
+        until="20s",
+    )
     what = [(line["what"], line["name"]) for line in answer.timeline if line["what"] in ("bound", "reserved")]
     assert what.index(("bound", "vip")) < what.index(("reserved", "big"))
     assert reserved(answer, "big")["big"][0] == 10.0
@@ -287,15 +304,20 @@ def test_r3_not_in_a_cycle_in_which_somebody_of_higher_order_was_scheduled() -> 
 
 def test_r3_one_that_cannot_succeed_does_not_block_the_next() -> None:
     answer = simulate(
-        CLASSES, node("n"), full(), pod("huge", 9, priority="high"), pod("big", 4, priority="low", at="1s"),
-        config=reserving(10), until="20s",
-    )  # fmt: skip
+        CLASSES,
+        m.node("n"),
+        full(),
+        m.pod("huge", 9, priority="high"),
+        m.pod("big", 4, priority="low", at="1s"),
+        config=reserving(10),
+        until="20s",
+    )
     assert reserved(answer) == {"big": (11.0, "n")}
 
 
 def test_r3_it_succeeds_later_if_a_node_comes() -> None:
-    late = [node("m", 4, at="30s"), pod("x", 1, nodeName="m", at="30s", run="30s")]
-    answer = simulate(node("n", 2), pod("big", 4), late, config=reserving(10))
+    late = [m.node("m", 4, at="30s"), m.pod("x", 1, nodeName="m", at="30s", run_time="30s")]
+    answer = simulate(m.node("n", 2), m.pod("big", 4), late, config=reserving(10))
     assert reserved(answer) == {"big": (30.0, "m")}
     assert answer.at("big") == 60.0
 
@@ -306,27 +328,27 @@ def test_r3_it_succeeds_later_if_a_node_comes() -> None:
 @pytest.mark.parametrize(
     "unfit",
     [
-        node("a", 3),
-        node("a", 8, taints=[{"key": "k", "effect": "NoSchedule"}]),
-        node("a", 8, unschedulable=True),
-        node("a", 8, labels={"disk": "hdd"}),
-        node("a", 8, memory="1Gi"),
-        node("a", 8, pods=0),
+        m.node("a", 3),
+        m.node("a", 8, taints=[{"key": "k", "effect": "NoSchedule"}]),
+        m.node("a", 8, unschedulable=True),
+        m.node("a", 8, labels={"disk": "hdd"}),
+        m.node("a", 8, memory="1Gi"),
+        m.node("a", 8, pods=0),
     ],
     ids=["too-small", "tainted", "cordoned", "not-selected", "no-memory", "no-pods"],
 )
-def test_r4_only_nodes_that_pass_every_predicate_but_free_room(unfit: Obj) -> None:
-    good = node("n", labels={"disk": "ssd"})
+def test_r4_only_nodes_that_pass_every_predicate_but_free_room(unfit: m.Obj) -> None:
+    good = m.node("n", labels={"disk": "ssd"})
     if unfit["metadata"]["labels"].get("disk") is None:
         unfit["metadata"]["labels"]["disk"] = "ssd"
-    big = pod("big", 4, memory="2Gi", nodeSelector={"disk": "ssd"})
+    big = m.pod("big", 4, memory="2Gi", nodeSelector={"disk": "ssd"})
     answer = simulate(unfit, good, full(1), big, config=reserving(10))
     assert reserved(answer) == {"big": (10.0, "n")}
     assert answer.at("big") == 100.0
 
 
 def test_r4_no_node_at_all_is_large_enough() -> None:
-    answer = simulate(node("n", 3), node("m", 3), pod("big", 4), pod("s", 3, at="20s"), config=reserving(10))
+    answer = simulate(m.node("n", 3), m.node("m", 3), m.pod("big", 4), m.pod("s", 3, at="20s"), config=reserving(10))
     assert not reserved(answer)
     assert answer.at("s") == 20.0
 
@@ -340,16 +362,26 @@ def test_r4_anti_affinity_among_its_own_members_spreads_them() -> None:
         }
     }
     answer = simulate(
-        node("n"), node("m"), full(), full(on="m", name="full2"), gang("g", 2, labels={"app": "g"}, affinity=apart),
+        m.node("n"),
+        m.node("m"),
+        full(),
+        full(on="m", name="full2"),
+        m.gang("g", 2, labels={"app": "g"}, affinity=apart),
         config=reserving(10),
-    )  # fmt: skip
+    )
     assert {where for _, where in reserved(answer).values()} == {"n", "m"}
     assert set(answer.times("g-")) == {100.0}
 
 
 def test_r4_what_has_room_and_what_has_not_both_are_reserved() -> None:
     answer = simulate(
-        node("n"), node("m"), full(), gang("g", 2, cpu=4), pod("s", 1, at="20s"), config=reserving(10), until="50s"
+        m.node("n"),
+        m.node("m"),
+        full(),
+        m.gang("g", 2, cpu=4),
+        m.pod("s", 1, at="20s"),
+        config=reserving(10),
+        until="50s",
     )
     assert sorted(reserved(answer).values()) == [(10.0, "m"), (10.0, "n")]
     assert not answer.bound("g-")
@@ -359,11 +391,11 @@ def test_r4_what_has_room_and_what_has_not_both_are_reserved() -> None:
 def test_r4_the_reserved_sum_stays_within_allocatable() -> None:
     """Of 4 cpu, 3 are reserved: a starving gang of 2 finds no place beside it, one of 1 does."""
     documents = [
-        node("n"),
+        m.node("n"),
         full(),
-        pod("a", 3, run="50s"),
-        pod("b", 2, at="1s", run="50s"),
-        pod("c", 1, at="2s", run="50s"),
+        m.pod("a", 3, run_time="50s"),
+        m.pod("b", 2, at="1s", run_time="50s"),
+        m.pod("c", 1, at="2s", run_time="50s"),
     ]
     answer = simulate(documents, config=reserving(10))
     assert reserved(answer, "a") == {"a": (10.0, "n")}
@@ -374,25 +406,25 @@ def test_r4_the_reserved_sum_stays_within_allocatable() -> None:
 
 
 def test_r4_the_sum_counts_every_dimension() -> None:
-    for more, kind in (({"memory": "9Gi"}, "memory"), ({"more": {"nvidia.com/gpu": 1}}, "gpu")):
-        machine = node("n", 8, more={"nvidia.com/gpu": 1})
+    for more, kind in (({"memory": "9Gi"}, "memory"), ({"extra": {"nvidia.com/gpu": 1}}, "gpu")):
+        machine = m.node("n", 8, extra={"nvidia.com/gpu": 1})
         answer = simulate(
             machine,
             full(8),
-            pod("a", 1, run="5s", **more),
-            pod("b", 1, at="1s", **more),
+            m.pod("a", 1, run_time="5s", **more),
+            m.pod("b", 1, at="1s", **more),
             config=reserving(10),
             until="50s",
         )
         assert set(reserved(answer)) == {"a"}, kind
     answer = simulate(
-        node("n", 8, pods=1), full(8), pod("a", 1), pod("b", 1, at="1s"), config=reserving(10), until="50s"
+        m.node("n", 8, pods=1), full(8), m.pod("a", 1), m.pod("b", 1, at="1s"), config=reserving(10), until="50s"
     )
     assert set(reserved(answer)) == {"a"}
 
 
 def test_r4_two_starving_gangs_share_a_node() -> None:
-    answer = simulate(node("n"), full(), gang("a", 2), gang("b", 2, at="1s"), config=reserving(10))
+    answer = simulate(m.node("n"), full(), m.gang("a", 2), m.gang("b", 2, at="1s"), config=reserving(10))
     assert {where for _, where in reserved(answer).values()} == {"n"}
     assert len(reserved(answer)) == 4
     assert set(answer.times("a-")) == set(answer.times("b-")) == {100.0}
@@ -401,22 +433,26 @@ def test_r4_two_starving_gangs_share_a_node() -> None:
 def test_r4_a_gang_that_shares_does_not_take_the_others_room() -> None:
     """Room comes in two steps: the first 2 cpu suffice for b alone, and are b's by b's own reservation."""
     answer = simulate(
-        node("n"), full(2), full(2, run="200s", name="long"), pod("a", 2, run="300s"), pod("b", 2, at="1s"),
+        m.node("n"),
+        full(2),
+        full(2, run="200s", name="long"),
+        m.pod("a", 2, run_time="300s"),
+        m.pod("b", 2, at="1s"),
         config=reserving(10),
-    )  # fmt: skip
+    )
     assert (answer.at("a"), answer.at("b")) == (100.0, 200.0)
 
 
 # ---- R9
 
 
-def picture(config: Obj, **small: Any) -> Answer:
+def picture(config: m.Obj, **small: Any) -> Answer:
     """The seed's picture: 3 CPU and 3 GB; pods 1 to 3 run, pod-4 needs all, pods 5 to 7 come after it."""
     return simulate(
-        node("n", 3, memory="3Gi"),
-        [pod(f"pod-{i}", 1, memory="1Gi", run=f"{60 + 20 * i}s") for i in (1, 2, 3)],
-        pod("pod-4", 3, memory="3Gi", at="1s", run="30s"),
-        [pod(f"pod-{i}", 1, memory="1Gi", at=f"{20 + i}s", run="60s", **small) for i in (5, 6, 7)],
+        m.node("n", 3, memory="3Gi"),
+        [m.pod(f"pod-{i}", 1, memory="1Gi", run_time=f"{60 + 20 * i}s") for i in (1, 2, 3)],
+        m.pod("pod-4", 3, memory="3Gi", at="1s", run_time="30s"),
+        [m.pod(f"pod-{i}", 1, memory="1Gi", at=f"{20 + i}s", run_time="60s", **small) for i in (5, 6, 7)],
         config=config,
     )
 
@@ -438,9 +474,12 @@ def test_r9_with_reserve_those_behind_it_stay_pending_until_it_has_run(percent: 
 def test_r9_those_who_came_before_the_reservation_wait_too() -> None:
     """They were pending when the node was reserved: it takes nobody new."""
     answer = simulate(
-        node("n", 3), pods(3, "run-", run="60s"), pod("big", 3, at="1s", run="10s"), pods(3, "s-", at="5s", run="60s"),
+        m.node("n", 3),
+        m.pods(3, "run-", run_time="60s"),
+        m.pod("big", 3, at="1s", run_time="10s"),
+        m.pods(3, "s-", at="5s", run_time="60s"),
         config=reserving(10),
-    )  # fmt: skip
+    )
     assert answer.at("big") == 60.0
     assert answer.times("s-") == [70.0] * 3
 
@@ -448,7 +487,7 @@ def test_r9_those_who_came_before_the_reservation_wait_too() -> None:
 def test_r9_by_the_default_actions_too() -> None:
     """With preempt and reclaim on, among equals: nobody is evicted."""
     arguments = {"starvingJobTimeThreshold": 10}
-    actions: list[Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
+    actions: list[m.Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
     answer = picture({"actions": [*actions, {"name": "reserve", "arguments": arguments}]})
     assert answer.at("pod-4") == 120.0
     assert not answer.lines("evicted")
@@ -457,12 +496,12 @@ def test_r9_by_the_default_actions_too() -> None:
 def test_r9_in_two_queues() -> None:
     """The node is kept from those of other queues too."""
     answer = simulate(
-        queue("a"),
-        queue("b"),
-        node("n", 3),
-        pods(3, "run-", run="60s"),
-        gang("big", 1, cpu=3, queue="a", run="10s", at="1s"),
-        gang("s", 3, queue="b", at="20s"),
+        m.queue("a"),
+        m.queue("b"),
+        m.node("n", 3),
+        m.pods(3, "run-", run_time="60s"),
+        m.gang("big", 1, cpu=3, queue="a", run_time="10s", at="1s"),
+        m.gang("s", 3, queue="b", at="20s"),
         config=reserving(10),
     )
     assert answer.at("big-0") == 60.0
@@ -470,8 +509,13 @@ def test_r9_in_two_queues() -> None:
 
 
 def test_r9_over_a_restart() -> None:
-    documents = (node("n", 3), pods(3, "run-", run="60s"), pod("big", 3, at="1s", run="10s"), pods(3, "s-", at="20s"))
-    answer = simulate(*documents, restart("15s"), restart("30s"), config=reserving(10))
+    documents = (
+        m.node("n", 3),
+        m.pods(3, "run-", run_time="60s"),
+        m.pod("big", 3, at="1s", run_time="10s"),
+        m.pods(3, "s-", at="20s"),
+    )
+    answer = simulate(*documents, m.restart("15s"), m.restart("30s"), config=reserving(10))
     assert answer.at("big") == 60.0
     assert len(answer.lines("reserved", "big")) == 1
     assert answer.times("s-") == [70.0] * 3
@@ -482,14 +526,14 @@ def test_r9_over_a_restart() -> None:
 
 @pytest.mark.parametrize("at", ["9s", "10s", "11s"])
 def test_r1_a_restart_at_the_very_instant_delays_nothing(at: str) -> None:
-    answer = simulate(node("n"), full(), pod("big", 4), restart(at), config=reserving(10), until="60s")
+    answer = simulate(m.node("n"), full(), m.pod("big", 4), m.restart(at), config=reserving(10), until="60s")
     assert [line["t"] for line in answer.lines("reserved")] == [10.0]
 
 
 def test_r1_a_waiting_time_that_is_over_when_it_is_written() -> None:
     patch = {"metadata": {"annotations": {SLA: "5s"}}}
-    late = step("50s", "patch", "Pod", "big", patch=patch)
-    answer = simulate(node("n"), full(), pod("big", 4), late, config=reserving(1000), until="60s")
+    late = m.step("50s", "patch", "Pod", "big", patch=patch)
+    answer = simulate(m.node("n"), full(), m.pod("big", 4), late, config=reserving(1000), until="60s")
     assert reserved(answer) == {"big": (50.0, "n")}
 
 
@@ -497,11 +541,17 @@ def test_r1_a_waiting_time_that_is_over_when_it_is_written() -> None:
 
 
 def test_r4_a_parent_that_may_use_more_lets_its_childs_gang_reserve() -> None:
-    more = step("20s", "patch", "Queue", "p", patch={"spec": {"capability": {"cpu": "9"}}})
+    more = m.step("20s", "patch", "Queue", "p", patch={"spec": {"capability": {"cpu": "9"}}})
     answer = simulate(
-        node("n"), queue("p", capability={"cpu": "2"}), queue("c", parent="p"), full(2, "60s"),
-        gang("big", 1, cpu=4, queue="c"), more, pod("s", 2, at="30s", run="50s"), config=reserving(10),
-    )  # fmt: skip
+        m.node("n"),
+        m.queue("p", capability={"cpu": "2"}),
+        m.queue("c", parent="p"),
+        full(2, "60s"),
+        m.gang("big", 1, cpu=4, queue="c"),
+        more,
+        m.pod("s", 2, at="30s", run_time="50s"),
+        config=reserving(10),
+    )
     assert reserved(answer, "big") == {"big-0": (20.0, "n")}
     assert answer.at("big-0") == 60.0
 
@@ -509,10 +559,15 @@ def test_r4_a_parent_that_may_use_more_lets_its_childs_gang_reserve() -> None:
 def test_r4_a_node_that_can_take_no_more_reservations_does_not_hide_others() -> None:
     """`n` is nearest for both pods, and has not room for both."""
     answer = simulate(
-        node("n", labels={"at": "n"}), node("m"), full(1, "60s", "m"), podgroup("big", 2),
-        pod("big-0", 1, group="big", nodeSelector={"at": "n"}), pod("big-1", 4, group="big"),
-        config=reserving(10), until="70s",
-    )  # fmt: skip
+        m.node("n", labels={"at": "n"}),
+        m.node("m"),
+        full(1, "60s", "m"),
+        m.podgroup("big", 2),
+        m.pod("big-0", 1, group="big", nodeSelector={"at": "n"}),
+        m.pod("big-1", 4, group="big"),
+        config=reserving(10),
+        until="70s",
+    )
     assert reserved(answer) == {"big-0": (10.0, "n"), "big-1": (10.0, "m")}
 
 
@@ -520,12 +575,18 @@ def test_r4_it_counts_for_every_role_who_else_is_there() -> None:
     """The second pod of `big` keeps away from those who run at first."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    webs = [pod(f"web-{on}", 1, nodeName=on, run="30s", labels={"app": "web"}) for on in "nm"]
+    webs = [m.pod(f"web-{on}", 1, nodeName=on, run_time="30s", labels={"app": "web"}) for on in "nm"]
     answer = simulate(
-        node("n", labels={"at": "n"}), node("m"), webs, full(1, "60s", "m"), podgroup("big", 2),
-        pod("big-0", 1, group="big", nodeSelector={"at": "n"}), pod("big-1", 4, group="big", affinity=away),
-        config=reserving(10), until="70s",
-    )  # fmt: skip
+        m.node("n", labels={"at": "n"}),
+        m.node("m"),
+        webs,
+        full(1, "60s", "m"),
+        m.podgroup("big", 2),
+        m.pod("big-0", 1, group="big", nodeSelector={"at": "n"}),
+        m.pod("big-1", 4, group="big", affinity=away),
+        config=reserving(10),
+        until="70s",
+    )
     assert reserved(answer) == {"big-0": (30.0, "n"), "big-1": (30.0, "m")}
 
 
@@ -534,9 +595,14 @@ def test_r7_room_that_is_there_when_it_is_reserved_is_used_at_once() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     answer = simulate(
-        node("n"), full(2, "60s"), pod("web", 1, nodeName="n", run="30s", labels={"app": "web"}), pod("big", 3),
-        pod("shy", 1, at="1s", affinity=away), config=reserving(10), until="70s",
-    )  # fmt: skip
+        m.node("n"),
+        full(2, "60s"),
+        m.pod("web", 1, nodeName="n", run_time="30s", labels={"app": "web"}),
+        m.pod("big", 3),
+        m.pod("shy", 1, at="1s", affinity=away),
+        config=reserving(10),
+        until="70s",
+    )
     assert reserved(answer) == {"big": (10.0, "n"), "shy": (30.0, "n")}
     assert answer.at("shy") == 30.0
 
@@ -544,9 +610,16 @@ def test_r7_room_that_is_there_when_it_is_reserved_is_used_at_once() -> None:
 @pytest.mark.parametrize("first", ["before", "after"])
 def test_r3_nothing_is_reserved_for_those_behind_in_a_fifo_queue(first: str) -> None:
     """`ahead` is not let in: its queue may not use so much. It comes before or after `big` was tried in vain."""
-    fifo = queue("q", dequeueStrategy="fifo", capability={"cpu": "4"})
-    ahead = job("ahead", role("w", 5), priority="high", queue="q", at="0s" if first == "before" else "5s")
+    fifo = m.queue("q", dequeueStrategy="fifo", capability={"cpu": "4"})
+    ahead = m.job("ahead", m.role("w", 5), priority="high", queue="q", at="0s" if first == "before" else "5s")
     answer = simulate(
-        CLASSES, node("n", 8), fifo, full(6), gang("big", 1, cpu=4, queue="q"), ahead, config=reserving(10), until="60s"
+        CLASSES,
+        m.node("n", 8),
+        fifo,
+        full(6),
+        m.gang("big", 1, cpu=4, queue="q"),
+        ahead,
+        config=reserving(10),
+        until="60s",
     )
     assert not answer.lines("reserved")

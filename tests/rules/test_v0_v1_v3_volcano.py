@@ -9,20 +9,22 @@ from typing import Any
 import pytest
 
 from enbloc.api.meta import Obj
-from queue_stories import Told, job, linted, node, patch, play, pod, podgroup, queue, role, small
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import lint, simulate
 
 
-def pod_of(told: Told, name: str) -> Obj:
-    return told.obj("Pod", name)
+def pod_of(answer: Answer, name: str) -> Obj:
+    return answer.obj("Pod", name)
 
 
-def env(told: Told, name: str) -> dict[str, Any]:
+def env(answer: Answer, name: str) -> dict[str, Any]:
     """A pod's environment, values or where they come from; looked up in ConfigMaps as a kubelet would."""
     found: dict[str, Any] = {}
-    for entry in pod_of(told, name)["spec"]["containers"][0].get("env", []):
+    for entry in pod_of(answer, name)["spec"]["containers"][0].get("env", []):
         source = (entry.get("valueFrom") or {}).get("configMapKeyRef")
         found[entry["name"]] = (
-            told.obj("ConfigMap", source["name"])["data"][source["key"]] if source else entry["value"]
+            answer.obj("ConfigMap", source["name"])["data"][source["key"]] if source else entry["value"]
         )
     return found
 
@@ -31,9 +33,9 @@ def env(told: Told, name: str) -> dict[str, Any]:
 
 
 def test_v0_names_labels_and_annotations() -> None:
-    told = play(node("n", 8), queue("q"), job("train", role("ps", 1), role("worker", 2), queue="q"))
-    assert told.pods() == ["train-ps-0", "train-worker-0", "train-worker-1"]
-    meta = pod_of(told, "train-worker-1")["metadata"]
+    answer = simulate(m.node("n", 8), m.queue("q"), m.job("train", m.role("ps", 1), m.role("worker", 2), queue="q"))
+    assert answer.pods() == ["train-ps-0", "train-worker-0", "train-worker-1"]
+    meta = pod_of(answer, "train-worker-1")["metadata"]
     labels = {
         "volcano.sh/job-name": "train",
         "volcano.sh/job-namespace": "default",
@@ -42,44 +44,43 @@ def test_v0_names_labels_and_annotations() -> None:
         "volcano.sh/task-index": "1",
     }
     assert labels.items() <= meta["labels"].items()
-    group = told.group_of("train")["metadata"]["name"]
+    group = answer.group_of("train")["metadata"]["name"]
     assert meta["annotations"]["scheduling.k8s.io/group-name"] == group
     assert meta["annotations"]["volcano.sh/task-spec"] == "worker"
     owner = meta["ownerReferences"][0]
     assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "train", True)
-    assert owner["uid"] == told.obj("Job", "train")["metadata"]["uid"]
+    assert owner["uid"] == answer.obj("Job", "train")["metadata"]["uid"]
 
 
 def test_v0_the_templates_own_labels_and_annotations_stay() -> None:
-    mine = role("w", 1)
+    mine = m.role("w", 1)
     mine["template"]["metadata"] = {"labels": {"app": "x"}, "annotations": {"note": "y"}}
-    meta = pod_of(play(node("n"), job("j", mine)), "j-w-0")["metadata"]
+    meta = pod_of(simulate(m.node("n"), m.job("j", mine)), "j-w-0")["metadata"]
     assert meta["labels"]["app"] == "x"
     assert meta["annotations"]["note"] == "y"
 
 
 def test_v0_a_role_without_a_name_gets_one() -> None:
-    nameless = role("", 1)
+    nameless = m.role("", 1)
     del nameless["name"]
-    told = play(node("n"), job("j", nameless, {**nameless}))
-    assert told.pods() == ["j-default0-0", "j-default1-0"]
+    answer = simulate(m.node("n"), m.job("j", nameless, {**nameless}))
+    assert answer.pods() == ["j-default0-0", "j-default1-0"]
 
 
 def test_v0_priority_class_and_scheduler_reach_the_pods() -> None:
-    from queue_stories import priority
 
-    told = play(priority("high", 7), node("n"), small("j", priorityClassName="high"))
-    spec = pod_of(told, "j-w-0")["spec"]
+    answer = simulate(m.priority_class("high", 7), m.node("n"), m.one_pod_job("j", priorityClassName="high"))
+    spec = pod_of(answer, "j-w-0")["spec"]
     assert spec["schedulerName"] == "enbloc"
     assert spec["priorityClassName"] == "high"
     assert spec["priority"] == 7
 
 
 def test_v0_unknown_fields_of_a_template_reach_the_pods() -> None:
-    odd = role("w", 1)
+    odd = m.role("w", 1)
     odd["template"]["spec"]["futureField"] = {"deep": [1, {"x": None}]}
     odd["template"]["spec"]["containers"][0]["securityContext"] = {"runAsUser": 7}
-    spec = pod_of(play(node("n"), job("j", odd)), "j-w-0")["spec"]
+    spec = pod_of(simulate(m.node("n"), m.job("j", odd)), "j-w-0")["spec"]
     assert spec["futureField"]["deep"][0] == 1
     assert spec["containers"][0]["securityContext"] == {"runAsUser": 7}
 
@@ -89,63 +90,69 @@ def test_v0_unknown_fields_of_a_template_reach_the_pods() -> None:
 
 @pytest.mark.parametrize("key", ["scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"])
 def test_v1_pods_join_a_group_by_annotation(key: str) -> None:
-    members = [pod(f"p{index}", annotations={key: "g"}) for index in range(3)]
-    told = play(node("n", 2), podgroup("g", 3), members, node("late", 1, at="20s"))
-    assert set(told.bound().values()) == {20.0}
-    assert len(told.bound()) == 3
+    members = [m.pod(f"p{index}", annotations={key: "g"}) for index in range(3)]
+    answer = simulate(m.node("n", 2), m.podgroup("g", 3), members, m.node("late", 1, at="20s"))
+    assert set(answer.first_bound().values()) == {20.0}
+    assert len(answer.first_bound()) == 3
 
 
 def test_v1_an_operator_may_name_volcano_as_its_scheduler() -> None:
-    member = pod("p", "g")
+    member = m.pod("p", group="g")
     member["spec"]["schedulerName"] = "volcano"
-    made = small("j")
+    made = m.one_pod_job("j")
     made["spec"]["schedulerName"] = "volcano"
-    assert set(play(node("n"), podgroup("g", 1), member, made).bound()) == {"p", "j-w-0"}
+    assert set(simulate(m.node("n"), m.podgroup("g", 1), member, made).first_bound()) == {"p", "j-w-0"}
 
 
 def test_v1_somebody_elses_pods_are_left_alone() -> None:
-    member = pod("p")
+    member = m.pod("p")
     member["spec"]["schedulerName"] = "default-scheduler"
-    told = play(node("n"), member)
-    assert not told.bound()
-    assert not told.pending
+    answer = simulate(m.node("n"), member)
+    assert not answer.first_bound()
+    assert not answer.waiting()
 
 
 def test_v1_a_spark_like_group_with_min_resources_waits_for_room() -> None:
     """The operator makes the group, then the pods; enqueue looks at `minResources`."""
-    group = podgroup("spark", 1, minResources={"cpu": "3", "memory": "1Gi"}, at="1s")
-    told = play(
-        node("n", 4),
-        small("takes", 4, run="20s"),
+    group = m.podgroup("spark", 1, minResources={"cpu": "3", "memory": "1Gi"}, at="1s")
+    answer = simulate(
+        m.node("n", 4),
+        m.one_pod_job("takes", 4, run_time="20s"),
         group,
-        pod("driver", "spark", at="2s"),
+        m.pod("driver", group="spark", at="2s"),
     )
-    assert told.bound()["driver"] == 20.0
-    lines = [(line.t, line.to) for line in told.lines("phase", "spark")]
+    assert answer.first_bound()["driver"] == 20.0
+    lines = [(line["t"], line["to"]) for line in answer.lines("phase", "spark")]
     assert lines == [(1.0, "Pending"), (20.0, "Inqueue"), (20.0, "Running")]
 
 
 def test_v1_pods_before_their_group_wait_for_it() -> None:
-    told = play(node("n"), pod("p", "g"), podgroup("g", 1, at="10s"))
-    assert told.bound() == {"p": 10.0}
-    told = play(node("n"), pod("p", "g"))
-    assert "PodGroup" in told.pending["default/g"]["message"]
+    answer = simulate(m.node("n"), m.pod("p", group="g"), m.podgroup("g", 1, at="10s"))
+    assert answer.first_bound() == {"p": 10.0}
+    answer = simulate(m.node("n"), m.pod("p", group="g"))
+    assert "PodGroup" in answer.pending("default/g")["message"]
 
 
 def test_v1_min_task_member_needs_each_role() -> None:
-    group = podgroup("g", 2, minTaskMember={"a": 1, "b": 1})
-    told = play(node("n", 8), group, pod("p0", "g", "a"), pod("p1", "g", "a"), pod("p2", "g", "b", at="9s"))
-    assert set(told.bound().values()) == {9.0}
+    group = m.podgroup("g", 2, minTaskMember={"a": 1, "b": 1})
+    answer = simulate(
+        m.node("n", 8),
+        group,
+        m.pod("p0", group="g", role="a"),
+        m.pod("p1", group="g", role="a"),
+        m.pod("p2", group="g", role="b", at="9s"),
+    )
+    assert set(answer.first_bound().values()) == {9.0}
 
 
 def test_v1_a_groups_bad_numbers_are_refused() -> None:
-    told = play(node("n"), podgroup("g", -1, minTaskMember={"a": -2}))
-    assert "spec.minMember" in told.rejected("g")
-    assert "spec.minTaskMember.a" in told.rejected("g")
+    answer = simulate(m.node("n"), m.podgroup("g", -1, minTaskMember={"a": -2}))
+    assert "spec.minMember" in answer.rejected("g")
+    assert "spec.minTaskMember.a" in answer.rejected("g")
 
 
 def test_v1_defaults_are_written_out() -> None:
-    spec = linted(job("j", role("w", 2))).objects[-1]["spec"]
+    spec = lint(m.job("j", m.role("w", 2))).objects[-1]["spec"]
     assert spec["queue"] == "default"
     assert spec["maxRetry"] == 3
     assert spec["schedulerName"] == "enbloc"
@@ -155,120 +162,120 @@ def test_v1_defaults_are_written_out() -> None:
 
 
 def test_v3_env() -> None:
-    told = play(node("n", 8), job("j", role("a", 2), role("b", 1), plugins={"env": []}))
-    assert env(told, "j-a-1") == {"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"}
-    assert env(told, "j-b-0")["VC_TASK_INDEX"] == "0"
+    answer = simulate(m.node("n", 8), m.job("j", m.role("a", 2), m.role("b", 1), plugins={"env": []}))
+    assert env(answer, "j-a-1") == {"VC_TASK_INDEX": "1", "VK_TASK_INDEX": "1"}
+    assert env(answer, "j-b-0")["VC_TASK_INDEX"] == "0"
 
 
 def test_v3_svc() -> None:
-    told = play(node("n", 8), job("j", role("ps", 1), role("my-worker", 2), plugins={"svc": []}))
-    found = env(told, "j-ps-0")
+    answer = simulate(m.node("n", 8), m.job("j", m.role("ps", 1), m.role("my-worker", 2), plugins={"svc": []}))
+    found = env(answer, "j-ps-0")
     assert found["VC_PS_HOSTS"] == "j-ps-0.j"
     assert found["VC_PS_NUM"] == "1"
     assert found["VC_MY_WORKER_HOSTS"] == "j-my-worker-0.j,j-my-worker-1.j"
     assert found["VC_MY_WORKER_NUM"] == "2"
-    spec = pod_of(told, "j-my-worker-1")["spec"]
+    spec = pod_of(answer, "j-my-worker-1")["spec"]
     assert (spec["hostname"], spec["subdomain"]) == ("j-my-worker-1", "j")
-    service = told.obj("Service", "j")
+    service = answer.obj("Service", "j")
     assert service["spec"]["clusterIP"] == "None"
-    pod_labels = pod_of(told, "j-ps-0")["metadata"]["labels"]
+    pod_labels = pod_of(answer, "j-ps-0")["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= pod_labels.items()
-    hosts = told.obj("ConfigMap", "j-svc")
+    hosts = answer.obj("ConfigMap", "j-svc")
     assert hosts["data"]["ps.host"] == "j-ps-0.j"
     assert hosts["metadata"]["ownerReferences"][0]["name"] == "j"
     assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/etc/volcano"
 
 
 def test_v3_svc_follows_scaling() -> None:
-    told = play(
-        node("n", 8),
-        job("j", role("w", 1), plugins={"svc": []}),
-        patch("10s", "Job", "j", spec={"tasks": [role("w", 3)]}),
+    answer = simulate(
+        m.node("n", 8),
+        m.job("j", m.role("w", 1), plugins={"svc": []}),
+        m.patch("10s", "Job", "j", spec={"tasks": [m.role("w", 3)]}),
     )
-    data = told.obj("ConfigMap", "j-svc")["data"]
+    data = answer.obj("ConfigMap", "j-svc")["data"]
     assert data["VC_W_NUM"] == "3"
     assert data["w.host"].splitlines() == ["j-w-0.j", "j-w-1.j", "j-w-2.j"]
 
 
 def test_v3_ssh() -> None:
-    told = play(node("n", 8), job("j", role("w", 2), plugins={"ssh": []}))
-    secret = told.obj("Secret", "j-ssh")
+    answer = simulate(m.node("n", 8), m.job("j", m.role("w", 2), plugins={"ssh": []}))
+    secret = answer.obj("Secret", "j-ssh")
     assert set(secret["data"]) == {"id_rsa", "id_rsa.pub", "authorized_keys", "config"}
     assert secret["data"]["id_rsa.pub"] == secret["data"]["authorized_keys"]
     assert "j-w-1" in base64.b64decode(secret["data"]["config"]).decode()
-    mounts = pod_of(told, "j-w-0")["spec"]["containers"][0]["volumeMounts"]
+    mounts = pod_of(answer, "j-w-0")["spec"]["containers"][0]["volumeMounts"]
     assert any(mount["mountPath"] == "/root/.ssh" for mount in mounts)
 
 
 def test_v3_pytorch() -> None:
-    told = play(node("n", 8), job("j", role("master", 1), role("worker", 2), plugins={"pytorch": []}))
-    master, worker = env(told, "j-master-0"), env(told, "j-worker-1")
+    answer = simulate(m.node("n", 8), m.job("j", m.role("master", 1), m.role("worker", 2), plugins={"pytorch": []}))
+    master, worker = env(answer, "j-master-0"), env(answer, "j-worker-1")
     assert (master["MASTER_ADDR"], master["MASTER_PORT"]) == ("j-master-0.j", "23456")
     assert (master["RANK"], master["WORLD_SIZE"]) == ("0", "3")
     assert (worker["RANK"], worker["WORLD_SIZE"], worker["MASTER_ADDR"]) == ("2", "3", "j-master-0.j")
-    assert told.obj("Service", "j"), "host names need the Service"
+    assert answer.obj("Service", "j"), "host names need the Service"
 
 
 def test_v3_pytorch_with_flags() -> None:
     plugins = {"pytorch": ["--master=chief", "--worker=drone", "--port=29500"]}
-    told = play(node("n", 8), job("j", role("chief", 1), role("drone", 1), plugins=plugins))
-    found = env(told, "j-drone-0")
+    answer = simulate(m.node("n", 8), m.job("j", m.role("chief", 1), m.role("drone", 1), plugins=plugins))
+    found = env(answer, "j-drone-0")
     assert (found["MASTER_ADDR"], found["MASTER_PORT"], found["RANK"]) == ("j-chief-0.j", "29500", "1")
 
 
 def test_v3_tensorflow() -> None:
-    told = play(node("n", 8), job("j", role("ps", 1), role("worker", 2), plugins={"tensorflow": []}))
-    config = json.loads(env(told, "j-worker-1")["TF_CONFIG"])
+    answer = simulate(m.node("n", 8), m.job("j", m.role("ps", 1), m.role("worker", 2), plugins={"tensorflow": []}))
+    config = json.loads(env(answer, "j-worker-1")["TF_CONFIG"])
     assert config["cluster"] == {"ps": ["j-ps-0.j:2222"], "worker": ["j-worker-0.j:2222", "j-worker-1.j:2222"]}
     assert config["task"] == {"type": "worker", "index": 1}
 
 
 def test_v3_mpi() -> None:
-    told = play(node("n", 8), job("j", role("master", 1), role("worker", 2), plugins={"mpi": []}))
-    assert env(told, "j-master-0")["MPI_HOST"] == "j-worker-0.j,j-worker-1.j"
-    assert told.obj("Secret", "j-ssh")
-    assert told.obj("Service", "j")
+    answer = simulate(m.node("n", 8), m.job("j", m.role("master", 1), m.role("worker", 2), plugins={"mpi": []}))
+    assert env(answer, "j-master-0")["MPI_HOST"] == "j-worker-0.j,j-worker-1.j"
+    assert answer.obj("Secret", "j-ssh")
+    assert answer.obj("Service", "j")
 
 
 def test_v3_ray() -> None:
-    told = play(node("n", 8), job("j", role("head", 1), role("worker", 1), plugins={"ray": []}))
-    assert env(told, "j-worker-0")["RAY_ADDRESS"] == "j-head-0.j:6379"
-    assert told.obj("Service", "j-head-svc")
-    assert "ray start --head" in " ".join(pod_of(told, "j-head-0")["spec"]["containers"][0]["command"])
+    answer = simulate(m.node("n", 8), m.job("j", m.role("head", 1), m.role("worker", 1), plugins={"ray": []}))
+    assert env(answer, "j-worker-0")["RAY_ADDRESS"] == "j-head-0.j:6379"
+    assert answer.obj("Service", "j-head-svc")
+    assert "ray start --head" in " ".join(pod_of(answer, "j-head-0")["spec"]["containers"][0]["command"])
 
 
 def test_v3_what_the_user_wrote_wins() -> None:
-    mine = role("w", 1)
+    mine = m.role("w", 1)
     mine["template"]["spec"]["containers"][0]["env"] = [{"name": "VC_TASK_INDEX", "value": "mine"}]
-    told = play(node("n"), job("j", mine, plugins={"env": []}))
-    assert env(told, "j-w-0")["VC_TASK_INDEX"] == "mine"
+    answer = simulate(m.node("n"), m.job("j", mine, plugins={"env": []}))
+    assert env(answer, "j-w-0")["VC_TASK_INDEX"] == "mine"
 
 
 def test_v3_volumes_on_the_job() -> None:
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    told = play(
-        node("n", 8),
-        job(
+    answer = simulate(
+        m.node("n", 8),
+        m.job(
             "j",
-            role("w", 2),
+            m.role("w", 2),
             volumes=[{"mountPath": "/data", "volumeClaim": claim}, {"mountPath": "/in", "volumeClaimName": "given"}],
         ),
     )
-    spec = pod_of(told, "j-w-0")["spec"] if told.pods() else None
+    spec = pod_of(answer, "j-w-0")["spec"] if answer.pods() else None
     assert spec is not None
     claims = {volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]}
     assert "given" in claims
     assert len(claims) == 2
     (made,) = claims - {"given"}
-    assert told.obj("PersistentVolumeClaim", made)["metadata"]["ownerReferences"][0]["name"] == "j"
+    assert answer.obj("PersistentVolumeClaim", made)["metadata"]["ownerReferences"][0]["name"] == "j"
     assert {mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]} == {"/data", "/in"}
 
 
 def test_v3_plugin_objects_go_with_the_job() -> None:
-    told = play(node("n", 8), job("j", role("w", 1), plugins={"svc": [], "ssh": []}, delete_at="5s"))
-    assert not [one for one in told.objects if one["kind"] in ("ConfigMap", "Service", "Secret", "NetworkPolicy")]
+    answer = simulate(m.node("n", 8), m.job("j", m.role("w", 1), plugins={"svc": [], "ssh": []}, delete_at="5s"))
+    assert not [one for one in answer.objects if one["kind"] in ("ConfigMap", "Service", "Secret", "NetworkPolicy")]
 
 
 def test_v3_runs_are_the_same_byte_for_byte() -> None:
-    documents = (node("n", 8), job("j", role("w", 1), plugins={"svc": [], "ssh": [], "env": []}))
-    assert play(*documents).objects == play(*documents).objects
+    documents = (m.node("n", 8), m.job("j", m.role("w", 1), plugins={"svc": [], "ssh": [], "env": []}))
+    assert simulate(*documents).objects == simulate(*documents).objects

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from enbloc.controllers.states.table import STATES, leads, markdown
-from job_stories import command, made, on, phase, phases, warnings
-from stories import job, node, restart, role, simulate, step
+from support import manifests as m
+from support.simulation import simulate
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "job-states.md"
 
@@ -17,24 +17,29 @@ DOCS = Path(__file__).parent.parent.parent / "docs" / "job-states.md"
 
 
 def test_v2_without_a_policy_a_failed_pod_stays_failed() -> None:
-    told = simulate(node("n"), job("j", role("a", 2, run="10s", code="1"), role("b", 1, run="20s")))
-    assert made(told, "j-a-0") == [0.0]
-    assert phase(told) == "Failed"
+    answer = simulate(
+        m.node("n"), m.job("j", m.role("a", 2, run_time="10s", exit_code="1"), m.role("b", 1, run_time="20s"))
+    )
+    assert answer.created("j-a-0") == [0.0]
+    assert answer.phase("j") == "Failed"
 
 
 def test_v2_without_a_policy_a_deleted_pod_is_recreated() -> None:
-    told = simulate(node("n"), job("j", role("a", 2, run="30s")), step("5s", "delete", "Pod", "j-a-1"))
-    assert made(told, "j-a-1") == [0.0, 5.0]
-    assert made(told, "j-a-0") == [0.0]
-    assert phase(told) == "Completed"
+    answer = simulate(m.node("n"), m.job("j", m.role("a", 2, run_time="30s")), m.step("5s", "delete", "Pod", "j-a-1"))
+    assert answer.created("j-a-1") == [0.0, 5.0]
+    assert answer.created("j-a-0") == [0.0]
+    assert answer.phase("j") == "Completed"
 
 
 def test_v2_without_a_policy_an_evicted_pod_is_recreated() -> None:
-    told = simulate(
-        node("n1", 1), node("n2", 1), job("j", role("a", 1, run="30s")), step("5s", "fail-node", "Node", "n1")
+    answer = simulate(
+        m.node("n1", 1),
+        m.node("n2", 1),
+        m.job("j", m.role("a", 1, run_time="30s")),
+        m.step("5s", "fail-node", "Node", "n1"),
     )
-    assert told.bound("j-a-0") == {"j-a-0": (5.0, "n2")}
-    assert phase(told) == "Completed"
+    assert answer.bound("j-a-0") == {"j-a-0": (5.0, "n2")}
+    assert answer.phase("j") == "Completed"
 
 
 # ---- events and actions
@@ -49,21 +54,31 @@ def test_v2_without_a_policy_an_evicted_pod_is_recreated() -> None:
     ],
 )
 def test_v2_actions_that_end_a_job_wait_for_its_pods(action: str, on_the_way: str, final: str) -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 1, run="10s", code="1"), role("b", 2, stop="5s"), policies=[on(action, "PodFailed")]),
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("a", 1, run_time="10s", exit_code="1"),
+            m.role("b", 2, stop_delay="5s"),
+            policies=[m.policy(action, "PodFailed")],
+        ),
     )
-    assert phases(told)[-2:] == [(10.0, on_the_way), (15.0, final)]
-    assert [pod["metadata"]["name"] for pod in told.all("Pod")] == ["j-a-0"], "who ended stays to be looked at"
+    assert answer.phases("j")[-2:] == [(10.0, on_the_way), (15.0, final)]
+    assert [pod["metadata"]["name"] for pod in answer.all("Pod")] == ["j-a-0"], "who ended stays to be looked at"
 
 
 def test_v2_restart_job_begins_anew_with_all_pods() -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="30s"), role("b", 1, run="5s", code="1,0"), policies=[on("RestartJob", "PodFailed")]),
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("a", 2, run_time="30s"),
+            m.role("b", 1, run_time="5s", exit_code="1,0"),
+            policies=[m.policy("RestartJob", "PodFailed")],
+        ),
     )
-    assert told.times("j-").count(5.0) == 3
-    assert phases(told) == [
+    assert answer.times("j-").count(5.0) == 3
+    assert answer.phases("j") == [
         (0.0, "Pending"),
         (0.0, "Running"),
         (5.0, "Restarting"),
@@ -71,219 +86,246 @@ def test_v2_restart_job_begins_anew_with_all_pods() -> None:
         (5.0, "Running"),
         (35.0, "Completed"),
     ]
-    status = told.obj("Job", "j")["status"]
+    status = answer.obj("Job", "j")["status"]
     assert (status["version"], status["retryCount"]) == (1, 1)
 
 
 def test_v2_restart_task_restarts_its_role_alone() -> None:
-    told = simulate(
-        node("n"),
-        job(
+    answer = simulate(
+        m.node("n"),
+        m.job(
             "j",
-            role("a", 2, run="30s"),
-            role("b", 1, run="40s"),
-            policies=[on("RestartTask", "PodFailed")],
+            m.role("a", 2, run_time="30s"),
+            m.role("b", 1, run_time="40s"),
+            policies=[m.policy("RestartTask", "PodFailed")],
         ),
-        step("5s", "fail-pod", "Pod", "j-a-1", exitCode=3),
+        m.step("5s", "fail-pod", "Pod", "j-a-1", exitCode=3),
     )
-    assert (made(told, "j-a-0"), made(told, "j-a-1"), made(told, "j-b-0")) == ([0.0, 5.0], [0.0, 5.0], [0.0])
-    assert phase(told) == "Completed"
+    assert (answer.created("j-a-0"), answer.created("j-a-1"), answer.created("j-b-0")) == (
+        [0.0, 5.0],
+        [0.0, 5.0],
+        [0.0],
+    )
+    assert answer.phase("j") == "Completed"
 
 
 def test_v2_restart_pod_restarts_that_pod_alone() -> None:
-    told = simulate(node("n"), job("j", role("a", 3, run="30s")), step("5s", "fail-pod", "Pod", "j-a-1"))
-    assert phase(told) == "Failed"
-    told = simulate(
-        node("n"),
-        job("j", role("a", 3, run="30s"), policies=[on("RestartPod", "PodFailed")]),
-        step("5s", "fail-pod", "Pod", "j-a-1"),
+    answer = simulate(m.node("n"), m.job("j", m.role("a", 3, run_time="30s")), m.step("5s", "fail-pod", "Pod", "j-a-1"))
+    assert answer.phase("j") == "Failed"
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 3, run_time="30s"), policies=[m.policy("RestartPod", "PodFailed")]),
+        m.step("5s", "fail-pod", "Pod", "j-a-1"),
     )
-    assert [made(told, f"j-a-{index}") for index in range(3)] == [[0.0], [0.0, 5.0], [0.0]]
-    assert phase(told) == "Completed"
+    assert [answer.created(f"j-a-{index}") for index in range(3)] == [[0.0], [0.0, 5.0], [0.0]]
+    assert answer.phase("j") == "Completed"
 
 
 def test_v2_pod_evicted_is_what_somebody_else_deletes() -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="30s"), policies=[on("RestartJob", "PodEvicted")]),
-        step("5s", "delete", "Pod", "j-a-1"),
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2, run_time="30s"), policies=[m.policy("RestartJob", "PodEvicted")]),
+        m.step("5s", "delete", "Pod", "j-a-1"),
     )
-    assert (made(told, "j-a-0"), made(told, "j-a-1")) == ([0.0, 5.0], [0.0, 5.0])
+    assert (answer.created("j-a-0"), answer.created("j-a-1")) == ([0.0, 5.0], [0.0, 5.0])
 
 
 def test_v2_what_the_controller_deletes_is_no_eviction() -> None:
-    policies = [on("AbortJob", "PodEvicted"), on("RestartTask", "PodFailed")]
-    scaled = [{"name": "a", "replicas": 2, "template": role("a", 1, run="60s", stop="3s")["template"]}]
-    told = simulate(
-        node("n"),
-        job("j", role("a", 4, run="60s", stop="3s"), policies=policies),
-        step("5s", "patch", "Job", "j", patch={"spec": {"tasks": scaled}}),
-        step("20s", "fail-pod", "Pod", "j-a-0"),
+    policies = [m.policy("AbortJob", "PodEvicted"), m.policy("RestartTask", "PodFailed")]
+    scaled = [{"name": "a", "replicas": 2, "template": m.role("a", 1, run_time="60s", stop_delay="3s")["template"]}]
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 4, run_time="60s", stop_delay="3s"), policies=policies),
+        m.step("5s", "patch", "Job", "j", patch={"spec": {"tasks": scaled}}),
+        m.step("20s", "fail-pod", "Pod", "j-a-0"),
     )
-    assert phase(told) == "Completed"
-    assert made(told, "j-a-1") == [0.0, 23.0]
+    assert answer.phase("j") == "Completed"
+    assert answer.created("j-a-1") == [0.0, 23.0]
 
 
 def test_v2_a_restart_of_the_controller_within_restart_task_is_no_eviction() -> None:
     """Terminating pods of an earlier run are told from evicted ones by what the status says."""
     documents = (
-        node("n"),
-        job(
+        m.node("n"),
+        m.job(
             "j",
-            role("a", 3, run="60s", stop="10s"),
-            policies=[on("AbortJob", "PodEvicted"), on("RestartTask", "PodFailed")],
+            m.role("a", 3, run_time="60s", stop_delay="10s"),
+            policies=[m.policy("AbortJob", "PodEvicted"), m.policy("RestartTask", "PodFailed")],
         ),
-        step("5s", "fail-pod", "Pod", "j-a-0"),
+        m.step("5s", "fail-pod", "Pod", "j-a-0"),
     )
-    plain, restarted = simulate(*documents), simulate(*documents, restart("8s"))
-    assert phase(plain) == phase(restarted) == "Completed"
-    assert made(plain, "j-a-2") == made(restarted, "j-a-2") == [0.0, 15.0]
+    plain, restarted = simulate(*documents), simulate(*documents, m.restart("8s"))
+    assert plain.phase("j") == restarted.phase("j") == "Completed"
+    assert plain.created("j-a-2") == restarted.created("j-a-2") == [0.0, 15.0]
 
 
 def test_v2_an_eviction_is_known_though_the_controller_was_restarted_meanwhile() -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="60s", stop="10s"), policies=[on("AbortJob", "PodEvicted")]),
-        step("5s", "delete", "Pod", "j-a-0"),
-        restart("8s"),
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2, run_time="60s", stop_delay="10s"), policies=[m.policy("AbortJob", "PodEvicted")]),
+        m.step("5s", "delete", "Pod", "j-a-0"),
+        m.restart("8s"),
     )
-    assert phases(told)[-2:] == [(15.0, "Aborting"), (25.0, "Aborted")]
+    assert answer.phases("j")[-2:] == [(15.0, "Aborting"), (25.0, "Aborted")]
 
 
 def test_v2_task_completed_when_all_pods_of_a_role_succeeded() -> None:
-    told = simulate(
-        node("n"),
-        job(
+    answer = simulate(
+        m.node("n"),
+        m.job(
             "j",
-            role("driver", 2, run="10s", policies=[on("CompleteJob", "TaskCompleted")]),
-            role("worker", 2),
+            m.role("driver", 2, run_time="10s", policies=[m.policy("CompleteJob", "TaskCompleted")]),
+            m.role("worker", 2),
         ),
     )
-    assert phases(told)[-1] == (10.0, "Completed")
-    told = simulate(
-        node("n"),
-        job("j", role("driver", 2, run="10s", policies=[on("CompleteJob", "TaskCompleted")]), role("worker", 2)),
-        step("5s", "fail-pod", "Pod", "j-driver-0"),
+    assert answer.phases("j")[-1] == (10.0, "Completed")
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("driver", 2, run_time="10s", policies=[m.policy("CompleteJob", "TaskCompleted")]),
+            m.role("worker", 2),
+        ),
+        m.step("5s", "fail-pod", "Pod", "j-driver-0"),
     )
-    assert phase(told) == "Running"
+    assert answer.phase("j") == "Running"
 
 
 def test_v2_task_failed_when_container_restarts_reach_the_roles_max_retry() -> None:
-    flaky = role("a", 1, run="5s", code="1", restartPolicy="OnFailure", policies=[on("AbortJob", "TaskFailed")])
-    told = simulate(node("n"), job("j", flaky | {"maxRetry": 3}, role("b", 1)))
+    flaky = m.role(
+        "a", 1, run_time="5s", exit_code="1", restartPolicy="OnFailure", policies=[m.policy("AbortJob", "TaskFailed")]
+    )
+    answer = simulate(m.node("n"), m.job("j", flaky | {"maxRetry": 3}, m.role("b", 1)))
     # Restarts at 5 s, at 10 s (and a rest of 10 s), at 25 s (20 s): the third one is it.
-    assert phases(told)[-1] == (25.0, "Aborted")
-    told = simulate(node("n"), job("j", flaky | {"maxRetry": 2}, role("b", 1)))
-    assert phases(told)[-1] == (10.0, "Aborted")
+    assert answer.phases("j")[-1] == (25.0, "Aborted")
+    answer = simulate(m.node("n"), m.job("j", flaky | {"maxRetry": 2}, m.role("b", 1)))
+    assert answer.phases("j")[-1] == (10.0, "Aborted")
 
 
 @pytest.mark.parametrize("what", ["fail", "evict"])
 def test_v2_any_event_answers_what_goes_wrong(what: str) -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="30s"), policies=[on("TerminateJob", "*")]),
-        step("5s", "fail-pod" if what == "fail" else "delete", "Pod", "j-a-0"),
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2, run_time="30s"), policies=[m.policy("TerminateJob", "*")]),
+        m.step("5s", "fail-pod" if what == "fail" else "delete", "Pod", "j-a-0"),
     )
-    assert phases(told)[-1] == (5.0, "Terminated")
+    assert answer.phases("j")[-1] == (5.0, "Terminated")
 
 
 def test_v2_any_event_leaves_success_alone() -> None:
-    told = simulate(node("n"), job("j", role("a", 2, run="30s"), policies=[on("RestartJob", "*")]))
-    assert phases(told)[-1] == (30.0, "Completed")
+    answer = simulate(m.node("n"), m.job("j", m.role("a", 2, run_time="30s"), policies=[m.policy("RestartJob", "*")]))
+    assert answer.phases("j")[-1] == (30.0, "Completed")
 
 
 def test_v2_several_events_in_one_policy() -> None:
     for verb in ("fail-pod", "delete"):
-        told = simulate(
-            node("n"),
-            job("j", role("a", 2, run="30s"), policies=[on("AbortJob", "PodFailed", "PodEvicted")]),
-            step("5s", verb, "Pod", "j-a-0"),
+        answer = simulate(
+            m.node("n"),
+            m.job("j", m.role("a", 2, run_time="30s"), policies=[m.policy("AbortJob", "PodFailed", "PodEvicted")]),
+            m.step("5s", verb, "Pod", "j-a-0"),
         )
-        assert phases(told)[-1] == (5.0, "Aborted")
+        assert answer.phases("j")[-1] == (5.0, "Aborted")
 
 
 def test_v2_unknown_is_about_the_podgroup() -> None:
-    told = simulate(
-        node("n1", 2),
-        node("n2", 2),
-        job("j", role("a", 4), policies=[on("AbortJob", "Unknown")]),
-        step("5s", "fail-node", "Node", "n2"),
+    answer = simulate(
+        m.node("n1", 2),
+        m.node("n2", 2),
+        m.job("j", m.role("a", 4), policies=[m.policy("AbortJob", "Unknown")]),
+        m.step("5s", "fail-node", "Node", "n2"),
     )
-    assert phases(told)[-1] == (5.0, "Aborted")
+    assert answer.phases("j")[-1] == (5.0, "Aborted")
 
 
 @pytest.mark.parametrize("code, final", [(3, "Aborted"), (4, "Terminated"), (6, "Terminated"), (5, "Completed")])
 def test_v2_exit_codes_before_a_failure_as_such(code: int, final: str) -> None:
-    policies = [on("AbortJob", exitCode=3), on("TerminateJob", exitCodes=[4, 6]), on("CompleteJob", "PodFailed")]
-    told = simulate(
-        node("n"), job("j", role("a", 2), policies=policies), step("5s", "fail-pod", "Pod", "j-a-0", exitCode=code)
+    policies = [
+        m.policy("AbortJob", exitCode=3),
+        m.policy("TerminateJob", exitCodes=[4, 6]),
+        m.policy("CompleteJob", "PodFailed"),
+    ]
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2), policies=policies),
+        m.step("5s", "fail-pod", "Pod", "j-a-0", exitCode=code),
     )
-    assert phase(told) == final
+    assert answer.phase("j") == final
 
 
 def test_v2_role_policy_comes_before_the_jobs() -> None:
-    jobs_own = [on("AbortJob", "PodFailed")]
-    told = simulate(
-        node("n"),
-        job("j", role("a", 1, run="5s", code="1,0", policies=[on("RestartPod", "PodFailed")]), policies=jobs_own),
-    )
-    assert phase(told) == "Completed"
-    told = simulate(
-        node("n"),
-        job(
+    jobs_own = [m.policy("AbortJob", "PodFailed")]
+    answer = simulate(
+        m.node("n"),
+        m.job(
             "j",
-            role("a", 1, run="50s", policies=[on("RestartPod", "PodFailed")]),
-            role("b", 1, run="5s", code="1"),
+            m.role("a", 1, run_time="5s", exit_code="1,0", policies=[m.policy("RestartPod", "PodFailed")]),
             policies=jobs_own,
         ),
     )
-    assert phase(told) == "Aborted"
+    assert answer.phase("j") == "Completed"
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("a", 1, run_time="50s", policies=[m.policy("RestartPod", "PodFailed")]),
+            m.role("b", 1, run_time="5s", exit_code="1"),
+            policies=jobs_own,
+        ),
+    )
+    assert answer.phase("j") == "Aborted"
 
 
 # ---- timeouts
 
 
 def test_v2_pod_pending_for_too_long() -> None:
-    told = simulate(node("n", 2), job("j", role("a", 3, 2), policies=[on("AbortJob", "PodPending", timeout="30s")]))
-    assert phases(told)[-1] == (30.0, "Aborted")
+    answer = simulate(
+        m.node("n", 2), m.job("j", m.role("a", 3, 2), policies=[m.policy("AbortJob", "PodPending", timeout="30s")])
+    )
+    assert answer.phases("j")[-1] == (30.0, "Aborted")
 
 
 def test_v2_pod_pending_that_is_over_in_time_answers_nothing() -> None:
-    told = simulate(
-        node("n", 2),
-        job("j", role("a", 3, 2, run="60s"), policies=[on("AbortJob", "PodPending", timeout="30s")]),
-        node("late", 2, at="29s"),
+    answer = simulate(
+        m.node("n", 2),
+        m.job("j", m.role("a", 3, 2, run_time="60s"), policies=[m.policy("AbortJob", "PodPending", timeout="30s")]),
+        m.node("late", 2, at="29s"),
     )
-    assert phase(told) == "Completed"
+    assert answer.phase("j") == "Completed"
 
 
 @pytest.mark.parametrize("restarted", [False, True])
 def test_v2_a_failure_is_answered_after_the_timeout(restarted: bool) -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="60s"), policies=[on("AbortJob", "PodFailed", timeout="20s")]),
-        step("5s", "fail-pod", "Pod", "j-a-0"),
-        [restart("15s")] if restarted else [],
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2, run_time="60s"), policies=[m.policy("AbortJob", "PodFailed", timeout="20s")]),
+        m.step("5s", "fail-pod", "Pod", "j-a-0"),
+        [m.restart("15s")] if restarted else [],
     )
-    assert phases(told)[-1] == (25.0, "Aborted")
+    assert answer.phases("j")[-1] == (25.0, "Aborted")
 
 
 def test_v2_a_failed_pod_that_went_is_no_cause_any_more() -> None:
-    told = simulate(
-        node("n"),
-        job("j", role("a", 2, run="60s"), policies=[on("AbortJob", "PodFailed", timeout="20s")]),
-        step("5s", "fail-pod", "Pod", "j-a-0"),
-        step("15s", "delete", "Pod", "j-a-0"),
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 2, run_time="60s"), policies=[m.policy("AbortJob", "PodFailed", timeout="20s")]),
+        m.step("5s", "fail-pod", "Pod", "j-a-0"),
+        m.step("15s", "delete", "Pod", "j-a-0"),
     )
-    assert phase(told) == "Completed"
+    assert answer.phase("j") == "Completed"
 
 
 def test_v2_a_job_all_of_whose_pods_failed_waits_for_its_policys_time() -> None:
-    told = simulate(
-        node("n"), job("j", role("a", 1, run="5s", code="1,0"), policies=[on("RestartJob", "PodFailed", timeout="10s")])
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("a", 1, run_time="5s", exit_code="1,0"),
+            policies=[m.policy("RestartJob", "PodFailed", timeout="10s")],
+        ),
     )
-    assert made(told, "j-a-0") == [0.0, 15.0]
-    assert phases(told)[-1] == (20.0, "Completed")
+    assert answer.created("j-a-0") == [0.0, 15.0]
+    assert answer.phases("j")[-1] == (20.0, "Completed")
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -291,16 +333,16 @@ def test_v2_a_job_all_of_whose_pods_failed_waits_for_its_policys_time() -> None:
 def test_v2_an_eviction_is_answered_after_the_timeout_unless_the_pod_runs_again(
     comes_back: bool, restarted: bool
 ) -> None:
-    told = simulate(
-        node("n1", 1),
-        node("n2", 1),
-        job("j", role("a", 2, run="100s"), policies=[on("AbortJob", "PodEvicted", timeout="20s")]),
-        step("5s", "fail-node", "Node", "n2"),
-        [step("24s", "recover-node", "Node", "n2")] if comes_back else [],
-        [restart("15s")] if restarted else [],
+    answer = simulate(
+        m.node("n1", 1),
+        m.node("n2", 1),
+        m.job("j", m.role("a", 2, run_time="100s"), policies=[m.policy("AbortJob", "PodEvicted", timeout="20s")]),
+        m.step("5s", "fail-node", "Node", "n2"),
+        [m.step("24s", "recover-node", "Node", "n2")] if comes_back else [],
+        [m.restart("15s")] if restarted else [],
     )
-    assert (phases(told)[-1] == (25.0, "Aborted")) == (not comes_back)
-    assert (phase(told) == "Completed") == comes_back
+    assert (answer.phases("j")[-1] == (25.0, "Aborted")) == (not comes_back)
+    assert (answer.phase("j") == "Completed") == comes_back
 
 
 # ---- how often
@@ -308,68 +350,91 @@ def test_v2_an_eviction_is_answered_after_the_timeout_unless_the_pod_runs_again(
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_v2_max_retry_is_the_number_of_runs(most: int) -> None:
-    told = simulate(
-        node("n"), job("j", role("a", 2, run="5s", code="1"), policies=[on("RestartJob", "PodFailed")], maxRetry=most)
+    answer = simulate(
+        m.node("n"),
+        m.job(
+            "j",
+            m.role("a", 2, run_time="5s", exit_code="1"),
+            policies=[m.policy("RestartJob", "PodFailed")],
+            maxRetry=most,
+        ),
     )
-    assert len(made(told, "j-a-0")) == most
-    assert phase(told) == "Failed"
-    assert any("MaxRetryReached" in text for text in warnings(told, "Job"))
+    assert len(answer.created("j-a-0")) == most
+    assert answer.phase("j") == "Failed"
+    assert any("MaxRetryReached" in text for text in answer.warnings("Job"))
 
 
 def test_v2_max_retry_is_three_by_default() -> None:
-    told = simulate(node("n"), job("j", role("a", 1, run="5s", code="1"), policies=[on("RestartJob", "PodFailed")]))
-    assert made(told, "j-a-0") == [0.0, 5.0, 10.0]
-    told = simulate(node("n"), job("j", role("a", 1, run="5s", code="1,1,0"), policies=[on("RestartJob", "PodFailed")]))
-    assert phase(told) == "Completed"
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 1, run_time="5s", exit_code="1"), policies=[m.policy("RestartJob", "PodFailed")]),
+    )
+    assert answer.created("j-a-0") == [0.0, 5.0, 10.0]
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 1, run_time="5s", exit_code="1,1,0"), policies=[m.policy("RestartJob", "PodFailed")]),
+    )
+    assert answer.phase("j") == "Completed"
 
 
 @pytest.mark.parametrize("action", ["RestartPod", "RestartTask"])
 def test_v2_a_pod_and_a_role_run_at_most_max_retry_times_too(action: str) -> None:
-    told = simulate(node("n"), job("j", role("a", 1, run="5s", code="1"), policies=[on(action, "PodFailed")]))
-    assert made(told, "j-a-0") == [0.0, 5.0, 10.0]
-    assert phase(told) == "Failed"
+    answer = simulate(
+        m.node("n"), m.job("j", m.role("a", 1, run_time="5s", exit_code="1"), policies=[m.policy(action, "PodFailed")])
+    )
+    assert answer.created("j-a-0") == [0.0, 5.0, 10.0]
+    assert answer.phase("j") == "Failed"
 
 
 def test_v2_each_pod_has_runs_of_its_own() -> None:
-    told = simulate(
-        node("n", 8), job("j", role("a", 4, run="5s", code="1,1,0"), policies=[on("RestartPod", "PodFailed")])
+    answer = simulate(
+        m.node("n", 8),
+        m.job("j", m.role("a", 4, run_time="5s", exit_code="1,1,0"), policies=[m.policy("RestartPod", "PodFailed")]),
     )
-    assert phase(told) == "Completed"
-    assert "retryCount" not in told.obj("Job", "j")["status"]
+    assert answer.phase("j") == "Completed"
+    assert "retryCount" not in answer.obj("Job", "j")["status"]
 
 
 # ---- the end
 
 
 def test_v2_min_success_ends_the_job() -> None:
-    told = simulate(node("n"), job("j", role("a", 1, run="10s"), role("b", 2, run="100s"), minSuccess=1))
-    assert phases(told)[-1] == (10.0, "Completed")
-    told = simulate(node("n"), job("j", role("a", 3, run="10s", code="1"), minSuccess=1))
-    assert phase(told) == "Failed"
+    answer = simulate(
+        m.node("n"), m.job("j", m.role("a", 1, run_time="10s"), m.role("b", 2, run_time="100s"), minSuccess=1)
+    )
+    assert answer.phases("j")[-1] == (10.0, "Completed")
+    answer = simulate(m.node("n"), m.job("j", m.role("a", 3, run_time="10s", exit_code="1"), minSuccess=1))
+    assert answer.phase("j") == "Failed"
 
 
 @pytest.mark.parametrize("code, ttl", [("0", 30), ("1", 30), ("0", 0)])
 def test_v2_ttl_after_completed_and_failed(code: str, ttl: int) -> None:
-    told = simulate(node("n"), job("j", role("a", 1, run="10s", code=code), ttlSecondsAfterFinished=ttl))
-    assert [line["t"] for line in told.lines("deleted", "j", "Job")] == [10.0 + ttl]
-    assert not told.all("Pod")
-    assert not told.all("PodGroup")
+    answer = simulate(
+        m.node("n"), m.job("j", m.role("a", 1, run_time="10s", exit_code=code), ttlSecondsAfterFinished=ttl)
+    )
+    assert [line["t"] for line in answer.lines("deleted", "j", "Job")] == [10.0 + ttl]
+    assert not answer.all("Pod")
+    assert not answer.all("PodGroup")
 
 
 def test_v2_no_ttl_for_an_aborted_job() -> None:
-    told = simulate(node("n"), job("j", role("a", 1), ttlSecondsAfterFinished=30), command("stop", "AbortJob", "10s"))
-    assert phase(told) == "Aborted"
-    assert told.data["end"] == 10.0
+    answer = simulate(
+        m.node("n"), m.job("j", m.role("a", 1), ttlSecondsAfterFinished=30), m.command("stop", "AbortJob", "10s")
+    )
+    assert answer.phase("j") == "Aborted"
+    assert answer.data["end"] == 10.0
 
 
 def test_v2_active_deadline_fails_a_pod_and_the_policy_decides() -> None:
-    slow = role("a", 1, activeDeadlineSeconds=20)
-    told = simulate(node("n"), job("j", slow, role("b", 1), policies=[on("RestartJob", "PodFailed")], maxRetry=2))
-    assert made(told, "j-a-0") == [0.0, 20.0]
-    assert phases(told)[-1] == (40.0, "Failed")
-    told = simulate(node("n"), job("j", slow, role("b", 1, run="50s")))
-    assert phase(told) == "Failed"
-    assert told.obj("Pod", "j-a-0")["status"]["reason"] == "DeadlineExceeded"
+    slow = m.role("a", 1, activeDeadlineSeconds=20)
+    answer = simulate(
+        m.node("n"), m.job("j", slow, m.role("b", 1), policies=[m.policy("RestartJob", "PodFailed")], maxRetry=2)
+    )
+    assert answer.created("j-a-0") == [0.0, 20.0]
+    assert answer.phases("j")[-1] == (40.0, "Failed")
+    answer = simulate(m.node("n"), m.job("j", slow, m.role("b", 1, run_time="50s")))
+    assert answer.phase("j") == "Failed"
+    assert answer.obj("Pod", "j-a-0")["status"]["reason"] == "DeadlineExceeded"
 
 
 # ---- fences
@@ -377,41 +442,41 @@ def test_v2_active_deadline_fails_a_pod_and_the_policy_decides() -> None:
 
 def test_v2_a_late_event_of_an_earlier_attempt_changes_nothing() -> None:
     """Two pods fail one after the other while the job restarts: the second failure is of the earlier version."""
-    told = simulate(
-        node("n"),
-        job(
+    answer = simulate(
+        m.node("n"),
+        m.job(
             "j",
-            role("a", 1, run="5s", code="1,0"),
-            role("b", 2, run="30s", stop="10s"),
-            policies=[on("RestartJob", "PodFailed", "PodEvicted")],
+            m.role("a", 1, run_time="5s", exit_code="1,0"),
+            m.role("b", 2, run_time="30s", stop_delay="10s"),
+            policies=[m.policy("RestartJob", "PodFailed", "PodEvicted")],
         ),
-        step("7s", "fail-pod", "Pod", "j-b-0"),
-        step("8s", "delete", "Pod", "j-b-1"),
-        restart("9s"),
+        m.step("7s", "fail-pod", "Pod", "j-b-0"),
+        m.step("8s", "delete", "Pod", "j-b-1"),
+        m.restart("9s"),
     )
-    assert told.obj("Job", "j")["status"]["retryCount"] == 1
-    assert phases(told)[-1] == (45.0, "Completed")
+    assert answer.obj("Job", "j")["status"]["retryCount"] == 1
+    assert answer.phases("j")[-1] == (45.0, "Completed")
 
 
 def test_v2_a_namesake_does_not_take_the_resources_of_its_predecessor() -> None:
-    first = job("j", role("a", 1), plugins={"svc": [], "ssh": []})
-    told = simulate(node("n"), first, step("10s", "delete", "Job", "j"), step("10s", "create", object=first))
-    uid = told.obj("Job", "j")["metadata"]["uid"]
+    first = m.job("j", m.role("a", 1), plugins={"svc": [], "ssh": []})
+    answer = simulate(m.node("n"), first, m.step("10s", "delete", "Job", "j"), m.step("10s", "create", object=first))
+    uid = answer.obj("Job", "j")["metadata"]["uid"]
     for kind, name in (("Service", "j"), ("ConfigMap", "j-svc"), ("Secret", "j-ssh")):
-        assert told.obj(kind, name)["metadata"]["ownerReferences"][0]["uid"] == uid
-    assert phase(told) == "Running"
+        assert answer.obj(kind, name)["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert answer.phase("j") == "Running"
 
 
 def test_v2_a_strangers_pod_or_service_in_the_way_is_told_and_waited_for() -> None:
     stranger = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "j", "namespace": "default"}, "spec": {}}
-    told = simulate(
-        node("n"),
+    answer = simulate(
+        m.node("n"),
         stranger,
-        job("j", role("a", 1, run="10s"), plugins={"svc": []}, at="1s"),
-        step("5s", "delete", "Service", "j"),
+        m.job("j", m.role("a", 1, run_time="10s"), plugins={"svc": []}, at="1s"),
+        m.step("5s", "delete", "Service", "j"),
     )
-    assert any("FailedCreate" in text and "already exists" in text for text in warnings(told, "Job"))
-    assert phase(told) == "Completed"
+    assert any("FailedCreate" in text and "already exists" in text for text in answer.warnings("Job"))
+    assert answer.phase("j") == "Completed"
 
 
 # ---- the table
@@ -443,7 +508,9 @@ def test_v2_the_document_shows_the_table() -> None:
 
 
 def test_v2_a_command_at_the_instant_of_a_timer_does_not_swallow_it() -> None:
-    told = simulate(
-        node("n"), job("j", role("a", 1, run="10s"), ttlSecondsAfterFinished=5), command("late", "AbortJob", "15s")
+    answer = simulate(
+        m.node("n"),
+        m.job("j", m.role("a", 1, run_time="10s"), ttlSecondsAfterFinished=5),
+        m.command("late", "AbortJob", "15s"),
     )
-    assert [line["t"] for line in told.lines("deleted", "j", "Job")] == [15.0]
+    assert [line["t"] for line in answer.lines("deleted", "j", "Job")] == [15.0]

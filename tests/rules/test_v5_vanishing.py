@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from stories import gang, job, node, pod, podgroup, pods, queue, restart, role, simulate, step, waits_because
+from support import manifests as m
+from support.answers import waits_because
+from support.simulation import simulate
 
 
 def test_v5_pods_wait_for_a_group_that_does_not_exist_yet() -> None:
     answer = simulate(
-        node("n"), pods(2, "a", group="late"), podgroup("late", 3, at="10s"), pod("a2", group="late", at="20s")
+        m.node("n"), m.pods(2, "a", group="late"), m.podgroup("late", 3, at="10s"), m.pod("a2", group="late", at="20s")
     )
     assert answer.times() == [20.0] * 3
-    early = simulate(node("n"), pods(2, "a", group="late"))
+    early = simulate(m.node("n"), m.pods(2, "a", group="late"))
     assert not early.bound()
     found = early.pending("default/late")
-    assert found is not None
     assert found["dialect"] == "volcano"
     for told in (found["message"], waits_because(early.obj("Pod", "a0"))):
         assert "PodGroup default/late does not exist" in told
 
 
 def test_v5_a_vanished_group_what_runs_runs_on_what_waits_says_so() -> None:
-    docs = [node("n", 2), *gang("a", 3, minimum=2, run="60s"), step("10s", "delete", "PodGroup", "a")]
+    docs = [m.node("n", 2), *m.gang("a", 3, minimum=2, run_time="60s"), m.step("10s", "delete", "PodGroup", "a")]
     answer = simulate(docs, until="30s")
     assert sorted(answer.bound()) == ["a-0", "a-1"]
     assert not answer.lines("deleted", kind="Pod")
@@ -33,30 +34,46 @@ def test_v5_a_vanished_group_what_runs_runs_on_what_waits_says_so() -> None:
 
 def test_v5_a_waiting_gang_whose_group_vanished_goes_on_when_it_is_back() -> None:
     answer = simulate(
-        node("n", 1), gang("a", 2), step("10s", "delete", "PodGroup", "a"), node("m", 1, at="20s"),
-        podgroup("a", 2, at="30s"),
-    )  # fmt: skip
+        m.node("n", 1),
+        m.gang("a", 2),
+        m.step("10s", "delete", "PodGroup", "a"),
+        m.node("m", 1, at="20s"),
+        m.podgroup("a", 2, at="30s"),
+    )
     assert answer.times() == [30.0, 30.0]
 
 
 def test_v5_a_group_that_is_back_remembers_that_it_was_satisfied() -> None:
     answer = simulate(
-        node("n", 2), gang("a", 2), step("10s", "delete", "PodGroup", "a"), restart("15s"), podgroup("a", 2, at="20s"),
-        step("25s", "delete", "Pod", "a-0"), step("25s", "delete", "Pod", "a-1"), pods(2, "b", group="a", at="25s"),
-    )  # fmt: skip
+        m.node("n", 2),
+        m.gang("a", 2),
+        m.step("10s", "delete", "PodGroup", "a"),
+        m.restart("15s"),
+        m.podgroup("a", 2, at="20s"),
+        m.step("25s", "delete", "Pod", "a-0"),
+        m.step("25s", "delete", "Pod", "a-1"),
+        m.pods(2, "b", group="a", at="25s"),
+    )
     assert len(answer.bound("b")) == 2  # all of it gone: it starts anew, and both fit
     answer = simulate(
-        node("n", 2), gang("a", 2), step("10s", "delete", "PodGroup", "a"), restart("15s"), podgroup("a", 2, at="20s"),
-        step("25s", "delete", "Pod", "a-0"), pod("b", group="a", at="25s"),
-    )  # fmt: skip
+        m.node("n", 2),
+        m.gang("a", 2),
+        m.step("10s", "delete", "PodGroup", "a"),
+        m.restart("15s"),
+        m.podgroup("a", 2, at="20s"),
+        m.step("25s", "delete", "Pod", "a-0"),
+        m.pod("b", group="a", at="25s"),
+    )
     assert answer.at("b") == 25.0
 
 
 def test_v5_a_jobs_group_is_made_anew_and_its_pods_run_on() -> None:
-    made = job("j", role("w", 4, run="60s"))
+    made = m.job("j", m.role("w", 4, run_time="60s"))
     made["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555"
     group = "j-11111111-2222-3333-4444-555555555555"
-    answer = simulate(node("n"), made, step("10s", "delete", "PodGroup", group), step("20s", "delete", "Pod", "j-w-1"))
+    answer = simulate(
+        m.node("n"), made, m.step("10s", "delete", "PodGroup", group), m.step("20s", "delete", "Pod", "j-w-1")
+    )
     assert not answer.lines("evicted")
     assert [line["t"] for line in answer.lines("created", group)] == [0.0, 10.0]
     assert [line["t"] for line in answer.lines("bound", "j-w-1")] == [0.0, 20.0]
@@ -67,11 +84,11 @@ def test_v5_a_jobs_group_is_made_anew_and_its_pods_run_on() -> None:
 
 def test_v5_a_vanished_queue_what_runs_runs_on_what_waits_says_so() -> None:
     docs = [
-        queue("q"),
-        node("n", 3),
-        *gang("a", 2, queue="q", run="60s"),
-        *gang("b", 2, queue="q", run="60s"),
-        step("10s", "delete", "Queue", "q"),
+        m.queue("q"),
+        m.node("n", 3),
+        *m.gang("a", 2, queue="q", run_time="60s"),
+        *m.gang("b", 2, queue="q", run_time="60s"),
+        m.step("10s", "delete", "Queue", "q"),
     ]
     answer = simulate(docs)
     assert answer.at("a-0", "succeeded") == 60.0
@@ -83,16 +100,16 @@ def test_v5_a_vanished_queue_what_runs_runs_on_what_waits_says_so() -> None:
         waits_because(answer.obj("Pod", "b-0")),
     ):
         assert "queue q does not exist" in told
-    again = simulate(docs, step("90s", "create", object=queue("q")))
+    again = simulate(docs, m.step("90s", "create", object=m.queue("q")))
     assert again.times("b") == [90.0, 90.0]
 
 
 def test_v5_a_job_in_a_vanished_queue_runs_to_its_end() -> None:
-    answer = simulate(queue("q", gone="10s"), node("n"), job("j", role("w", 2, run="60s"), queue="q"))
+    answer = simulate(m.queue("q", delete_at="10s"), m.node("n"), m.job("j", m.role("w", 2, run_time="60s"), queue="q"))
     assert answer.obj("Job", "j")["status"]["state"]["phase"] == "Completed"
 
 
 def test_v5_a_bare_pod_whose_queue_does_not_exist_says_so() -> None:
-    answer = simulate(node("n"), pod("p", notes={"scheduling.volcano.sh/queue-name": "nowhere"}))
+    answer = simulate(m.node("n"), m.pod("p", annotations={"scheduling.volcano.sh/queue-name": "nowhere"}))
     assert not answer.bound()
     assert "queue nowhere does not exist" in waits_because(answer.obj("Pod", "p"))

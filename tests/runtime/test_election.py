@@ -11,7 +11,7 @@ from enbloc.cluster.embedded.cluster import make_store
 from enbloc.runtime.election import LEASE, Elector, Terms, own_name
 from enbloc.sim.clock import EPOCH
 from enbloc.units import SECOND
-from live_world import LateCluster, in_virtual_time
+from support.live_cluster import LateCluster, in_virtual_time
 
 HOUR = 3600 * SECOND
 

@@ -9,15 +9,14 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from arbitrator_stories import CRD, crdjob, owned, scheduling_spec
 from enbloc import config as configs
 from enbloc.api.meta import Ref, annotations_of, name_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
 from enbloc.cluster.embedded.api.pods import node_of
 from enbloc.config import Config, parse
-from gang_stories import kgroup, labelled
-from live_world import LiveWorld, in_virtual_time
-from stories import Obj, gang, job, node, pod, priority_class, queue, role, waits_because
+from support import manifests as m
+from support.answers import waits_because
+from support.live_cluster import LiveWorld, in_virtual_time
 
 
 def run(main: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -35,7 +34,7 @@ def gangs_of(world: LiveWorld) -> dict[str, Counter[bool]]:
 
 def test_a_job_runs_through_its_whole_life() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 8), job("train", role("w", 3, run="5s")))
+        world = LiveWorld(m.node("n1", 8), m.job("train", m.role("w", 3, run_time="5s")))
         await world.begin()
         await world.settle()
         [ran] = world.store.list("Job.batch.volcano.sh")[0]
@@ -48,7 +47,7 @@ def test_a_job_runs_through_its_whole_life() -> None:
 
 def test_g11_the_binding_that_commits_goes_after_the_others_were_answered() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 30), job("train", role("w", 20)), lag_s=0.1)
+        world = LiveWorld(m.node("n1", 30), m.job("train", m.role("w", 20)), lag_s=0.1)
         await world.begin()
         await world.settle()
         binds = world.binds()
@@ -63,12 +62,12 @@ def test_nothing_is_created_twice_while_echoes_are_late() -> None:
     """A controller that is asked again before its pods came back would make them again."""
 
     async def main() -> None:
-        jobs = [job(f"j{i}", role("w", 5)) for i in range(6)]
-        world = LiveWorld(node("n1", 40), *jobs, lag_s=0.3)
+        jobs = [m.job(f"j{i}", m.role("w", 5)) for i in range(6)]
+        world = LiveWorld(m.node("n1", 40), *jobs, lag_s=0.3)
         refused: list[Write] = []
         execute = world.store.execute
 
-        def watched(write: Write) -> Obj | None:
+        def watched(write: Write) -> m.Obj | None:
             try:
                 return execute(write)
             except Refused:
@@ -89,10 +88,10 @@ def test_cycles_run_while_writes_are_under_way() -> None:
     """Room that was given in one cycle is not given again in the next, though nothing has come back (G5)."""
 
     async def main() -> None:
-        world = LiveWorld(node("n1", 4), lag_s=2.0)
+        world = LiveWorld(m.node("n1", 4), lag_s=2.0)
         await world.begin()
         for i in range(8):
-            for obj in gang(f"g{i}", 2):
+            for obj in m.gang(f"g{i}", 2):
                 world.store.create(obj)
             await asyncio.sleep(0.2)
         await world.settle()
@@ -106,7 +105,7 @@ def test_cycles_run_while_writes_are_under_way() -> None:
 
 def test_k10_a_refused_binding_is_tried_again_and_not_in_a_loop() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 8), *gang("g", 3))
+        world = LiveWorld(m.node("n1", 8), *m.gang("g", 3))
         tried: list[str] = []
 
         def refuse(write: Write) -> Refused | None:
@@ -129,14 +128,14 @@ def test_k10_a_refused_binding_is_tried_again_and_not_in_a_loop() -> None:
 
 def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 2), *gang("g", 3))
+        world = LiveWorld(m.node("n1", 2), *m.gang("g", 3))
         await world.begin()
         await world.settle()
         [waits] = world.store.list("PodGroup.scheduling.volcano.sh")[0]
         conditions = {one["type"]: one for one in waits["status"]["conditions"]}
         assert conditions["Unschedulable"]["status"] == "True"
         assert all(pod["status"]["conditions"][0]["reason"] == "Unschedulable" for pod in world.pods())
-        world.store.create(node("n2", 2))
+        world.store.create(m.node("n2", 2))
         await world.settle()
         [started] = world.store.list("PodGroup.scheduling.volcano.sh")[0]
         conditions = {one["type"]: one for one in started["status"]["conditions"]}
@@ -152,18 +151,18 @@ def test_that_a_gang_was_bound_is_told_though_its_conditions_say_nothing_new() -
     """Also of a gang that waited for a moment, and of which nobody heard that it did."""
 
     async def main() -> None:
-        world = LiveWorld(node("n1", 4), job("at-once", role("w", 2)), *gang("waits", 3))
+        world = LiveWorld(m.node("n1", 4), m.job("at-once", m.role("w", 2)), *m.gang("waits", 3))
         await world.begin()
         await asyncio.sleep(0.1)
-        world.store.create(node("n2", 4))
+        world.store.create(m.node("n2", 4))
         await world.settle()
-        told = {
+        answer = {
             write.ref.name.partition("-0")[0]: write.message
             for write in world.cluster.writes
             if isinstance(write, EmitEvent) and write.reason == "Scheduled" and write.ref.kind.startswith("PodGroup")
         }
-        assert len(told) == 2, told
-        assert all("pods bound together" in message for message in told.values())
+        assert len(answer) == 2, answer
+        assert all("pods bound together" in message for message in answer.values())
         await world.end()
 
     run(main)
@@ -171,9 +170,9 @@ def test_that_a_gang_was_bound_is_told_though_its_conditions_say_nothing_new() -
 
 def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 40))
+        world = LiveWorld(m.node("n1", 40))
         await world.begin()
-        for obj in gang("g", 20):  # as they come, there are too few of them
+        for obj in m.gang("g", 20):  # as they come, there are too few of them
             world.store.create(obj)
             await asyncio.sleep(0.01)
         await world.settle()
@@ -189,7 +188,7 @@ def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
 
 def test_a_graceful_end_finishes_what_is_under_way() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 40), *gang("g", 20), lag_s=0.5)
+        world = LiveWorld(m.node("n1", 40), *m.gang("g", 20), lag_s=0.5)
         await world.begin()
         while not world.binds():
             await asyncio.sleep(0.01)
@@ -201,7 +200,7 @@ def test_a_graceful_end_finishes_what_is_under_way() -> None:
 
 def test_who_lost_the_lead_writes_nothing_more() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 400, pods=500), *gang("g", 200), lag_s=0.5)
+        world = LiveWorld(m.node("n1", 400, pods=500), *m.gang("g", 200), lag_s=0.5)
         await world.begin()
         while not world.binds():
             await asyncio.sleep(0.01)
@@ -222,7 +221,7 @@ def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -
     async def main() -> None:
         dice = random.Random(seed)
         world = LiveWorld(
-            *(node(f"n{i}", dice.randint(2, 6)) for i in range(5)),
+            *(m.node(f"n{i}", dice.randint(2, 6)) for i in range(5)),
             seed=seed,
             lag_s=dice.choice((0.01, 0.1, 1.0)),
             refusals=dice.choice((0.0, 0.05, 0.3)),
@@ -232,7 +231,7 @@ def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -
         for i in range(12):
             size = dice.randint(1, 8)
             run_time = f"{dice.randint(1, 9)}s"
-            world.store.create(job(f"j{i}", role("w", size, cpu=dice.randint(1, 2), run=run_time)))
+            world.store.create(m.job(f"j{i}", m.role("w", size, cpu=dice.randint(1, 2), run_time=run_time)))
             await asyncio.sleep(dice.uniform(0, 2))
             if dice.random() < 0.15:
                 await world.restart()
@@ -253,12 +252,12 @@ def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -
 
 def test_g10_an_object_made_anew_under_its_name_says_why_its_gang_waits() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 1), kgroup("k", 2), *labelled("k", 2))
+        world = LiveWorld(m.node("n1", 1), m.sigs_podgroup("k", 2), *m.labelled_pods("k", 2))
         await world.begin()
         await world.settle()
         ref = Ref("PodGroup.scheduling.sigs.k8s.io", "default", "k")
         world.store.delete(ref)
-        world.store.create(kgroup("k", 2))
+        world.store.create(m.sigs_podgroup("k", 2))
         await world.settle()
         anew = world.store.get(*ref)
         assert anew is not None
@@ -273,7 +272,7 @@ def test_g10_what_was_said_together_with_a_phase_is_withdrawn(seed: int) -> None
     """The phase was refused at first; when it is written there are no pods yet. Its echo may come before its answer."""
 
     async def main() -> None:
-        world = LiveWorld(node("n1", 4), job("j", role("w", 2, start="2s")), seed=seed, lag_s=0.05)
+        world = LiveWorld(m.node("n1", 4), m.job("j", m.role("w", 2, start_delay="2s")), seed=seed, lag_s=0.05)
         refused: list[Write] = []
 
         def refuse(write: Write) -> Refused | None:
@@ -297,7 +296,9 @@ def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_th
     """Its owner left a SchedulingSpec behind before it was told why the owner's gang waits."""
 
     async def main() -> None:
-        world = LiveWorld(CRD, node("n1", 2), crdjob(), scheduling_spec(minimum=3), *owned(pod("c-0")))
+        world = LiveWorld(
+            m.CRDJOB_DEFINITION, m.node("n1", 2), m.crdjob(), m.scheduling_spec(minimum=3), *m.owned(m.pod("c-0"))
+        )
         await world.begin()
         await asyncio.sleep(0.2)
         ref = Ref("SchedulingSpec.arbitrator.incubator.k8s.io", "default", "c")
@@ -313,11 +314,11 @@ def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_th
 
 def test_d3_what_an_earlier_wave_lost_waits_while_the_bindings_of_the_next_are_under_way() -> None:
     async def main() -> None:
-        later = role("b", 2) | {"dependsOn": {"name": ["a"]}}
-        world = LiveWorld(node("n1", 4), job("j", role("a", 2), later))
+        later = m.role("b", 2) | {"dependsOn": {"name": ["a"]}}
+        world = LiveWorld(m.node("n1", 4), m.job("j", m.role("a", 2), later))
         execute = world.cluster.execute
 
-        async def slowly(write: Write) -> Obj | None:
+        async def slowly(write: Write) -> m.Obj | None:
             if isinstance(write, BindPod) and write.name.startswith("j-b-"):
                 await asyncio.sleep(10)
             return await execute(write)
@@ -326,7 +327,7 @@ def test_d3_what_an_earlier_wave_lost_waits_while_the_bindings_of_the_next_are_u
         await world.begin()
         await asyncio.sleep(2)
         assert sorted(world.bound()) == ["j-a-0", "j-a-1"]
-        world.store.create(pod("x", 1, scheduler="other", nodeName="n1"))
+        world.store.create(m.pod("x", 1, scheduler="other", nodeName="n1"))
         world.store.delete(Ref("Pod", "default", "j-a-0"), grace_s=0)
         await asyncio.sleep(2)
         world.check()
@@ -347,9 +348,9 @@ def _config(**arguments: int) -> Config:
 
 def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
     async def main() -> None:
-        low = [pod(f"low-{index}", 1, priority="low") for index in range(3)]
-        classes = [priority_class("low", 1), priority_class("high", 9)]
-        world = LiveWorld(*classes, node("n1", 3), *low, lag_s=0.05)
+        low = [m.pod(f"low-{index}", 1, priority="low") for index in range(3)]
+        classes = [m.priority_class("low", 1), m.priority_class("high", 9)]
+        world = LiveWorld(*classes, m.node("n1", 3), *low, lag_s=0.05)
         await world.begin()
         await world.settle()
         refused: list[Write] = []
@@ -361,7 +362,7 @@ def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
             return None
 
         world.cluster.refuse = refuse
-        for obj in gang("vip", 3, priority="high"):
+        for obj in m.gang("vip", 3, priority="high"):
             world.store.create(obj)
         await world.settle()
         assert [one for one in world.cluster.writes if isinstance(one, EvictPod)] == []
@@ -381,7 +382,7 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
     async def main() -> None:
         reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}}
         config = parse({"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]})
-        world = LiveWorld(node("n1", 1), pod("a", 1, run="20s"), *gang("big", 1), config=config)
+        world = LiveWorld(m.node("n1", 1), m.pod("a", 1, run_time="20s"), *m.gang("big", 1), config=config)
         refused: list[Write] = []
 
         def refuse(write: Write) -> Refused | None:
@@ -406,8 +407,8 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
 @pytest.mark.parametrize("code", [503, 504])
 def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) -> None:
     async def main() -> None:
-        classes = [priority_class("low", 1), priority_class("high", 9)]
-        world = LiveWorld(*classes, node("n1", 1), pod("low", 1, priority="low", stop="2s"))
+        classes = [m.priority_class("low", 1), m.priority_class("high", 9)]
+        world = LiveWorld(*classes, m.node("n1", 1), m.pod("low", 1, priority="low", stop_delay="2s"))
         await world.begin()
         await world.settle()
         refused: list[Write] = []
@@ -419,7 +420,7 @@ def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) ->
             return None
 
         world.cluster.refuse = refuse
-        for obj in gang("vip", 1, group_priority="high"):
+        for obj in m.gang("vip", 1, group_priority="high"):
             world.store.create(obj)
         await world.settle()
         assert list(world.bound()) == ["vip-0"]
@@ -434,8 +435,8 @@ def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) ->
 
 def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> None:
     async def main() -> None:
-        classes = [priority_class("low", 1), priority_class("high", 9)]
-        world = LiveWorld(*classes, node("n1", 1), pod("low", 1, priority="low"))
+        classes = [m.priority_class("low", 1), m.priority_class("high", 9)]
+        world = LiveWorld(*classes, m.node("n1", 1), m.pod("low", 1, priority="low"))
         await world.begin()
         await world.settle()
         tried: list[float] = []
@@ -447,7 +448,7 @@ def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> No
             return None
 
         world.cluster.refuse = refuse
-        world.store.create(pod("vip", 1, priority="high"))
+        world.store.create(m.pod("vip", 1, priority="high"))
         await asyncio.sleep(20)
         assert len(tried) == 1
         assert list(world.bound()) == ["low"]
@@ -462,17 +463,17 @@ def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> No
 def test_r8_a_gang_does_not_wait_until_it_was_told_when_it_would_start() -> None:
     async def main() -> None:
         config = _config(starvingJobTimeThreshold=1, reservedNodePercent=100)
-        first = pod("first", 1, run="10s", notes={"enbloc.dev/expected-duration": "10s"})
-        world = LiveWorld(node("n1", 2), first, config=config)
+        first = m.pod("first", 1, run_time="10s", annotations={"enbloc.dev/expected-duration": "10s"})
+        world = LiveWorld(m.node("n1", 2), first, config=config)
 
         def refuse(write: Write) -> Refused | None:
-            told = isinstance(write, Patch) and "enbloc.dev/expected-start" in str(write.patch)
-            return Refused(500, "InternalError", "no") if told else None
+            answer = isinstance(write, Patch) and "enbloc.dev/expected-start" in str(write.patch)
+            return Refused(500, "InternalError", "no") if answer else None
 
         world.cluster.refuse = refuse
         await world.begin()
         await asyncio.sleep(1)
-        for obj in gang("big", 2):
+        for obj in m.gang("big", 2):
             world.store.create(obj)
         await asyncio.sleep(8)
         assert "big-0" not in world.bound()
@@ -497,7 +498,12 @@ def test_a_status_that_was_refused_for_a_while_is_written_later() -> None:
     """Though nothing happens any more to what it is about."""
 
     async def main() -> None:
-        world = LiveWorld(node("n1", 8), *gang("g", 2, start="5s"), kgroup("k", 2), *labelled("k", 2, start="5s"))
+        world = LiveWorld(
+            m.node("n1", 8),
+            *m.gang("g", 2, start_delay="5s"),
+            m.sigs_podgroup("k", 2),
+            *m.labelled_pods("k", 2, start_delay="5s"),
+        )
         await world.begin()
         await asyncio.sleep(3)
         _refusing(world, 20.0, Patch)
@@ -518,7 +524,7 @@ def test_a_status_that_was_refused_for_a_while_is_written_later() -> None:
 @pytest.mark.parametrize("refused", [Patch, Delete], ids=["what-it-asks-for", "its-own-end"])
 def test_v2_a_command_is_obeyed_and_goes_though_that_was_refused_for_a_while(refused: type[Write]) -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 8), queue("q"), job("j", role("w", 2)))
+        world = LiveWorld(m.node("n1", 8), m.queue("q"), m.job("j", m.role("w", 2)))
         await world.begin()
         await world.settle()
         _refusing(world, world.loop.time() + 20, refused)
@@ -542,11 +548,11 @@ def test_v2_a_command_is_obeyed_and_goes_though_that_was_refused_for_a_while(ref
 
 def test_pods_too_many_go_though_that_was_refused_for_a_while() -> None:
     async def main() -> None:
-        world = LiveWorld(node("n1", 8), job("j", role("w", 4, 1)))
+        world = LiveWorld(m.node("n1", 8), m.job("j", m.role("w", 4, 1)))
         await world.begin()
         await world.settle()
         _refusing(world, world.loop.time() + 20, Delete)
-        tasks = [role("w", 1, 1)]
+        tasks = [m.role("w", 1, 1)]
         world.store.patch(Ref("Job.batch.volcano.sh", "default", "j"), {"spec": {"tasks": tasks, "minAvailable": 1}})
         await asyncio.sleep(60)
         await world.settle()

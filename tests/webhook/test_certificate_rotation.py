@@ -12,7 +12,7 @@ from enbloc.api.writes import Create, Patch, Refused, Write
 from enbloc.units import SECOND
 from enbloc.webhook import certificates
 from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING, CertificateRotation
-from webhook_world import NAMESPACE, START, FakeApi
+from support.webhook_api import NAMESPACE, START, FakeApi
 
 NAMES = ("enbloc-webhook.enbloc-system.svc",)
 SECRET = Ref("Secret", NAMESPACE, "enbloc-webhook-certificates")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from enbloc.units import SECOND
 from enbloc.webhook import certificates
 from enbloc.webhook.certificates import AUTHORITY_DAYS, OVERLAP, SERVING_DAYS, Content, made, read, todo, written
-from webhook_world import START
+from support.webhook_api import START
 
 NAMES = ("enbloc-webhook.enbloc-system.svc", "enbloc-webhook.enbloc-system")
 HOUR = 3600 * SECOND

@@ -17,7 +17,7 @@ from enbloc.webhook import component
 from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.component import own_namespace, serve_webhook
 from enbloc.webhook.server import Server
-from webhook_world import NAMESPACE, FakeApi, job, queue, review
+from support.webhook_api import NAMESPACE, FakeApi, job, queue, review
 
 
 class FollowedApi(FakeApi):

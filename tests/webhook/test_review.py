@@ -16,7 +16,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook.cache import Asked, ObjectCache
 from enbloc.webhook.review import BadReview, answer, judge, read_request, warn
-from webhook_world import job, queue, review
+from support.webhook_api import job, queue, review
 
 
 def lookup(*objects: Obj) -> Asked:

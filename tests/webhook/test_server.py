@@ -21,7 +21,7 @@ from enbloc.webhook import server as module
 from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.certificate_rotation import VALIDATING
 from enbloc.webhook.server import Server
-from webhook_world import NAMESPACE, START, FakeApi, job, queue, review
+from support.webhook_api import NAMESPACE, START, FakeApi, job, queue, review
 
 DAY = 24 * 3600 * SECOND
 

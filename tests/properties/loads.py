@@ -94,7 +94,7 @@ def _queues(draw: random.Random, kind: Kind) -> list[Obj]:
         if explicit and draw.random() < 0.8:
             spec["deserved"] = {"cpu": str(draw.randint(1, 5))}
         if draw.random() < 0.15:
-            spec["guarantee"] = {"resource": {"cpu": "1"}}
+            spec["guarantee"] = {"cpu": "1"}
         if draw.random() < 0.15:
             spec["capability"] = {"cpu": str(draw.randint(2, 6))}
         if draw.random() < 0.15:

@@ -64,7 +64,7 @@ class _Maker:
         pick, draw = self._draw.choice, self._draw
         documents: list[m.Obj] = [*CLASSES, m.queue("p", **pick([{}, {"capability": {"cpu": "5"}}]))]
         for name in ("a", "b"):
-            limits = pick([{}, {}, {"capability": {"cpu": "3"}}, {"guarantee": {"resource": {"cpu": "1"}}}])
+            limits = pick([{}, {}, {"capability": {"cpu": "3"}}, {"guarantee": {"cpu": "1"}}])
             documents.append(m.queue(name, **limits, **pick([{}, {"parent": "p"}, {"dequeueStrategy": "fifo"}])))
         nodes = draw.randint(1, 3)
         for number in range(nodes):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.filters.pod_terms import PodFilter
+from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.placement import attempt
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state.transaction import Transaction
@@ -78,7 +78,7 @@ def test_g9_a_claim_wakes_only_those_who_name_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = counting(monkeypatch, pods=(PodFilter, "matches"), labels=(Selector, "matches"))
+    counts = counting(monkeypatch, pods=(PodSelector, "matches"), labels=(Selector, "matches"))
     budgets = [
         {
             "apiVersion": "policy/v1",

@@ -120,7 +120,7 @@ def test_what_a_class_knows(classes: ClassTable) -> None:
 
 def test_classes_that_nobody_uses_are_forgotten_and_their_numbers_do_not_come_again(classes: ClassTable) -> None:
     found = [classes.of("ns", spec) for spec in OTHER.values()]
-    classes.keep({found[0].id, found[-1].id})
+    classes.retain({found[0].id, found[-1].id})
     assert list(classes.by_id.values()) == [found[0], found[-1]]
     again = [classes.of("ns", spec) for spec in OTHER.values()]
     assert (again[0], again[-1]) == (found[0], found[-1])
@@ -159,5 +159,5 @@ def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
 def test_forgetting_classes_after_every_cycle_changes_nothing(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = told(run(story))
-    monkeypatch.setattr(ClassTable, "is_crowded", lambda classes: True)
+    monkeypatch.setattr(ClassTable, "needs_compaction", lambda classes: True)
     assert told(run(story)) == before

@@ -52,7 +52,7 @@ def one_by_one(nodes: NodeTable, board: Candidates, count: int, closed: Bools | 
         if not len(keys) or keys.max() < 0:
             break
         found.append(int(keys.argmax()))
-        nodes.take_one(found[-1], board.cls.request, 1)
+        nodes.allocate(found[-1], board.cls.request)
     nodes.free[:] = taken
     nodes.clock += 1
     nodes.stamp[:] = nodes.clock
@@ -117,7 +117,7 @@ def test_a_board_sees_what_was_taken_and_what_came() -> None:
     nodes = cluster(3, 5)
     board = candidates(nodes, free_cpu)
     assert place_bulk(board, 1) == [1]
-    nodes.take(np.array([1]), np.array([4]), board.cls.request)
+    nodes.allocate_many(np.array([1]), np.array([4]), board.cls.request)
     assert place_bulk(board, 1) == [0]
     nodes.put(NodeFacts("n9", 0, {}, {"cpu": 10**7, "pods": NANO}, (), unschedulable=False, ready=True))
     nodes.settle(lambda name: {})
@@ -215,6 +215,6 @@ def test_room_for_several_on_one_row() -> None:
 
 def test_only_what_is_asked_for_is_looked_at() -> None:
     nodes = cluster(8, memory=4)
-    nodes.take_one(0, ((MEMORY, 9), (PODS, 1)), 1)  # somebody else's doing: memory is overdrawn
+    nodes.allocate(0, ((MEMORY, 9), (PODS, 1)))  # somebody else's doing: memory is overdrawn
     assert Headroom(nodes, np.array([0]), ((CPU, 1), (PODS, 1))).fits().tolist() == [True]
     assert Headroom(nodes, np.array([0]), ((MEMORY, 1), (PODS, 1))).fits().tolist() == [False]

@@ -70,7 +70,7 @@ def test_rows_are_the_same_whatever_the_order_of_arrival(
         nodes.settle(lambda name: {})
         name = data.draw(st.sampled_from(sorted(nodes.rows) or [""]))
         if name and data.draw(st.booleans()):
-            nodes.take_one(nodes.rows[name], ((CPU, 7), (PODS, 1)), 2)
+            nodes.allocate(nodes.rows[name], ((CPU, 7), (PODS, 1)), 2)
             used[name] = used.get(name, 0) + 14
         elif name and data.draw(st.booleans()):
             nodes.remove(name)
@@ -117,7 +117,7 @@ def test_what_is_used_on_a_node_before_it_is_known_counts_when_it_comes() -> Non
 
 def test_what_is_used_stays_used_when_a_node_changes() -> None:
     nodes = settled(node("n1"))
-    nodes.take_one(0, ((CPU, 3000), (PODS, 1)), 1)
+    nodes.allocate(0, ((CPU, 3000), (PODS, 1)))
     nodes.put(node("n1", cpu=2000))
     assert int(nodes.free[CPU, 0]) == -1000  # more is used than there is: nothing fits, nothing is forgotten
     nodes.put(node("n1", cpu=8000))
@@ -157,11 +157,11 @@ def test_a_node_that_went_before_it_was_settled_never_was() -> None:
 def test_bulk_and_single_takes_are_the_same_and_are_given_back() -> None:
     request = ((CPU, 100), (PODS, 1))
     one, other = settled(node("a"), node("b")), settled(node("a"), node("b"))
-    one.take(np.array([0, 1]), np.array([3, 1]), request)
+    one.allocate_many(np.array([0, 1]), np.array([3, 1]), request)
     for row, count in ((0, 3), (1, 1)):
-        other.take_one(row, request, count)
+        other.allocate(row, request, count)
     assert (one.free == other.free).all()
-    one.take(np.array([0, 1]), np.array([-3, -1]), request)
+    one.release_many(np.array([0, 1]), np.array([3, 1]), request)
     assert (one.free == settled(node("a"), node("b")).free).all()
 
 
@@ -178,7 +178,7 @@ def test_columns_that_are_heard_of_late() -> None:
     assert int(nodes.free[late[-1], 0]) == 3
     assert int(nodes.free[CPU, 0]) == 4000
     assert int(nodes.totals()[late[-1]]) == 3
-    nodes.take_one(0, ((PODS, 1), (late[-1], 2)), 1)
+    nodes.allocate(0, ((PODS, 1), (late[-1], 2)))
     assert int(nodes.amounts(((PODS, 1), (late[-1], 2)))[late[-1], 0]) == 2
     nodes.put(node("0", created=-1))
     nodes.settle(lambda name: {})
@@ -193,7 +193,7 @@ def test_a_request_that_was_known_before_the_columns_grew() -> None:
         nodes.resources.column(f"r{number}")
     nodes.widen()
     assert len(nodes.amounts(request)) == len(nodes.free)
-    nodes.take(np.array([0]), np.array([2]), request)
+    nodes.allocate_many(np.array([0]), np.array([2]), request)
     assert int(nodes.free[CPU, 0]) == 3990
 
 
@@ -206,7 +206,6 @@ def test_amounts_are_rounded_up_and_capacities_down_both_within_the_ceiling() ->
     assert resources.amounts(huge) == {MEMORY: CEILING + 1}  # so it fits nowhere
     assert resources.capacity({"cpu": -5 * NANO}) == {CPU: 0}
     assert resources.request({"cpu": 0}) == ((PODS, 1),)
-    assert resources.vector({"memory": 5 * NANO}).tolist() == [0, 5, 0]
 
 
 # ---- reading

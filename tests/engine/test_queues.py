@@ -29,7 +29,7 @@ def tree(*facts: QueueFacts, demand: Mapping[str, int] | None = None) -> QueueTr
     for each in (QueueFacts(ROOT), *facts):
         found.put(each)
     for name, amount in (demand or {}).items():
-        found.want(found.get(name), {CPU: amount}, 1)
+        found.add_demand(found.get(name), {CPU: amount})
     return found
 
 
@@ -135,7 +135,7 @@ def test_v4_a_parent_that_says_nothing_deserves_what_its_children_do() -> None:
 def test_v4_a_share_is_judged_by_the_dimensions_that_deserved_names() -> None:
     queues = tree(QueueFacts("a", deserved=cpus(10)), QueueFacts("b"))
     for name in ("a", "b"):
-        queues.use(queues.get(name), ((CPU, 5), (MEMORY, 999), (PODS, 1)), 1)
+        queues.allocate(queues.get(name), ((CPU, 5), (MEMORY, 999), (PODS, 1)), 1)
     deserved(queues, 60)
     assert queues.share(queues.get("a")) == 0.5
     assert queues.share(queues.get("b")) == 1.0  # whatever it uses is above its share
@@ -157,10 +157,10 @@ def test_g8_priority_then_share_then_name() -> None:
         QueueFacts("vip", priority=1),
         demand=dict.fromkeys("abc", 90),
     )
-    queues.use(queues.get("vip"), ((CPU, 50),), 1)
-    queues.use(queues.get("a"), ((CPU, 10),), 1)
+    queues.allocate(queues.get("vip"), ((CPU, 50),), 1)
+    queues.allocate(queues.get("a"), ((CPU, 10),), 1)
     assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
-    queues.expect(queues.get("b"), {CPU: 20}, 1)
+    queues.add_enqueued(queues.get("b"), {CPU: 20})
     assert names_in_order(queues, vector(90)) == ["vip", "b", "c", "a"]
     assert names_in_order(queues, vector(90), with_enqueued=True) == ["vip", "c", "a", "b"]
 
@@ -174,14 +174,14 @@ def test_g8_the_order_is_decided_from_the_top_of_the_tree_down() -> None:
         QueueFacts("r2", parent="r", priority=9),
         demand={"p1": 90, "r1": 90, "r2": 90},
     )
-    queues.use(queues.get("r1"), ((CPU, 10),), 1)
+    queues.allocate(queues.get("r1"), ((CPU, 10),), 1)
     # r is ahead in use, so all of p is served first, whatever r's children are worth among themselves.
     assert names_in_order(queues, vector(90)) == ["p1", "r2", "r1"]
 
 
 def test_a_number_of_pods_is_nobodys_share() -> None:
     queues = tree(QueueFacts("a"))
-    queues.use(queues.get("a"), ((PODS, 1),), 50)
+    queues.allocate(queues.get("a"), ((PODS, 1),), 50)
     assert queues.share(queues.get("a")) == 0.0
 
 
@@ -214,11 +214,11 @@ def test_what_a_queue_counts_is_its_own_and_its_descendants(moved: list[tuple[st
             case "remove":
                 queues.remove(name)
             case "use":
-                queues.use(queue, ((column, 2),), value)
+                queues.allocate(queue, ((column, 2),), value)
             case "want":
-                queues.want(queue, {column: 2}, value)
+                queues.add_demand(queue, {column: 2}, value)
             case "expect":
-                queues.expect(queue, {column: 2}, value)
+                queues.add_enqueued(queue, {column: 2}, value)
         if what in field:
             own[field[what], name] = own.get((field[what], name), 0) + 2 * value
     for queue in queues.queues.values():
@@ -244,21 +244,21 @@ def test_queues_in_a_circle_have_no_parent() -> None:
 def test_v4_a_capability_caps_the_dimensions_that_it_names() -> None:
     queues = tree(QueueFacts("a", capability=cpus(10)))
     queue = queues.get("a")
-    queues.use(queue, ((CPU, 4), (MEMORY, 1000)), 1)
-    assert queues.room(queue, ((CPU, 2), (PODS, 1)), vector(0)) == 3
-    assert queues.room(queue, ((CPU, 7), (PODS, 1)), vector(0)) == 0
-    assert queues.room(queue, ((MEMORY, 10**9), (PODS, 1)), vector(0)) == CEILING
+    queues.allocate(queue, ((CPU, 4), (MEMORY, 1000)), 1)
+    assert queues.allowed_tasks(queue, ((CPU, 2), (PODS, 1)), vector(0)) == 3
+    assert queues.allowed_tasks(queue, ((CPU, 7), (PODS, 1)), vector(0)) == 0
+    assert queues.allowed_tasks(queue, ((MEMORY, 10**9), (PODS, 1)), vector(0)) == CEILING
     assert queues.over_capability(queue, {CPU: 6}, with_enqueued=False) is None
     assert queues.over_capability(queue, {CPU: 7, MEMORY: 1}, with_enqueued=False) == (queue, CPU)
-    queues.expect(queue, {CPU: 1}, 1)
+    queues.add_enqueued(queue, {CPU: 1})
     assert queues.over_capability(queue, {CPU: 6}, with_enqueued=True) == (queue, CPU)
     assert queues.over_capability(queue, {CPU: 6}, with_enqueued=False) is None
 
 
 def test_v4_a_queue_that_is_already_above_its_capability_has_no_room() -> None:
     queues = tree(QueueFacts("a", capability=cpus(3)))
-    queues.use(queues.get("a"), ((CPU, 4),), 1)
-    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 0
+    queues.allocate(queues.get("a"), ((CPU, 4),), 1)
+    assert queues.allowed_tasks(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 0
     assert queues.over_capability(queues.get("a"), {MEMORY: 1}, with_enqueued=False) is None  # it is not asked for
 
 
@@ -268,24 +268,24 @@ def test_v4_a_parents_capability_caps_its_children_together() -> None:
         QueueFacts("a", parent="p", capability=cpus(8)),
         QueueFacts("b", parent="p"),
     )
-    queues.use(queues.get("a"), ((CPU, 6),), 1)
-    assert queues.room(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(0)) == 4
-    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 2
+    queues.allocate(queues.get("a"), ((CPU, 6),), 1)
+    assert queues.allowed_tasks(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(0)) == 4
+    assert queues.allowed_tasks(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(0)) == 2
     assert queues.over_capability(queues.get("b"), {CPU: 5}, with_enqueued=False) == (queues.get("p"), CPU)
 
 
 def kept(queues: QueueTree, name: str) -> int:
-    return int(queues.kept_for_others(queues.get(name))[CPU])
+    return int(queues.guaranteed_to_others(queues.get(name))[CPU])
 
 
 def test_v4_a_guarantee_is_kept_from_others_as_far_as_it_is_unused() -> None:
     queues = tree(QueueFacts("a", guarantee=cpus(10)), QueueFacts("b"))
     assert (kept(queues, "b"), kept(queues, "a")) == (10, 0)
-    assert queues.room(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(12)) == 2
-    assert queues.room(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(12)) == CEILING  # the nodes decide
-    queues.use(queues.get("a"), ((CPU, 4),), 1)
+    assert queues.allowed_tasks(queues.get("b"), ((CPU, 1), (PODS, 1)), vector(12)) == 2
+    assert queues.allowed_tasks(queues.get("a"), ((CPU, 1), (PODS, 1)), vector(12)) == CEILING  # the nodes decide
+    queues.allocate(queues.get("a"), ((CPU, 4),), 1)
     assert kept(queues, "b") == 6
-    queues.use(queues.get("a"), ((CPU, 40),), 1)
+    queues.allocate(queues.get("a"), ((CPU, 40),), 1)
     assert kept(queues, "b") == 0
     queues.remove("a")
     assert not queues.guarantees
@@ -301,7 +301,7 @@ def test_v4_a_parents_guarantee_holds_its_childrens() -> None:
     assert kept(queues, "other") == 10  # not 17
     assert kept(queues, "a") == 3  # its parent's is its own to use, its sibling's is not
     assert kept(queues, "b") == 4
-    queues.use(queues.get("a"), ((CPU, 9),), 1)
+    queues.allocate(queues.get("a"), ((CPU, 9),), 1)
     assert kept(queues, "other") == 3  # the parent's is all but used; b's own is not
     assert kept(queues, "a") == 3
 
@@ -323,16 +323,16 @@ def test_a_queue_may_name_more_resources_than_anybody_has_heard_of(field: str) -
         queue = queues.get(name)
         queues.order(queue, vector(60))
         assert queues.over_capability(queue, {CPU: 10}, with_enqueued=True) is None
-        assert queues.room(queue, ((CPU, 1), (PODS, 1)), vector(60)) > 0
-        queues.kept_for_others(queue)
-        queues.use(queue, ((30, 1),), 1)
+        assert queues.allowed_tasks(queue, ((CPU, 1), (PODS, 1)), vector(60)) > 0
+        queues.guaranteed_to_others(queue)
+        queues.allocate(queue, ((30, 1),), 1)
 
 
 def test_what_no_node_can_have_is_no_demand() -> None:
     """A thousand pods of 64 PiB each leave the sums in int64."""
     queues = tree(QueueFacts("a"), QueueFacts("b"), demand={"a": 10, "b": 10})
     for _ in range(1000):
-        queues.want(queues.get("a"), {CPU: 1, MEMORY: CEILING + 1}, 1)
+        queues.add_demand(queues.get("a"), {CPU: 1, MEMORY: CEILING + 1})
     assert int(queues.get(ROOT).demand[CPU]) == 1020
     assert int(queues.get("a").demand[MEMORY]) == 0
     assert deserved(queues, 40) == {"a": 30, "b": 10}

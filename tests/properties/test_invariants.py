@@ -283,7 +283,7 @@ def test_invariants_hold_whatever_happens() -> None:
 
 
 def test_invariants_hold_where_classes_are_forgotten_after_every_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ClassTable, "is_crowded", lambda classes: True)
+    monkeypatch.setattr(ClassTable, "needs_compaction", lambda classes: True)
     run_state_machine_as_test(Cluster, settings=settings(max_examples=20, stateful_step_count=20))
 
 

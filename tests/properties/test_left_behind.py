@@ -258,8 +258,8 @@ def live(world: World, made: list[Obj]) -> None:
 def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is remembered up to a bound is soon at it."""
     for table in (ClassTable, QueueTree):
-        monkeypatch.setattr(table, "is_crowded", lambda table: True)
-    monkeypatch.setattr(nodes, "_WORN", 2)
+        monkeypatch.setattr(table, "needs_compaction", lambda table: True)
+    monkeypatch.setattr(nodes, "_STALE_BOUND", 2)
     monkeypatch.setattr(nodes, "_DEAD_ROWS", 1)
     monkeypatch.setattr(state, "CLAIMS_BOUND", 1)
     monkeypatch.setattr(scheduling_queue, "STALE_BOUND", 4)

@@ -140,12 +140,12 @@ class Engine:
 
     def tidy(self) -> None:
         """Forgets what nobody uses any more, once it is much. Where there are no cycles somebody else has to ask."""
-        if self.state.classes.is_crowded():
+        if self.state.classes.needs_compaction():
             lanes = (self.allocating, self.backfilling)
             self.state.tidy(
                 ident for lane in lanes for equivalence in lane.equivalences() for ident in equivalence.classes
             )
-        if self.state.queues.is_crowded():
+        if self.state.queues.needs_compaction():
             self.state.tidy_queues()
 
     def due(self) -> int | None:

@@ -10,7 +10,7 @@ from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.placement.attempt import pending_tasks
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.commit_marks import covered_roles, covers, mark_of, says_as_much
+from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
@@ -51,7 +51,7 @@ def _earned(gang: GangState, group: Group | None) -> str:
             evidence = True
         elif task.status in (TaskStatus.ASSUMED, TaskStatus.FAILED):
             evidence = True
-        if task.mark and task.status is not TaskStatus.RELEASING and (not best or says_as_much(task.mark, best)):
+        if task.mark and task.status is not TaskStatus.RELEASING and (not best or covers_mark(task.mark, best)):
             best = task.mark
         elif not best and group is not None and task.decision in group.committed:
             best = mark_of(gang.spec)
@@ -70,7 +70,7 @@ def mark_others(gang: GangState) -> list[Marked]:
     staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
     if not gang.covered:
         return []
-    heirs = [task for task in staying if task.mark and not says_as_much(task.mark, gang.covered)]
+    heirs = [task for task in staying if task.mark and not covers_mark(task.mark, gang.covered)]
     if not heirs and not any(task.mark for task in staying):
         for status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
             found = [task for task in staying if task.status is status]

@@ -123,7 +123,7 @@ def _no_room(
     else:
         totals_of = {column: int(totals[column]) for column in asked}
     queues = engine.state.queues
-    enqueued, kept = queues.enqueued_total(), queues.kept_for_others(engine.state.queue_of(gang))
+    enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(engine.state.queue_of(gang))
     reserved = engine.reservations.kept_from(gang, engine.now)
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column])

@@ -38,7 +38,7 @@ class ByShare:
         self._gang = gang
         self._asked = asked
         self._queues = engine.state.queues
-        self._queues.share_out(engine.state.nodes.totals())
+        self._queues.update_deserved(engine.state.nodes.totals())
         self._own = engine.state.queue_of(gang)
         self._found: list[Cell] | None = None
 

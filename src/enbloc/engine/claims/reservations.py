@@ -261,5 +261,5 @@ def is_beyond_queue(state: State, gang: GangState, asked: Mapping[int, int]) -> 
             return True
     if not queues.guarantees:
         return False
-    totals, kept = state.nodes.totals(), queues.kept_for_others(queue)
+    totals, kept = state.nodes.totals(), queues.guaranteed_to_others(queue)
     return any(kept[column] and amount > int(totals[column]) - int(kept[column]) for column, amount in asked.items())

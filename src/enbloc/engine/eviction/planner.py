@@ -374,7 +374,7 @@ class Planner:
         """As if they had left (1), while others are chosen with them; or not after all (-1)."""
         self._disruptions.count(unit.tasks, by)
         for task in unit.tasks if self._rules.by_use else ():
-            self._state.queues.use(self._state.queue_of(task.gang), task.cls.request, -by)
+            self._state.queues.release(self._state.queue_of(task.gang), task.cls.request, by)
 
     def _unit(self, task: Task, surplus_only: bool) -> Victims | None:
         """Who would leave with a task, if it may leave at all."""
@@ -462,7 +462,7 @@ class Planner:
             return False
         if not queues.guarantees:
             return True
-        free, kept = self._state.free_total(), queues.kept_for_others(queue)
+        free, kept = self._state.free_total(), queues.guaranteed_to_others(queue)
         return all(not kept[column] or int(free[column]) - amount >= kept[column] for column, amount in used.items())
 
     def _spare(self) -> None:

@@ -75,13 +75,13 @@ class EasyBackfill:
             over = tuple((c, int(nodes.free[c, row]) - max(room, 0)) for c, room in left.items())
             request = tuple((column, amount) for column, amount in over if amount > 0)
             if request:
-                nodes.take_one(row, request, 1)
+                nodes.allocate(row, request)
                 taken.append((row, request))
         try:
             yield
         finally:
             for row, request in taken:
-                nodes.take_one(row, request, -1)
+                nodes.release(row, request)
 
     # ---- the forecast
 

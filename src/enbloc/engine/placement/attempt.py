@@ -169,7 +169,7 @@ class Placer:
     def queue_room(self, task: Task) -> int:
         queues = self.state.queues
         free = self.state.free_total() if queues.guarantees else np.zeros(0, np.int64)
-        return queues.room(self.state.queue_of(task.gang), task.cls.request, free)
+        return queues.allowed_tasks(self.state.queue_of(task.gang), task.cls.request, free)
 
     def why_not(self, gang: GangState, task: Task, missing: dict[str, int], needed: dict[str, int]) -> Diagnosis:
         """Why the task could not be placed, told of the state in which that was so."""

@@ -241,15 +241,15 @@ class State:
             if gang.counted[1:] == (wanted, expected) and gang.counted[0].name == gang.spec.queue:
                 return
             queue, was_wanted, was_expected = gang.counted
-            self.queues.want(queue, was_wanted, -1)
-            self.queues.expect(queue, was_expected, -1)
+            self.queues.remove_demand(queue, was_wanted)
+            self.queues.remove_enqueued(queue, was_expected)
             gang.counted = None
             if was_expected:
                 self.events.any = self.events.less_used = True
         if wanted or expected:
             queue = self.queues.get(gang.spec.queue)
-            self.queues.want(queue, wanted, 1)
-            self.queues.expect(queue, expected, 1)
+            self.queues.add_demand(queue, wanted)
+            self.queues.add_enqueued(queue, expected)
             gang.counted = (queue, wanted, expected)
 
     def touch(self, gang: GangState) -> None:
@@ -488,7 +488,7 @@ class State:
     def keep_ghost(self, ghost: Task) -> None:
         """A ghost that a transaction has placed stays: its room is taken, now it counts as demand too."""
         self.tasks[ghost.uid] = ghost
-        self.queues.want(self.queue_of(ghost.gang), ghost.cls.request, 1)
+        self.queues.add_demand(self.queue_of(ghost.gang), ghost.cls.request)
 
     def drop_ghost(self, ghost: Task, holds_room: bool) -> None:
         """A ghost ends; if its task took its place its room is the task's already."""
@@ -496,7 +496,7 @@ class State:
         if holds_room:
             self._leave(ghost)
         else:
-            self.queues.want(self.queue_of(ghost.gang), ghost.cls.request, -1)
+            self.queues.remove_demand(self.queue_of(ghost.gang), ghost.cls.request)
 
     # ---- counting: `_enter` and `_leave` are each other's inverse
 
@@ -506,7 +506,7 @@ class State:
             if row is None:
                 self._homeless.setdefault(task.node, {})[task.uid] = task
             else:
-                self.nodes.take_one(row, task.cls.request, 1)
+                self.nodes.allocate(row, task.cls.request)
                 self.stateful.add(task, row)
             self.events.any = True
         if task.status is TaskStatus.RELEASING and task.node:
@@ -524,7 +524,7 @@ class State:
                 if not homeless:
                     del self._homeless[task.node]
             elif row is not None:
-                self.nodes.take_one(row, task.cls.request, -1)
+                self.nodes.release(row, task.cls.request)
                 self.stateful.remove(task, row)
                 self.events.rows.add(task.node)
             self.events.any = self.events.less_used = True
@@ -540,9 +540,9 @@ class State:
         if not holds and task.status is not TaskStatus.PENDING:
             return
         queue = self.queues.get(task.gang.spec.queue)
-        self.queues.want(queue, task.cls.request, by)
+        self.queues.add_demand(queue, task.cls.request, by)
         if holds:
-            self.queues.use(queue, task.cls.request, by)
+            self.queues.allocate(queue, task.cls.request, by)
 
     def _count_gang(self, task: Task, by: int) -> None:
         gang = task.gang
@@ -561,7 +561,7 @@ class State:
     def tidy(self, needed: Iterable[int]) -> None:
         """Classes that no task is of, and that are not `needed` besides, are forgotten, with all that hangs on them."""
         alive = {task.cls.id for task in self.tasks.values()}.union(needed)
-        self.classes.keep(alive)
+        self.classes.retain(alive)
         self._candidates.retain(alive)
         self.stateful.retain(alive)
         self.nodes.forget_unused()
@@ -573,7 +573,7 @@ class State:
             named.add(gang.spec.queue)
             if gang.counted is not None:
                 named.add(gang.counted[0].name)
-        self.queues.keep(named)
+        self.queues.retain(named)
 
     # ---- for tests and for those who look
 

@@ -114,14 +114,14 @@ class Transaction:
         request, gang = tasks[0].cls.request, tasks[0].gang
         gang.version += 1
         if len(rows) == 1:
-            state.nodes.take_one(rows[0], request, by)
+            state.nodes.allocate(rows[0], request, by)
         else:
             counts: dict[int, int] = {}
             for row in rows:
                 counts[row] = counts.get(row, 0) + by
-            state.nodes.take(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
+            state.nodes.allocate_many(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
         if tasks[0].ours or gang.spec.object:  # those of others are in no queue
-            state.queues.use(state.queue_of(gang), request, by * len(tasks))
+            state.queues.allocate(state.queue_of(gang), request, by * len(tasks))
         counted = {TaskStatus.HELD: gang.held, TaskStatus.NOMINATED: gang.pending, TaskStatus.RELEASING: {}}
         there = counted.get(step.there, gang.occupied)
         waits = gang.pending if step.off in WAITS else None

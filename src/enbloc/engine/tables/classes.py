@@ -1,9 +1,8 @@
-"""Classes of equal tasks.
+"""Classes of tasks with equal scheduling-relevant specs (kube-scheduler: pod signature).
 
-Pods whose scheduling-relevant spec is equal share one class: what a node must be like, and how much is asked of it.
-Masks and scores are kept per class, so a gang of 500 equal workers costs one class and not 500 passes. Labels are not
-part of it (each pod of a job carries its own index): where a label matters to somebody else's affinity, the task says
-so itself.
+Pods of one class have the same requirements on nodes and the same request. Masks and scores are cached by class, so a
+gang of 500 equal workers costs one class, not 500 passes. Labels are not part of it, since each pod of a job has its
+own index label: where labels matter, to the affinity terms of other pods, filters read them from the task.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from enbloc.engine.tables.resources import PODS, Request, Resources
 
 
 class TaskClass:
-    """What its tasks have in common. Caches of masks and scores hang on it by `id`."""
+    """The spec and request that its tasks have in common. Masks and scores are cached by its `id`."""
 
     __slots__ = ("best_effort", "id", "namespace", "plain", "request", "spec")
 
@@ -29,18 +28,18 @@ class TaskClass:
         self.id = ident
         self.namespace = namespace
         self.spec = spec
-        """Only what bears on where a pod may go; containers are reduced to resources and ports."""
+        """Only the fields that decide on which nodes a pod fits; containers are reduced to resources and ports."""
         self.request = request
         self.best_effort = all(column == PODS for column, _ in request)
         self.plain = not (spec.affinity or spec.topology_spread_constraints or spec.volumes or _host_ports(spec))
-        """Whether it asks nothing about who else is placed where."""
+        """Whether none of its requirements depends on other pods (see `filters/stateful`)."""
 
     def __repr__(self) -> str:
         return f"TaskClass({self.id}, {self.request})"
 
 
 def _host_ports(spec: core.PodSpec) -> bool:
-    """Of ports only those of the host are left in a class."""
+    """A class keeps host ports only."""
     return any(container.ports for container in (*spec.containers, *(spec.init_containers or ())))
 
 
@@ -49,24 +48,24 @@ _OF_CONTAINER: Final = ("resources", "ports", "restartPolicy")
 
 
 UNUSED_BOUND: Final = 512
-"""So many classes that nobody may use any more are kept: templates come again."""
+"""At most 512 classes without tasks, plus as many as are in use, are kept: a template may be used again."""
 
 
 class ClassTable:
-    """All classes, by what makes them equal. Jobs that name themselves in their affinity, or volumes of their own, have
-    classes of their own: those that are not used any more are forgotten from time to time, and a number never comes
-    again."""
+    """All classes, by encoded spec. Jobs whose affinity names themselves, or with their own volumes, have classes of
+    their own: unused classes are dropped from time to time (`retain`), and an id is never used again."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._classes: dict[bytes, TaskClass] = {}
         self.by_id: dict[int, TaskClass] = {}
-        self._made = 0
+        self._next_id = 0
         self._used = 0
+        """How many were retained last."""
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def of(self, namespace: str, spec: dict[str, Any], node_selector: dict[str, str] | None = None) -> TaskClass:
-        """The class of a pod with that spec (raw JSON); `node_selector` is what its gang asks for besides (A2)."""
+        """The class of a pod with that spec (raw JSON); `node_selector` is that of its gang (A2)."""
         facts = _relevant(spec)
         if node_selector:
             facts["nodeSelector"] = {**(facts.get("nodeSelector") or {}), **node_selector}
@@ -77,17 +76,17 @@ class ClassTable:
         if known is None:
             typed = view(facts, core.PodSpec)
             request = self._resources.request(pod_requests(typed))
-            known = self._classes[key] = self.by_id[self._made] = TaskClass(self._made, namespace, typed, request)
-            self._made += 1
+            known = self._classes[key] = self.by_id[self._next_id] = TaskClass(self._next_id, namespace, typed, request)
+            self._next_id += 1
         return known
 
-    def is_crowded(self) -> bool:
-        """Whether so many came since it was last tidied that it pays to do so."""
+    def needs_compaction(self) -> bool:
+        """Whether enough classes were added since the last `retain` that another one pays."""
         return len(self.by_id) > 2 * self._used + UNUSED_BOUND
 
-    def keep(self, alive: Container[int]) -> None:
-        """Classes that are not among these are gone."""
-        self._classes = {key: known for key, known in self._classes.items() if known.id in alive}
+    def retain(self, class_ids: Container[int]) -> None:
+        """Drops all other classes."""
+        self._classes = {key: known for key, known in self._classes.items() if known.id in class_ids}
         self.by_id = {known.id: known for known in self._classes.values()}
         self._used = len(self.by_id)
 
@@ -105,7 +104,7 @@ def _relevant(spec: dict[str, Any]) -> Obj:
 
 
 def _reduced(container: dict[str, Any]) -> dict[str, Any]:
-    """Of its ports only those that a host has but once."""
+    """A container's resources, restart policy and host ports."""
     found = {key: container[key] for key in _OF_CONTAINER if container.get(key)}
     if "ports" in found:
         ports = [port for port in found["ports"] if port.get("hostPort")]

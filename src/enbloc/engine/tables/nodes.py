@@ -1,8 +1,8 @@
-"""The nodes as rows of arrays: what they have, what is free, and what can be asked of their labels and taints.
+"""The nodes as rows of arrays: allocatable and free amounts, readiness, taints, and a column for each label in use.
 
-A row's number is its rank: nodes are kept by (creation, name), so that a tie between nodes is broken the same way
-before and after a restart. Rows move only in `settle`, which is called before a cycle and never during one. Room is
-taken and given back by `take`; who takes it, and whether that can be undone, is the transaction's business.
+A row's number is its rank: nodes are sorted by (creation, name), so that ties between nodes are broken the same way
+before and after a restart. Rows are renumbered only in `settle`, which is called before a cycle and never during one.
+`allocate` and `release` change what is free; undoing them is left to the transaction.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from enbloc.units import natural_key
 
 ROW_BITS: Final = 24
 ROW_MASK: Final = 2**ROW_BITS - 1
-"""A row's number, in the lowest bits of a key: a cluster has at most so many nodes."""
+"""A row's number takes the low 24 bits of a sort key: at most 16 Mi nodes."""
 
 _DEAD_ROWS: Final = 64
-"""So many rows of nodes that went are always put up with."""
+"""At most 64 rows of deleted nodes, or as many as there are live ones, are kept before rows are renumbered."""
 
-_WORN: Final = 64
-"""So many columns of labels, and besides twice the nodes so many values of a label and sets of taints, are put up with
-though nobody may ask for them, or have them, any more."""
+_STALE_BOUND: Final = 64
+"""At most 64 label columns, and 64 + 2 × nodes values of a label or sets of taints, are kept before rows are rewritten:
+some of them may not be in use any more."""
 
 Rows = NDArray[np.intp]
 UsedOf = Callable[[str], Mapping[int, int]]
-"""Tells what is used on a node, by name: column → amount."""
+"""From a node's name to what is used on it: column → amount."""
 
 
 class TaintFact(NamedTuple):
@@ -40,7 +40,7 @@ class TaintFact(NamedTuple):
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """All that the scheduler wants to know of one node, read once per event."""
+    """What the engine reads of one Node, parsed once per event."""
 
     name: str
     created: int
@@ -65,10 +65,20 @@ class LabelColumn:
 
 
 class NodeTable:
-    """Every node, as rows. `[:count]` of each array is in use; `alive` says which rows still hold a node."""
+    """All nodes, as rows. `[:count]` of each array is in use; `alive` marks rows whose node was not deleted."""
 
     def __init__(self, resources: Resources) -> None:
         self.resources = resources
+        self.clock = 1
+        """Increases with every change of a row."""
+        self.moves = 0
+        """How often rows were renumbered: remembered row numbers are valid for one value of it."""
+        self._added: dict[str, NodeFacts] = {}
+        """Nodes without a row yet."""
+        self._clear()
+
+    def _clear(self) -> None:
+        """Drops all rows."""
         self.count = 0
         self.names: list[str] = []
         self.rows: dict[str, int] = {}
@@ -76,37 +86,33 @@ class NodeTable:
         self.allocatable: Ints = np.zeros((4, 0), np.int64)
         self.free: Ints = np.zeros((4, 0), np.int64)
         self.divisor: Ints = np.ones((4, 0), np.int64)
-        """Allocatable, or 1 where there is none: to divide by."""
+        """Allocatable, or 1 where it is 0: for divisions."""
         self.ranks: Ints = np.zeros(0, np.int64)
-        """The lower the row the higher: what breaks a tie in a key."""
+        """Higher for lower rows: breaks ties in sort keys."""
         self.alive: Bools = np.zeros(0, np.bool_)
         self.ready: Bools = np.zeros(0, np.bool_)
         self.unschedulable: Bools = np.zeros(0, np.bool_)
         self.taint_set: NDArray[np.int32] = np.zeros(0, np.int32)
         self.taint_sets: list[tuple[TaintFact, ...]] = []
         self.stamp: Ints = np.zeros(0, np.int64)
-        """When anything about the row last changed, on `clock`: caches of rows compare with it."""
+        """By row, the value of `clock` at its last change: caches compare with it."""
         self.static_stamp: Ints = np.zeros(0, np.int64)
         """The same for what does not depend on placements: labels, taints, readiness, allocatable."""
-        self.clock = 1
         self.static_clock = 1
         """The latest of the static stamps."""
-        self.moves = 0
-        """How often rows were given new numbers. Whoever remembers a row's number looks here first."""
         self._taint_ids: dict[tuple[TaintFact, ...], int] = {}
         self._labels: dict[str, LabelColumn] = {}
-        self._arriving: dict[str, NodeFacts] = {}
         self._amounts: dict[Request, Ints] = {}
-        self._worn = False
-        """Whether much is known that no node has, or nobody asks for: the next `settle` writes all rows anew."""
+        self._needs_rewrite = False
+        """Whether too many stale labels or taints are kept: the next `settle` rewrites all rows."""
 
     # ---- events
 
     def put(self, facts: NodeFacts) -> None:
-        """A node came or changed. A new one gets its row at the next `settle`."""
+        """A node was added or changed. A new one gets its row at the next `settle`."""
         row = self.rows.get(facts.name)
         if row is None:
-            self._arriving[facts.name] = facts
+            self._added[facts.name] = facts
             return
         known = self.facts[row]
         if known == facts:
@@ -114,7 +120,7 @@ class NodeTable:
         self._write(row, facts, self.used(row))
 
     def remove(self, name: str) -> None:
-        self._arriving.pop(name, None)
+        self._added.pop(name, None)
         row = self.rows.pop(name, None)
         if row is None:
             return
@@ -125,18 +131,18 @@ class NodeTable:
         self._touch_static(row)
 
     def settle(self, used_of: UsedOf) -> bool:
-        """Gives the nodes that arrived their rows. Says whether anything was done."""
-        if not self._arriving and not self._worn:
+        """Gives rows to the nodes that were added. Returns whether rows were added or renumbered."""
+        if not self._added and not self._needs_rewrite:
             return False
-        arriving = sorted(self._arriving.values(), key=_rank)
-        self._arriving = {}
+        added = sorted(self._added.values(), key=_rank)
+        self._added = {}
         last = next((facts for facts in reversed(self.facts) if facts is not None), None)
         dead = self.count - len(self.rows)
-        earlier = bool(arriving) and last is not None and _rank(arriving[0]) < _rank(last)
-        if earlier or self._worn or dead > max(_DEAD_ROWS, len(self.rows)):
-            self._renumber(arriving, used_of)
+        earlier = bool(added) and last is not None and _rank(added[0]) < _rank(last)
+        if earlier or self._needs_rewrite or dead > max(_DEAD_ROWS, len(self.rows)):
+            self._renumber(added, used_of)
             return True
-        self._append(arriving, used_of)
+        self._append(added, used_of)
         return True
 
     # ---- rows
@@ -145,11 +151,26 @@ class NodeTable:
         found: Ints = self.allocatable[:, row] - self.free[:, row]
         return found
 
-    def take(self, rows: Rows, counts: Ints, request: Request) -> None:
-        """Takes `counts[i]` times the request on row `rows[i]` (each row named once); negative counts give back."""
+    def allocate_many(self, rows: Rows, counts: Ints, request: Request) -> None:
+        """Takes `counts[i]` times the request on row `rows[i]`; each row occurs once."""
         self.free[:, rows] -= self.amounts(request) * counts
         self.clock += 1
         self.stamp[rows] = self.clock
+
+    def release_many(self, rows: Rows, counts: Ints, request: Request) -> None:
+        """The exact inverse of `allocate_many`."""
+        self.allocate_many(rows, -counts, request)
+
+    def allocate(self, row: int, request: Request, count: int = 1) -> None:
+        """Takes `count` times the request on one row."""
+        for column, amount in request:
+            self.free[column, row] -= count * amount
+        self.clock += 1
+        self.stamp[row] = self.clock
+
+    def release(self, row: int, request: Request, count: int = 1) -> None:
+        """The exact inverse of `allocate`."""
+        self.allocate(row, request, -count)
 
     def amounts(self, request: Request) -> Ints:
         """A request as a column vector over all columns."""
@@ -160,20 +181,13 @@ class NodeTable:
                 known[column, 0] = amount
         return known
 
-    def take_one(self, row: int, request: Request, count: int) -> None:
-        """The same on one row."""
-        for column, amount in request:
-            self.free[column, row] -= count * amount
-        self.clock += 1
-        self.stamp[row] = self.clock
-
     def touch(self, row: int) -> None:
-        """Something is to be looked at anew there, though its room is the same."""
+        """Invalidates what is cached of a row, though its free room is the same."""
         self.clock += 1
         self.stamp[row] = self.clock
 
     def widen(self) -> None:
-        """Makes room for columns that were heard of since. Called before any amount of a new column is used."""
+        """Adds the columns of new resource names. Called before an amount of a new column is used."""
         missing = len(self.resources) - self.allocatable.shape[0]
         if missing > 0:
             more = np.zeros((missing + 2, self.allocatable.shape[1]), np.int64)
@@ -182,7 +196,7 @@ class NodeTable:
             self.divisor = np.concatenate([self.divisor, more + 1])
 
     def label(self, key: str) -> LabelColumn:
-        """The column of one label, made on first use and kept up to date from then on."""
+        """The column of one label, created on first use and kept up to date from then on."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(len(self.alive))
@@ -192,22 +206,22 @@ class NodeTable:
         return column
 
     def forget_unused(self) -> None:
-        """Many who asked for something went. What is still asked for is found anew."""
+        """Classes were dropped: drops what is cached of requests, and of labels at the next `settle`."""
         self._amounts.clear()
-        self._worn = self._worn or len(self._labels) > _WORN
+        self._needs_rewrite = self._needs_rewrite or len(self._labels) > _STALE_BOUND
 
     def totals(self) -> Ints:
-        """What all nodes that could ever be used have together, by column: not the cordoned, not the unready."""
+        """By column, the summed allocatable of all nodes that are ready and not cordoned."""
         width = len(self.resources)
         usable = self.alive & self.ready & ~self.unschedulable
         found: Ints = self.allocatable[:width, usable].sum(axis=1)
         return found
 
-    # ---- inside
+    # ---- internals
 
-    def _append(self, arriving: Sequence[NodeFacts], used_of: UsedOf) -> None:
-        self._grow(self.count + len(arriving))
-        for facts in arriving:
+    def _append(self, added: Sequence[NodeFacts], used_of: UsedOf) -> None:
+        self._grow(self.count + len(added))
+        for facts in added:
             row = self.count
             self.count += 1
             self.names.append(facts.name)
@@ -222,7 +236,7 @@ class NodeTable:
             self._write(row, facts, vector)
 
     def _write(self, row: int, facts: NodeFacts, used: Ints) -> None:
-        """Sets all that a row says of its node; what is used on it stays used."""
+        """Sets all columns of a row; what is used on it stays used."""
         offered = self.resources.capacity(facts.allocatable)
         self.widen()
         self.facts[row] = facts
@@ -240,11 +254,11 @@ class NodeTable:
             known = self._taint_ids[taints] = len(self.taint_sets)
             self.taint_sets.append(taints)
         self.taint_set[row] = known
-        most = 2 * len(self.rows) + _WORN
-        self._worn = self._worn or len(self.taint_sets) > most
+        most = 2 * len(self.rows) + _STALE_BOUND
+        self._needs_rewrite = self._needs_rewrite or len(self.taint_sets) > most
         for key, label in self._labels.items():
             label.set(row, facts.labels.get(key))
-            self._worn = self._worn or len(label.values) > most
+            self._needs_rewrite = self._needs_rewrite or len(label.values) > most
         self._touch_static(row)
 
     def _touch_static(self, row: int) -> None:
@@ -252,14 +266,14 @@ class NodeTable:
         self.stamp[row] = self.static_stamp[row] = self.static_clock = self.clock
 
     def _grow(self, size: int) -> None:
-        room = len(self.alive)
-        if size <= room:
+        capacity = len(self.alive)
+        if size <= capacity:
             return
-        more = max(size, room * 2, 16) - room
+        more = max(size, capacity * 2, 16) - capacity
         self.allocatable = np.pad(self.allocatable, ((0, 0), (0, more)))
         self.free = np.pad(self.free, ((0, 0), (0, more)))
         self.divisor = np.pad(self.divisor, ((0, 0), (0, more)), constant_values=1)
-        self.ranks = ROW_MASK - np.arange(room + more)
+        self.ranks = ROW_MASK - np.arange(capacity + more)
         self.alive = np.pad(self.alive, (0, more))
         self.ready = np.pad(self.ready, (0, more))
         self.unschedulable = np.pad(self.unschedulable, (0, more))
@@ -269,22 +283,15 @@ class NodeTable:
         for column in self._labels.values():
             column.ids = np.pad(column.ids, (0, more), constant_values=-1)
 
-    def _renumber(self, arriving: Sequence[NodeFacts], used_of: UsedOf) -> None:
-        """Rare: a node came that ranks before one we have, or most rows are of nodes that went, or most of what is
-        known of labels and taints is of no use any more. All rows are written anew, in order."""
-        used_by_name = {name: self.used(row) for name, row in self.rows.items()}
-        everyone = sorted([*(facts for facts in self.facts if facts is not None), *arriving], key=_rank)
-        arrived = {facts.name for facts in arriving}
-        fresh = NodeTable(self.resources)
-        fresh.clock = self.clock + 1
-
-        def used(name: str) -> Mapping[int, int]:
-            return used_of(name) if name in arrived else dict(enumerate(used_by_name[name].tolist()))
-
-        fresh._append(everyone, used)
-        moves = self.moves + 1
-        self.__dict__.update(fresh.__dict__)
-        self.moves = moves
+    def _renumber(self, added: Sequence[NodeFacts], used_of: UsedOf) -> None:
+        """Rewrites all rows in order. Rare: a node was added that ranks before another one, most rows are of deleted
+        nodes, or most of the labels and taints that are kept are stale."""
+        used = {name: dict(enumerate(self.used(row).tolist())) for name, row in self.rows.items()}
+        nodes = sorted([*(facts for facts in self.facts if facts is not None), *added], key=_rank)
+        self._clear()
+        self.clock += 1
+        self.moves += 1
+        self._append(nodes, lambda name: used[name] if name in used else used_of(name))
 
 
 def _rank(facts: NodeFacts) -> tuple[int, tuple[tuple[int, int, str], ...], str]:

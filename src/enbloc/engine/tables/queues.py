@@ -1,7 +1,7 @@
-"""Queues: who is served next, and how much one may take (V4, G8).
+"""The tree of queues: what they use, demand and deserve, and from that their order and limits (V4, G8).
 
-A tree by `parent`; what a queue uses, its ancestors use too. Shares decide order (and, later, reclaim); `capability`
-caps; a `guarantee` is kept free for its queue. All amounts are vectors over the resource columns.
+What a queue uses, its ancestors use too. Shares (used / deserved) decide the order of queues and reclaim; `capability`
+is a limit; a `guarantee` is reserved for its queue. All amounts are vectors over the resource columns.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ ROOT = "root"
 _NO_AMOUNTS: Mapping[str, int] = {}
 
 ABSENT_BOUND = 64
-"""So many queues that do not exist are always put up with."""
+"""At most 64 queues that do not exist, plus twice those that were still named, are kept: gangs may name any queue."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True):
-    """A queue as its author wrote it; amounts in nano-units by resource."""
+    """What the engine reads of one Queue; amounts in nano-units by resource."""
 
     name: str
     weight: int = 1
@@ -37,7 +37,7 @@ class QueueFacts(msgspec.Struct, frozen=True):
 
 
 class Queue:
-    """A queue and what it uses. `used` and `demand` include its descendants'."""
+    """A queue and its amounts, which include those of its descendants."""
 
     __slots__ = (
         "ancestors",
@@ -49,7 +49,7 @@ class Queue:
         "facts",
         "limits",
         "name",
-        "shares_in",
+        "share_columns",
         "used",
     )
 
@@ -58,40 +58,39 @@ class Queue:
         self.facts = QueueFacts(name)
         self.exists = False
         self.ancestors: tuple[Queue, ...] = (self,)
-        """Itself first, then upwards."""
+        """Itself first, then its parent and so on."""
         self.children: list[Queue] = []
         self.used: Ints = np.zeros(width, np.int64)
         self.demand: Ints = np.zeros(width, np.int64)
-        """What it uses and what its waiting gangs ask for."""
+        """What it uses plus what its waiting gangs request."""
         self.enqueued: Ints = np.zeros(width, np.int64)
-        """What gangs that were let in, and not tried yet, will take (M6)."""
+        """What gangs that were enqueued, and not attempted yet, will use (M6)."""
         self.deserved: Ints = np.zeros(width, np.int64)
-        self.shares_in: frozenset[int] | None = None
-        """The columns that its share is judged by: those that its `deserved` names, or (`None`) all."""
+        self.share_columns: frozenset[int] | None = None
+        """The columns that count for its share: those that its `deserved` names; `None`: all."""
         self.limits: dict[int, int] = {}
-        """Its capability by column; a dimension that is not named is unlimited."""
+        """Its capability by column; other columns are unlimited."""
 
 
 class QueueTree:
-    """All queues by name. A queue that is only named by a gang exists as a place to count, with `exists` false."""
+    """All queues by name. A queue that exists only as the name in a gang is counted too, with `exists` false."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
         self._width = 8
         self.queues: dict[str, Queue] = {}
-        self._stale = True
-        """Whether shares have to be computed anew before somebody looks at them."""
-        self._shared_out: Ints = np.zeros(0, np.int64)
-        """The totals that shares were computed from."""
+        self._deserved_outdated = True
+        self._deserved_totals: Ints = np.zeros(0, np.int64)
+        """The cluster totals that `deserved` was computed from."""
         self._guaranteed: dict[str, Ints] = {}
-        self._keepers: set[str] = set()
+        self._guarantee_paths: set[str] = set()
         """Queues that have a guarantee, or a descendant that has one."""
         self._absent = 0
-        """How many are there that do not exist."""
-        self._needed = 0
-        """How many of these were named by somebody when it was last looked at."""
+        """How many do not exist."""
+        self._retained = 0
+        """How many of those the last `retain` kept."""
         self.version = 0
-        """Goes up when what queues ask for changes, and with it what they deserve."""
+        """Increases when demands change, and with them what queues deserve."""
 
     # ---- events
 
@@ -121,12 +120,12 @@ class QueueTree:
             self._relink()
         return queue
 
-    def is_crowded(self) -> bool:
-        """Whether so many came that do not exist, or do not any more, that it pays to look who is named."""
-        return self._absent > 2 * self._needed + ABSENT_BOUND
+    def needs_compaction(self) -> bool:
+        """Whether there are so many queues that do not exist that a `retain` pays."""
+        return self._absent > 2 * self._retained + ABSENT_BOUND
 
-    def keep(self, named: Container[str]) -> None:
-        """Of queues that do not exist, those stay that are among these, or above one that exists."""
+    def retain(self, named: Container[str]) -> None:
+        """Drops the queues that do not exist, except those that gangs name and parents of queues that exist."""
         parents = {queue.facts.parent for queue in self.queues.values() if queue.exists}
         self.queues = {
             name: queue
@@ -134,94 +133,109 @@ class QueueTree:
             if queue.exists or name == ROOT or name in named or name in parents
         }
         self._relink()
-        self._needed = self._absent
+        self._retained = self._absent
 
     # ---- amounts
 
-    def use(self, queue: Queue, request: Request, count: int) -> None:
-        """`count` tasks more (or fewer) of that request run in the queue."""
+    def allocate(self, queue: Queue, request: Request, count: int = 1) -> None:
+        """`count` tasks of that request use resources of the queue."""
         self._ensure(request)
-        for place in queue.ancestors:
-            used = place.used
+        for ancestor in queue.ancestors:
+            used = ancestor.used
             for column, amount in request:
                 used[column] += amount * count
 
-    def want(self, queue: Queue, amounts: Mapping[int, int] | Request, count: int) -> None:
-        """The queue asks for so much more (or less). What no node can have is no demand: nobody could meet it, and a
-        few hundred of it would leave int64."""
+    def release(self, queue: Queue, request: Request, count: int = 1) -> None:
+        """The exact inverse of `allocate`."""
+        self.allocate(queue, request, -count)
+
+    def add_demand(self, queue: Queue, amounts: Mapping[int, int] | Request, count: int = 1) -> None:
+        """The queue demands `count` times these amounts. Amounts that no node can have are left out: they cannot be
+        satisfied, and a few hundred of them would overflow int64."""
         pairs = tuple(amounts.items()) if isinstance(amounts, Mapping) else amounts
         self._ensure(pairs)
         pairs = tuple((column, amount) for column, amount in pairs if amount <= CEILING)
-        for place in queue.ancestors:
+        for ancestor in queue.ancestors:
             for column, amount in pairs:
-                place.demand[column] += amount * count
-        self._stale = True
+                ancestor.demand[column] += amount * count
+        self._deserved_outdated = True
         self.version += 1
 
-    def expect(self, queue: Queue, amounts: Mapping[int, int], count: int) -> None:
-        """A gang was let in (or tried, or left): what it will take (M6)."""
-        self._ensure(tuple(amounts.items()))
-        for place in queue.ancestors:
-            for column, amount in amounts.items():
-                place.enqueued[column] += amount * count
+    def remove_demand(self, queue: Queue, amounts: Mapping[int, int] | Request, count: int = 1) -> None:
+        """The exact inverse of `add_demand`."""
+        self.add_demand(queue, amounts, -count)
 
-    def room(self, queue: Queue, request: Request, free: Ints) -> int:
-        """How many tasks of that request the queue may still take, by its and its ancestors' capability and by what
-        others were guaranteed of the cluster's `free` room."""
+    def add_enqueued(self, queue: Queue, amounts: Mapping[int, int], count: int = 1) -> None:
+        """A gang was enqueued and not attempted yet: what it will use (M6)."""
+        self._ensure(tuple(amounts.items()))
+        for ancestor in queue.ancestors:
+            for column, amount in amounts.items():
+                ancestor.enqueued[column] += amount * count
+
+    def remove_enqueued(self, queue: Queue, amounts: Mapping[int, int], count: int = 1) -> None:
+        """The exact inverse of `add_enqueued`."""
+        self.add_enqueued(queue, amounts, -count)
+
+    def allowed_tasks(self, queue: Queue, request: Request, free: Ints) -> int:
+        """How many more tasks of that request the queue may use: by the capability of it and its ancestors, and by what
+        is guaranteed to other queues of the cluster's `free` amounts."""
         self._ensure(request)
         most = CEILING
-        for place in queue.ancestors:
-            if place.limits:
+        for ancestor in queue.ancestors:
+            if ancestor.limits:
                 for column, amount in request:
-                    if column in place.limits:
-                        most = min(most, (place.limits[column] - int(place.used[column])) // amount)
+                    if column in ancestor.limits:
+                        most = min(most, (ancestor.limits[column] - int(ancestor.used[column])) // amount)
         if self._guaranteed:
-            kept = self.kept_for_others(queue)
+            reserved = self.guaranteed_to_others(queue)
             for column, amount in request:
-                if kept[column]:
-                    most = min(most, (int(free[column]) - int(kept[column])) // amount)
+                if reserved[column]:
+                    most = min(most, (int(free[column]) - int(reserved[column])) // amount)
         return max(most, 0)
 
-    def may_take(self, asked: Mapping[str, Mapping[int, int]], free: Ints | None) -> bool:
-        """Whether queues, by name, may take these amounts, all at once. `free` is asked for where there are guarantees:
-        then one must not need what another of them was guaranteed."""
-        of_place: dict[str, Counter[int]] = {}
+    def allows(self, requested: Mapping[str, Mapping[int, int]], free: Ints | None) -> bool:
+        """Whether queues, by name, may use these amounts, all at once. `free` is needed if there are guarantees: then
+        no queue may use what is guaranteed to another one."""
+        by_queue: dict[str, Counter[int]] = {}
         total: Counter[int] = Counter()
-        for name, amounts in asked.items():
+        for name, amounts in requested.items():
             self._ensure(tuple(amounts.items()))
             total.update(amounts)
-            for place in self.get(name).ancestors:
-                of_place.setdefault(place.name, Counter()).update(amounts)
-        for name, counted in of_place.items():
-            if self.over_capability(self.queues[name], counted, with_enqueued=False) is not None:
+            for ancestor in self.get(name).ancestors:
+                by_queue.setdefault(ancestor.name, Counter()).update(amounts)
+        for name, summed in by_queue.items():
+            if self.over_capability(self.queues[name], summed, with_enqueued=False) is not None:
                 return False
         if free is not None:
-            for name in asked:
-                kept = self.kept_for_others(self.get(name))
-                if any(kept[column] and amount > free[column] - kept[column] for column, amount in total.items()):
+            for name in requested:
+                reserved = self.guaranteed_to_others(self.get(name))
+                if any(
+                    reserved[column] and amount > free[column] - reserved[column] for column, amount in total.items()
+                ):
                     return False
         return True
 
-    def kept_for_others(self, queue: Queue) -> Ints:
-        """What of the cluster's free room is guaranteed to others and not used by them yet."""
-        kept = np.zeros(self._width, np.int64)
-        for name in self._keepers:
+    def guaranteed_to_others(self, queue: Queue) -> Ints:
+        """By column, the unused guarantees of other queues: what `queue` must leave free in the cluster."""
+        reserved = np.zeros(self._width, np.int64)
+        for name in self._guarantee_paths:
             if len(self.queues[name].ancestors) == 1:
-                kept += self._kept(self.queues[name], queue)
-        return kept
+                reserved += self._unused_guarantee(self.queues[name], queue)
+        return reserved
 
-    def _kept(self, place: Queue, queue: Queue) -> Ints:
-        """What a queue and those below it keep from `queue`: a parent's guarantee holds its children's."""
-        kept = np.zeros(self._width, np.int64)
-        if place is queue:
-            return kept
-        for child in place.children:
-            if child.name in self._keepers:
-                kept += self._kept(child, queue)
-        guarantee = self._guaranteed.get(place.name)
-        if guarantee is not None and place not in queue.ancestors:
-            kept = np.maximum(kept, guarantee - place.used)
-        return kept
+    def _unused_guarantee(self, subtree: Queue, queue: Queue) -> Ints:
+        """The unused guarantee of a subtree that `queue` must not consume; a parent's guarantee includes those of its
+        children."""
+        reserved = np.zeros(self._width, np.int64)
+        if subtree is queue:
+            return reserved
+        for child in subtree.children:
+            if child.name in self._guarantee_paths:
+                reserved += self._unused_guarantee(child, queue)
+        guarantee = self._guaranteed.get(subtree.name)
+        if guarantee is not None and subtree not in queue.ancestors:
+            reserved = np.maximum(reserved, guarantee - subtree.used)
+        return reserved
 
     @property
     def guarantees(self) -> bool:
@@ -230,18 +244,18 @@ class QueueTree:
     def over_capability(
         self, queue: Queue, amounts: Mapping[int, int], with_enqueued: bool
     ) -> tuple[Queue, int] | None:
-        """The first queue upwards, and the column, whose capability would not hold these amounts."""
+        """The first queue from here to the root whose capability these amounts would exceed, and the column."""
         self._ensure(tuple(amounts.items()))
-        for place in queue.ancestors:
-            for column, limit in place.limits.items():
+        for ancestor in queue.ancestors:
+            for column, limit in ancestor.limits.items():
                 amount = amounts.get(column, 0)
-                taken = int(place.used[column]) + (int(place.enqueued[column]) if with_enqueued else 0)
-                if amount and taken + amount > limit:
-                    return place, column
+                used = int(ancestor.used[column]) + (int(ancestor.enqueued[column]) if with_enqueued else 0)
+                if amount and used + amount > limit:
+                    return ancestor, column
         return None
 
     def enqueued_total(self) -> Ints:
-        """What all gangs that were let in, and not tried yet, will take."""
+        """What all gangs that were enqueued, and not attempted yet, will use."""
         total = np.zeros(self._width, np.int64)
         for queue in self.queues.values():
             if len(queue.ancestors) == 1:
@@ -251,49 +265,49 @@ class QueueTree:
     # ---- order
 
     def order(self, queue: Queue, totals: Ints, with_enqueued: bool = False) -> tuple[tuple[int, float, str], ...]:
-        """The key by which queues are served: from the top of the tree down, priority, share, name."""
-        self.share_out(totals)
+        """The sort key of a queue: priority, share and name of each queue from the root down to it."""
+        self.update_deserved(totals)
         return tuple(
-            (-place.facts.priority, self.share(place, with_enqueued), place.name)
-            for place in reversed(queue.ancestors)
-            if place.name != ROOT
+            (-ancestor.facts.priority, self.share(ancestor, with_enqueued), ancestor.name)
+            for ancestor in reversed(queue.ancestors)
+            if ancestor.name != ROOT
         )
 
     def share(self, queue: Queue, with_enqueued: bool = False) -> float:
-        """How much of what it deserves a queue has, in the dimension where that is most."""
+        """What a queue uses of what it deserves, in the resource where that is most (dominant share)."""
         used = queue.used + queue.enqueued if with_enqueued else queue.used
         deserved = queue.deserved
         share = 0.0
         for column in np.flatnonzero(used).tolist():
-            if column == PODS or (queue.shares_in is not None and column not in queue.shares_in):
-                continue  # nobody deserves a number of pods
+            if column == PODS or (queue.share_columns is not None and column not in queue.share_columns):
+                continue  # numbers of pods are not shared out
             share = max(share, used[column] / deserved[column] if deserved[column] > 0 else 1.0)
         return float(share)
 
     # ---- reclaim
 
-    def share_out(self, totals: Ints) -> None:
-        """Brings what each queue deserves up to date."""
-        if self._stale or not np.array_equal(totals, self._shared_out):
-            self._share_out(totals)
+    def update_deserved(self, totals: Ints) -> None:
+        """Recomputes what each queue deserves, if demands or the cluster's totals changed."""
+        if self._deserved_outdated or not np.array_equal(totals, self._deserved_totals):
+            self._compute_deserved(totals)
 
     def above_share(self, queue: Queue) -> bool:
-        """Whether a queue has more than it deserves, in a dimension that it uses and its `deserved` names (P2)."""
+        """Whether a queue uses more than it deserves of a resource that counts for its share (P2)."""
         for column in np.flatnonzero(queue.used > queue.deserved).tolist():
-            if column != PODS and (queue.shares_in is None or column in queue.shares_in):
+            if column != PODS and (queue.share_columns is None or column in queue.share_columns):
                 return True
         return False
 
-    def within_share(self, queue: Queue, asked: Mapping[int, int]) -> bool:
-        """Whether a queue that got so much more would be within what it deserves, in one dimension that it asks for."""
-        self._ensure(tuple(asked.items()))
+    def within_share(self, queue: Queue, more: Mapping[int, int]) -> bool:
+        """Whether a queue that used this much more would be within what it deserves of one of these resources."""
+        self._ensure(tuple(more.items()))
         return any(
             column != PODS and amount > 0 and queue.used[column] + amount <= queue.deserved[column]
-            for column, amount in asked.items()
+            for column, amount in more.items()
         )
 
     def below_guarantee(self, queue: Queue, less: Mapping[int, int]) -> bool:
-        """Whether a queue that had so much less would have less than it was guaranteed."""
+        """Whether a queue that used this much less would be below its guarantee."""
         guarantee = self._guaranteed.get(queue.name)
         if guarantee is None:
             return False
@@ -301,10 +315,10 @@ class QueueTree:
             guarantee[column] and queue.used[column] - amount < guarantee[column] for column, amount in less.items()
         )
 
-    # ---- inside
+    # ---- internals
 
     def _ensure(self, request: Request | tuple[tuple[int, int], ...]) -> None:
-        """Columns that were heard of since."""
+        """Adds the columns of new resource names."""
         top = max((column for column, _ in request), default=0)
         if top < self._width:
             return
@@ -318,7 +332,7 @@ class QueueTree:
         self._guaranteed = {name: np.pad(vector, (0, more)) for name, vector in self._guaranteed.items()}
 
     def _relink(self) -> None:
-        """Rebuilds the tree after a queue came, went or moved, and counts what is used up the new paths."""
+        """Rebuilds the tree after a queue was added, removed or moved, and sums amounts up the new paths."""
         self._absent = sum(not queue.exists for queue in self.queues.values())
         own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
         own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
@@ -328,17 +342,17 @@ class QueueTree:
         for queue in self._all():
             queue.children = []
         for queue in self._all():
-            queue.ancestors = tuple(self._climb(queue))
+            queue.ancestors = tuple(self._path_to_root(queue))
             if len(queue.ancestors) > 1:
                 queue.ancestors[1].children.append(queue)
             queue.used = np.zeros(self._width, np.int64)
             queue.demand = np.zeros(self._width, np.int64)
             queue.enqueued = np.zeros(self._width, np.int64)
         for queue in self._all():
-            for place in queue.ancestors:
-                place.used += own_used[queue.name]
-                place.demand += own_demand[queue.name]
-                place.enqueued += own_enqueued[queue.name]
+            for ancestor in queue.ancestors:
+                ancestor.used += own_used[queue.name]
+                ancestor.demand += own_demand[queue.name]
+                ancestor.enqueued += own_enqueued[queue.name]
         self._guaranteed = {}
         for queue in self._all():
             if queue.facts.guarantee:
@@ -348,39 +362,38 @@ class QueueTree:
                 for column, amount in pairs.items():
                     vector[column] = amount
                 self._guaranteed[queue.name] = vector
-        self._keepers = {place.name for name in self._guaranteed for place in self.queues[name].ancestors}
-        self._stale = True
+        self._guarantee_paths = {above.name for name in self._guaranteed for above in self.queues[name].ancestors}
+        self._deserved_outdated = True
 
     def _all(self) -> list[Queue]:
         return [self.queues[name] for name in sorted(self.queues)]
 
-    def _climb(self, queue: Queue) -> Iterator[Queue]:
-        """Upwards as far as parents exist."""
-        place: Queue | None = queue
-        while place is not None:
-            yield place
-            place = self._parent(place)
+    def _path_to_root(self, queue: Queue) -> Iterator[Queue]:
+        """The queue, its parent and so on, as far as parents exist."""
+        above: Queue | None = queue
+        while above is not None:
+            yield above
+            above = self._parent(above)
 
     def _parent(self, queue: Queue) -> Queue | None:
-        """The queue above. One that is its own ancestor (admission refuses it) has none: so it stays a tree."""
-        above = self._named_parent(queue)
-        place, seen = above, set()
-        while place is not None and place.name not in seen:
-            if place is queue:
+        """The parent queue; `None` for a queue that is its own ancestor (admission refuses it): no cycles."""
+        parent = self._named_parent(queue)
+        above, seen = parent, set()
+        while above is not None and above.name not in seen:
+            if above is queue:
                 return None
-            seen.add(place.name)
-            place = self._named_parent(place)
-        return above
+            seen.add(above.name)
+            above = self._named_parent(above)
+        return parent
 
     def _named_parent(self, queue: Queue) -> Queue | None:
         parent = queue.facts.parent or (ROOT if queue.name != ROOT else "")
         return self.queues.get(parent) if parent else None
 
-    def _share_out(self, totals: Ints) -> None:
-        """What each queue deserves now (V4): by `deserved` where any queue sets it, else by weight among those with
-        demand."""
-        self._stale = False
-        self._shared_out = totals
+    def _compute_deserved(self, totals: Ints) -> None:
+        """What each queue deserves (V4): its `deserved` if any queue sets one, else by weight and demand."""
+        self._deserved_outdated = False
+        self._deserved_totals = totals
         self._ensure(((len(totals) - 1, 0),))
         pool = np.zeros(self._width, np.int64)
         pool[: len(totals)] = totals
@@ -390,24 +403,17 @@ class QueueTree:
         if root is not None:
             root.deserved = pool.copy()
             tops = [*tops, *root.children]
-        self._share_among(tops, pool, explicit)
-
-    def _share_among(self, siblings: list[Queue], pool: Ints, explicit: bool) -> None:
         if explicit:
-            for queue in siblings:
-                self._as_written(queue)
-            return
-        self._by_weight(siblings, pool)
-        for queue in siblings:
-            queue.shares_in = None
-            if queue.children:
-                self._share_among(queue.children, queue.deserved, explicit)
+            for queue in tops:
+                self._explicit_deserved(queue)
+        else:
+            self._weighted_deserved(tops, pool)
 
-    def _as_written(self, queue: Queue) -> None:
-        """What a queue and those below it say that they deserve; a parent that says nothing deserves what its children
-        do. A queue that names no dimension at all is judged by every one: whatever it uses is above its share."""
+    def _explicit_deserved(self, queue: Queue) -> None:
+        """The `deserved` of a queue and its descendants; a parent without one deserves the sum of its children's. If a
+        queue names no resource at all, every column counts for its share: all that it uses is above it."""
         for child in queue.children:
-            self._as_written(child)
+            self._explicit_deserved(child)
         queue.deserved = np.zeros(self._width, np.int64)
         for column, amount in self._resources.amounts(queue.facts.deserved).items():
             queue.deserved[column] = amount
@@ -415,35 +421,40 @@ class QueueTree:
         if not named:
             for child in queue.children:
                 queue.deserved += child.deserved
-                named |= child.shares_in or set()
+                named |= child.share_columns or set()
         self._raise_to_guarantee(queue)
-        queue.shares_in = frozenset(named | set(self._resources.amounts(queue.facts.guarantee))) if named else None
+        queue.share_columns = frozenset(named | set(self._resources.amounts(queue.facts.guarantee))) if named else None
 
-    def _by_weight(self, siblings: list[Queue], pool: Ints) -> None:
-        """Water-filling, a dimension at a time: each gets by weight, none more than it asks for or may have."""
+    def _weighted_deserved(self, siblings: list[Queue], pool: Ints) -> None:
+        """Divides a pool among siblings by weight, and what each of them gets among its children."""
         for queue in siblings:
             queue.deserved = np.zeros(self._width, np.int64)
         for column in range(self._width):
-            wants: dict[str, int] = {}
-            for queue in siblings:
-                want = int(queue.demand[column])
-                limit = queue.limits.get(column)
-                wants[queue.name] = want if limit is None else min(want, limit)
-            left = int(pool[column])
-            open_queues = [queue for queue in siblings if wants[queue.name] > 0]
-            while open_queues and left > 0:
-                weight = sum(queue.facts.weight for queue in open_queues)
-                full = [q for q in open_queues if wants[q.name] * weight <= left * q.facts.weight]
-                if not full:
-                    for queue in open_queues:
-                        queue.deserved[column] = left * queue.facts.weight // weight
-                    break
-                for queue in full:
-                    queue.deserved[column] = wants[queue.name]
-                    left -= wants[queue.name]
-                open_queues = [queue for queue in open_queues if queue not in full]
+            self._fill_column(siblings, column, int(pool[column]))
         for queue in siblings:
             self._raise_to_guarantee(queue)
+            queue.share_columns = None
+            if queue.children:
+                self._weighted_deserved(queue.children, queue.deserved)
+
+    def _fill_column(self, siblings: list[Queue], column: int, left: int) -> None:
+        """Water-filling of one resource: each queue gets its part by weight, at most its demand and capability."""
+        demands: dict[str, int] = {}
+        for queue in siblings:
+            demand, limit = int(queue.demand[column]), queue.limits.get(column)
+            demands[queue.name] = demand if limit is None else min(demand, limit)
+        unsatisfied = [queue for queue in siblings if demands[queue.name] > 0]
+        while unsatisfied and left > 0:
+            weight = sum(queue.facts.weight for queue in unsatisfied)
+            satisfied = [q for q in unsatisfied if demands[q.name] * weight <= left * q.facts.weight]
+            if not satisfied:
+                for queue in unsatisfied:
+                    queue.deserved[column] = left * queue.facts.weight // weight
+                return
+            for queue in satisfied:
+                queue.deserved[column] = demands[queue.name]
+                left -= demands[queue.name]
+            unsatisfied = [queue for queue in unsatisfied if queue not in satisfied]
 
     def _raise_to_guarantee(self, queue: Queue) -> None:
         for column, amount in self._resources.amounts(queue.facts.guarantee).items():

@@ -1,12 +1,12 @@
-"""Resource names as columns of an integer matrix.
+"""Resource names as columns of integer matrices.
 
-CPU is counted in thousandths, everything else in whole units, as kube-scheduler does. The engine never sees a
-quantity's text: only `(column, amount)` pairs and vectors by column.
+CPU is counted in millis, everything else in whole units, as in kube-scheduler. The engine handles no quantities as
+text: only `(column, amount)` pairs and vectors by column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -19,16 +19,16 @@ MEMORY: Final = 1
 PODS: Final = 2
 
 CEILING: Final = 2**55
-"""No node has more of anything (32 Pi units); larger figures are cut to it, so that sums never leave int64."""
+"""At most 32 Pi units of a resource per node; larger amounts are cut to it, so that sums never overflow int64."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Request = tuple[tuple[int, int], ...]
-"""What one task asks for: `(column, amount)`, only what is asked for, by column; one pod is always among it."""
+"""The request of one task: `(column, amount)` by column, positive amounts only; one pod is always in it."""
 
 
 class Resources:
-    """The columns, in the order in which resources were first heard of. They only ever grow."""
+    """The columns, in the order in which resource names were first used. They are only ever added."""
 
     def __init__(self) -> None:
         self.names: list[str] = ["cpu", "memory", "pods"]
@@ -45,7 +45,7 @@ class Resources:
         return column
 
     def amounts(self, nanos: Mapping[str, int]) -> dict[int, int]:
-        """Column → amount, rounded up. What is above the ceiling fits nowhere, and stays above it."""
+        """Column → amount, rounded up. An amount above the ceiling fits no node, and stays above it."""
         found: dict[int, int] = {}
         for name, amount in nanos.items():
             column = self.column(name)
@@ -58,21 +58,22 @@ class Resources:
         amounts[PODS] = 1
         return tuple(sorted(amounts.items()))
 
-    def vector(self, nanos: Mapping[str, int]) -> Ints:
-        """Amounts as one vector over all columns known now."""
-        amounts = self.amounts(nanos)
-        found = np.zeros(len(self.names), np.int64)
-        for column, amount in amounts.items():
-            found[column] = amount
-        return found
-
     def capacity(self, nanos: Mapping[str, int]) -> dict[int, int]:
-        """Column → amount a node has, rounded down and cut to the ceiling."""
+        """Column → allocatable amount of a node, rounded down and cut to the ceiling."""
         found: dict[int, int] = {}
         for name, amount in nanos.items():
             column = self.column(name)
             found[column] = max(0, min(amount // _unit(column), CEILING))
         return found
+
+
+def total(requests: Iterable[Request]) -> dict[int, int]:
+    """Column → summed amount of several requests."""
+    found: dict[int, int] = {}
+    for request in requests:
+        for column, amount in request:
+            found[column] = found.get(column, 0) + amount
+    return found
 
 
 def _unit(column: int) -> int:

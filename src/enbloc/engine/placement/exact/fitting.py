@@ -89,7 +89,7 @@ class Fitting:
         for task in placed:
             ask(task.gang, task.cls.request, -1)
         queues = self._state.queues
-        return queues.may_take(asked, self._state.free_total() if queues.guarantees else None)
+        return queues.allows(asked, self._state.free_total() if queues.guarantees else None)
 
 
 class _Question:

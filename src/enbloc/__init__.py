@@ -1,12 +1,12 @@
 """Enbloc: gang scheduling for Kubernetes. Together, or not at all.
 
 One pure engine, used three ways: live on a cluster, in an embedded cluster on a laptop, and in virtual time.
-The rooms below this package are stacked; imports point down only:
+The packages are layered; imports point down only:
 
-    cli > install > web > sim > runtime > webhook > cluster > admission > controllers > engine > gangs > config > api
-    > units
+    cli > bench > install > up > web > sim > scenario > inspect > runtime > webhook > cluster > admission > controllers
+    > engine > gangs > config > api > units
 
-This module imports nothing, so that whoever needs one room pays for that room alone.
+This module imports nothing, so that importing one package does not import the others.
 """
 
 __version__ = "0.1.0"

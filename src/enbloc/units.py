@@ -1,9 +1,8 @@
 """Quantities, durations, timestamps and label selectors: exact, integer and strict.
 
-Everything that a user writes as text and that the rest of the house wants as a number is read
-here, once. No floats: a quantity is kept in nano-units as a Python integer, a duration and an instant in
-nanoseconds. What cannot be read raises `ValueError` with a sentence that a user understands; the caller
-knows the field and adds it.
+Text that users write and the program needs as a number is parsed here, once. No floats: a quantity is a Python integer
+of nano-units, a duration and a time one of nanoseconds. Invalid text raises `ValueError` with a sentence for the user;
+the caller adds the field.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 
 NANO: Final = 10**9
 SECOND: Final = 10**9
-"""One second, in the nanoseconds in which all time is kept."""
+"""One second in nanoseconds, the unit of all times."""
 
 INT64_MAX: Final = 2**63 - 1
 
@@ -81,7 +80,7 @@ def parse_quantity(text: object) -> Quantity:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(f"a quantity is a string or a number, not {type(text).__name__}")
     if isinstance(text, int) and abs(text) > INT64_MAX:
-        raise ValueError(f"a number is out of range (at most {INT64_MAX})")  # too long, perhaps, to be shown
+        raise ValueError(f"a number is out of range (at most {INT64_MAX})")  # it may be too long to be shown
     if isinstance(text, float):
         text = repr(text)
     known = _parsed.get(text)
@@ -122,7 +121,7 @@ def format_quantity(nanos: int) -> str:
 
 
 def format_bytes(value: int) -> str:
-    """Whole units with the largest binary suffix that is exact: how people write memory."""
+    """Whole units with the largest exact binary suffix, as memory is usually written."""
     for power, suffix in ((6, "Ei"), (5, "Pi"), (4, "Ti"), (3, "Gi"), (2, "Mi"), (1, "Ki")):
         if value and value % 1024**power == 0:
             return f"{value // 1024**power}{suffix}"
@@ -174,7 +173,7 @@ def parse_duration(text: object) -> int:
 
 
 def format_duration(nanos: int) -> str:
-    """A duration as people read it: `1h30m`, `45s`, `0.5s`."""
+    """A duration as people write it: `1h30m`, `45s`, `0.5s`."""
     sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
     out = ""
     for unit, size in (("h", 3600 * SECOND), ("m", 60 * SECOND)):
@@ -190,7 +189,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?
 
 
 def parse_timestamp(text: object) -> int:
-    """Reads an RFC 3339 instant into nanoseconds since the epoch."""
+    """Reads an RFC 3339 time into nanoseconds since the epoch."""
     match = _TIMESTAMP.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise ValueError(f"{_shown(str(text))} is not a time (such as 2026-01-31T08:00:00Z)")
@@ -203,14 +202,14 @@ def parse_timestamp(text: object) -> int:
 
 
 def format_timestamp(nanos: int) -> str:
-    """RFC 3339 in UTC; a fraction only where there is one, so that whole seconds look as the API writes them."""
+    """RFC 3339 in UTC; with a fraction only if it is not zero, as the API writes it."""
     seconds, fraction = divmod(nanos, SECOND)
     text = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
     return text + (f".{fraction:09d}".rstrip("0") if fraction else "") + "Z"
 
 
 class Requirement:
-    """One line of a selector: a key, an operator and its values. Of plain strings; knows nothing of nodes or pods."""
+    """One requirement of a label selector: key, operator, values."""
 
     __slots__ = ("key", "operator", "values")
 
@@ -245,7 +244,7 @@ class Requirement:
 
     @property
     def fact(self) -> tuple[str, str, tuple[str, ...]]:
-        """The same for equal requirements, whatever the order of their values."""
+        """Equal for equal requirements, whatever the order of their values."""
         return (self.key, self.operator, tuple(sorted(self.values)))
 
 
@@ -270,7 +269,7 @@ class Selector:
 
 
 def equality_selector(labels: Mapping[str, str]) -> Selector:
-    """The selector that a plain map of labels stands for."""
+    """The selector of a plain map of labels."""
     return Selector([Requirement(key, "In", [value]) for key, value in sorted(labels.items())])
 
 
@@ -279,12 +278,12 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
 def is_dns_label(name: str) -> bool:
-    """RFC 1123 label: what a role, a namespace or a container may be called."""
+    """RFC 1123 label: names of roles, namespaces and containers."""
     return len(name) <= 63 and _NAME_LABEL.fullmatch(name) is not None
 
 
 def is_dns_subdomain(name: str) -> bool:
-    """RFC 1123 subdomain: what most objects may be called."""
+    """RFC 1123 subdomain: names of most objects."""
     return 0 < len(name) <= 253 and all(_NAME_LABEL.fullmatch(part) for part in name.split("."))
 
 
@@ -293,12 +292,12 @@ def is_label_value(value: str) -> bool:
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts names as people do: `n2` before `n10`."""
+    """A sort key for names with numbers: `n2` before `n10`."""
     parts = re.findall(r"\d+|\D+", name)
     return tuple((0, int(part), part) if part[0].isdecimal() else (1, 0, part) for part in parts)
 
 
 def _shown(text: str) -> str:
-    """A user's text, quoted, on one line and of bounded length."""
+    """A user's text, quoted, on one line and truncated."""
     short = text if len(text) <= 60 else text[:57] + "..."
     return repr(short)

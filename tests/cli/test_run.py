@@ -13,7 +13,7 @@ from enbloc.cli.main import cli
     [
         (["--components", "sched"], "unknown component 'sched'"),
         (["--components", ","], "no component"),
-        (["--components", "dashboard"], "the dashboard is not part of this version yet"),
+        (["--components", "dashboard"], "the dashboard is not built yet"),
         (["--kubeconfig", "/nowhere/config"], "there is no such kubeconfig"),
         (["--config", "/nowhere/enbloc.yaml"], "/nowhere/enbloc.yaml"),
     ],

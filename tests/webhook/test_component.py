@@ -125,7 +125,7 @@ def test_a_bug_in_looking_after_certificates_does_not_end_it(
 
     asyncio.run(story())
     assert len(looks) == 3
-    assert "a bug" in caplog.text
+    assert "bug in renewing certificates" in caplog.text
 
 
 def test_the_namespace_is_the_pods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

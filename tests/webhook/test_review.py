@@ -14,22 +14,22 @@ from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.registry import GangRegistry
-from enbloc.webhook.cache import Asked, ObjectCache
-from enbloc.webhook.review import BadReview, answer, judge, read_request, warn
+from enbloc.webhook.cache import ObjectCache, RecordingLookup
+from enbloc.webhook.review import BadReview, answer, evaluate, read_request, warn
 from support.webhook_api import job, queue, review
 
 
-def lookup(*objects: Obj) -> Asked:
+def lookup(*objects: Obj) -> RecordingLookup:
     known = ObjectCache()
     for obj in (queue("root"), queue("default"), *objects):
         known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
     known.listed()
-    return Asked(known)
+    return RecordingLookup(known)
 
 
 def asked(question: dict[str, Any], *, mutates: bool = True, others: tuple[Obj, ...] = ()) -> dict[str, Any]:
     request = read_request(json.dumps(question).encode())
-    told = json.loads(answer(request, judge(request, lookup(*others), relaxed=False), mutates=mutates))
+    told = json.loads(answer(request, evaluate(request, lookup(*others), relaxed=False), mutates=mutates))
     assert told["apiVersion"] == "admission.k8s.io/v1"
     assert told["kind"] == "AdmissionReview"
     response: dict[str, Any] = told["response"]
@@ -169,10 +169,10 @@ def test_k3_what_is_read_as_something_else_is_told() -> None:
 
 def test_warnings_refuse_nothing_and_go_by_the_validating_webhook() -> None:
     request = read_request(json.dumps(review("CREATE", job())).encode())
-    judgement = msgspec.structs.replace(judge(request, lookup(), relaxed=False), warnings=["w"] * 99)
-    told = json.loads(answer(request, judgement, mutates=False))["response"]
+    verdict = msgspec.structs.replace(evaluate(request, lookup(), relaxed=False), warnings=["w"] * 99)
+    told = json.loads(answer(request, verdict, mutates=False))["response"]
     assert (told["allowed"], told["warnings"]) == (True, ["w"] * 10)
-    assert "warnings" not in json.loads(answer(request, judgement, mutates=True))["response"]
+    assert "warnings" not in json.loads(answer(request, verdict, mutates=True))["response"]
 
 
 def test_a_name_that_is_to_be_made_is_made_here() -> None:

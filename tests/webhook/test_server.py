@@ -220,7 +220,7 @@ def test_a_bug_is_a_500_and_the_next_question_is_answered(monkeypatch: pytest.Mo
     async def story(world: World) -> None:
         world.sees("default")
         with monkeypatch.context() as patched:
-            patched.setattr(module, "judge", lambda *_, **__: 1 / 0)
+            patched.setattr(module, "evaluate", lambda *_, **__: 1 / 0)
             client = world.client()
             async with client, client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
                 assert answer.status == 500

@@ -1,1 +1,1 @@
-"""Benchmarks. Their figures are ratios to a reference measured in the same run: these machines are noisy."""
+"""Benchmarks. Their figures are ratios to a reference measured in the same run, since machines are noisy."""

@@ -1,17 +1,17 @@
-"""Decisions under contention: what preempt, reclaim and reserve cost, against placing the same gang on free room.
+"""The cost of decisions under contention: preempt, reclaim and reserve, compared with placing the same gang on free
+nodes.
 
-A cluster is filled with pods, some alone and some in gangs, some elastic, of several priorities and run times. A gang
-comes; what is measured is the whole cycle that decides for it, as a scheduler in service would run it: all caches are
-warm, and what changed since the cycle before is what an earlier decision changed.
+A cluster is filled with pods: single ones and gangs, some elastic, of several priorities and run times. A gang arrives;
+measured is the whole cycle that decides for it, as in a running scheduler: all caches are warm, and the changes since
+the cycle before are those of an earlier decision.
 
 - allocate: part of the nodes is still empty; the gang is bound there;
-- preempt: the cluster is full; the gang is found no room, and victims of lower priority in its queue are chosen;
-- reclaim: the same between queues: the gang's is within its share, the others are above theirs;
-- reserve: the gang's time has come at which it starves, and nodes are reserved for it.
+- preempt: the cluster is full; the gang does not fit, and victims of lower priority in its queue are chosen;
+- reclaim: the same between queues: the gang's queue is below its share, the others are above theirs;
+- reserve: the gang begins to starve, and nodes are reserved for it.
 
-After each decision all is put back as it was, and the next round has a fresh gang. Measured is the time this process
-had on a core. Each figure is the median of several rounds, and all sorts take turns, since a busy machine is not
-equally busy all the time.
+After each decision the state is restored, and the next round has a new gang. Measured is this process's CPU time. Each
+figure is the median of several rounds, and the decisions are measured in turn, since the load of a machine varies.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.units import NANO, SECOND
 
 PASSES, ROUNDS = 3, 6
-"""How often all sorts are measured in turn, and how often each; the first of each time is not counted."""
+"""How often all decisions are measured in turn, and how often each; the first of each time is not counted."""
 STARVES_AFTER = 60 * SECOND
 
 _HIGH = 1_000_000
 _RICH, _POOR = "default", "poor"
-"""The queues that use everything, and the one that has nothing yet."""
+"""The queues that use everything, and the one that uses nothing yet."""
 _HEADROOM = 20
-"""One in so many nodes is empty at first."""
+"""One in this many nodes is empty at first."""
 _REQUEST = {"cpu": "4", "memory": "8Gi"}
 
 
 Slot = tuple[str, dict[str, str]]
-"""A node, and what a pod asks for there."""
+"""A node, and a pod's requests on it."""
 
 
 class Kind(NamedTuple):
-    """Of what the cluster is full."""
+    """What fills the cluster."""
 
     gang_size: int = 20
     alone: float = 0.5
-    """The part of the pods that are in no gang."""
+    """The share of pods without a gang."""
     priorities: int = 4
     queues: int = 1
     budgets: int = 0
@@ -78,7 +78,7 @@ KINDS = {
 def run(
     nodes: int, pods: int, gang_size: int, kind: str, seed: int, passes: int = PASSES, rounds: int = ROUNDS
 ) -> dict[str, Any]:
-    """Fills a cluster and measures every sort of decision in it."""
+    """Fills a cluster and measures every decision in it."""
     filled = KINDS[kind]._replace(queues=min(KINDS[kind].queues, max(1, pods // 200)))
     bench = _Bench(nodes, pods, gang_size, filled, random.Random(seed))
     taken: dict[str, list[float]] = {"allocate": [], "preempt": [], "reclaim": [], "reserve": []}
@@ -109,11 +109,11 @@ def run(
 
 
 class Unmeasurable(Exception):
-    """The decision that was to be measured was not made: the gang is too large for such a cluster."""
+    """The decision to be measured was not made: the gang is too large for such a cluster."""
 
 
 class _Bench:
-    """A cluster, and gangs that come one after the other."""
+    """A cluster, and gangs that arrive one after the other."""
 
     def __init__(self, nodes: int, pods: int, gang_size: int, kind: Kind, dice: random.Random) -> None:
         reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": STARVES_AFTER // SECOND}}
@@ -123,7 +123,7 @@ class _Bench:
         self._now = 1000 * SECOND
         self._comers = 0
         self.victims = 0
-        """How many pods the last preempt was to evict."""
+        """How many pods the last preempt decided to evict."""
         cluster = list(loads.nodes(nodes))
         for facts in _queues(cluster, kind):
             self._engine.state.put_queue(facts)
@@ -134,21 +134,21 @@ class _Bench:
         full = [node for number, node in enumerate(cluster) if number % _HEADROOM != 1]
         empty = [node for number, node in enumerate(cluster) if number % _HEADROOM == 1]
         self._later = list(_filling("late", empty, pods * len(empty) // nodes, kind, dice))
-        """Those who come when no room is to be left."""
+        """Pods that are added to fill the empty nodes."""
         for spec, pod, index in _filling("early", full, pods - len(self._later), kind, dice):
             self._put(spec, pod, index)
         self._cycle()
         self._cycle()
 
     def fill_up(self) -> None:
-        """From now on there is no room."""
+        """Fills the empty nodes."""
         for spec, pod, index in self._later:
             self._put(spec, pod, index)
         self._cycle()
         self._cycle()
 
     def vacate(self) -> None:
-        """There is room again."""
+        """Empties them again."""
         for spec, pod, _ in self._later:
             self._engine.state.remove_pod(pod.uid)
             self._engine.state.remove_gang(spec.key)
@@ -157,7 +157,7 @@ class _Bench:
 
     def measure(self, rounds: int, decision: Callable[[], float]) -> list[float]:
         gc.collect()
-        gc.freeze()  # what is loaded stays: the collector would walk it again and again
+        gc.freeze()  # the loaded objects stay: the garbage collector need not traverse them again
         found = [decision() for _ in range(rounds)]
         gc.unfreeze()
         return found
@@ -168,7 +168,7 @@ class _Bench:
         spec = self._come(_HIGH, _RICH)
         seconds, decisions = self._cycle()
         bound = sum(len(one.placements) for one in decisions if isinstance(one, Bind))
-        self._expect(bound == self._gang_size, "is not placed in what is left free")
+        self._expect(bound == self._gang_size, "is not placed on the empty nodes")
         self._go(spec)
         return seconds
 
@@ -184,14 +184,14 @@ class _Bench:
         self._now += STARVES_AFTER
         seconds, decisions = self._cycle()
         reserved = [one for one in decisions if isinstance(one, SetAside) and one.kind == RESERVE and one.record]
-        self._expect([one.gang for one in reserved] == [spec.key], "gets no nodes reserved")
+        self._expect([one.gang for one in reserved] == [spec.key], "gets no reservation")
         self._go(spec)
         return seconds
 
     def _evicting(self, spec: GangSpec) -> float:
         seconds, decisions = self._cycle()
         evicted = [one for one in decisions if isinstance(one, Evict)]
-        self._expect({one.preemptor for one in evicted} == {spec.key}, "has nobody evicted for it")
+        self._expect({one.preemptor for one in evicted} == {spec.key}, "gets no victims")
         self.victims = self.victims or len(evicted)
         self._go(spec)
         for one in evicted:
@@ -203,7 +203,7 @@ class _Bench:
         if not so:
             raise Unmeasurable(f"a gang of {self._gang_size} pods {otherwise}")
 
-    # ---- those who come and go
+    # ---- gangs and pods that come and go
 
     def _come(self, priority: int, queue: str) -> GangSpec:
         self._comers += 1
@@ -235,7 +235,7 @@ class _Bench:
 
 
 def _queues(cluster: list[NodeFacts], kind: Kind) -> Iterator[QueueFacts]:
-    """The poor one deserves a tenth of everything, the others share the rest."""
+    """The poor queue deserves a tenth of everything, the others share the rest."""
     totals = {name: sum(node.allocatable[name] for node in cluster) for name in ("cpu", "memory")}
     tenth = {name: amount // 10 for name, amount in totals.items()}
     part = {name: (amount - tenth[name]) // kind.queues for name, amount in totals.items()}
@@ -261,7 +261,7 @@ def _budget(number: int) -> dict[str, Any]:
 def _filling(
     prefix: str, cluster: list[NodeFacts], pods: int, kind: Kind, dice: random.Random
 ) -> Iterator[tuple[GangSpec, PodFacts, int]]:
-    """Pods that leave no room on any node, in gangs that are spread over the cluster."""
+    """Pods that leave no node free, in gangs spread over the cluster."""
     slots = [
         slot for number, node in enumerate(cluster) for slot in _slots(node, _part(pods, len(cluster), number), dice)
     ]
@@ -292,12 +292,12 @@ def _filling(
 
 
 def _part(pods: int, nodes: int, number: int) -> int:
-    """So many of the pods are on this node."""
+    """How many of the pods are on this node."""
     return pods * (number + 1) // nodes - pods * number // nodes
 
 
 def _slots(node: NodeFacts, count: int, dice: random.Random) -> list[Slot]:
-    """Requests that share a node among so many pods, small and large ones."""
+    """Requests that divide a node among `count` pods, small and large ones."""
     parts = [dice.choice((1, 2, 4)) for _ in range(count)]
     milli = node.allocatable["cpu"] // (NANO // 1000)
     mebi = node.allocatable["memory"] // NANO // 2**20

@@ -1,8 +1,8 @@
-"""The engine alone: how fast gangs are placed by class, against placing their pods one by one.
+"""The engine alone: how fast gangs are placed by class, compared with placing their pods one by one.
 
-Both do the same work on the same cluster: the same events, the same cycle, the same decisions. The reference looks at
-every node anew for each pod, vectorised over the nodes; the fast path must give the very same placements. Measured is
-the time this process had on a core, so a busy machine does not bend the ratio.
+Both do the same work on the same cluster: the same events, the same cycle, the same decisions. The reference evaluates
+every node again for each pod, vectorised over the nodes; the fast path must give exactly the same placements. Measured
+is this process's CPU time, so a busy machine does not distort the ratio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IDLE_ROUNDS = 200
 
 
 class Measured(NamedTuple):
-    """What one engine did, and how long that took."""
+    """One engine's result, and its CPU time."""
 
     placements: dict[str, str]
     seconds: float
@@ -57,7 +57,7 @@ def _measure(nodes: int, pods: int, gang_size: int, seed: int, plain: bool) -> M
     load = list(loads.gangs(pods, gang_size, seed))
     loads.put_gangs(engine, load)
     gc.collect()
-    gc.freeze()  # what is loaded stays: the collector would walk it again and again
+    gc.freeze()  # the loaded objects stay: the garbage collector need not traverse them again
     begin = time.process_time()
     decisions = cycle(engine, 0)
     seconds = time.process_time() - begin

@@ -1,8 +1,8 @@
-"""The embedded API over HTTP: how many pods are created a second, how fast lists and watches are served.
+"""The embedded API over HTTP: pods created per second, times of lists and watches.
 
 The reference is a bare server of the same library that reads the same requests, answers with the same bytes, and does
-nothing: what it costs to speak HTTP at all. Rates are per second that the server had on a core, so a busy machine, and
-the client, do not bend them; times to list and to fan out are by the clock.
+nothing else: the cost of HTTP. Rates are per second of the server's CPU time, so a busy machine and the client do not
+distort them; times to list and to fan out are wall-clock times.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def run(nodes: int, pods: int, watches: int, *, data: bool = False) -> dict[str,
 
 
 Ask = Callable[[], tuple[float, int]]
-"""The server's time on a core so far, in seconds, and its largest memory, in MB."""
+"""The server's CPU time so far, in seconds, and its largest memory, in MB."""
 
 
 def _with_server(which: str, nodes: int, measure: Callable[[int, Ask], Awaitable[Any]]) -> Any:
@@ -128,7 +128,7 @@ def _facade(nodes: int, directory: str | None) -> Any:
 
 
 def _pod(number: int) -> Obj:
-    """As a controller would make it: labels, annotations, an owner, requests, an environment."""
+    """As a controller would create it: labels, annotations, an owner, requests, environment variables."""
     container = {
         "name": "worker",
         "image": "registry.example/train:1",
@@ -149,7 +149,7 @@ def _pod(number: int) -> Obj:
 
 
 class _Client:
-    """One connection that is kept open."""
+    """One persistent connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -183,7 +183,7 @@ class _Client:
         return code, total
 
     async def watch(self, path: str, events: int) -> None:
-        """Reads a watch until so many events have come."""
+        """Reads a watch until `count` events have arrived."""
         self._send("GET", path)
         await self._reader.readuntil(b"\r\n\r\n")
         while events > 0:
@@ -194,7 +194,7 @@ class _Client:
 
 
 async def _create(port: int, ask: Ask, count: int, begin: int = 0) -> float:
-    """Creates pods over a few connections; how many a second of the server's time."""
+    """Creates pods over a few connections; returns how many per second of the server's CPU time."""
     bodies = [msgspec.json.encode(_pod(number)) for number in range(begin, begin + count)]
     clients = [await _Client.connect(port) for _ in range(CONNECTIONS)]
 
@@ -235,7 +235,7 @@ async def _measure(port: int, ask: Ask, pods: int, watches: int) -> dict[str, An
 
 
 async def _fan_out(port: int, ask: Ask, pods: int, watches: int) -> dict[str, Any]:
-    """Many watches on all pods, and some pods more: when does the last watch know the last of them?"""
+    """Many watches on all pods, and some new pods: when has the last watch received the last of them?"""
     version = await _version(port)
     path = f"/api/v1/pods?watch=true&resourceVersion={version}"
     clients = [await _Client.connect(port) for _ in range(watches)]

@@ -1,9 +1,9 @@
-"""The live path against a real API server: how many Bindings a second, as a share of what that server can take.
+"""The live path against a real API server: Bindings per second, as a share of what that server can handle.
 
-The reference is a loop that does nothing but bind, on as many connections: the limit of that server on that machine.
-A backlog of as many pods, in gangs, is scheduled on the same nodes by the very control plane that `enbloc run` starts,
-in this process. Half of the reference is measured before and half after, so that a machine that gets busier bends the
-ratio less. Nodes need no kubelet. Everything that was made is deleted again, also after a failure.
+The reference is a loop that only binds, on as many connections: the limit of that server on that machine. The same
+number of pods, in gangs, is scheduled on the same nodes by the control plane of `enbloc run`, in this process. Half of
+the reference is measured before and half after, so that a changing load of the machine distorts the ratio less. Nodes
+need no kubelet. Everything that was created is deleted at the end, also after a failure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def run(
 
 
 class _Timed:
-    """A cluster, and when Bindings were answered."""
+    """A cluster that records when Bindings were answered."""
 
     def __init__(self, cluster: KubeCluster) -> None:
         self._cluster = cluster
@@ -82,7 +82,7 @@ class _Timed:
 
 
 class _Bench:
-    """What is made on the cluster, and how it goes away again."""
+    """The objects created on the cluster, and their deletion."""
 
     def __init__(self, cluster: KubeCluster, progress: Progress) -> None:
         self._cluster = cluster
@@ -109,8 +109,8 @@ class _Bench:
         await _many(make, self._nodes)
 
     async def bare(self, count: int) -> float:
-        """How many seconds Bindings take that are made by a loop that does nothing else."""
-        pods = await self._make_pods([self._pod(f"bare-{index}", {}) for index in range(count)], "nobody")
+        """The seconds that a loop needs that only binds."""
+        pods = await self._make_pods([self._pod(f"bare-{index}", {}) for index in range(count)], "none")
         self._progress(f"binds {count} pods in a bare loop")
         binds = [
             BindPod(self._name, name_of(pod), uid_of(pod), self._nodes[index % len(self._nodes)], {"bench": "bare"})
@@ -195,7 +195,7 @@ class _Bench:
         await _many(delete, await self._cluster.list("Pod", self._name))
 
     async def clean(self) -> None:
-        """Deletes all that was made."""
+        """Deletes all that was created."""
         self._progress("cleans up")
         if self._has_namespace:
             await self._delete_pods()
@@ -215,7 +215,7 @@ async def _gone(deletion: Awaitable[Any]) -> None:
 
 
 async def _many(work: Callable[[Any], Awaitable[Any]], items: Iterable[Any]) -> list[Any]:
-    """All of it, on as many connections as the control plane has; in the order of the items."""
+    """Runs all of it on as many connections as the control plane has; results in the order of the items."""
     queue = list(enumerate(items))[::-1]
     found: list[Any] = [None] * len(queue)
 

@@ -1,5 +1,5 @@
-"""A load for benchmarks: nodes of several kinds, gangs of several classes, some with selectors, some that tolerate
-taints. The same for the same numbers and seed."""
+"""A load for benchmarks: nodes of several sizes, gangs of several classes, some with selectors, some with tolerations.
+The same numbers and seed give the same load."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def put_pod(engine: Engine, gang: Gang, facts: PodFacts, index: int) -> None:
 
 
 def acknowledge(engine: Engine, load: list[Gang], binds: list[Bind]) -> None:
-    """The API's echo: every Binding comes back as a pod that has its node."""
+    """The API's echo: every Binding comes back as a pod with a node."""
 
     nodes_of = {placement.uid: placement.node for bind in binds for placement in bind.placements}
     marks = {bind.gang: bind.mark for bind in binds}

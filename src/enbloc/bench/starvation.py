@@ -1,7 +1,7 @@
-"""Starvation in virtual time: a stream of small jobs keeps a cluster busy, and one large gang wants a part of it.
+"""Starvation in virtual time: a stream of small jobs keeps a cluster busy, and one large gang needs a part of it.
 
-The same load runs through the simulation under several policies. Everything is drawn from a seed, so the figures are
-the same on every machine: how long the large gang waits, what that costs in utilisation, and how long small jobs wait.
+The same load is simulated under several policies. Everything is drawn from a seed, so the figures are the same on every
+machine: how long the large gang waits, what that costs in utilisation, and how long small jobs wait.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NODE_CPUS: Final = 8
 SMALL_CPUS: Final = 2
 SMALL_PODS: Final = (1, 4)
 SMALL_S: Final = (300, 1500)
-"""Small jobs have so many pods, and run so long: from, to, evenly drawn."""
+"""Number of pods and run time of small jobs: from, to, uniformly drawn."""
 LARGE_PART: Final = 0.3
-"""The large gang wants so much of the cluster, in whole nodes."""
+"""The large gang's share of the cluster, in whole nodes."""
 LARGE_S: Final = 1800
 HOUR_S: Final = 3600
 STARVES_AFTER_S: Final = 1800
@@ -41,13 +41,13 @@ POLICIES: Final[dict[str, dict[str, Any]]] = {
 
 
 class Load(NamedTuple):
-    """What comes when."""
+    """What arrives when."""
 
     nodes: int
     load: float
-    """What the small jobs ask for, of what the cluster has."""
+    """Requests of the small jobs, relative to the cluster's capacity."""
     hours: float
-    """So long small jobs keep coming."""
+    """How long small jobs keep arriving."""
     seed: int
 
     @property
@@ -69,9 +69,9 @@ class Outcome(NamedTuple):
     policy: str
     large_waited_s: float
     utilisation: float
-    """While small jobs kept coming."""
+    """While small jobs kept arriving."""
     small_waits_s: list[float]
-    """Of each small job, from its coming to its start; sorted."""
+    """From arrival to start, of each small job; sorted."""
     used: list[tuple[float, int, int]]
     """Seconds, CPUs that small jobs use from then on, CPUs that the large gang uses."""
 
@@ -87,7 +87,7 @@ def run(load: Load) -> list[Outcome]:
 
 
 def figures(load: Load, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """For programs."""
+    """As JSON."""
     return {
         "nodes": load.nodes,
         "cpus": load.cpus,
@@ -136,7 +136,7 @@ def _nodes(load: Load) -> Iterator[Obj]:
 
 
 def _jobs(load: Load) -> Iterator[Obj]:
-    """Small ones come at random, and together they ask for `load` of what the cluster has meanwhile."""
+    """Small ones arrive at random, and together they request `load` of the cluster's capacity."""
     dice = random.Random(load.seed)
     end = load.hours * HOUR_S
     left = load.load * load.cpus * end
@@ -150,7 +150,7 @@ def _jobs(load: Load) -> Iterator[Obj]:
 
 
 def _job(name: str, at: float, pods: int, cpus: int, seconds: int) -> Obj:
-    """Everybody says truly how long it will run."""
+    """Every job states its true run time."""
     notes = {"sim.enbloc.dev/run-time": f"{seconds}s", "enbloc.dev/expected-duration": f"{seconds}s"}
     container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": str(cpus)}}}
     template = {"metadata": {"annotations": notes}, "spec": {"restartPolicy": "Never", "containers": [container]}}
@@ -162,7 +162,7 @@ def _job(name: str, at: float, pods: int, cpus: int, seconds: int) -> Obj:
     }
 
 
-# ---- what became of it
+# ---- the result
 
 
 def _outcome(policy: str, load: Load, result: Result) -> Outcome:
@@ -177,7 +177,7 @@ def _outcome(policy: str, load: Load, result: Result) -> Outcome:
 
 
 def _used(result: Result) -> Iterator[tuple[float, int, int]]:
-    """CPUs in use, from instant to instant."""
+    """CPUs in use, from one time to the next."""
     used = {True: 0, False: 0}
     at = 0.0
     for line in result.timeline:

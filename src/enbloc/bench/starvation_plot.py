@@ -1,4 +1,4 @@
-"""The starvation benchmark as a picture: SVG, one panel a policy, what is used by whom over time."""
+"""A plot of the starvation benchmark: SVG, one panel per policy, CPUs in use over time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ GAP: Final = 46
 BINS: Final = 180
 
 SMALL, LARGE, WAITS, INK, FAINT = "#a9c4e4", "#e07b39", "#a33d0b", "#24292f", "#6e7781"
-"""Colours that can be told apart without seeing colours, too: they differ in lightness."""
+"""Distinguishable without colour vision: they differ in lightness."""
 
 Scale = Callable[[float], float]
 
 TITLES: Final = {
     "none": "Without: small jobs take whatever is free",
-    "reserve": "reserve: nodes are kept for a gang that starves",
-    "easy": "backfill in mode easy: nobody delays the first in the queue",
+    "reserve": "reserve: nodes are reserved for a starving gang",
+    "easy": "backfill in mode easy: no job delays the first in the queue",
 }
 
 
@@ -47,9 +47,9 @@ def _legend(load: Load) -> Iterator[str]:
     large = f"the large gang: {load.large_pods} pods, a node each"
     small = f"small jobs, {load.load * 100:.0f} % load"
     places = ((LEFT, SMALL, 42, small), (LEFT + 190, LARGE, 42, large), (LEFT + 450, WAITS, 46, "it waits"))
-    for x, colour, y, told in places:
+    for x, colour, y, label in places:
         yield _box(x, y, x + 12, 96 - y, colour)
-        yield _text(x + 18, 52, told, fill=FAINT)
+        yield _text(x + 18, 52, label, fill=FAINT)
 
 
 def _panel(load: Load, one: Outcome, numbers: dict[str, float], top: float) -> Iterator[str]:
@@ -74,13 +74,13 @@ def _panel(load: Load, one: Outcome, numbers: dict[str, float], top: float) -> I
         points.append(f"{x(end):.1f},{bottom:.1f}")
         yield f'<polygon points="{" ".join(points)}" fill="{colour}"/>'
     yield _box(x(load.large_at_s), top - 1, x(began), top + 5, WAITS)
-    for seconds, told in ((load.large_at_s, "comes"), (began, "starts")):
+    for seconds, label in ((load.large_at_s, "comes"), (began, "starts")):
         if seconds <= end:
             yield _line(x(seconds), top, x(seconds), bottom, INK, dash="3 3")
-            anchor = "start" if told == "starts" or x(began) - x(load.large_at_s) > 60 else "end"
-            yield _text(x(seconds) + (4 if anchor == "start" else -4), top + 19, told, size=11, anchor=anchor)
+            anchor = "start" if label == "starts" or x(began) - x(load.large_at_s) > 60 else "end"
+            yield _text(x(seconds) + (4 if anchor == "start" else -4), top + 19, label, size=11, anchor=anchor)
     yield from _axes(load, top, bottom, x, y)
-    yield from _told(numbers, top)
+    yield from _figures(numbers, top)
 
 
 def _axes(load: Load, top: float, bottom: float, x: Scale, y: Scale) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _axes(load: Load, top: float, bottom: float, x: Scale, y: Scale) -> Iterator
         yield _text(x(hour * HOUR_S), bottom + 15, f"{hour} h", fill=FAINT, size=11, anchor="middle")
 
 
-def _told(numbers: dict[str, float], top: float) -> Iterator[str]:
+def _figures(numbers: dict[str, float], top: float) -> Iterator[str]:
     left = WIDTH - RIGHT + 22
     yield _text(left, top + 26, _time(numbers["large_waited_s"]), size=22, weight=700, fill=LARGE)
     yield _text(left, top + 42, "the large gang waits", fill=FAINT, size=11)
@@ -108,12 +108,12 @@ def _told(numbers: dict[str, float], top: float) -> Iterator[str]:
 
 
 def _end(load: Load) -> float:
-    """The picture goes a little beyond the last small job."""
+    """The plot extends a little beyond the last small job."""
     return (load.hours + 1) * HOUR_S
 
 
 def _means(one: Outcome, end: float) -> Iterator[tuple[float, float]]:
-    """CPUs of small jobs and of the large gang, each the mean over a small part of the time."""
+    """CPUs of small jobs and of the large gang, averaged over short intervals."""
     sums = [[0.0, 0.0] for _ in range(BINS)]
     step = end / BINS
     for (since, small, large), (until, _, _) in zip(one.used, [*one.used[1:], (end, 0, 0)], strict=True):
@@ -128,7 +128,7 @@ def _means(one: Outcome, end: float) -> Iterator[tuple[float, float]]:
 
 
 def _time(seconds: float) -> str:
-    """To the minute, or the second where it is short."""
+    """To the minute, or to the second if it is short."""
     unit = 60 if seconds >= 120 else 1
     text = format_duration(round(seconds / unit) * unit * SECOND)
     return text.removesuffix("0s") if text.endswith("m0s") else text

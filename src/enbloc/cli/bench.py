@@ -1,4 +1,4 @@
-"""`enbloc bench`: figures that are ratios to a reference, measured in the same run."""
+"""`enbloc bench`: benchmarks whose figures are ratios to a reference measured in the same run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from enbloc.cli.errors import Refusal
 
 @click.group("bench")
 def command() -> None:
-    """Measure this machine: every figure is a ratio to a reference of the same run.
+    """Run benchmarks; every figure is a ratio to a reference of the same run.
 
     \b
     Example: enbloc bench engine --nodes 1000 --pods 5000
@@ -36,14 +36,14 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
 @command.command()
 @click.option("--kubeconfig", metavar="FILE", help="The cluster to measure.")
 @click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
-@click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes that are made.")
-@click.option("--pods", default=5000, show_default=True, type=click.IntRange(2, 100_000), help="Pods that wait.")
+@click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes to create.")
+@click.option("--pods", default=5000, show_default=True, type=click.IntRange(2, 100_000), help="Pods to schedule.")
 @click.option("--gang-size", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Pods in one gang.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def live(kubeconfig: str | None, context: str | None, nodes: int, pods: int, gang_size: int, output: str) -> None:
     """Schedule a backlog on a real API server; compare with a loop that only binds.
 
-    Nodes without kubelets and a namespace are made on the cluster, and deleted again.
+    Creates nodes without kubelets and a namespace on the cluster, and deletes them again.
     """
     import asyncio
 
@@ -89,35 +89,35 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
     default="mixed",
     show_default=True,
     type=click.Choice(["mixed", "alone", "gangs", "large-gangs", "priorities", "budgets", "queues"]),
-    help="What runs: some alone and some in gangs, or something odd.",
+    help="What fills the cluster: single pods and gangs, or a special load.",
 )
 @click.option("--seed", default=1, show_default=True, help="Another seed, another load.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def contention(nodes: int, pods: int, gang_size: int, kind: str, seed: int, output: str) -> None:
-    """Decide for a gang when there is no room: preempt, reclaim, reserve, each against allocate.
+    """Decide for a gang in a full cluster: preempt, reclaim, reserve, each compared with allocate.
 
-    The cluster is full. What is measured is the whole cycle that decides for the gang, the failed try to place it
-    included; the median of several, with a fresh gang each time and everybody put back. Allocate is the same gang on
-    free room, in the same run. The first preempt, which counts what everybody uses, is told apart.
+    Measured is the whole cycle that decides for the gang, with the failed attempt to place it: the median of several
+    rounds, each with a new gang and the state restored. Allocate places the same gang on free nodes, in the same run.
+    The first preempt, which computes usage, is reported separately.
     """
     from enbloc.bench import contention as measured
 
     try:
         found = measured.run(nodes, pods, gang_size, kind, seed)
     except measured.Unmeasurable as why:
-        raise Refusal([f"--gang-size: {why}; take a smaller one, or more nodes"]) from None
+        raise Refusal([f"--gang-size: {why}; use a smaller one, or more nodes"]) from None
     _print(found, output)
 
 
 @command.command()
 @click.option("--nodes", default=20, show_default=True, type=click.IntRange(4, 1000), help="Nodes, of 8 CPUs each.")
-@click.option("--load", default=0.95, show_default=True, type=click.FloatRange(0.1, 2), help="What small jobs ask for.")
-@click.option("--hours", default=6.0, show_default=True, type=click.FloatRange(0.5, 100), help="How long they come.")
+@click.option("--load", default=0.95, show_default=True, type=click.FloatRange(0.1, 2), help="Load by small jobs.")
+@click.option("--hours", default=6.0, show_default=True, type=click.FloatRange(0.5, 100), help="Duration of the load.")
 @click.option("--seed", default=1, show_default=True, help="Another seed, another stream of jobs.")
 @click.option("--plot", metavar="FILE.svg", help="Draw it, too.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | None, output: str) -> None:
-    """Let a large gang wait in a busy cluster: without help, with reserve, with backfill in mode easy.
+    """Measure how long a large gang waits in a busy cluster: without reserve, with reserve, with backfill in mode easy.
 
     Runs in virtual time; the same seed gives the same figures on every machine.
     """
@@ -127,7 +127,7 @@ def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | Non
     wanted = measured.Load(nodes, load, hours, seed)
     if plot is not None:
         try:
-            open(plot, "w").close()  # before it takes minutes
+            open(plot, "w").close()  # fail now, not after minutes
         except OSError as why:
             raise Refusal([f"--plot: {plot}: {why.strerror}"]) from None
     outcomes = measured.run(wanted)

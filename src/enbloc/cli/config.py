@@ -13,7 +13,7 @@ from enbloc.config import render
 def command(config_file: str | None) -> None:
     """Print the effective config, with a comment on every key.
 
-    What is printed can be given back with --config; keys that are left out keep their defaults.
+    The output can be passed to --config; missing keys have their defaults.
 
     \b
     Example:

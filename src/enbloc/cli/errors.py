@@ -1,4 +1,4 @@
-"""How a command says that it cannot do what it was asked: a line for each problem on stderr, and exit code 2."""
+"""Errors of commands: one line per problem on stderr, and exit code 2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINES: Final = 50
 
 
 class Refusal(click.ClickException):
-    """Bad usage or bad input."""
+    """Wrong usage or invalid input."""
 
     exit_code = 2
 
@@ -32,7 +32,7 @@ class Refusal(click.ClickException):
 
 @contextmanager
 def readable_input() -> Iterator[None]:
-    """Turns what cannot be read into a refusal."""
+    """Turns unreadable input into a refusal."""
     try:
         yield
     except BadInput as why:
@@ -40,7 +40,7 @@ def readable_input() -> Iterator[None]:
 
 
 def read_config(path: str | None) -> Config:
-    """The config in a file, or the default one. Every problem of a bad one is told."""
+    """The config in a file, or the default one. An invalid file is refused with every problem in it."""
     with readable_input():
         data = read_mapping(path) if path is not None else None
     try:

@@ -16,20 +16,19 @@ from enbloc.inspect.overview import explain
 @click.argument("gang", metavar="NAMESPACE/NAME")
 @kubeconfig_options
 def command(gang: str, kubeconfig: str | None, context: str | None, output: str) -> None:
-    """Why a gang waits: one sentence, the numbers behind it, who is ahead, when it is expected to start, and what
-    would let it.
+    """Explain why a gang waits: the reason with numbers, the gangs ahead of it, its expected start, what would help.
 
     \b
     Example: enbloc explain default/bert
     """
-    told = explain(ask(kubeconfig, context), gang)
-    if told is None:
+    explanation = explain(ask(kubeconfig, context), gang)
+    if explanation is None:
         click.echo(f"enbloc: there is no gang {gang} (`enbloc gangs` lists them)", err=True)
         raise click.exceptions.Exit(1)
     if output == "json":
-        click.echo(json.dumps(msgspec.to_builtins(told)))
+        click.echo(json.dumps(msgspec.to_builtins(explanation)))
         return
     from enbloc.inspect.tables import explanation_lines
 
-    for line in explanation_lines(told, time.time_ns()):
+    for line in explanation_lines(explanation, time.time_ns()):
         click.echo(line)

@@ -1,4 +1,4 @@
-"""How `enbloc gangs`, `queues`, `nodes` and `explain` ask a cluster: by kubeconfig, one list a kind."""
+"""Reads a cluster for `enbloc gangs`, `queues`, `nodes` and `explain`: by kubeconfig, one list per kind."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from enbloc.cli.errors import Refusal
 from enbloc.inspect.overview import KINDS, Overview, read_overview
 
 PATIENCE_S: Final = 3.0
-"""Somebody sits and waits: a cluster that does not answer is told soon."""
+"""A user waits: a cluster that does not answer is reported soon."""
 
 
 def kubeconfig_options(command: Any) -> Any:
-    """The options that every one of them has."""
+    """The options of all these commands."""
     for option in (
         click.option(
             "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people, or for programs."
         ),
-        click.option("--context", metavar="NAME", help="Which context of the kubeconfig."),
-        click.option("--kubeconfig", metavar="FILE", help="Which cluster [$KUBECONFIG, then ~/.kube/config]."),
+        click.option("--context", metavar="NAME", help="The context of the kubeconfig."),
+        click.option("--kubeconfig", metavar="FILE", help="The cluster [$KUBECONFIG, then ~/.kube/config]."),
     ):
         command = option(command)
     return command
 
 
 def ask(kubeconfig: str | None, context: str | None) -> Overview:
-    """Everything at a glance. Raises `Refusal` with one line if the cluster cannot be asked."""
+    """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
     return read_overview(asyncio.run(_fetch(kubeconfig, context)))
 
 
 async def _fetch(kubeconfig: str | None, context: str | None) -> dict[str, list[Obj]]:
-    from enbloc.cluster.kube import connect  # imported late: help must be quick
+    from enbloc.cluster.kube import connect  # imported late: help must be fast
     from enbloc.cluster.kube.credentials import NoCredentials
     from enbloc.cluster.kube.http import Bounds
 

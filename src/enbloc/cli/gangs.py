@@ -14,9 +14,9 @@ from enbloc.inspect.overview import gangs_json
 @click.command("gangs")
 @kubeconfig_options
 def command(kubeconfig: str | None, context: str | None, output: str) -> None:
-    """The gangs there are: who runs, who waits, and why.
+    """List gangs: which run, which wait, and why.
 
-    Asks the cluster that KUBECONFIG points at, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded.
     """
     overview = ask(kubeconfig, context)
     if output == "json":

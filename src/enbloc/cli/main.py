@@ -1,7 +1,7 @@
-"""The command `enbloc`: which subcommands there are, and how every one of them ends.
+"""The command `enbloc`: its subcommands, and its exit codes.
 
-Subcommands are imported only when they are used, so that help is quick. Exit codes: 0 done, 1 the thing asked about is
-not so, 2 bad usage or bad input. Nothing that a user can cause shows a traceback.
+Subcommands are imported only when they are used, so that help is fast. Exit codes: 0 success, 1 the result is negative
+(faults, no such gang), 2 wrong usage or invalid input. No error that a user can cause shows a traceback.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ import click
 
 from enbloc import __version__
 
-_COMMANDS: Final = {  # name -> its one line of help; the module of that name holds the command
-    "up": "Run a cluster on this machine that kubectl believes in.",
-    "sim": "Run a cluster in virtual time and tell what happened, and why.",
-    "lint": "Say what admission would say about manifests, offline.",
-    "gangs": "Show the gangs of a cluster: who runs, who waits, and why.",
-    "queues": "Show its queues.",
-    "nodes": "Show its nodes and how full they are.",
-    "explain": "Say why a gang waits, with the numbers, and who is ahead.",
+_COMMANDS: Final = {  # name -> its line of help; the module of that name has the command
+    "up": "Run a cluster on this machine that kubectl can use.",
+    "sim": "Simulate a cluster in virtual time: what happens, and why.",
+    "lint": "Check manifests as admission would, offline.",
+    "gangs": "List a cluster's gangs: which run, which wait, and why.",
+    "queues": "List its queues and their usage.",
+    "nodes": "List its nodes and their usage.",
+    "explain": "Explain why a gang waits: numbers, gangs ahead of it, remedies.",
     "config": "Print the effective config, with a comment on every key.",
-    "install": "Print everything that a cluster needs, for kubectl to apply.",
+    "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",
-    "bench": "Measure the engine against a plain reference.",
+    "bench": "Run benchmarks against a reference of the same run.",
 }
 
 
 class _ReaderLeft(Exception):
-    """Whoever read our output has closed it."""
+    """The reader of our output has closed it."""
 
 
 class _LazyGroup(click.Group):
@@ -42,7 +42,7 @@ class _LazyGroup(click.Group):
             done = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            raise _ReaderLeft from None  # click would make it exit code 1, which means something else here
+            raise _ReaderLeft from None  # click would exit with 1, which has another meaning here
         return done
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -86,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         code = 130
     except _ReaderLeft:
-        # Python would complain once more when it closes stdout: give it somewhere to write to.
+        # Python would report it once more when it closes stdout: replace the descriptor.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     sys.exit(code if isinstance(code, int) else 0)

@@ -13,9 +13,9 @@ from enbloc.inspect.overview import nodes_json
 @click.command("nodes")
 @kubeconfig_options
 def command(kubeconfig: str | None, context: str | None, output: str) -> None:
-    """The nodes and how full they are.
+    """List nodes and their usage.
 
-    Asks the cluster that KUBECONFIG points at, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded.
     """
     overview = ask(kubeconfig, context)
     if output == "json":

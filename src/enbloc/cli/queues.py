@@ -13,9 +13,9 @@ from enbloc.inspect.overview import queues_json
 @click.command("queues")
 @kubeconfig_options
 def command(kubeconfig: str | None, context: str | None, output: str) -> None:
-    """The queues: what runs in them, what waits, what they use.
+    """List queues: what runs in them, what waits, what they use.
 
-    Asks the cluster that KUBECONFIG points at, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded.
     """
     overview = ask(kubeconfig, context)
     if output == "json":

@@ -1,4 +1,4 @@
-"""`enbloc run`: scheduler, controllers and their companions on a real cluster."""
+"""`enbloc run`: scheduler, controllers and webhook on a real cluster."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _COMPANIONS: Final = (WEBHOOK,)
     default=f"{SCHEDULER},{CONTROLLERS}",
     show_default=True,
     metavar="LIST",
-    help=f"Which parts run here, of {', '.join(_COMPONENTS)}.",
+    help=f"The components to run here, of {', '.join(_COMPONENTS)}.",
 )
-@click.option("--leader-elect", is_flag=True, help="Write only while holding the Lease; other replicas stand by.")
-@click.option("--lease-namespace", default="enbloc-system", show_default=True, help="Where the Lease is.")
-@click.option("--lease-name", default="enbloc", show_default=True, help="Replicas of the same parts share one.")
+@click.option("--leader-elect", is_flag=True, help="Write only while holding the Lease; other replicas are standby.")
+@click.option("--lease-namespace", default="enbloc-system", show_default=True, help="The Lease's namespace.")
+@click.option("--lease-name", default="enbloc", show_default=True, help="One per set of components.")
 @click.option(
     "--webhook-port", default=8443, show_default=True, type=click.IntRange(0, 65535), help="Where it listens."
 )
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where /healthz and the like are served.")
-@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any that is free.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="For /healthz, /readyz and /metrics.")
+@click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 def command(
     kubeconfig: str | None,
@@ -58,8 +58,8 @@ def command(
 ) -> None:
     """Run on a real Kubernetes, until SIGTERM or Ctrl-C.
 
-    A cluster that does not answer is tried again for as long as it takes. Whoever loses the Lease ends with exit code
-    1, to be started again.
+    Waits as long as it takes for a cluster that does not answer. A replica that loses the Lease exits with code 1, to
+    be restarted.
 
     \b
     Example: enbloc run --kubeconfig ~/.kube/config --components scheduler,controllers
@@ -95,14 +95,14 @@ def command(
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
-        raise Refusal([f"the cluster does not let us in: {why}"]) from None
+        raise Refusal([f"the cluster refuses access: {why}"]) from None
     except OSError as why:
         raise Refusal([f"cannot serve on {bind_address}:{port}: {why.strerror or why}"]) from None
     raise click.exceptions.Exit(code)
 
 
 def _webhook(port: int, *, alone: bool) -> Companion:
-    """Beside a control plane, which follows the cluster for itself, it asks the API about other objects."""
+    """Beside a control plane, which has a watch of its own, the webhook fetches other objects from the API."""
     from enbloc.webhook.component import serve_webhook
 
     return lambda cluster, config: serve_webhook(cluster, config, follow=alone, port=port)
@@ -116,5 +116,5 @@ def _chosen(components: str) -> list[str]:
         raise Refusal([f"--components: {what} (there are: {', '.join(_COMPONENTS)})"])
     for name in chosen:
         if name not in (SCHEDULER, CONTROLLERS) and name not in _COMPANIONS:
-            raise Refusal([f"--components: the {name} is not part of this version yet"])
+            raise Refusal([f"--components: the {name} is not built yet"])
     return chosen

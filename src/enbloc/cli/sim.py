@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
+from enbloc import garbage_collector
 from enbloc.cli.errors import Refusal, read_config, readable_input
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import Scenario, read_scenario
@@ -21,19 +21,19 @@ from enbloc.units import parse_duration
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
 @click.option(
-    "--until", metavar="DURATION", help="Stop at this virtual time (90s, 1h30m) instead of when all is quiet."
+    "--until", metavar="DURATION", help="Stop at this virtual time (90s, 1h30m) instead of when nothing more happens."
 )
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people (default) or for programs."
 )
-@click.option("--report", metavar="FILE.html", help="An HTML report; not part of this version yet.")
+@click.option("--report", metavar="FILE.html", help="An HTML report: not built yet.")
 def command(
     files: tuple[str, ...], config_file: str | None, until: str | None, output: str, report: str | None
 ) -> None:
-    """Run a cluster in virtual time and tell what happened, and why.
+    """Simulate a cluster in virtual time: what happens, and why.
 
-    FILE is a manifest with nodes, jobs, pods, queues: what you would give to kubectl. A directory stands for its
-    *.yaml, *.yml and *.json, `-` for stdin. Annotations say what time would tell:
+    FILE is a manifest with nodes, jobs, pods, queues, as for kubectl. A directory means its *.yaml, *.yml and *.json,
+    `-` means stdin. Annotations script what happens over time:
 
     \b
       sim.enbloc.dev/at: 10s           on any object: when it is created
@@ -47,27 +47,19 @@ def command(
       enbloc sim nodes.yaml jobs/ --until 2h -o json
     """
     if report is not None:
-        raise Refusal(["--report: the HTML report is not part of this version yet"])
-    until_nanos = _until(until)
+        raise Refusal(["--report: the HTML report is not built yet"])
+    until_ns = _until(until)
     config = read_config(config_file)
     with readable_input():
         scenario = read_scenario(read_documents(files))
-    _calm_the_collector()
+    garbage_collector.relax(garbage_collector.BATCH)
     simulation = Simulation(scenario, config)
     with _progress(scenario) as progress:
-        result = simulation.run(until_nanos, progress)
+        result = simulation.run(until_ns, progress)
     _print(result, output)
     if result.ended == CUT_OFF:
         click.echo(f"enbloc: cut off: {result.story}", err=True)
         raise click.exceptions.Exit(1)
-
-
-def _calm_the_collector() -> None:
-    """A simulation makes millions of objects that stay and hardly a cycle among them: searching through all of them
-    again and again would cost a third of the time and find nothing. Young ones are still looked at."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 100, 1_000)
 
 
 def _until(text: str | None) -> int | None:
@@ -95,7 +87,7 @@ def _print(result: Result, output: str) -> None:
 
 @contextmanager
 def _progress(scenario: Scenario) -> Iterator[Progress | None]:
-    """A bar on stderr while it runs, if somebody is looking."""
+    """A progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""`enbloc up`: a cluster on this machine that kubectl believes in."""
+"""`enbloc up`: a cluster on this machine that kubectl can use."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
 
 
 @click.command("up")
-@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="Nodes to begin with; 2, or those that FILE brings.")
+@click.option("--nodes", type=click.IntRange(0, MOST_NODES), help="Nodes at the start [2, or those of --load].")
 @click.option(
     "--node-resources",
     metavar="NAME=AMOUNT,...",
-    help="What each node has [cpu=8,memory=32Gi; with processes: this machine].",
+    help="Capacity of each node [cpu=8,memory=32Gi; with processes: this machine's].",
 )
 @click.option(
     "--runtime",
     type=click.Choice(["sim", "process"]),
     default="sim",
     show_default=True,
-    help="Play containers as annotations say, or run their commands here.",
+    help="Simulate containers by their annotations, or run their commands on this machine.",
 )
-@click.option("--speed", type=click.FloatRange(0.001, 10_000), default=1.0, help="Played containers run so fast.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8001, show_default=True, help="0: any free one.")
-@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Whom to listen to.")
-@click.option("--load", multiple=True, metavar="FILE", help="Manifests to begin with; may be given several times.")
+@click.option("--speed", type=click.FloatRange(0.001, 10_000), default=1.0, help="Speed of simulated containers.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8001, show_default=True, help="0: any free port.")
+@click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@click.option("--load", multiple=True, metavar="FILE", help="Manifests to apply at the start; may be repeated.")
 @click.option("--data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep the state here.")
-@click.option("--no-scheduler", is_flag=True, help="API and nodes alone: `enbloc run` brings the rest.")
+@click.option("--no-scheduler", is_flag=True, help="Only API and nodes: `enbloc run` adds the rest.")
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 def command(
@@ -58,10 +58,10 @@ def command(
     \b
     Example:
       enbloc up --load examples/quickstart.yaml
-      export KUBECONFIG=...          (it says where)
+      export KUBECONFIG=...          (the path that it prints)
       kubectl get vcjob,podgroup,pods
 
-    Ctrl-C ends it. With --data it goes on where it was when started again.
+    Ctrl-C ends it. With --data it continues where it was when it is started again.
     """
     try:
         resources = parse_resources(node_resources) if node_resources is not None else None
@@ -77,8 +77,8 @@ def command(
 
 
 def _leave() -> None:
-    """Ends the process at once: all is closed and on disk, and taking a large cluster's objects apart one by one, as
-    Python does before it goes, would take longer than a user waits."""
+    """Ends the process at once: everything is closed and on disk, and Python's own teardown of a large cluster's
+    objects would take longer than a user waits."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions: names, schemas, and the columns that `kubectl get` shows.
+"""The CustomResourceDefinitions: names, schemas, and the columns of `kubectl get`.
 
-Schemas come from the types in `api`. What is added here are the rules that a schema can say by itself. They hold even
-if somebody takes the webhook away; with it, the webhook is asked first and tells every fault at once.
+Schemas come from the types in `api`. Added here are the rules that a schema can express by itself. They hold even if
+the webhook is removed; with it, the webhook comes first and returns every fault at once.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _COLUMNS: Final[dict[str, list[dict[str, Any]]]] = {
         _column("Parent", ".spec.parent"),
         _column("State", ".status.state"),
         _column("Weight", ".spec.weight", "integer"),
-        _column("Inqueue", ".status.inqueue", "integer", help="PodGroups that were let in and do not run yet"),
+        _column("Inqueue", ".status.inqueue", "integer", help="PodGroups that are enqueued and do not run yet"),
         _column("Pending", ".status.pending", "integer"),
         _column("Running", ".status.running", "integer"),
         _AGE,
@@ -118,15 +118,15 @@ def _rule(rule: str, message: str, **more: Any) -> dict[str, Any]:
 
 
 def _roles(name: str) -> dict[str, Any]:
-    """A list of roles: none of a name that another one has. Bounded, so that the rule's cost is."""
+    """A list of roles with unique names. Bounded, so that the rule's cost is."""
     unique = (
         "self.all(one, !has(one.name) || one.name == '' || "
         "self.exists_one(other, has(other.name) && other.name == one.name))"
     )
     return {
         "maxItems": MAX_ROLES,
-        "description": f"The {name}. No two have the same name.",
-        "x-kubernetes-validations": [_rule(unique, "no two roles may have the same name")],
+        "description": f"The {name}. Names are unique.",
+        "x-kubernetes-validations": [_rule(unique, "role names must be unique")],
     }
 
 
@@ -148,13 +148,13 @@ _ADDITIONS: Final[Additions] = {
     (volcano.JobSpec, "tasks"): _roles("roles of the job"),
     (volcano.JobSpec, "minAvailable"): _NOT_NEGATIVE
     | {"description": "How many pods must be able to run together; by default the sum of the roles' minima."},
-    (volcano.JobSpec, "queue"): {"description": "The queue that it waits in; `default` if none is named."},
-    (volcano.JobSpec, "maxRetry"): _NOT_NEGATIVE | {"description": "How many runs it gets before it has failed."},
-    (volcano.JobSpec, "minSuccess"): {"minimum": 1, "description": "Succeeded pods that end it as completed."},
+    (volcano.JobSpec, "queue"): {"description": "The job's queue; `default` if none is named."},
+    (volcano.JobSpec, "maxRetry"): _NOT_NEGATIVE | {"description": "The number of runs before the job fails."},
+    (volcano.JobSpec, "minSuccess"): {"minimum": 1, "description": "The number of succeeded pods that completes it."},
     (volcano.JobSpec, "ttlSecondsAfterFinished"): _NOT_NEGATIVE,
     (volcano.JobSpec, "plugins"): {"description": "Plugins by name, with their arguments."},
     volcano.TaskSpec: {
-        "description": "A role: like pods under one name.",
+        "description": "A role: equal pods under one name.",
         "x-kubernetes-validations": [_rule(_ABOVE, "minAvailable is above replicas", fieldPath=".minAvailable")],
     },
     (volcano.TaskSpec, "name"): {"maxLength": MAX_LABEL},
@@ -168,7 +168,7 @@ _ADDITIONS: Final[Additions] = {
     volcano.PodGroup: {"description": "Pods that start together or not at all."},
     (volcano.PodGroupSpec, "minMember"): _NOT_NEGATIVE,
     volcano.Queue: {
-        "description": "A queue: what waits in it shares what the queue deserves.",
+        "description": "A queue: jobs in it share what the queue deserves.",
         "x-kubernetes-validations": [
             _rule(
                 "self.metadata.name != 'root' || !has(self.spec) || !has(self.spec.parent) || self.spec.parent == ''",
@@ -179,13 +179,13 @@ _ADDITIONS: Final[Additions] = {
     },
     (volcano.QueueSpec, "weight"): {"minimum": 1},
     (volcano.QueueStatus, "state"): {"enum": list(STATES)},
-    volcano.CommandObject: {"description": "Something asked of a job or a queue, once; it goes when it was done."},
+    volcano.CommandObject: {"description": "A request to a job or a queue; deleted when it is executed."},
     arbitrator.QueueJob: {"description": "A job of kube-arbitrator: roles of pods that start together or not at all."},
     (arbitrator.QueueJobSpec, "taskSpecs"): _roles("roles of the job"),
-    arbitrator.TaskSpec: {"description": "A role: like pods under one name."},
+    arbitrator.TaskSpec: {"description": "A role: equal pods under one name."},
     (arbitrator.TaskSpec, "name"): {"maxLength": MAX_LABEL},
     (arbitrator.TaskSpec, "replicas"): _NOT_NEGATIVE,
-    arbitrator.SchedulingSpec: {"description": "What the pods of one owner ask of the scheduler as a whole."},
+    arbitrator.SchedulingSpec: {"description": "Scheduling requirements of the pods of one owner together."},
     (arbitrator.SchedulingTemplate, "minAvailable"): _NOT_NEGATIVE,
     koordinator.PodGroup: {"description": "Pods that start together or not at all."},
 }

@@ -1,11 +1,11 @@
-"""The webhook configurations: which writes an API server asks us about.
+"""The webhook configurations: which writes the API server sends to the webhook.
 
-For kinds that a rule of ours is about they fail closed: an object that nobody looked at is not taken. Of pods, and of
-the PodGroups of others, nothing is ever refused, and none waits for us: whoever writes one hears what we read as
-something else (K3), if we answer. The API server asks only about pods that name our scheduler and carry a key of which
-that could be said; those that our own controllers make are good.
+Kinds that our rules validate fail closed: an object that was not reviewed is not stored. Pods and other projects'
+PodGroups are never refused and never wait for the webhook: their authors get warnings about values that are read as
+something else (K3), if the webhook answers. The API server sends only pods that name our scheduler and have a key that
+may be invalid; those that our own controllers create are valid.
 
-The authorities to trust are left out: the webhook writes them in, and applying this again leaves them.
+The CA bundle is left out: the webhook writes it, and applying this again leaves it.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ SPOKEN: Final = (
     hints.PREEMPTABLE,
     hints.COOLDOWN,
 )
-"""How keys of pods begin whose values may be bad."""
+"""Prefixes of the keys of pods whose values may be invalid."""
 
 
 def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequence[str] = SCHEDULER_NAMES) -> list[Obj]:
-    """`schedulers`: the names by which pods ask for ours."""
+    """`schedulers`: the scheduler names that are ours."""
     written = [_rule(kind, "CREATE", "UPDATE") for kind in REVIEWED]
     deleted = [_rule(kind, "DELETE") for kind in DELETION_REVIEWED]
     mutating = _hook("mutate.enbloc.dev", namespace, MUTATE, written) | {"reinvocationPolicy": "IfNeeded"}
     validating = _hook("validate.enbloc.dev", namespace, VALIDATE, written + deleted)
     groups = [_rule(kind, "CREATE", "UPDATE") for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)]
     advising = [
-        _advice("groups.enbloc.dev", namespace, groups),
-        _advice("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
+        _warning_hook("groups.enbloc.dev", namespace, groups),
+        _warning_hook("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
         | {"matchConditions": _pods_to_ask_about(namespace, schedulers)},
     ]
     return [
@@ -63,12 +63,12 @@ def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequen
     ]
 
 
-def _advice(name: str, namespace: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
+def _warning_hook(name: str, namespace: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
     return _hook(name, namespace, WARN, rules) | {"failurePolicy": "Ignore", "timeoutSeconds": ADVICE_TIMEOUT_S}
 
 
 def _pods_to_ask_about(namespace: str, schedulers: Sequence[str]) -> list[dict[str, str]]:
-    """In CEL, so that nobody else's pod comes by."""
+    """In CEL, so that other schedulers' pods are not sent."""
     maker = f"system:serviceaccount:{namespace}:enbloc-{CONTROLLERS}"
     speaks = f"key, {list(SPOKEN)!r}.exists(word, key.startsWith(word))"
     places = [f"object.metadata.{name}" for name in ("annotations", "labels")]

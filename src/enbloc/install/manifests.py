@@ -1,4 +1,4 @@
-"""All that `enbloc install` prints, in the order in which it can be applied."""
+"""All objects that `enbloc install` prints, in an order in which they can be applied."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, users_roles
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What whoever installs may choose. `config` is the text of the config file."""
+    """The options of an installation. `config` is the text of the config file."""
 
     config: str
     namespace: str = "enbloc-system"
     image: str = f"enbloc:{__version__}"
     replicas: int = 2
     schedulers: tuple[str, ...] = SCHEDULER_NAMES
-    """The names by which pods ask for our scheduler."""
+    """The scheduler names that are ours."""
 
 
 def manifests(settings: Settings) -> list[Obj]:
-    """Custom objects are not among them: kubectl does not know their kinds before it has applied the definitions. The
-    queues `root` and `default` are made by the controllers."""
+    """Without custom objects: kubectl does not know their kinds before it has applied the definitions. The controllers
+    create the queues `root` and `default`."""
     namespace = settings.namespace
     common = {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/part-of": "enbloc"}
     labels = {component: common | {"app.kubernetes.io/component": component} for component in COMPONENTS}

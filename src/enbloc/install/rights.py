@@ -1,7 +1,7 @@
-"""Who may do what: one role a component, made of what the component reads and what it writes.
+"""RBAC: one role per component, made of what the component reads and what it writes.
 
-What is read follows from the kinds that the code watches. What is written stands in the tables below, and a test holds
-them to what a control plane really writes: nothing is missing, nothing is there that nobody uses.
+What is read follows from the kinds that the code watches. What is written is in the tables below, and a test compares
+them with what a control plane really writes: nothing is missing, nothing is unused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from enbloc.controllers.job import JobController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.scheduler import Scheduler
-from enbloc.webhook.cache import KINDS_ASKED
+from enbloc.webhook.cache import KINDS_LOOKED_UP
 from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
 from enbloc.webhook.server import CONFIGURATION, SECRET
 
@@ -30,7 +30,7 @@ READ: Final = ("get", "list", "watch")
 SCHEDULER, CONTROLLERS, WEBHOOK = "scheduler", "controllers", "webhook"
 COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK)
 LEADS: Final = (SCHEDULER, CONTROLLERS)
-"""Components of which one replica works and the others stand by."""
+"""Components with leader election: one replica works, the others are on standby."""
 
 
 class Right(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def controllers_read() -> frozenset[str]:
 READS: Final[Mapping[str, frozenset[str]]] = {
     SCHEDULER: Scheduler.kinds,
     CONTROLLERS: controllers_read(),
-    WEBHOOK: KINDS_ASKED,
+    WEBHOOK: KINDS_LOOKED_UP,
 }
 
 _GROUPS: Final = (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP, kubernetes.POD_GROUP)
@@ -73,19 +73,19 @@ _EVENTS: Final = _on("Event", "create", "get", "patch")
 WRITES: Final[Mapping[str, Sequence[Right]]] = {
     SCHEDULER: (
         _on("Pod", "create", sub="binding"),
-        _on("Pod", "patch", "delete"),  # marks and holds; victims, and members of a gang that was cut off, are evicted
-        _on("Pod", "patch", sub="status"),  # why it waits
-        *(_on(kind, "patch", sub="status") for kind in _HOMES),  # why it waits
-        *(_on(kind, "patch") for kind in _HOMES),  # its claims, and when it is expected to start
-        _on("PersistentVolumeClaim", "patch"),  # the node that was chosen for it
-        _on("PersistentVolume", "patch"),  # the claim that it is kept for
+        _on("Pod", "patch", "delete"),  # commit marks and holds; evicts victims and members of partial gangs
+        _on("Pod", "patch", sub="status"),  # why it is unschedulable
+        *(_on(kind, "patch", sub="status") for kind in _HOMES),  # why it is unschedulable
+        *(_on(kind, "patch") for kind in _HOMES),  # its claims and its expected start
+        _on("PersistentVolumeClaim", "patch"),  # its selected node
+        _on("PersistentVolume", "patch"),  # the claim it is reserved for
         _EVENTS,
     ),
     CONTROLLERS: (
         _on("Pod", "create", "delete"),
         _on(volcano.JOB, "delete"),  # after its time to live
         _on(volcano.JOB, "patch", sub="status"),
-        _on(volcano.JOB, "update", sub="finalizers"),  # to own what blocks its deletion
+        _on(volcano.JOB, "update", sub="finalizers"),  # to own objects that block its deletion
         _on(volcano.COMMAND, "delete"),
         _on(volcano.POD_GROUP, "create", "patch", "delete"),
         *(_on(kind, "patch", sub="status") for kind in _GROUPS),
@@ -94,7 +94,7 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
         _on(arbitrator.QUEUE_JOB, "patch", sub="status"),
         _on(arbitrator.QUEUE_JOB, "update", sub="finalizers"),
         _on(arbitrator.SCHEDULING_SPEC, "create", "patch"),
-        # What plugins and volumes of jobs are made of. Secrets are made and never read.
+        # Objects of job plugins and volumes. Secrets are created and never read.
         _on("ConfigMap", "create", "get", "patch"),
         _on("Service", "create", "get"),
         _on("NetworkPolicy.networking.k8s.io", "create", "get"),
@@ -110,28 +110,28 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
 
 
 def lease_of(component: str) -> str:
-    """The Lease by which the replicas of a component agree on one."""
+    """The Lease for the leader election of a component."""
     return f"enbloc-{component}"
 
 
 def rights(component: str) -> list[Right]:
-    """What a component may do in the whole cluster."""
+    """The rights of a component in the whole cluster."""
     reads = [_on(kind, *READ) for kind in READS[component]]
     return _merged([*reads, *WRITES[component]])
 
 
 def rights_at_home(component: str) -> list[Right]:
-    """What a component may do in its own namespace."""
+    """The rights of a component in its own namespace."""
     if component == WEBHOOK:
         return [Right("secrets", ("get", "patch"), "", (SECRET,))]
     return [
-        Right("leases", ("create",), "coordination.k8s.io"),  # whose name is not known to RBAC yet when it is created
+        Right("leases", ("create",), "coordination.k8s.io"),  # RBAC cannot restrict the creation of an object by name
         Right("leases", ("get", "patch"), "coordination.k8s.io", (lease_of(component),)),
     ]
 
 
 def _merged(found: Iterable[Right]) -> list[Right]:
-    """One right a resource, sorted."""
+    """One right per resource, sorted."""
     verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
     for right in found:
         verbs.setdefault((right.group, right.resource, right.names), set()).update(right.verbs)
@@ -195,8 +195,8 @@ _USERS_READ: Final = (*_USERS_WRITE, *_OF_OTHERS, volcano.COMMAND, volcano.QUEUE
 
 
 def users_roles(labels: Mapping[str, str]) -> list[Obj]:
-    """What the cluster's own `view`, `edit` and `admin` come to mean for our kinds. Queues, and Commands, which can
-    close a queue for everybody, are left to administrators of the cluster."""
+    """Extends the cluster's own `view`, `edit` and `admin` to our kinds. Queues, and Commands, which can close a queue
+    for all users, are left to cluster administrators."""
     aggregate = "rbac.authorization.k8s.io/aggregate-to-"
     seen = _merged(_on(kind, *READ) for kind in _USERS_READ)
     written = _merged(

@@ -1,7 +1,7 @@
-"""Structural schemas, as CustomResourceDefinitions want them, out of the types in `api`.
+"""Structural schemas for CustomResourceDefinitions, from the types in `api`.
 
-A type knows the fields that somebody here reads, and no more. So every object keeps what it does not know, and nothing
-that a user or another program wrote is lost.
+A type has the fields that this program reads, and no others. So every object keeps unknown fields, and nothing that a
+user or another program wrote is lost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enbloc.units import Quantity
 
 Schema = dict[str, Any]
 Additions = Mapping[type | tuple[type, str], Mapping[str, Any]]
-"""What a type cannot say: keywords for every place of a struct, or for one field (by its name on the wire) of it."""
+"""What a type cannot express: keywords for every use of a struct, or for one of its fields (by its JSON name)."""
 
 KEEPS_UNKNOWN = {"x-kubernetes-preserve-unknown-fields": True}
 _FROM_OUTSIDE = ("apiVersion", "kind", "metadata")
@@ -33,7 +33,7 @@ def object_schema(kind: type[TypedObject], additions: Additions | None = None) -
 
 
 def schema_of(kind: Any, additions: Additions | None = None) -> Schema:
-    """The schema of any type that is used in `api`. Raises `TypeError` for what a structural schema cannot say."""
+    """The schema of any type that is used in `api`. Raises `TypeError` for what a structural schema cannot express."""
     return _schema(inspect.type_info(kind), additions or {})
 
 
@@ -61,7 +61,7 @@ def _schema(kind: inspect.Type, additions: Additions) -> Schema:
             others = [one for one in types if not isinstance(one, inspect.NoneType)]
             if len(others) == 1:
                 return _schema(others[0], additions) | {"nullable": True}
-    raise TypeError(f"no structural schema can say {kind}")
+    raise TypeError(f"{kind} has no structural schema")
 
 
 def _struct(kind: inspect.StructType, additions: Additions) -> Schema:

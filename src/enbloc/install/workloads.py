@@ -1,6 +1,6 @@
-"""What runs: a Deployment a component, with the Services and disruption budgets that belong to it.
+"""What runs: a Deployment per component, with its Services and disruption budgets.
 
-Pods keep to the restricted pod security standard: no root, no privileges, no writable disk.
+Pods meet the restricted pod security standard: no root, no privileges, no writable disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONFIG_FILE: Final = "enbloc.yaml"
 CONFIG_FOLDER: Final = "/etc/enbloc"
 PRIORITY: Final = "enbloc-system"
 HIGHEST_PRIORITY: Final = 1_000_000_000
-"""Above all that a user may define but other such classes; below what the cluster itself needs."""
+"""The highest priority that a user may define; below the cluster's own components."""
 
 _RESOURCES: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     "scheduler": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
@@ -33,7 +33,7 @@ Labels = Mapping[str, str]
 
 
 def selector(component: str) -> dict[str, str]:
-    """What tells the pods of one component from all others. May never change: Deployments refuse it."""
+    """The labels that select the pods of one component. Must never change: Deployments refuse it."""
     return {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/component": component}
 
 
@@ -43,7 +43,7 @@ def priority_class(labels: Labels) -> Obj:
         "kind": "PriorityClass",
         "metadata": {"name": PRIORITY, "labels": dict(labels)},
         "value": HIGHEST_PRIORITY,
-        "description": "enbloc itself: a scheduler that its own jobs push out helps nobody.",
+        "description": "enbloc itself: its own jobs must not preempt the scheduler.",
     }
 
 
@@ -57,7 +57,7 @@ def config_map(namespace: str, labels: Labels, config: str) -> Obj:
 
 
 def certificates(namespace: str, labels: Labels) -> Obj:
-    """The Secret of the webhook's certificates, empty: the webhook fills it, and needs no right to make Secrets."""
+    """The Secret of the webhook's certificates, empty: the webhook fills it, and needs no right to create Secrets."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -67,7 +67,7 @@ def certificates(namespace: str, labels: Labels) -> Obj:
 
 
 def services(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
-    """The webhook's, which API servers call, and one a component for who collects metrics."""
+    """The webhook's Service, which API servers call, and one per component for metrics."""
     hook = {"name": "https", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook"}
     http = {"name": "http", "port": HTTP_PORT, "protocol": "TCP", "targetPort": "http"}
     ports = {f"enbloc-{component}": [http] for component in COMPONENTS}
@@ -103,7 +103,7 @@ def _deployment(
     component: str, namespace: str, labels: Labels, image: str, replicas: int, config: str
 ) -> dict[str, Any]:
     name, own = f"enbloc-{component}", {"matchLabels": selector(component)}
-    notes = {"enbloc.dev/config-hash": hashlib.sha256(config.encode()).hexdigest()[:16]}  # another config, other pods
+    notes = {"enbloc.dev/config-hash": hashlib.sha256(config.encode()).hexdigest()[:16]}  # a new config, new pods
     pod = {
         "serviceAccountName": name,
         "automountServiceAccountToken": True,
@@ -152,8 +152,8 @@ def _container(component: str, image: str) -> dict[str, Any]:
     ready = _probe("/readyz")
     more: dict[str, Any] = {}
     if component == WEBHOOK:
-        ready["httpGet"] |= {"port": "webhook", "scheme": "HTTPS"}  # it can answer when that port can
-        more["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}  # until nobody is sent here any more
+        ready["httpGet"] |= {"port": "webhook", "scheme": "HTTPS"}  # ready when that port answers
+        more["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}  # until the Service no longer routes to it
     ports = [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}]
     if component == WEBHOOK:
         ports.append({"name": "webhook", "containerPort": PORT, "protocol": "TCP"})

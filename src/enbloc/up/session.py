@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import resource
 import shlex
 import shutil
@@ -13,6 +12,7 @@ from typing import Final
 
 import click
 
+from enbloc import garbage_collector
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
@@ -57,7 +57,7 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
     try:
         pages = Pages(objects, figures)
         address, kubeconfig = await cluster.start(pages.handlers())
-        _calm_the_collector()
+        garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))
         if sys.stdout.isatty():
             await _show(cluster, pages, greeting, stop, told)
@@ -131,10 +131,3 @@ def _own_name() -> str:
     except ValueError:
         path = path.absolute()
     return shlex.quote(str(path))
-
-
-def _calm_the_collector() -> None:
-    """Objects stay, and hardly a cycle is among them: what is there now is not searched through again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 50, 100)

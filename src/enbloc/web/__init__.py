@@ -1,1 +1,1 @@
-"""What is shown in a browser, and to those who collect figures: one plain page, the JSON behind it, `/metrics`."""
+"""The read-only HTTP pages: one page for browsers, the JSON behind it, and `/metrics`."""

@@ -1,4 +1,4 @@
-"""The pages of a running cluster: `/`, `/api/…` and `/metrics`. They only show; nothing can be changed here."""
+"""The pages of a running cluster: `/`, `/api/…` and `/metrics`. Read-only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from enbloc.inspect.overview import Overview, explain, gangs_json, nodes_json, q
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 FRESH_S: Final = 0.5
-"""How old an answer may be; where reading everything takes long, it may be ten times as old as that took."""
+"""The maximum age of an answer; if reading takes long, ten times that long."""
 SLOW_S: Final = 0.25
 STALE_S: Final = 30.0
-"""Where reading takes longer than the one, an answer may be older by the other while a new one is made."""
+"""If reading takes longer than `SLOW_S`, an answer may be this much older while a new one is computed."""
 ANSWERS: Final = 8
-"""How many of different length are kept."""
+"""At most this many answers of different `?limit=` are cached."""
 
 
 class Pages:
-    """Answers from an overview that is made anew now and then."""
+    """Serves an overview that is recomputed when it is too old."""
 
     def __init__(self, objects: Callable[[], Objects], figures: Callable[[], dict[str, float]]) -> None:
         self._objects = objects
@@ -38,7 +38,7 @@ class Pages:
         self._page = files("enbloc.web").joinpath("page.html").read_text(encoding="utf-8")
 
     def handlers(self) -> dict[str, Handler]:
-        """By path; `/*` stands for anything below."""
+        """By path; `/*` matches anything below."""
         return {
             "/": self._index,
             "/api/overview": self._json(shown),
@@ -50,13 +50,13 @@ class Pages:
         }
 
     async def overview(self) -> Overview:
-        """What there is, as it was a moment ago."""
+        """The cluster as it was a moment ago."""
         if self._known is not None and time.monotonic() < self._until_s:
             return self._known
         if self._making is None or self._making.done():
             self._making = asyncio.create_task(self._make())
         if self._known is not None and self._took_s > SLOW_S and time.monotonic() < self._until_s + STALE_S:
-            return self._known  # nobody waits for the next one
+            return self._known  # the next one is computed in the background
         return await asyncio.shield(self._making)
 
     async def _make(self) -> Overview:
@@ -78,8 +78,8 @@ class Pages:
         return web.Response(text=self._page.replace("NONCE", nonce), content_type="text/html", headers=headers)
 
     def _json(self, show: Callable[[Overview, int | None], Any]) -> Handler:
-        """Answers with rows, `?limit=` of each kind if that is asked for. Each answer is made once an overview, and
-        beside the loop: there may be many rows."""
+        """Answers with rows, at most `?limit=` of each kind. Each answer is encoded once per overview, on a thread:
+        there may be many rows."""
         made_of: Overview | None = None
         known: dict[int | None, asyncio.Task[bytes]] = {}
 
@@ -101,10 +101,10 @@ class Pages:
 
     async def _explain(self, request: web.BaseRequest) -> web.Response:
         name = request.path.removeprefix("/api/explain/")
-        told = explain(await self.overview(), name)
-        if told is None:
+        explanation = explain(await self.overview(), name)
+        if explanation is None:
             return _answer({"message": f"there is no gang {name[:200]}"}, 404)
-        return _answer(told)
+        return _answer(explanation)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -125,7 +125,7 @@ class Pages:
 
 
 def _answer(body: Any, code: int = 200) -> web.Response:
-    """`body` is what to encode, or bytes that are encoded already."""
+    """`body` is a value, or bytes that are encoded already."""
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
     return web.Response(
         body=body if isinstance(body, bytes) else msgspec.json.encode(body), status=code, headers=headers

@@ -1,6 +1,6 @@
-"""Admission over the wire: a real API server asks, the rules in `admission` answer.
+"""The admission webhook: the rules of `admission`, for a real API server.
 
-The rules are those of `enbloc lint` and of the embedded cluster. In here is only what a network adds: reviews and
-patches (`review`, `jsonpatch`), other objects as far as they are known (`known`), certificates (`certificates`,
-`keeper`) and the server itself (`server`).
+The rules are those of `enbloc lint` and of the embedded cluster. This package adds what the network needs: reviews
+(`review`), a cache of the objects that rules look up (`cache`), certificates (`certificates`, `certificate_rotation`)
+and the server (`server`, `component`).
 """

@@ -1,7 +1,7 @@
-"""The other objects that admission asks about, as far as this process knows them by its watches.
+"""The cluster's objects that admission rules look up, kept by watches.
 
-A cache is always a little behind. So nobody is refused on its word alone: `Asked` writes down what a judgement looked
-at, and before it counts the server fetches exactly that and judges again.
+A cache is always a little behind. So no request is refused because of the cache alone: `RecordingLookup` records what a
+review looked up, and before it is refused the server fetches exactly that and reviews again.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 
-KINDS_ASKED: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS})
-"""All that any rule looks up."""
+KINDS_LOOKED_UP: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS})
+"""The kinds that rules look up."""
 
 
 class ObjectCache:
-    """A `Lookup` that is kept up to date by whoever watches."""
+    """A `Lookup` over what a watch reports."""
 
-    kinds = KINDS_ASKED
+    kinds = KINDS_LOOKED_UP
 
     def __init__(self) -> None:
         self._objects: dict[str, dict[tuple[str, str], Obj]] = {}
         self.is_complete = False
 
     def listed(self) -> None:
-        """All that exists was seen by now: from here on absence proves that there is none."""
+        """Every existing object was observed: from here on a missing object does not exist."""
         self.is_complete = True
 
     def observe(self, event: WatchEvent) -> None:
@@ -49,11 +49,11 @@ class ObjectCache:
         return [obj for _, obj in sorted(self._objects.get(kind, {}).items(), key=lambda item: item[0])]
 
     def complete(self, kind: str) -> bool:
-        return self.is_complete and kind in KINDS_ASKED
+        return self.is_complete and kind in KINDS_LOOKED_UP
 
 
-class Asked:
-    """A `Lookup` over another one that writes down what it was asked, and knows some answers better."""
+class RecordingLookup:
+    """A `Lookup` over another one that records what was looked up; `fresh` answers take precedence."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup

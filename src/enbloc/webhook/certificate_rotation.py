@@ -1,7 +1,7 @@
-"""Keeps the certificates in a Secret that all replicas share, and the authorities in the webhook configurations.
+"""Keeps the certificates in a Secret that all replicas share, and the CA bundle in the webhook configurations.
 
-Replicas do not talk to each other: whoever writes the Secret first wins, the others take what is there. What is to be
-done is decided in `certificates`; here it is carried out.
+Replicas do not talk to each other: the first to write the Secret wins, the others use what it holds. `certificates`
+decides what to do; this module does it.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ log = logging.getLogger("enbloc.webhook")
 
 
 class Api(Protocol):
-    """What the webhook asks of a cluster."""
+    """What the webhook needs of a cluster."""
 
     async def get(self, kind: str, namespace: str, name: str) -> Obj | None:
-        """One object as it is now, or `None`. Raises `Refused` if the API would not say."""
+        """One object as it is now, or `None`. Raises `Refused` if the API does not answer."""
         ...
 
     async def execute(self, write: Write) -> Obj | None:
-        """Carries one write out. Raises `Refused`."""
+        """Executes one write. Raises `Refused`."""
         ...
 
 
 class CertificateRotation:
-    """The certificates of one webhook: `secret` in `namespace`, for a server that is called by `names`."""
+    """The certificates of one webhook: `secret` in `namespace`, for a server with these DNS `names`."""
 
     def __init__(self, api: Api, namespace: str, secret: str, names: Sequence[str], configuration: str) -> None:
         self._api = api
@@ -47,10 +47,9 @@ class CertificateRotation:
         self._configurations = [Ref(kind, "", configuration) for kind in (MUTATING, VALIDATING)]
 
     async def look(self, now: int) -> Content:
-        """The certificates to serve with, renewed if it is time. API servers trust them when this returns.
+        """The certificates to serve with, renewed if they are due. API servers trust them when this returns.
 
-        Raises `Refused` if the API would not do what is needed; nothing is half done then that the next look would not
-        finish."""
+        Raises `Refused` if the API refuses a write; the next call completes what is half done."""
         content = await self._content(now)
         for ref in self._configurations:
             await self._trust(ref, certificates.bundle_pem(content))
@@ -68,13 +67,13 @@ class CertificateRotation:
                 await self._api.execute(self._written(secret, content))
             except Refused as why:
                 if why.code in (404, 409):
-                    continue  # somebody else was faster: see what is there now
+                    continue  # another replica wrote it first: read it again
                 raise
             if work.new_authority or work.new_serving:
                 what = "authority and certificate" if work.new_authority and work.new_serving else "certificate"
-                log.info("webhook: made a new %s", "authority" if not work.new_serving else what)
+                log.info("webhook: created a new %s", "authority" if not work.new_serving else what)
             return content
-        raise Refused(409, "Conflict", f"{self._ref} changed under us {ATTEMPTS} times in a row")
+        raise Refused(409, "Conflict", f"{self._ref} was changed by others {ATTEMPTS} times in a row")
 
     def _written(self, secret: Obj | None, content: Content) -> Write:
         data = certificates.written(content)
@@ -85,12 +84,12 @@ class CertificateRotation:
         return Patch(self._ref, {"data": data}, resource_version=version)
 
     async def _trust(self, ref: Ref, bundle: bytes) -> None:
-        """Writes the bundle into a webhook configuration, if it says something else."""
+        """Writes the bundle into a webhook configuration that has another one."""
         wanted = base64.b64encode(bundle).decode()
         for _ in range(ATTEMPTS):
             found = await self._api.get(*ref)
             if found is None:
-                log.warning("webhook: there is no %s: nobody asks us", ref)
+                log.warning("webhook: %s does not exist: the API server will not call this webhook", ref)
                 return
             patched = [_trusting(hook, wanted) for hook in found.get("webhooks") or ()]
             if patched == found.get("webhooks"):
@@ -103,7 +102,7 @@ class CertificateRotation:
                     continue
                 raise
             return
-        raise Refused(409, "Conflict", f"{ref} changed under us {ATTEMPTS} times in a row")
+        raise Refused(409, "Conflict", f"{ref} was changed by others {ATTEMPTS} times in a row")
 
 
 def _trusting(hook: dict[str, Any], bundle: str) -> dict[str, Any]:

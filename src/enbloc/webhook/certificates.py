@@ -1,15 +1,14 @@
-"""The webhook's certificates: what the Secret holds, what is to be done about it at an instant, and the making of it.
+"""The webhook's certificates: what the Secret holds, what is due at a time, and new keys and certificates.
 
-An authority of our own signs the serving certificate, and API servers trust the authorities in the bundle. Nothing that
-is in use is ever pulled away from under anybody:
+A CA of our own signs the serving certificate, and API servers trust the CAs in the bundle. A certificate in use is
+never invalidated:
 
-- A new authority joins the bundle long before the present one ends. It signs nothing until the bundle has had time to
-  get around (`OVERLAP`).
-- Then the serving certificate is made anew. The old authority stays in the bundle as long as it is valid.
+- A new CA joins the bundle long before the present one expires. It signs nothing until the API servers had time to read
+  the new bundle (`OVERLAP`).
+- Then a new serving certificate is created. The old CA stays in the bundle as long as it is valid.
 
-What cannot be used is not waited for: a certificate that is expired, not valid yet (a clock was wrong), for other
-names, or not signed by anybody in the bundle is replaced at once. `now` is an argument; nothing here reads or writes a
-cluster.
+Unusable certificates are replaced at once: expired, not valid yet (a clock was wrong), for other names, or not signed
+by a CA in the bundle. `now` is an argument; nothing here reads or writes a cluster.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ SERVING_DAYS: Final = 90
 RENEW_AT_PART: Final = 3
 """A certificate is renewed when less than a third of its life is left."""
 OVERLAP: Final = timedelta(hours=1)
-"""How long a new authority is trusted before it signs what is served."""
-MOST_AUTHORITIES: Final = 4
+"""How long a new CA is trusted before it signs the serving certificate."""
+MAX_AUTHORITIES: Final = 4
 
 BUNDLE, AUTHORITY_KEY, SERVING, SERVING_KEY = "ca.crt", "ca.key", "tls.crt", "tls.key"
 """The keys of the Secret. The first certificate of the bundle is the one whose key is in `ca.key`."""
@@ -50,7 +49,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What a Secret holds, as far as it can be read."""
+    """What a Secret holds, as far as it can be decoded."""
 
     authority: Pair | None = None
     trusted: tuple[x509.Certificate, ...] = ()
@@ -59,7 +58,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Todo(msgspec.Struct, frozen=True):
-    """What is to be made, and which authorities stay in the bundle."""
+    """What to create, and which CAs stay in the bundle."""
 
     new_authority: bool
     new_serving: bool
@@ -70,7 +69,7 @@ class Todo(msgspec.Struct, frozen=True):
 
 
 def read(data: Mapping[str, str]) -> Content:
-    """A Secret's `data`. What is missing or cannot be read counts as not there."""
+    """A Secret's `data`. What is missing or unreadable counts as absent."""
     trusted = _certificates(data.get(BUNDLE))
     authority_key = _key(data.get(AUTHORITY_KEY))
     authority = None
@@ -85,9 +84,9 @@ def read(data: Mapping[str, str]) -> Content:
 
 
 def todo(content: Content, names: Sequence[str], now: int) -> Todo:
-    """What to do about it at this instant."""
+    """What is due at this time."""
     at = _moment(now)
-    valid = tuple(one for one in content.trusted if _is_valid(one, at))[:MOST_AUTHORITIES]
+    valid = tuple(one for one in content.trusted if _is_valid(one, at))[:MAX_AUTHORITIES]
     authority, serving = content.authority, content.serving
     has_authority = authority is not None and _is_valid(authority.certificate, at)
     usable = (
@@ -97,25 +96,25 @@ def todo(content: Content, names: Sequence[str], now: int) -> Todo:
         and any(_signed(serving.certificate, one) for one in valid)
     )
     if not has_authority or authority is None:
-        return Todo(True, not usable, valid[: MOST_AUTHORITIES - 1])
+        return Todo(True, not usable, valid[: MAX_AUTHORITIES - 1])
     if not usable or serving is None:
-        return Todo(False, True, valid)  # an authority that is due is still the one that everybody trusts
+        return Todo(False, True, valid)  # a CA that is due for renewal is still the one that API servers trust
     if _is_due(authority.certificate, at):
-        return Todo(True, False, valid[: MOST_AUTHORITIES - 1])  # it signs nothing yet
+        return Todo(True, False, valid[: MAX_AUTHORITIES - 1])  # it signs nothing yet
     has_got_around = at - authority.certificate.not_valid_before_utc >= BACKDATED + OVERLAP
     of_the_past = not _signed(serving.certificate, authority.certificate)
     return Todo(False, (_is_due(serving.certificate, at) or of_the_past) and has_got_around, valid)
 
 
 def made(content: Content, work: Todo, names: Sequence[str], now: int) -> Content:
-    """The content after the work. Makes keys, so no two calls give the same."""
+    """The content after the work. Creates keys, so no two calls return the same."""
     at = _moment(now)
     authority = new_authority(at) if work.new_authority or content.authority is None else content.authority
     others = tuple(one for one in work.kept if one != authority.certificate)
     serving = content.serving
     if work.new_serving or serving is None:
         serving = new_serving(authority, names, at)
-    return Content(authority, (authority.certificate, *others)[:MOST_AUTHORITIES], serving)
+    return Content(authority, (authority.certificate, *others)[:MAX_AUTHORITIES], serving)
 
 
 def written(content: Content) -> dict[str, str]:
@@ -132,7 +131,7 @@ def written(content: Content) -> dict[str, str]:
 
 
 def bundle_pem(content: Content) -> bytes:
-    """What API servers are told to trust."""
+    """The CA bundle for API servers."""
     return b"".join(map(certificate_pem, content.trusted))
 
 
@@ -143,7 +142,7 @@ def serving_pem(content: Content) -> bytes:
 
 
 def served_until(content: Content) -> int:
-    """When what is served ends, in nanoseconds since the epoch."""
+    """When the serving certificate expires, in nanoseconds since the epoch."""
     assert content.serving is not None
     return int(content.serving.certificate.not_valid_after_utc.timestamp()) * SECOND
 
@@ -237,8 +236,8 @@ def _certificates(text: str | None) -> tuple[x509.Certificate, ...]:
     try:
         found = x509.load_pem_x509_certificates(_decoded(text))
         for one in found:
-            one.public_key()  # of a kind that nobody here can use: not ours
-    except Exception:  # whatever is in a Secret, it must not bring us down
+            one.public_key()  # raises for key types that are not supported
+    except Exception:  # whatever a Secret holds, it must not stop the webhook
         return ()
     return tuple(found)
 

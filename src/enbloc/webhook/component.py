@@ -1,4 +1,4 @@
-"""The webhook beside a control plane, or alone in its process: all that runs it, begun and ended in one piece."""
+"""Runs the webhook beside a control plane, or alone in its process: started and stopped as one."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = logging.getLogger("enbloc.webhook")
 
 
 class Api(server.Api, Protocol):
-    """What the webhook asks of a cluster that it follows itself."""
+    """What the webhook needs of a cluster that it watches itself."""
 
     async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
-        """Observes all objects of the kinds, returns when they were all told, and goes on observing."""
+        """Observes all objects of the kinds, returns when all were reported, and continues to observe."""
         ...
 
 
 def own_namespace() -> str:
-    """Where this pod runs; the usual namespace, if this is no pod."""
-    told = os.environ.get("ENBLOC_NAMESPACE")
-    if told:
-        return told
+    """The namespace of this pod; the default one if this is not a pod."""
+    namespace = os.environ.get("ENBLOC_NAMESPACE")
+    if namespace:
+        return namespace
     try:
         return NAMESPACE_FILE.read_text().strip() or NAMESPACE
     except OSError:
@@ -50,10 +50,10 @@ async def serve_webhook(
     service: str = SERVICE,
     port: int = PORT,
 ) -> Callable[[], Awaitable[None]]:
-    """Begins to serve, which may take until the API answers, and returns at once what ends it.
+    """Starts to serve, which may take until the API answers; returns at once the function that stops it.
 
-    Who follows the cluster already gives what is `known` and feeds it. With neither that nor `follow`, the API is asked
-    about other objects at each review.
+    A caller that watches the cluster already passes its cache as `known`. With neither that nor `follow`, other objects
+    are fetched from the API at each review.
     """
     following = ObjectCache() if known is None and follow else None
     serving = Server(
@@ -63,7 +63,7 @@ async def serve_webhook(
     if following is not None:
         tasks.append(asyncio.create_task(_follow(api, following)))
     for task in tasks:
-        task.add_done_callback(_tell_bug)
+        task.add_done_callback(_log_failure)
 
     async def end() -> None:
         for task in tasks:
@@ -86,6 +86,6 @@ async def _follow(api: Api, known: ObjectCache) -> None:
         wait_s = min(wait_s * 2, longest_s)
 
 
-def _tell_bug(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.critical("webhook: it does not run any more", exc_info=task.exception())
+        log.critical("webhook: it has stopped", exc_info=task.exception())

@@ -1,7 +1,7 @@
-"""AdmissionReviews (`admission.k8s.io/v1`): what is asked is read, what is answered is made. No I/O.
+"""AdmissionReviews (`admission.k8s.io/v1`): decodes requests, applies the rules, encodes responses. No I/O.
 
-The mutating webhook refuses too, with every fault. If it let a bad object through, the API server would check it
-against its schema next and stop there, and the user would hear a part of what is wrong.
+The mutating webhook refuses too, with every fault. If it allowed an invalid object, the API server would validate it
+against its schema next and stop there, and the user would get only a part of the faults.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from enbloc.api import json_patch
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
 from enbloc.gangs.registry import GangRegistry
-from enbloc.webhook.cache import Asked
+from enbloc.webhook.cache import RecordingLookup
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
-FAULTS_TOLD: Final = 100
-WARNINGS_TOLD: Final = 10
+MAX_FAULTS: Final = 100
+MAX_WARNINGS: Final = 10
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED: Final = 58
 
 
 class BadReview(Exception):
-    """What came is no AdmissionReview that could be answered."""
+    """The body is not an AdmissionReview that can be answered."""
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel"):
-    """One question of the API server."""
+    """One request of the API server."""
 
     uid: str
     operation: str
@@ -55,18 +55,18 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
     request: Request
 
 
-class Judgement(msgspec.Struct, frozen=True):
-    """The object as it came (`None` for a deletion), as it will be kept, and everything that is wrong."""
+class Verdict(msgspec.Struct, frozen=True):
+    """The object as it was sent (`None` for a deletion), as it will be stored, and every fault."""
 
     given: Obj | None
     kept: Obj | None
     faults: list[Fault]
     warnings: list[str] = []
-    """What was read as something else than it says: nobody is refused for it."""
+    """Values that are read as something else; no request is refused for them."""
 
 
 def read_request(body: bytes) -> Request:
-    """Raises `BadReview`, which says what is wrong, for anything but a review that can be answered."""
+    """Raises `BadReview`, with what is wrong, for anything but a review that can be answered."""
     try:
         review = msgspec.json.decode(body, type=_Review)
     except (msgspec.DecodeError, UnicodeDecodeError) as why:
@@ -85,40 +85,40 @@ def read_request(body: bytes) -> Request:
     return request
 
 
-def judge(request: Request, lookup: Asked, *, relaxed: bool) -> Judgement:
-    """What the rules say; what is neither written nor deleted is none of their business."""
+def evaluate(request: Request, lookup: RecordingLookup, *, relaxed: bool) -> Verdict:
+    """The rules' verdict. Operations other than create, update and delete are allowed."""
     if request.operation == "DELETE":
         gone = request.old_object or {}
-        return Judgement(None, None, [] if decode_faults(gone) else admit_delete(gone, lookup))
+        return Verdict(None, None, [] if decode_faults(gone) else admit_delete(gone, lookup))
     if request.operation not in ("CREATE", "UPDATE") or request.object is None:
-        return Judgement(None, None, [])
+        return Verdict(None, None, [])
     given, old = request.object, request.old_object
     obj = _named(given, request.uid)
     faults = decode_faults(obj)
     if old is not None and decode_faults(old):
-        # It came before we did, or past us. Its metadata may change, finalizers above all, or it could never be
-        # deleted; with another spec it is judged as if it were new.
+        # It was stored before this webhook existed, or without it. Its metadata may change, finalizers above all, or it
+        # could never be deleted; with another spec it is reviewed as if it were new.
         if obj.get("spec") == old.get("spec"):
-            return Judgement(given, given, [])
+            return Verdict(given, given, [])
         old = None
     if faults:
-        return Judgement(given, obj, faults)
+        return Verdict(given, obj, faults)
     kept, faults = admit("CREATE" if old is None else "UPDATE", obj, old, lookup, relaxed=relaxed)
-    return Judgement(given, kept, faults)
+    return Verdict(given, kept, faults)
 
 
-def warn(request: Request, book: GangRegistry) -> list[str]:
-    """What whoever wrote an object should hear of how it is read (K3)."""
+def warn(request: Request, registry: GangRegistry) -> list[str]:
+    """Warnings for the author of an object about values that are read as something else (K3)."""
     obj = request.object
     if obj is None or not isinstance(obj.get("kind"), str):
         return []
     faults = decode_faults(obj)
-    return [str(fault) for fault in faults] if faults else book.complaints(obj)
+    return [str(fault) for fault in faults] if faults else registry.complaints(obj)
 
 
 def _named(obj: Obj, uid: str) -> Obj:
-    """An object that leaves its name to the API server has none yet when it comes here, but rules and defaults need it.
-    So it gets the name here, and in the way in which the API server would make it."""
+    """An object with `generateName` has no name yet when it is reviewed, but rules and defaults need one. So it gets
+    one here, generated as the API server would."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("name") or not isinstance(metadata.get("generateName"), str):
         return obj
@@ -131,29 +131,29 @@ def _named(obj: Obj, uid: str) -> Obj:
     return obj | {"metadata": metadata | {"name": name}}
 
 
-def answer(request: Request, judgement: Judgement, *, mutates: bool) -> bytes:
-    """The review that goes back."""
-    response: dict[str, Any] = {"uid": request.uid, "allowed": not judgement.faults}
-    if judgement.faults:
-        response["status"] = refusal(request, judgement)
+def answer(request: Request, verdict: Verdict, *, mutates: bool) -> bytes:
+    """The response."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.faults}
+    if verdict.faults:
+        response["status"] = refusal(request, verdict)
     elif mutates:
-        operations = json_patch.diff(judgement.given, judgement.kept)
+        operations = json_patch.diff(verdict.given, verdict.kept)
         if operations:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(msgspec.json.encode(operations)).decode()
-    if judgement.warnings and not mutates:
-        response["warnings"] = judgement.warnings[:WARNINGS_TOLD]
+    if verdict.warnings and not mutates:
+        response["warnings"] = verdict.warnings[:MAX_WARNINGS]
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def refusal(request: Request, judgement: Judgement) -> dict[str, Any]:
-    """A Kubernetes Status that names every fault, for people in the message and for programs in the causes."""
-    told = judgement.faults[:FAULTS_TOLD]
-    more = len(judgement.faults) - len(told)
-    name = _name_of(judgement.kept) or request.name
+def refusal(request: Request, verdict: Verdict) -> dict[str, Any]:
+    """A Kubernetes Status with every fault: in the message for people, in the causes for programs."""
+    shown = verdict.faults[:MAX_FAULTS]
+    more = len(verdict.faults) - len(shown)
+    name = _name_of(verdict.kept) or request.name
     what = f'{request.kind.kind or "object"} "{name}"'
     deletes = request.operation == "DELETE"
-    lines = [fault.message if deletes else str(fault) for fault in told]
+    lines = [fault.message if deletes else str(fault) for fault in shown]
     text = "; ".join(lines) + (f"; … and {more} more" if more else "")
     return {
         "status": "Failure",
@@ -165,7 +165,7 @@ def refusal(request: Request, judgement: Judgement) -> dict[str, Any]:
             "group": request.kind.group,
             "kind": request.kind.kind,
             "causes": [
-                {"reason": "FieldValueInvalid", "message": fault.message, "field": fault.field} for fault in told
+                {"reason": "FieldValueInvalid", "message": fault.message, "field": fault.field} for fault in shown
             ],
         },
     }

@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: how many of which pods may be evicted (P2).
 
 Counted from the pods that we know, as the disruption controller does, and kept up pod by pod. Nobody counts again when
-an eviction is carried out (`docs/decisions/0030-eviction-is-a-marked-deletion.md`).
+an eviction is carried out (`docs/decisions/0030-eviction-is-a-deletion-with-a-condition.md`).
 """
 
 from __future__ import annotations

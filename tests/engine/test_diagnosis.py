@@ -12,8 +12,9 @@ from enbloc.engine.diagnosis.diagnosis import shown
 from enbloc.engine.tables.resources import CEILING
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey, GangSpec
-from properties import making
-from properties.making import Told
+from properties import strategies
+from support import manifests as m
+from support.direct_scheduler import DirectScheduler
 
 
 def gang(
@@ -42,8 +43,8 @@ def gang(
     ],
 )
 def test_g4_g10_how_many_are_missing(waiting: GangState, message: str, missing: dict[str, int]) -> None:
-    told = diagnosis.not_enough_members(waiting)
-    assert (told.reason, told.message, told.missing) == ("NotEnoughPods", message, missing)
+    direct = diagnosis.not_enough_members(waiting)
+    assert (direct.reason, direct.message, direct.missing) == ("NotEnoughPods", message, missing)
 
 
 def test_a_problem_and_a_place_in_line() -> None:
@@ -76,24 +77,27 @@ def test_amounts_as_people_write_them(resource: str, amount: int, text: str) -> 
 # ---- no room
 
 
-def told_of(*objects: making.Spec) -> Pending:
+def diagnosed(*objects: m.Obj) -> Pending:
     """What the one gang that waits says after a cycle."""
-    told = Told(parse({"actions": "allocate, backfill"}))
+    direct = DirectScheduler(parse({"actions": "allocate, backfill"}))
     for obj in objects:
-        told.tell(obj)
-    cycle(told.engine, 0)
-    (found,) = told.engine.pending()
+        direct.put(obj)
+    cycle(direct.engine, 0)
+    (found,) = direct.engine.pending()
     return found
 
 
-def group(minimum: int, pods: int, cpu: str = "2", role: str = "", queue: str = "default") -> list[making.Spec]:
-    spec = making.pod_spec({"cpu": cpu})
-    written = making.pod_group("g", minimum, {role: minimum} if role else None, queue=queue)
-    return [{**written, "status": {"phase": "Inqueue"}}, *(making.pod(f"g-{i}", spec, "g", role) for i in range(pods))]
+def group(minimum: int, pods: int, cpu: str = "2", role: str = "", queue: str = "default") -> list[m.Obj]:
+    spec = strategies.pod_spec({"cpu": cpu})
+    written = m.podgroup("g", minimum, roles={role: minimum} if role else None, queue=queue)
+    return [
+        {**written, "status": {"phase": "Inqueue"}},
+        *(m.pod(f"g-{i}", group="g", role=role, **spec) for i in range(pods)),
+    ]
 
 
 def test_g10_one_pod_does_not_fit() -> None:
-    found = told_of(making.node("n1", cpu="1"), making.pod("p", making.pod_spec({"cpu": "2"})))
+    found = diagnosed(m.node("n1", cpu="1"), m.pod("p", "2"))
     assert found.message == "1 of 1 pod does not fit: 0/1 nodes are available: 1 Insufficient cpu."
     assert found.missing == {"": 1}
     assert found.reasons == (Reason("", "Insufficient cpu", 1),)
@@ -101,26 +105,26 @@ def test_g10_one_pod_does_not_fit() -> None:
 
 
 def test_g10_several_do_not() -> None:
-    found = told_of(making.node("n1", cpu="1"), *group(3, 3, role="work"))
+    found = diagnosed(m.node("n1", cpu="1"), *group(3, 3, role="work"))
     assert found.message == "3 of 3 pods of role work do not fit: 0/1 nodes are available: 1 Insufficient cpu."
     assert found.missing == {"work": 3}
 
 
 def test_g10_some_would_have_fitted() -> None:
-    found = told_of(making.node("n1", cpu="4"), *group(3, 3))
+    found = diagnosed(m.node("n1", cpu="4"), *group(3, 3))
     assert found.message == "1 of 3 pods does not fit: 0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_g10_reasons_by_how_many_nodes_then_by_name() -> None:
     dedicated = [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]
-    found = told_of(
-        making.node("n1", cpu="1"),
-        making.node("n2", cpu="1"),
-        making.node("n3", taints=dedicated),
-        making.node("n4", unschedulable=True),
-        making.node("n5", cpu="1", memory="1"),  # lacks two things and is counted for each
-        making.node("n6", pods=0),
-        making.pod("p", making.pod_spec({"cpu": "2", "memory": "1Gi"})),
+    found = diagnosed(
+        m.node("n1", cpu="1"),
+        m.node("n2", cpu="1"),
+        m.node("n3", taints=dedicated),
+        m.node("n4", unschedulable=True),
+        m.node("n5", cpu="1", memory="1"),  # lacks two things and is counted for each
+        m.node("n6", pods=0),
+        m.pod("p", "2", memory="1Gi"),
     )
     assert found.message == (
         "1 of 1 pod does not fit: 0/6 nodes are available: 3 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, "
@@ -129,20 +133,20 @@ def test_g10_reasons_by_how_many_nodes_then_by_name() -> None:
 
 
 def test_g10_without_nodes() -> None:
-    found = told_of(making.pod("p", making.pod_spec({"cpu": "2"})))
+    found = diagnosed(m.pod("p", "2"))
     assert found.message == "1 of 1 pod does not fit: 0/0 nodes are available: there are none."
     assert found.reasons == ()
 
 
 def test_g10_a_node_that_went_is_not_counted() -> None:
-    told = Told(parse(None))
+    direct = DirectScheduler(parse(None))
     for name in ("n1", "n2"):
-        told.tell(making.node(name, cpu="1"))
-    cycle(told.engine, 0)
-    told.gone("Node", "n1")
-    told.tell(making.pod("p", making.pod_spec({"cpu": "2"})))
-    cycle(told.engine, 1)
-    (found,) = told.engine.pending()
+        direct.put(m.node(name, cpu="1"))
+    cycle(direct.engine, 0)
+    direct.delete("Node", "n1")
+    direct.put(m.pod("p", "2"))
+    cycle(direct.engine, 1)
+    (found,) = direct.engine.pending()
     assert "0/1 nodes are available: 1 Insufficient cpu" in found.message
 
 
@@ -150,23 +154,21 @@ def test_g10_a_node_that_went_is_not_counted() -> None:
 
 
 def test_g10_a_full_queue() -> None:
-    found = told_of(
-        making.node("n1", cpu="16"), making.queue("small", capability={"cpu": "3"}), *group(2, 2, queue="small")
-    )
+    found = diagnosed(m.node("n1", cpu="16"), m.queue("small", capability={"cpu": "3"}), *group(2, 2, queue="small"))
     assert found.message == "1 of its pods does not fit: queue small may use 3 cpu in all and would use 4"
     assert found.reasons == (Reason("", "queue small may use 3 cpu in all and would use 4", 0),)
 
 
 def test_g10_a_full_queue_above() -> None:
-    found = told_of(
-        making.node("n1", cpu="16"),
-        making.queue("top", capability={"cpu": "1500m"}),
-        making.queue("sub", parent="top"),
+    found = diagnosed(
+        m.node("n1", cpu="16"),
+        m.queue("top", capability={"cpu": "1500m"}),
+        m.queue("sub", parent="top"),
         *group(2, 2, queue="sub"),
     )
     assert found.message == "2 of its pods do not fit: queue top may use 1500m cpu in all and would use 4"
 
 
 def test_g10_what_is_guaranteed_to_others() -> None:
-    found = told_of(making.node("n1", cpu="4"), making.queue("vip", guarantee={"resource": {"cpu": "3"}}), *group(1, 1))
+    found = diagnosed(m.node("n1", cpu="4"), m.queue("vip", guarantee={"cpu": "3"}), *group(1, 1))
     assert found.message == "1 of its pods does not fit: queue default may not use what is guaranteed to other queues"

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from enbloc.api.writes import BindPod, Refused, Write
 from enbloc.gangs.registry import GangRegistry
-from properties import making
+from properties import strategies
 from properties.world import Crash, World, fresh_scheduler, members, missing
+from support import manifests as m
 
 gang_shapes = st.lists(
     st.tuples(st.integers(1, 4), st.integers(0, 2), st.sampled_from(["500m", "1", "2"]), st.sampled_from(["", "high"])),
@@ -19,17 +20,17 @@ gang_shapes = st.lists(
 )
 
 
-def objects(shapes: list[Any], nodes: int) -> list[making.Spec]:
-    found = [making.priority_class("high", 100), *[making.node(f"n{i}", "3") for i in range(nodes)]]
+def objects(shapes: list[Any], nodes: int) -> list[m.Obj]:
+    found = [m.priority_class("high", 100), *[m.node(f"n{i}", "3") for i in range(nodes)]]
     for number, (minimum, surplus, cpu, priority) in enumerate(shapes):
         more = {"priorityClassName": priority} if priority else {}
-        found.append(making.pod_group(f"g{number}", minimum, **more))
-        spec = making.pod_spec({"cpu": cpu})
-        found += [making.pod(f"g{number}-{i}", spec, f"g{number}") for i in range(minimum + surplus)]
+        found.append(m.podgroup(f"g{number}", minimum, **more))
+        spec = strategies.pod_spec({"cpu": cpu})
+        found += [m.pod(f"g{number}-{i}", group=f"g{number}", **spec) for i in range(minimum + surplus)]
     return found
 
 
-def crash(world: World, *values: making.Spec) -> None:
+def crash(world: World, *values: m.Obj) -> None:
     """As much as the scheduler can write before its end; then a new one starts, as a supervisor would have it."""
     assert world.overseer is not None
     try:

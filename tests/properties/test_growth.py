@@ -13,7 +13,7 @@ from enbloc.engine.placement import attempt
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state.transaction import Transaction
 from enbloc.units import Selector
-from properties import making
+from properties import strategies
 from properties.world import replay
 from support import manifests as m
 from support.simulation import NO_ENQUEUE, simulate
@@ -41,11 +41,11 @@ def work(monkeypatch: pytest.MonkeyPatch, jobs: int, shapes: int) -> Counter[str
         transactions=(Transaction, "__init__"),
         looks=(Candidates, "keys"),
     )
-    objects = [making.node(f"n{i}", "4") for i in range(2)]
+    objects = [m.node(f"n{i}", "4") for i in range(2)]
     for number in range(jobs):
-        spec = making.pod_spec({"cpu": "2", "memory": f"{1 + number % shapes}Mi"})
+        spec = strategies.pod_spec({"cpu": "2", "memory": f"{1 + number % shapes}Mi"})
         run_time = {"sim.enbloc.dev/run-time": "10s"}
-        objects.append(making.job(f"j{number}", [making.role("w", 2, spec, annotations=run_time)]))
+        objects.append(m.job(f"j{number}", *[m.role("w", 2, annotations=run_time, **spec)]))
     result = replay(objects, parse(None), 10**15)
     monkeypatch.undo()
     assert result.summary["pods"]["succeeded"] == 2 * jobs, result.story

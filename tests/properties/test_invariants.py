@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 from enbloc.api.meta import Obj, name_of
 from enbloc.engine.tables.classes import ClassTable
 from enbloc.units import SECOND
-from properties import making
+from properties import strategies
 from properties.at_rest import AtRest
 from properties.world import bound_lines, replay, step
+from support import manifests as m
 
 names = st.integers(0, 5)
 sizes = st.sampled_from([("1", "1Gi", 3), ("2", "2Gi", 5), ("4", "8Gi", 110), ("8", "3Gi", 110)])
@@ -38,9 +39,9 @@ scripts = st.fixed_dictionaries(
     },
 )
 waits = st.sampled_from([1, 1, 1, 5, 70])
-SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **making.PER_HOST}
-APART = {"affinity": {"podAntiAffinity": {making.REQUIRED: [making.PER_HOST]}}}
-TOGETHER = {"affinity": {"podAffinity": {making.REQUIRED: [making.PER_HOST]}}}
+SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **strategies.PER_HOST}
+APART = {"affinity": {"podAntiAffinity": {strategies.REQUIRED: [strategies.PER_HOST]}}}
+TOGETHER = {"affinity": {"podAffinity": {strategies.REQUIRED: [strategies.PER_HOST]}}}
 GATED = {"schedulingGates": [{"name": "g"}]}
 kinds_of_pod = st.sampled_from(
     [{}, {}, {}, {"ports": [80]}, {"topologySpreadConstraints": [SPREAD]}, APART, TOGETHER, GATED]
@@ -62,17 +63,17 @@ class Cluster(AtRest):
     @initialize(count=st.integers(1, 3), size=sizes)
     def begin(self, count: int, size: tuple[str, str, int]) -> None:
         self.world.do(
-            making.priority_class("high", 100),
-            making.queue("q1", capability={"cpu": "3"}),
-            making.queue("q2", weight=3),
-            *[making.node(f"n{index}", *size) for index in range(count)],
+            m.priority_class("high", 100),
+            m.queue("q1", capability={"cpu": "3"}),
+            m.queue("q2", weight=3),
+            *[m.node(f"n{index}", *size) for index in range(count)],
         )
 
     # ---- nodes
 
     @rule(name=names, size=sizes, after=waits)
     def create_node(self, name: int, size: tuple[str, str, int], after: int) -> None:
-        self.world.do(making.node(f"n{name}", *size), after=after)
+        self.world.do(m.node(f"n{name}", *size), after=after)
 
     @rule(index=names)
     def delete_node(self, index: int) -> None:
@@ -100,7 +101,7 @@ class Cluster(AtRest):
     @rule(
         name=names,
         roles=st.lists(
-            st.tuples(st.integers(1, 4), st.integers(0, 4), making.plain_requests, scripts, kinds_of_pod),
+            st.tuples(st.integers(1, 4), st.integers(0, 4), strategies.plain_requests, scripts, kinds_of_pod),
             min_size=1,
             max_size=2,
         ),
@@ -110,8 +111,12 @@ class Cluster(AtRest):
     )
     def create_job(self, name: int, roles: list[Any], priority: str, queue: str, restarts: bool) -> None:
         tasks = [
-            making.role(
-                f"r{number}", replicas, making.pod_spec(requests, **dict(looks)), min(minimum, replicas) or None, script
+            m.role(
+                f"r{number}",
+                replicas,
+                minimum=min(minimum, replicas) or None,
+                annotations=script,
+                **strategies.pod_spec(requests, **dict(looks)),
             )
             for number, (replicas, minimum, requests, script, looks) in enumerate(roles)
         ]
@@ -120,12 +125,12 @@ class Cluster(AtRest):
             more["priorityClassName"] = priority
         if restarts:
             more |= {"policies": [{"event": "PodFailed", "action": "RestartJob"}], "maxRetry": 2}
-        self.world.do(making.job(f"j{name}", tasks, **more))
+        self.world.do(m.job(f"j{name}", *tasks, **more))
 
     @rule(index=names, task=st.integers(0, 1), replicas=st.integers(0, 5), minimum=st.integers(0, 5))
     def scale_job(self, index: int, task: int, replicas: int, minimum: int) -> None:
-        if name := self._some(making.JOB, index):
-            job = self.world.store.get(making.JOB, "default", name)
+        if name := self._some(strategies.JOB, index):
+            job = self.world.store.get(strategies.JOB, "default", name)
             assert job is not None
             tasks = [dict(each) for each in job["spec"]["tasks"]]
             tasks[task % len(tasks)] |= {"replicas": replicas, "minAvailable": min(minimum, replicas)}
@@ -134,7 +139,7 @@ class Cluster(AtRest):
 
     @rule(index=names)
     def delete_job(self, index: int) -> None:
-        if name := self._some(making.JOB, index):
+        if name := self._some(strategies.JOB, index):
             self.world.step("delete", "Job", name)
 
     @rule(name=names, minimum=st.integers(0, 3), queue=queues, resources=st.booleans(), priority=priorities)
@@ -144,18 +149,18 @@ class Cluster(AtRest):
             more["minResources"] = {"cpu": str(minimum)}
         if priority:
             more["priorityClassName"] = priority
-        self.world.do(making.pod_group(f"g{name}", minimum, **more))
+        self.world.do(m.podgroup(f"g{name}", minimum, **more))
 
     @rule(index=names, minimum=st.integers(0, 4))
     def change_group(self, index: int, minimum: int) -> None:
-        groups = [group for group in self.world.store.list(making.POD_GROUP)[0] if name_of(group).startswith("g")]
+        groups = [group for group in self.world.store.list(strategies.POD_GROUP)[0] if name_of(group).startswith("g")]
         if groups:
             group = name_of(groups[index % len(groups)])
             self.world.step("patch", "PodGroup", group, patch={"spec": {"minMember": minimum}})
 
     @rule(index=names)
     def delete_group(self, index: int) -> None:
-        groups = [group for group in self.world.store.list(making.POD_GROUP)[0] if name_of(group).startswith("g")]
+        groups = [group for group in self.world.store.list(strategies.POD_GROUP)[0] if name_of(group).startswith("g")]
         if groups:
             self.world.step("delete", "PodGroup", name_of(groups[index % len(groups)]))
 
@@ -165,41 +170,41 @@ class Cluster(AtRest):
         group=names,
         first=st.integers(0, 3),
         count=st.integers(1, 3),
-        requests=making.plain_requests,
+        requests=strategies.plain_requests,
         script=scripts,
         looks=kinds_of_pod,
     )
     def create_members(
         self, group: int, first: int, count: int, requests: Any, script: dict[str, str], looks: dict[str, Any]
     ) -> None:
-        spec = making.pod_spec(requests, **dict(looks))
+        spec = strategies.pod_spec(requests, **dict(looks))
         self.world.do(
             *[
-                making.pod(f"g{group}-{number}", spec, f"g{group}", labels={"app": "web"}, annotations=script)
+                m.pod(f"g{group}-{number}", group=f"g{group}", labels={"app": "web"}, annotations=script, **spec)
                 for number in range(first, first + count)
             ]
         )
 
-    @rule(name=names, requests=making.requests, priority=priorities, script=scripts, looks=kinds_of_pod)
+    @rule(name=names, requests=strategies.requests, priority=priorities, script=scripts, looks=kinds_of_pod)
     def create_pod(self, name: int, requests: Any, priority: str, script: dict[str, str], looks: Any) -> None:
-        spec = making.pod_spec(requests, **dict(looks))
+        spec = strategies.pod_spec(requests, **dict(looks))
         if priority:
             spec["priorityClassName"] = priority
-        self.world.do(making.pod(f"p{name}", spec, labels={"app": "web"}, annotations=script))
+        self.world.do(m.pod(f"p{name}", labels={"app": "web"}, annotations=script, **spec))
 
-    @rule(name=names, index=names, requests=making.plain_requests)
+    @rule(name=names, index=names, requests=strategies.plain_requests)
     def create_foreign_pod(self, name: int, index: int, requests: Any) -> None:
         """Somebody else put it there, room or not."""
         node = self._some("Node", index) or "n0"
-        spec = making.pod_spec(requests, schedulerName="default-scheduler", nodeName=node)
-        self.world.do(making.pod(f"f{name}", spec))
+        spec = strategies.pod_spec(requests, schedulerName="default-scheduler", nodeName=node)
+        self.world.do(m.pod(f"f{name}", **spec))
 
     @rule(index=st.integers(0, 30))
     def delete_pod(self, index: int) -> None:
         if name := self._some("Pod", index):
             self.world.step("delete", "Pod", name)
 
-    @rule(index=st.integers(0, 30), requests=making.plain_requests)
+    @rule(index=st.integers(0, 30), requests=strategies.plain_requests)
     def replace_pod(self, index: int, requests: Any) -> None:
         """It goes, and comes again under its name with another size."""
         made = [pod for pod in self.world.pods() if name_of(pod)[0] in "gp"]

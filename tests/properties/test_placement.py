@@ -17,11 +17,12 @@ from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.tables.classes import TaskClass
-from properties import making
-from properties.making import Told
+from properties import strategies
+from support import manifests as m
+from support.direct_scheduler import DirectScheduler
 
 
-class Plain(Told):
+class Plain(DirectScheduler):
     """The reference."""
 
     def __init__(self, config: Any) -> None:
@@ -36,8 +37,8 @@ class Plain(Told):
         state.candidates = forgetful  # type: ignore[method-assign]
 
 
-class ControllerRunner(list[list[making.Spec]]):
-    """What is told, round by round; shown in brief, since a large example is too long to be read."""
+class Rounds(list[list[m.Obj]]):
+    """What is direct, round by round; shown in brief, since a large example is too long to be read."""
 
     def __repr__(self) -> str:
         return json.dumps(self)[:20_000]
@@ -52,7 +53,7 @@ def bindings(decisions: list[Decision]) -> list[tuple[str, str]]:
     ]
 
 
-def same(fast: Told, plain: Told, now: int) -> None:
+def same(fast: DirectScheduler, plain: DirectScheduler, now: int) -> None:
     found, wanted = cycle(fast.engine, now), cycle(plain.engine, now)
     assert bindings(found) == bindings(wanted)
     for mine, other in zip(found, wanted, strict=True):
@@ -62,21 +63,21 @@ def same(fast: Told, plain: Told, now: int) -> None:
 
 
 @st.composite
-def gangs(draw: st.DrawFn, name: str, moving_share: int) -> list[making.Spec]:
+def gangs(draw: st.DrawFn, name: str, moving_share: int) -> list[m.Obj]:
     """A PodGroup with roles of one or two classes each, and its pods, as many as it needs or more."""
     found, minima, count = [], {}, 0
     for role in draw(st.sampled_from([["w"], ["w"], ["m", "w"], ["a", "b", "c"]])):
         size = draw(st.integers(1, 9))
         minima[role] = draw(st.integers(0, size))
-        specs = draw(st.lists(making.pod_specs(moving_share), min_size=1, max_size=2))
-        labels = draw(making.labels)
+        specs = draw(st.lists(strategies.pod_specs(moving_share), min_size=1, max_size=2))
+        labels = draw(strategies.labels)
         for index in range(size):
             spec = {**specs[index % len(specs)], "priority": draw(st.sampled_from([0, 0, 0, 5]))}
-            found.append(making.pod(f"{name}-{role}-{index}", spec, name, role, labels))
+            found.append(m.pod(f"{name}-{role}-{index}", group=name, role=role, labels=labels, **spec))
         count += size
     total = max(sum(minima.values()), draw(st.integers(0, count)))
-    group = making.pod_group(
-        name, total, minima if draw(st.booleans()) else None, queue=draw(st.sampled_from(["default", "q1", "q2"]))
+    group = m.podgroup(
+        name, total, roles=minima if draw(st.booleans()) else None, queue=draw(st.sampled_from(["default", "q1", "q2"]))
     )
     return [{**group, "status": {"phase": "Inqueue"}}, *found]
 
@@ -87,55 +88,55 @@ queues = st.fixed_dictionaries(
         "capability": st.fixed_dictionaries(
             {}, optional={"cpu": st.sampled_from(["2", "3500m", "9"]), "memory": st.sampled_from(["2Gi", "9Gi"])}
         ),
-        "guarantee": st.just({"resource": {"cpu": "3"}}),
+        "guarantee": st.just({"cpu": "3"}),
         "parent": st.just("q2"),
     },
 )
 
 
 @st.composite
-def clusters(draw: st.DrawFn, moving_share: int) -> ControllerRunner:
-    """Rounds of objects; a node told twice has changed in between."""
-    first = [making.queue("q1", **draw(queues)), making.queue("q2", weight=2)]
-    first += [draw(making.nodes(f"n{i}")) for i in range(draw(st.integers(2, 12)))]
+def clusters(draw: st.DrawFn, moving_share: int) -> Rounds:
+    """Rounds of objects; a node direct twice has changed in between."""
+    first = [m.queue("q1", **draw(queues)), m.queue("q2", weight=2)]
+    first += [draw(strategies.nodes(f"n{i}")) for i in range(draw(st.integers(2, 12)))]
     for index in range(draw(st.integers(1, 4))):
         first += draw(gangs(f"g{index}", moving_share))
     second = draw(gangs("h0", moving_share))
     for index in draw(st.lists(st.integers(0, 10), max_size=2, unique=True)):
-        second.append(draw(making.nodes(f"n{index}")))
-    return ControllerRunner([first, second])
+        second.append(draw(strategies.nodes(f"n{index}")))
+    return Rounds([first, second])
 
 
-def compare(scoring: Scoring, rounds: list[list[making.Spec]]) -> None:
-    fast, plain = Told(making.configured(scoring)), Plain(making.configured(scoring))
+def compare(scoring: Scoring, rounds: list[list[m.Obj]]) -> None:
+    fast, plain = DirectScheduler(strategies.configured(scoring)), Plain(strategies.configured(scoring))
     for now, objects in enumerate(rounds):
         for obj in objects:
-            for told in (fast, plain):
-                told.tell(obj, created=now)
+            for direct in (fast, plain):
+                direct.put(obj, created_s=now)
         same(fast, plain, now)
-    if ("Node", "n0") in fast.made:
-        for told in (fast, plain):
-            told.gone("Node", "n0")
-            for kind, name in [key for key in told.made if key[0] == "Pod" and key[1].endswith("-0")]:
-                told.gone(kind, name)
+    if ("Node", "n0") in fast.known:
+        for direct in (fast, plain):
+            direct.delete("Node", "n0")
+            for kind, name in [key for key in direct.known if key[0] == "Pod" and key[1].endswith("-0")]:
+                direct.delete(kind, name)
         same(fast, plain, len(rounds))
 
 
-@given(making.scorings, clusters(moving_share=10))
+@given(strategies.scorings, clusters(moving_share=10))
 def test_fast_and_plain_placement_are_the_same_pod_for_pod(scoring: Scoring, rounds: list[Any]) -> None:
     compare(scoring, rounds)
 
 
 @pytest.mark.soak
 @settings(max_examples=20_000)
-@given(making.scorings, clusters(moving_share=4))
+@given(strategies.scorings, clusters(moving_share=4))
 def test_fast_and_plain_placement_are_the_same_at_length(scoring: Scoring, rounds: list[Any]) -> None:
     compare(scoring, rounds)
 
 
 @given(
-    making.scorings,
-    st.lists(st.tuples(making.requests, st.integers(1, 90)), min_size=1, max_size=4),
+    strategies.scorings,
+    st.lists(st.tuples(strategies.requests, st.integers(1, 90)), min_size=1, max_size=4),
     st.lists(st.integers(0, 5), min_size=1, max_size=40),
     st.data(),
 )
@@ -143,18 +144,18 @@ def test_large_runs_of_equal_pods_too(
     scoring: Scoring, wanted: list[tuple[dict[str, str], int]], kinds: list[int], data: st.DataObject
 ) -> None:
     """Many nodes of a few kinds: ties everywhere, and rows that take more tasks than scores were computed for."""
-    shapes = [data.draw(making.nodes("n")) for _ in range(6)]
+    shapes = [data.draw(strategies.nodes("n")) for _ in range(6)]
     objects = [{**shapes[kind], "metadata": {"name": f"n{i}"}} for i, kind in enumerate(kinds)]
     for index, (asked, count) in enumerate(wanted):
-        objects.append({**making.pod_group(f"g{index}", count - count // 3), "status": {"phase": "Inqueue"}})
-        spec = making.pod_spec(asked)
-        objects += [making.pod(f"g{index}-{i}", spec, f"g{index}") for i in range(count)]
+        objects.append({**m.podgroup(f"g{index}", count - count // 3), "status": {"phase": "Inqueue"}})
+        spec = strategies.pod_spec(asked)
+        objects += [m.pod(f"g{index}-{i}", group=f"g{index}", **spec) for i in range(count)]
     compare(scoring, [objects])
 
 
 def test_a_taint_that_came_later_is_named_all_the_same() -> None:
     """Found by the comparison: what was known of the class before knew no such taint."""
-    spec = making.pod_spec({"cpu": "1"})
-    tainted = making.node("n0", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}])
-    rounds = [[making.node("n0"), making.pod("a", spec)], [tainted, making.pod("b", spec)]]
+    spec = strategies.pod_spec({"cpu": "1"})
+    tainted = m.node("n0", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}])
+    rounds = [[m.node("n0"), m.pod("a", **spec)], [tainted, m.pod("b", **spec)]]
     compare(Scoring(), rounds)

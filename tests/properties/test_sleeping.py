@@ -22,7 +22,7 @@ from enbloc.sim.result import Result
 from enbloc.sim.simulation import PlaneFactory, Simulation, control_plane
 from enbloc.units import SECOND
 from properties.loads import CLASSES, Load, shortened
-from properties.making import HOST, REQUIRED, ZONE
+from properties.strategies import HOST, REQUIRED, ZONE
 from support import manifests as m
 
 APPS = ("web", "db", "x")

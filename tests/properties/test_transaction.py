@@ -13,50 +13,51 @@ from enbloc.engine.cycle import cycle
 from enbloc.engine.placement.attempt import attempt, one_by_one, pending_tasks, runs, split
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
-from properties import making
-from properties.making import Told
+from properties import strategies
+from support import manifests as m
+from support.direct_scheduler import DirectScheduler
 
 SCORING = Scoring(least=1, balanced=1, node_affinity=1, pod_affinity=1, spread=1)
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Told:
+def clusters(draw: st.DrawFn) -> DirectScheduler:
     """A cluster on which some gangs run already, and others wait."""
-    told = Told(making.configured(SCORING))
-    told.tell(making.queue("q1", capability={"cpu": "5"}, parent="root"))
-    told.tell(making.queue("q2", parent="q1"))
+    direct = DirectScheduler(strategies.configured(SCORING))
+    direct.put(m.queue("q1", capability={"cpu": "5"}, parent="root"))
+    direct.put(m.queue("q2", parent="q1"))
     for index in range(draw(st.integers(1, 5))):
-        told.tell(draw(making.nodes(f"n{index}")))
+        direct.put(draw(strategies.nodes(f"n{index}")))
     for wave in ("run", "wait"):
         for index in range(draw(st.integers(1, 3))):
             name = f"{wave}-{index}"
             size = draw(st.integers(1, 5))
             queue = draw(st.sampled_from(["default", "q1", "q2"]))
-            group = making.pod_group(name, draw(st.integers(0, size)), queue=queue)
-            told.tell({**group, "status": {"phase": "Inqueue"}})
-            specs = draw(st.lists(making.pod_specs(moving_share=2), min_size=1, max_size=3))
+            group = m.podgroup(name, draw(st.integers(0, size)), queue=queue)
+            direct.put({**group, "status": {"phase": "Inqueue"}})
+            specs = draw(st.lists(strategies.pod_specs(moving_share=2), min_size=1, max_size=3))
             for number in range(size):
-                labels = draw(making.labels)
-                told.tell(making.pod(f"{name}-{number}", specs[number % len(specs)], name, labels=labels))
+                labels = draw(strategies.labels)
+                direct.put(m.pod(f"{name}-{number}", group=name, labels=labels, **specs[number % len(specs)]))
         if wave == "run":
-            cycle(told.engine, 0)
-    told.engine.begin(1)
-    return told
+            cycle(direct.engine, 0)
+    direct.engine.begin(1)
+    return direct
 
 
-def waiting(told: Told) -> list[GangState]:
-    return [gang for gang in told.engine.state.gangs.values() if pending_tasks(gang)]
+def waiting(direct: DirectScheduler) -> list[GangState]:
+    return [gang for gang in direct.engine.state.gangs.values() if pending_tasks(gang)]
 
 
-def check_rollback(told: Told, data: st.DataObject) -> None:
+def check_rollback(direct: DirectScheduler, data: st.DataObject) -> None:
     """Places and goes back at random; what was committed stays, and nothing else does."""
-    state, placer = told.engine.state, told.engine.placer
+    state, placer = direct.engine.state, direct.engine.placer
     for _ in range(data.draw(st.integers(1, 6))):
-        gangs = waiting(told)
+        gangs = waiting(direct)
         if not gangs:
             return
         gang = data.draw(st.sampled_from(gangs))
-        told.engine.queue(gang)
+        direct.engine.queue(gang)
         before = state.digest()
         keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id.values()}
         match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
@@ -85,23 +86,23 @@ def check_rollback(told: Told, data: st.DataObject) -> None:
 
 
 @given(clusters(), st.data())
-def test_rollback_restores_the_digest(told: Told, data: Any) -> None:
-    check_rollback(told, data)
+def test_rollback_restores_the_digest(direct: DirectScheduler, data: Any) -> None:
+    check_rollback(direct, data)
 
 
 @pytest.mark.soak
 @settings(max_examples=20_000)
 @given(clusters(), st.data())
-def test_rollback_restores_the_digest_at_length(told: Told, data: Any) -> None:
-    check_rollback(told, data)
+def test_rollback_restores_the_digest_at_length(direct: DirectScheduler, data: Any) -> None:
+    check_rollback(direct, data)
 
 
 @given(clusters())
-def test_a_placement_that_was_refused_leaves_no_trace(told: Told) -> None:
+def test_a_placement_that_was_refused_leaves_no_trace(direct: DirectScheduler) -> None:
     """`unplace` after a cycle is the way back once the transaction is gone."""
-    state = told.engine.state
+    state = direct.engine.state
     before = state.digest()
-    for action in (cycle(told.engine, 2),):
+    for action in (cycle(direct.engine, 2),):
         for decision in action:
             for placement in getattr(decision, "placements", ()):
                 state.unplace(placement.uid)

@@ -114,10 +114,10 @@ def pod_spec(
     memory: str | None = None,
     *,
     extra: Mapping[str, Any] | None = None,
-    priority: str | None = None,
+    priority: str | int | None = None,
     **spec: Any,
 ) -> Obj:
-    """One container with these requests; `spec` is added, and wins."""
+    """One container with these requests; `priority`: a class, or a value; `spec` is added, and wins."""
     misspelt = [key for key in spec if "_" in key or key in ("run", "gone", "code", "start", "stop", "notes", "more")]
     assert not misspelt, f"fields of a pod's spec are spelled as in the API: {misspelt}"
     container: Obj = {"name": "main", "image": "busybox"}
@@ -126,7 +126,7 @@ def pod_spec(
         container["resources"] = {"requests": asked}
     found: Obj = {"restartPolicy": "Never", "containers": [container], **spec}
     if priority:
-        found["priorityClassName"] = priority
+        found["priority" if isinstance(priority, int) else "priorityClassName"] = priority
     return found
 
 
@@ -141,7 +141,7 @@ def pod(
     extra: Mapping[str, Any] | None = None,
     namespace: str | None = "default",
     scheduler: str = "enbloc",
-    priority: str | None = None,
+    priority: str | int | None = None,
     at: str | None = None,
     delete_at: str | None = None,
     run_time: str | None = None,

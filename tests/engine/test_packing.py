@@ -123,7 +123,7 @@ def test_g9_the_same_is_not_searched_for_twice(monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(pack(room(4, 4, 2), kinds, 0, failures), Packed)
     for count in range(3, 600):
         failures.put(str(count).encode(), Failure.GAVE_UP)
-    assert len(failures._known) <= packing._REMEMBERED
+    assert len(failures._known) <= packing._FAILURES_BOUND
 
 
 def test_rows_that_differ_in_what_nobody_could_use_are_alike() -> None:
@@ -133,12 +133,12 @@ def test_rows_that_differ_in_what_nobody_could_use_are_alike() -> None:
     reduced, requests = packing._reduced(free, kinds, most)
     assert reduced.tolist() == [[4, 4, 9], [2, 2, 3]]
     assert requests == [(4, 1), (1, 1)]
-    assert [found.tolist() for found in packing._alike(reduced)] == [[0, 2], [0, 0, 1], [2, 1]]
+    assert [found.tolist() for found in packing._group_equal(reduced)] == [[0, 2], [0, 0, 1], [2, 1]]
 
 
 def test_a_hash_that_collides_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_MIX", np.zeros(3, np.uint64))
-    found = packing._alike(np.array([[1, 2, 1, 3], [1, 1, 1, 1]]))
+    found = packing._group_equal(np.array([[1, 2, 1, 3], [1, 1, 1, 1]]))
     assert [one.tolist() for one in found] == [[0, 1, 3], [0, 1, 0, 2], [2, 1, 1]]
 
 

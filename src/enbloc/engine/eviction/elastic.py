@@ -1,6 +1,6 @@
-"""Surplus members of elastic gangs: who could leave without harm to a minimum, and what that would free (P1).
+"""Surplus members of elastic gangs: tasks that can be evicted without violating a minimum, and what that frees (P1).
 
-Kept by gang, as of its version, and summed up by queue and priority: a plan looks again only at gangs that changed.
+Cached by gang, as of its version, and summed by queue and priority: a plan recomputes only gangs that changed.
 """
 
 from __future__ import annotations
@@ -11,66 +11,65 @@ from typing import NamedTuple
 
 import numpy as np
 
-from enbloc.engine.eviction.evictable import Cell, may_leave
+from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Ints, Request
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangKey
 
 
-class _Part(NamedTuple):
-    """What one gang has to spare."""
+class _Surplus(NamedTuple):
+    """The surplus of one gang, as of its version."""
 
     gang: GangState
     version: int
     cell: Cell
     occupied: int
-    cools: bool
-    """Whether it may be another matter a moment later, though nothing happened."""
+    expires: bool
+    """Whether it may change with time alone: a cooldown ends."""
     tasks: list[Task]
     places: list[tuple[int, Request]]
 
-    def holds(self, gang: GangState) -> bool:
-        """Whether it is still so."""
-        return self.gang is gang and self.version == gang.version and not self.cools
+    def is_valid(self, gang: GangState) -> bool:
+        return self.gang is gang and self.version == gang.version and not self.expires
 
 
 class ElasticMembers:
-    def __init__(self, state: State, may_go: Callable[[Task], bool], doubts: Callable[[], bool]) -> None:
-        """`may_go`: whether a task may leave now; `doubts`: whether that may change by itself."""
+    def __init__(self, state: State, may_evict: Callable[[Task], bool], may_change: Callable[[], bool]) -> None:
+        """`may_evict`: whether a task may be evicted now; `may_change`: whether that may change with time alone."""
         self._state = state
-        self._may_go = may_go
-        self._doubts = doubts
+        self._may_evict = may_evict
+        self._may_change = may_change
         self._elastic: dict[GangKey, GangState] = {}
-        self._parts: dict[GangKey, _Part] = {}
+        self._surplus: dict[GangKey, _Surplus] = {}
         self._cells: dict[Cell, Ints] = {}
         self._shape = (0, 0)
         self._moves = -1
 
-    def see(self, gang: GangState) -> None:
-        """A gang was read, or placed."""
+    def update(self, gang: GangState) -> None:
+        """A gang changed, or was placed."""
         if gang.total_occupied > gang.spec.minimum:
             self._elastic[gang.key] = gang
 
-    def forget(self, gang: GangState) -> None:
-        """A gang is gone."""
+    def remove(self, gang: GangState) -> None:
+        """A gang was deleted."""
         self._elastic.pop(gang.key, None)
-        self._take(gang.key)
+        self._drop(gang.key)
 
     def of(self, gang: GangState) -> list[Task]:
-        """Members that can leave, the last in order first."""
-        part = self._parts.get(gang.key)
-        if part is None or part.gang is not gang or part.cools:
+        """The surplus members, in reverse order of O2."""
+        known = self._surplus.get(gang.key)
+        if known is None or known.gang is not gang or known.expires:
             return self._find(gang)
-        if part.version == gang.version:
-            return part.tasks
-        left = [task for task in part.tasks if task.status is TaskStatus.BOUND]
-        if len(part.tasks) - len(left) == part.occupied - gang.total_occupied:  # only of these some have left
+        if known.version == gang.version:
+            return known.tasks
+        left = [task for task in known.tasks if task.status is TaskStatus.BOUND]
+        if len(known.tasks) - len(left) == known.occupied - gang.total_occupied:  # only surplus members left
             return left
         return self._find(gang)
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
-        """What all of these queues and priorities have to spare, column by row."""
+        """What the surplus members of these queues and priorities would free, column by row."""
         total = np.zeros(self._shape, np.int64)
         for cell in cells:
             found = self._cells.get(cell)
@@ -78,8 +77,8 @@ class ElasticMembers:
                 total += found
         return total
 
-    def is_in(self, cells: Iterable[Cell]) -> bool:
-        """Whether they have any, as of now: from here on `freed` tells how much."""
+    def has_surplus(self, cells: Iterable[Cell]) -> bool:
+        """Whether these queues and priorities have surplus members. Brings `freed` up to date."""
         self._refresh()
         return any(cell in self._cells and bool(self._cells[cell].any()) for cell in cells)
 
@@ -92,7 +91,7 @@ class ElasticMembers:
         for task in sorted(gang.tasks.values(), key=attrgetter("order"), reverse=True):
             if len(found) == spare:
                 break
-            if by_role.get(task.role, 1) > 0 and may_leave(task) and self._may_go(task):
+            if by_role.get(task.role, 1) > 0 and is_evictable(task) and self._may_evict(task):
                 found.append(task)
                 if task.role in by_role:
                     by_role[task.role] -= 1
@@ -102,13 +101,13 @@ class ElasticMembers:
         nodes = self._state.nodes
         shape = (len(nodes.free), nodes.count)
         if self._shape != shape or self._moves != nodes.moves:
-            self._parts, self._cells = {}, {}
+            self._surplus, self._cells = {}, {}
             self._shape, self._moves = shape, nodes.moves
         for key, gang in list(self._elastic.items()):
-            known = self._parts.get(key)
-            if known is not None and known.holds(gang):
+            known = self._surplus.get(key)
+            if known is not None and known.is_valid(gang):
                 continue
-            self._take(key)
+            self._drop(key)
             if gang.total_occupied <= gang.spec.minimum:
                 del self._elastic[key]
             else:
@@ -118,23 +117,24 @@ class ElasticMembers:
         tasks, rows = self._find(gang), self._state.nodes.rows
         places = [(rows[task.node], task.cls.request) for task in tasks if task.node in rows]
         cell = (gang.spec.queue, gang.priority)
-        cools = bool(gang.spec.hints.cooldown_ns) or any(task.hints.cooldown_ns for task in gang.tasks.values())
-        self._parts[gang.key] = _Part(
-            gang, gang.version, cell, gang.total_occupied, cools or self._doubts(), tasks, places
+        has_cooldown = bool(gang.spec.hints.cooldown_ns) or any(task.hints.cooldown_ns for task in gang.tasks.values())
+        self._surplus[gang.key] = _Surplus(
+            gang, gang.version, cell, gang.total_occupied, has_cooldown or self._may_change(), tasks, places
         )
         self._add(cell, places, 1)
 
-    def _take(self, key: GangKey) -> None:
-        part = self._parts.pop(key, None)
-        if part is not None:
-            self._add(part.cell, part.places, -1)
-            if not self._cells[part.cell].any():
-                del self._cells[part.cell]
+    def _drop(self, key: GangKey) -> None:
+        known = self._surplus.pop(key, None)
+        if known is not None:
+            self._add(known.cell, known.places, -1)
+            if not self._cells[known.cell].any():
+                del self._cells[known.cell]
 
-    def _add(self, cell: Cell, places: Iterable[tuple[int, Request]], by: int) -> None:
+    def _add(self, cell: Cell, places: Iterable[tuple[int, Request]], sign: int) -> None:
+        """Adds requests by row to what a cell can free (1), or subtracts them (-1)."""
         counts = self._cells.get(cell)
         if counts is None:
             counts = self._cells[cell] = np.zeros(self._shape, np.int64)
         for row, request in places:
             for column, amount in request:
-                counts[column, row] += by * amount
+                counts[column, row] += sign * amount

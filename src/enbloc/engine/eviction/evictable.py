@@ -1,8 +1,8 @@
-"""Room that evictions could free, by queue and priority: arrays, brought up to date row by row (P).
+"""Resources that evictions could free, by queue and priority: arrays, updated row by row (P).
 
-Made when it is first asked for, and from then on only rows that changed are counted anew: a plan on thousands of nodes
-looks at single tasks only where it is about to evict some. There may be thousands of queues and priorities, so what
-each of them could free is kept by row; sums over all rows are made for those that somebody asks about.
+Computed on first use; from then on only rows that changed are recounted, so that a plan over thousands of nodes visits
+single tasks only where it may evict some. There may be thousands of queues and priorities: what each of them could free
+is kept by row, and sums over queues and priorities are cached for the sets that plans use.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.nodes import Rows
-from enbloc.engine.tables.resources import Ints
+from enbloc.engine.tables.resources import Ints, Request, total
 from enbloc.engine.tables.tasks import Task, TaskStatus
 
 SYSTEM_CRITICAL = 2_000_000_000
-"""Priorities from here on are the system's own: never victims."""
+"""Pods of this priority or higher are system-critical: never victims."""
 
-SUMS = 32
-"""So many sums are kept up to date; the one that was not asked for longest goes first."""
+CACHED_SUMS = 32
+"""At most 32 sums are cached; the least recently used is dropped."""
 
 Cell = tuple[str, int]
-"""A queue, and the priority of the gangs in it."""
+"""A queue and a priority: of the gangs that share both."""
 
 
-def may_leave(task: Task) -> bool:
-    """Whether a task could be a victim of anybody (P2)."""
+def is_evictable(task: Task) -> bool:
+    """Whether a task may be a victim at all (P2)."""
     gang = task.gang
     return (
         task.status is TaskStatus.BOUND
@@ -40,54 +40,56 @@ def may_leave(task: Task) -> bool:
 
 
 class _Sum:
-    """What some cells could free, column by row."""
+    """What a set of cells could free, column by row, as of a value of the nodes' clock."""
 
-    __slots__ = ("freed", "seen")
+    __slots__ = ("clock", "freed")
 
-    def __init__(self, freed: Ints, seen: int) -> None:
+    def __init__(self, freed: Ints, clock: int) -> None:
         self.freed = freed
-        self.seen = seen
+        self.clock = clock
 
 
 class Evictable:
-    """What could be freed on each row."""
+    """What evictions could free on each row."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._rows: list[dict[Cell, dict[int, int]]] = []
         """By row: cell → column → amount."""
-        self._spread: dict[Cell, int] = {}
-        """On how many rows each cell is."""
+        self._row_counts: dict[Cell, int] = {}
+        """By cell: on how many rows it has tasks."""
         self._sums: dict[frozenset[Cell], _Sum] = {}
-        self._seen = -1
+        self._counted_at = -1
+        """`nodes.clock` as of the last recount."""
         self._shape = (-1, 0, 0)
+        """Renumberings, columns and rows of the node table that the rest is valid for."""
 
     def cells(self) -> Iterable[Cell]:
         self._refresh()
-        return self._spread.keys()
+        return self._row_counts.keys()
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
-        """What is used by these, column by row: to be read, and only until anything changes."""
+        """What evicting all of these would free, column by row. Read-only, and valid until the next change."""
         self._refresh()
-        clock, asked = self._state.nodes.clock, frozenset(cells)
-        known = self._sums.pop(asked, None)
+        clock, key = self._state.nodes.clock, frozenset(cells)
+        known = self._sums.pop(key, None)
         if known is None:
-            known = _Sum(self._add_up(asked), clock)
-            if len(self._sums) >= SUMS:
+            known = _Sum(self._sum(key), clock)
+            if len(self._sums) >= CACHED_SUMS:
                 del self._sums[next(iter(self._sums))]
-        self._sums[asked] = known
-        if known.seen != clock:
-            stale = self._stale(known.seen)
+        self._sums[key] = known
+        if known.clock != clock:
+            stale = self._changed_since(known.clock)
             known.freed[:, stale] = 0
             for row in stale.tolist():
                 for cell, amounts in self._rows[row].items():
-                    if cell in asked:
+                    if cell in key:
                         for column, amount in amounts.items():
                             known.freed[column, row] += amount
-            known.seen = clock
+            known.clock = clock
         return known.freed
 
-    def _add_up(self, cells: frozenset[Cell]) -> Ints:
+    def _sum(self, cells: frozenset[Cell]) -> Ints:
         columns: list[int] = []
         rows: list[int] = []
         found: list[int] = []
@@ -98,14 +100,14 @@ class Evictable:
                     found += amounts.values()
                     rows += [row] * len(amounts)
         nodes = self._state.nodes
-        total = np.zeros((len(nodes.free), nodes.count), np.int64)
+        freed = np.zeros((len(nodes.free), nodes.count), np.int64)
         if found:
-            np.add.at(total, (columns, rows), found)
-        return total
+            np.add.at(freed, (columns, rows), found)
+        return freed
 
-    def _stale(self, seen: int) -> Rows:
+    def _changed_since(self, clock: int) -> Rows:
         nodes = self._state.nodes
-        return np.flatnonzero(nodes.stamp[: nodes.count] > seen)
+        return np.flatnonzero(nodes.stamp[: nodes.count] > clock)
 
     def _refresh(self) -> None:
         nodes = self._state.nodes
@@ -113,27 +115,26 @@ class Evictable:
         if self._shape != shape:
             self._sums = {}
             if self._shape[0] != nodes.moves:
-                self._rows, self._spread, self._seen = [], {}, -1
-                self._state.watched = True  # from now on every task that could leave is known
+                self._rows, self._row_counts, self._counted_at = [], {}, -1
+                self._state.watched = True  # from now on every change of what is evictable touches its row
             self._rows += [{} for _ in range(nodes.count - len(self._rows))]
             self._shape = shape
-        if self._seen != nodes.clock:
-            stale = self._stale(self._seen)
-            self._seen = nodes.clock
+        if self._counted_at != nodes.clock:
+            stale = self._changed_since(self._counted_at)
+            self._counted_at = nodes.clock
             for row in stale.tolist():
-                self._count(row)
+                self._recount(row)
 
-    def _count(self, row: int) -> None:
-        found: dict[Cell, dict[int, int]] = {}
+    def _recount(self, row: int) -> None:
+        requests: dict[Cell, list[Request]] = {}
         for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
-            if may_leave(task):
-                amounts = found.setdefault((task.gang.spec.queue, task.gang.priority), {})
-                for column, amount in task.cls.request:
-                    amounts[column] = amounts.get(column, 0) + amount
+            if is_evictable(task):
+                requests.setdefault((task.gang.spec.queue, task.gang.priority), []).append(task.cls.request)
+        found = {cell: total(of_cell) for cell, of_cell in requests.items()}
         for cell in self._rows[row]:
-            self._spread[cell] -= 1
-            if not self._spread[cell]:
-                del self._spread[cell]
+            self._row_counts[cell] -= 1
+            if not self._row_counts[cell]:
+                del self._row_counts[cell]
         for cell in found:
-            self._spread[cell] = self._spread.get(cell, 0) + 1
+            self._row_counts[cell] = self._row_counts.get(cell, 0) + 1
         self._rows[row] = found

@@ -47,14 +47,14 @@ class EvictionHistory:
     def see(self, gang: GangState) -> None:
         """A gang was read, or placed."""
         self.try_again(gang)
-        self.surplus.see(gang)
+        self.surplus.update(gang)
 
     def forget(self, gang: GangState) -> None:
         """A gang is gone. Whom others had evicted is remembered as long as they are there, though it may have gone
         with that: it may come again."""
         self.try_again(gang)
         self._evicted.pop(gang.key, None)
-        self.surplus.forget(gang)
+        self.surplus.remove(gang)
 
     # ---- tried in vain
 

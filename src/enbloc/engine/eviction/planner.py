@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from enbloc.engine.eviction.evictable import Cell, may_leave
+from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.placement.attempt import Placer, runs
 from enbloc.engine.state.state import State
@@ -157,7 +157,7 @@ class Planner:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
         cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
         surplus = self._departures.surplus
-        for surplus_only in (True, False) if surplus.is_in(cells) else (False,):
+        for surplus_only in (True, False) if surplus.has_surplus(cells) else (False,):
             for tier in _tiers(cells):
                 self._cells = set(tier)
                 self._see_off()
@@ -183,7 +183,7 @@ class Planner:
     def _undo(self) -> None:
         self._transaction.rollback()
         for unit, _ in self._chosen:
-            self._disruptions.count(unit.tasks, -1)
+            self._disruptions.spare(unit.tasks)
         self._chosen = []
         self._bad = set()
         self._offers = {}
@@ -334,7 +334,7 @@ class Planner:
             if unit.tasks and self._allowed(unit):
                 chosen.append(unit)
                 self._rows_of(unit)
-                self._disruptions.count(unit.tasks, 1)
+                self._disruptions.evict(unit.tasks)
                 for one in unit.tasks:
                     transaction.evict(one)
         fits = self._fits(task, row)
@@ -349,7 +349,7 @@ class Planner:
                 transaction.rollback(before)
         transaction.rollback(mark)
         for unit in chosen:
-            self._disruptions.count(unit.tasks, -1)
+            self._disruptions.spare(unit.tasks)
         return needed if fits else None
 
     def _fits(self, task: Task, row: int) -> bool:
@@ -372,7 +372,7 @@ class Planner:
 
     def _count(self, unit: Victims, by: int) -> None:
         """As if they had left (1), while others are chosen with them; or not after all (-1)."""
-        self._disruptions.count(unit.tasks, by)
+        (self._disruptions.evict if by > 0 else self._disruptions.spare)(unit.tasks)
         for task in unit.tasks if self._rules.by_use else ():
             self._state.queues.release(self._state.queue_of(task.gang), task.cls.request, by)
 
@@ -402,7 +402,7 @@ class Planner:
         return Victims(members, whole=True) if all(map(self._leaves, members)) else None
 
     def _leaves(self, task: Task) -> bool:
-        return may_leave(task) and self._departures.may_go(task)
+        return is_evictable(task) and self._departures.may_go(task)
 
     def _allowed(self, unit: Victims) -> bool:
         return self._disruptions.allow(unit.tasks) and self._rules.allows(unit.tasks)
@@ -446,7 +446,7 @@ class Planner:
         for unit in units:
             unit = unit._replace(tasks=[task for task in unit.tasks if task.status is TaskStatus.BOUND])
             self._chosen.append((unit, self._rows_of(unit)))
-            self._disruptions.count(unit.tasks, 1)
+            self._disruptions.evict(unit.tasks)
             for task in unit.tasks:
                 self._transaction.evict(task)
 
@@ -484,7 +484,7 @@ class Planner:
                 continue
             for task, row in zip(unit.tasks, rows, strict=True):
                 self._transaction.spare(task, row)
-            self._disruptions.count(unit.tasks, -1)
+            self._disruptions.spare(unit.tasks)
             self._chosen.remove((unit, rows))
 
 

@@ -1,6 +1,6 @@
-"""Looks over a state: whether its counts are what they would be if they were taken anew, and what it comes to.
+"""Audits a state: `validate` compares every count with a recount, `digest` is equal for equal states.
 
-Nothing in a cycle asks: this is for tests, after each step, and for those who look for a mistake.
+Used by tests after each step, and for debugging; never within a cycle.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def digest(state: State) -> str:
 
 
 def validate(state: State) -> None:
-    """Counts everything anew and compares: called by the tests after each step."""
+    """Asserts that every count equals a recount."""
     used = np.zeros_like(state.nodes.free)
     for task in state.tasks.values():
         row = state.nodes.rows.get(task.node)
@@ -43,16 +43,16 @@ def validate(state: State) -> None:
                 used[column, row] += amount
     for row in state.nodes.rows.values():
         free = state.nodes.allocatable[:, row] - used[:, row]
-        assert (free == state.nodes.free[:, row]).all(), f"free room of {state.nodes.names[row]} is miscounted"
+        assert (free == state.nodes.free[:, row]).all(), f"free resources of {state.nodes.names[row]} are miscounted"
     for gang in state.gangs.values():
-        for counts, stands in (
+        for counts, statuses in (
             (gang.pending, WAITS),
             (gang.occupied, OCCUPIED),
             (gang.held, {TaskStatus.HELD}),
         ):
             for role, count in counts.items():
-                true = sum(task.status in stands and task.role == role for task in gang.tasks.values())
-                assert count == true, f"{gang} miscounts role {role!r}: {count} and not {true}"
+                recount = sum(task.status in statuses and task.role == role for task in gang.tasks.values())
+                assert count == recount, f"{gang} miscounts role {role!r}: {count} instead of {recount}"
     assert state.priorities == Counter(gang.priority for gang in state.gangs.values()), "priorities are miscounted"
     _validate_queues(state)
     state.stateful.validate()
@@ -62,8 +62,8 @@ def _validate_queues(state: State) -> None:
     counts: dict[tuple[str, str], Ints] = {}
 
     def count(queue: Queue, what: str, amounts: Mapping[int, int]) -> None:
-        for place in queue.ancestors:
-            vector = counts.setdefault((place.name, what), np.zeros_like(place.used))
+        for ancestor in queue.ancestors:
+            vector = counts.setdefault((ancestor.name, what), np.zeros_like(ancestor.used))
             for column, amount in amounts.items():
                 if what != "demand" or amount <= CEILING:
                     vector[column] += amount
@@ -77,18 +77,18 @@ def _validate_queues(state: State) -> None:
                 count(state.queue_of(task.gang), "demand", dict(task.cls.request))
     for gang in state.gangs.values():
         if gang.counted is not None:
-            queue, wanted, expected = gang.counted
-            count(queue, "demand", wanted)
-            count(queue, "enqueued", expected)
+            queue, demand, enqueued = gang.counted
+            count(queue, "demand", demand)
+            count(queue, "enqueued", enqueued)
     for queue in state.queues.queues.values():
         for what in ("used", "demand", "enqueued"):
-            has: Ints = getattr(queue, what)
-            true = counts.get((queue.name, what), np.zeros_like(has))
-            assert (has == true).all(), f"{what} of queue {queue.name} is miscounted: {has} and not {true}"
+            counted: Ints = getattr(queue, what)
+            recount = counts.get((queue.name, what), np.zeros_like(counted))
+            assert (counted == recount).all(), f"{what} of {queue.name} is miscounted: {counted} instead of {recount}"
 
 
 def _in_order(value: object) -> object:
-    """Sets are equal whatever order they came in: so are they here."""
+    """Sets as sorted lists: equal sets give equal results."""
     if isinstance(value, frozenset):
         return sorted(map(repr, map(_in_order, value)))
     return [_in_order(one) for one in value] if isinstance(value, (tuple, list)) else value

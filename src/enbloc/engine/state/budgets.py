@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: how many of which pods may be evicted (P2).
 
-Counted from the pods that we know, as the disruption controller does, and kept up pod by pod. Nobody counts again when
-an eviction is carried out (`docs/decisions/0030-eviction-is-a-deletion-with-a-condition.md`).
+Counted from the observed pods, as the disruption controller does, and updated pod by pod. They are not checked again
+when an eviction is carried out (`docs/decisions/0030-eviction-is-a-deletion-with-a-condition.md`).
 """
 
 from __future__ import annotations
@@ -14,62 +14,62 @@ from enbloc.engine.filters.stateful.pod_index import PodIndex
 from enbloc.engine.tables.tasks import Task, TaskStatus
 
 KIND = "PodDisruptionBudget.policy"
-_GONE = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
+_FINISHED = frozenset({TaskStatus.SUCCEEDED, TaskStatus.FAILED})
 
 Key = tuple[str, str]
 """Namespace and name."""
 
 
 class Budget:
-    """One budget, and the pods that it is about."""
+    """One budget, and the pods that it selects."""
 
-    __slots__ = ("at_least", "at_most", "expected", "healthy", "pods")
+    __slots__ = ("expected", "healthy", "max_unavailable", "min_available", "pods")
 
-    def __init__(self, pods: PodSelector, at_least: int | str | None, at_most: int | str | None) -> None:
+    def __init__(self, pods: PodSelector, min_available: int | str | None, max_unavailable: int | str | None) -> None:
+        """Both as in the manifest: a number, or a percentage such as `50%`."""
         self.pods = pods
-        self.at_least = at_least
-        """So many stay healthy: a number, or a part of them such as `50%`."""
-        self.at_most = at_most
-        """So many may be away."""
+        self.min_available = min_available
+        self.max_unavailable = max_unavailable
         self.expected: set[str] = set()
         self.healthy: set[str] = set()
 
-    def see(self, task: Task) -> bool:
-        """A pod is there, and stands as it does. Says whether that is news."""
-        counts = self.pods.matches(task) and task.status not in _GONE
+    def update(self, task: Task) -> bool:
+        """A pod was added, or its status changed. Returns whether the counts changed."""
+        counts = self.pods.matches(task) and task.status not in _FINISHED
         healthy = counts and task.status is TaskStatus.BOUND and task.since is not None
         return any([_set(self.expected, task.uid, counts), _set(self.healthy, task.uid, healthy)])
 
-    def forget(self, task: Task) -> bool:
+    def remove(self, task: Task) -> bool:
+        """A pod was deleted. Returns whether the counts changed."""
         return any([_set(self.expected, task.uid, False), _set(self.healthy, task.uid, False)])
 
     def allowed(self) -> int:
-        """How many may be evicted now; below 0: more are away than may be."""
+        """How many pods may be evicted (`disruptionsAllowed`); below 0: more are unavailable than may be."""
         expected, healthy = len(self.expected), len(self.healthy)
-        if self.at_most is not None:
-            return healthy - (expected - _number(self.at_most, expected))
-        return healthy - _number(self.at_least if self.at_least is not None else 1, expected)
+        if self.max_unavailable is not None:
+            return healthy - (expected - _number(self.max_unavailable, expected))
+        return healthy - _number(self.min_available if self.min_available is not None else 1, expected)
 
 
 class Budgets:
-    """All budgets. A pod meets only those that its labels lead to (see `pod_index`), however many there are."""
+    """All budgets. A pod is matched only against those that its labels lead to (see `pod_index`)."""
 
     def __init__(self) -> None:
         self._known: dict[Key, Budget] = {}
         self._index: PodIndex[Budget] = PodIndex()
         self.version = 0
-        """Goes up whenever they may allow something else."""
+        """Increases whenever a budget may allow more or fewer evictions."""
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
     def put(self, obj: Obj) -> Budget | None:
-        """A budget came or changed. Returns it if all pods of its namespace are to be shown to it."""
+        """A budget was created or changed. Returns it if it has to count all pods anew, else `None`."""
         spec = view(obj, core.PodDisruptionBudget).spec
         try:
             selector = selector_of(spec.selector)
         except ValueError:
-            selector = None  # no API server takes such a selector
+            selector = None  # an API server refuses such a selector
         pods = PodSelector(selector, frozenset({namespace_of(obj)}))
         budget = Budget(pods, spec.min_available, spec.max_unavailable)
         key = (namespace_of(obj), name_of(obj))
@@ -94,29 +94,29 @@ class Budgets:
     def of(self, task: Task) -> list[Budget]:
         return [budget for budget in self._index.lookup(task) if budget.pods.matches(task)]
 
-    # ---- pods: their labels are the same until they are forgotten
+    # ---- pods: their labels are the same until they are removed
 
-    def see(self, task: Task) -> None:
-        """A pod is there, and stands as it does."""
+    def update_pod(self, task: Task) -> None:
+        """A pod was added, or its status changed."""
         if self._known:
             for budget in self._index.lookup(task):
-                self.version += budget.see(task)
+                self.version += budget.update(task)
 
-    def forget(self, task: Task) -> None:
+    def remove_pod(self, task: Task) -> None:
         if self._known:
             for budget in self._index.lookup(task):
-                self.version += budget.forget(task)
+                self.version += budget.remove(task)
 
 
 def _facts(budget: Budget) -> tuple[object, ...]:
-    return (budget.pods.key, budget.at_least, budget.at_most)
+    return (budget.pods.key, budget.min_available, budget.max_unavailable)
 
 
-def _set(uids: set[str], uid: str, there: bool) -> bool:
-    """Says whether that is news."""
-    if (uid in uids) is there:
+def _set(uids: set[str], uid: str, member: bool) -> bool:
+    """Returns whether the set changed."""
+    if (uid in uids) is member:
         return False
-    if there:
+    if member:
         uids.add(uid)
     else:
         uids.discard(uid)
@@ -124,7 +124,7 @@ def _set(uids: set[str], uid: str, there: bool) -> bool:
 
 
 def _number(value: int | str, of: int) -> int:
-    """A number as it is written, or a part of `of`, rounded up. What cannot be read protects everybody."""
+    """A number, or a percentage of `of`, rounded up. A malformed value protects all pods."""
     if isinstance(value, int):
         return value
     text = value.removesuffix("%")

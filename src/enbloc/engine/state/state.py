@@ -160,7 +160,7 @@ class State:
             budget = self.budgets.put(obj)
             if budget is not None:
                 for task in self.tasks.values():
-                    budget.see(task)
+                    budget.update(task)
         self.events.any = True
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
@@ -375,7 +375,7 @@ class State:
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
         self._set_since(task, facts.since)
-        self.budgets.see(task)
+        self.budgets.update_pod(task)
         if self.watched:
             self._touch_row(task)
         if not task.gang.satisfied:
@@ -385,7 +385,7 @@ class State:
         """Since when it runs: where its end is known, that is another forecast for its node (R8)."""
         if task.since != since:
             task.since = since
-            self.budgets.see(task)
+            self.budgets.update_pod(task)
             row = self.nodes.rows.get(task.node)
             if row is not None and task.run_time is not None:
                 self.nodes.touch(row)
@@ -511,7 +511,7 @@ class State:
             self.events.any = True
         if task.status is TaskStatus.RELEASING and task.node:
             self.leaving[task.uid] = task
-        self.budgets.see(task)
+        self.budgets.update_pod(task)
         self._count_queue(task, 1)
         self._count_gang(task, 1)
 
@@ -529,7 +529,7 @@ class State:
                 self.events.rows.add(task.node)
             self.events.any = self.events.less_used = True
         self.leaving.pop(task.uid, None)
-        self.budgets.forget(task)
+        self.budgets.remove_pod(task)
         self._count_queue(task, -1)
         self._count_gang(task, -1)
 

@@ -21,7 +21,7 @@ ZONE, HOST = "zone", "kubernetes.io/hostname"
 
 def pod_spec(requests: Mapping[str, str] | None = None, ports: Iterable[int] = (), **spec: Any) -> Obj:
     """`ports`: of the host."""
-    found = m.pod_spec(None, extra=requests, schedulerName="enbloc", **spec)
+    found = m.pod_spec(None, extra=requests, **{"schedulerName": "enbloc", **spec})
     if ports:
         found["containers"][0]["ports"] = [{"containerPort": port, "hostPort": port} for port in ports]
     return found

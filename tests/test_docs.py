@@ -1,0 +1,33 @@
+"""The documents: every relative link leads somewhere, and every decision is in the index."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_exist(document: Path) -> None:
+    broken = [link for link in LINK.findall(document.read_text()) if not (document.parent / link).exists()]
+    assert broken == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    decisions = ROOT / "docs" / "decisions"
+    index = (decisions / "README.md").read_text()
+    assert [path.name for path in sorted(decisions.glob("[0-9]*.md")) if f"]({path.name})" not in index] == []
+
+
+def test_decisions_named_in_code_and_documents_exist() -> None:
+    known = {path.name[:4] for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md")}
+    named: dict[str, list[str]] = {}
+    for path in [*DOCUMENTS, *(ROOT / "src").rglob("*.py")]:
+        for number in re.findall(r"decisions?[ /](?:\[)?(\d{4})\b", path.read_text()):
+            named.setdefault(number, []).append(str(path.relative_to(ROOT)))
+    assert {number: paths for number, paths in named.items() if number not in known} == {}

@@ -16,7 +16,7 @@ from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, controller_of
 from enbloc.api.requests import pod_requests
-from enbloc.api.writes import BindPod, EmitEvent, Patch, WatchEvent, Write
+from enbloc.api.writes import BindPod, EmitEvent, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.cluster.port import Watch
@@ -28,7 +28,6 @@ from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.registry import GangRegistry
 from enbloc.runtime.control_plane import ControlPlane
-from enbloc.runtime.scheduler import Scheduler
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import Scenario, read_scenario
 from enbloc.sim.result import Result
@@ -193,14 +192,10 @@ class ReadOnly:
         return None
 
 
-def fresh_scheduler(store: Store, config: Config) -> tuple[Scheduler, ReadOnly]:
-    """A scheduler that has just read all there is, as after a restart."""
+def fresh_scheduler(store: Store, config: Config) -> tuple[ControlPlane, ReadOnly]:
+    """A control plane that has just listed everything, as after a restart."""
     cluster = ReadOnly(store)
-    scheduler = Scheduler(cluster, config, scheduler_names(config, alone=True))
-    for kind in sorted(Scheduler.kinds, key=lambda kind: (kind == "Pod", kind)):
-        for obj in store.list(kind)[0]:
-            scheduler.observe(WatchEvent("ADDED", kind, obj))
-    return scheduler, cluster
+    return ControlPlane(cluster, config, scheduler_names(config, alone=True), simulated_key_pair), cluster
 
 
 class World:

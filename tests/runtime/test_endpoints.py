@@ -15,7 +15,7 @@ def test_health_readiness_and_metrics() -> None:
         metrics, ready = Metrics(), [False]
         endpoints = Endpoints(metrics, lambda: ready[0], lambda: metrics.leader.set(1))
         await endpoints.start("127.0.0.1", 0)
-        metrics.bound.inc()
+        metrics.binding(True, 0.01)
         metrics.refused(409)
         url = f"http://127.0.0.1:{endpoints.port}"
         async with aiohttp.ClientSession() as session:

@@ -1,11 +1,11 @@
-"""The control plane on one cluster: scheduler and controllers, each fed by watches, stepped by whoever owns the clock.
+"""The control plane on a cluster that answers at once: scheduler and controllers, stepped by the owner of the clock.
 
-Nothing in here outlives it: a restart is a new one on the same cluster.
+It keeps nothing that the API does not know: a restart is a new one on the same cluster.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,12 +19,18 @@ from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
+from enbloc.engine.engine import Engine
 from enbloc.runtime.scheduler import Scheduler
-from enbloc.units import format_timestamp
+from enbloc.runtime.transport import ImmediateTransport
+from enbloc.units import SECOND, format_timestamp
+
+MICROSECOND: Final = SECOND // 1_000_000
+MOST_CYCLES: Final = 100
+"""At most this many cycles follow each other at one instant while none of them writes anything."""
 
 
 def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
-    """All of them, in the order in which they are asked."""
+    """All controllers, in the order in which they run."""
     return [
         JobController(key_pair),
         volcano.controller(),
@@ -43,22 +49,27 @@ class ControlPlane:
         self, cluster: Cluster, config: Config, scheduler_names: frozenset[str], key_pair: KeyPair = rsa_key_pair
     ) -> None:
         self._cluster = cluster
-        self.scheduler = Scheduler(cluster, config, scheduler_names)
+        self._transport = ImmediateTransport(cluster)
+        self.scheduler = Scheduler(self._transport, config, scheduler_names)
         self._controllers = controllers(key_pair)
-        self._watch = self._open()
+        self._watch = self._list_and_watch()
 
-    def _open(self) -> Watch:
-        """Lists everything that anybody here looks at, then watches from there."""
+    @property
+    def engine(self) -> Engine:
+        return self.scheduler.engine
+
+    def _list_and_watch(self) -> Watch:
+        """Lists every kind that a component observes, then watches from there."""
         kinds = Scheduler.kinds.union(*(controller.kinds for controller in self._controllers))
         oldest: int | None = None
         for kind in sorted(kinds, key=_listing_order):
             objects, version = self._cluster.list(kind)
             oldest = version if oldest is None else min(oldest, version)
             for obj in objects:
-                self._spread(WatchEvent("ADDED", kind, obj))
+                self._observe(WatchEvent("ADDED", kind, obj))
         return self._cluster.watch(kinds, oldest or 0)
 
-    def _spread(self, event: WatchEvent) -> None:
+    def _observe(self, event: WatchEvent) -> None:
         if event.kind in Scheduler.kinds:
             self.scheduler.observe(event)
         for controller in self._controllers:
@@ -67,47 +78,59 @@ class ControlPlane:
 
     def _catch_up(self) -> None:
         for event in self._watch.drain():
-            self._spread(event)
+            self._observe(event)
+        self._transport.events_read()
 
-    def reconcile(self, now: int) -> bool:
-        """Runs the controllers until none has anything to do. Says whether anything was written."""
+    def reconcile(self, now_ns: int) -> bool:
+        """Runs the controllers until none has a write left. Returns whether anything was written."""
         wrote = False
         for _ in range(ROUNDS):
             self._catch_up()
             again = False
             for controller in self._controllers:
-                for write in controller.reconcile(now):
+                for write in controller.reconcile(now_ns):
                     try:
                         self._cluster.execute(write)
                         again = True
                     except Refused as error:
-                        controller.refused(write, error, now)
+                        controller.refused(write, error, now_ns)
                 self._catch_up()
             if not again:
                 return wrote
             wrote = True
         raise Restless(f"the controllers still write after {ROUNDS} rounds at one instant")
 
-    def schedule(self, now: int) -> bool:
-        """One scheduling cycle. Says whether anything was written."""
+    def schedule(self, now_ns: int) -> bool:
+        """Runs a scheduling cycle. Returns whether anything was written. What a cycle changed may help other gangs: if
+        it wrote nothing that comes back as an event, the next cycle follows at once."""
+        self._transport.set_time(now_ns)
         self._catch_up()
-        wrote = self.scheduler.schedule(now)
+        before = self._transport.sent
+        self.scheduler.status_writer.send_ready()
+        for _ in range(MOST_CYCLES):
+            self.scheduler.cycle(now_ns)
+            if self._transport.sent > before or not self.engine.busy():
+                break
         self._catch_up()
-        return wrote
+        return self._transport.sent > before
 
     def due(self) -> int | None:
-        """The next instant at which something has to be looked at though nothing happens."""
-        timers = [self.scheduler.due(), *(controller.due() for controller in self._controllers)]
+        """The next instant (ns) at which a timer fires; `None` without one."""
+        timers = [self.engine.due(), self._status_due(), *(controller.due() for controller in self._controllers)]
         return min((timer for timer in timers if timer is not None), default=None)
 
+    def _status_due(self) -> int | None:
+        due_s = self.scheduler.status_writer.due_s()
+        return None if due_s is None else int(due_s * SECOND) + MICROSECOND  # never before it: floats round
+
     def pending(self) -> list[dict[str, Any]]:
-        """The gangs that wait, and why, as they are shown to people."""
+        """The gangs that wait, and why, as JSON."""
         self._catch_up()
-        found: list[dict[str, Any]] = msgspec.to_builtins(self.scheduler.pending())
+        found: list[dict[str, Any]] = msgspec.to_builtins(self.engine.pending())
         for entry in found:
-            at = entry.pop("expected_start")
-            if at is not None:
-                entry["expectedStart"] = format_timestamp(at)
+            at_ns = entry.pop("expected_start")
+            if at_ns is not None:
+                entry["expectedStart"] = format_timestamp(at_ns)
         return found
 
     def close(self) -> None:
@@ -115,5 +138,5 @@ class ControlPlane:
 
 
 def _listing_order(kind: str) -> tuple[bool, str]:
-    """Pods last: what they belong to is known by then, and nothing has to be read twice."""
+    """Pods last: the objects that they belong to are known by then, and no pod is read twice."""
     return (kind == "Pod", kind)

@@ -1,28 +1,31 @@
-"""One controller on a cluster that answers late: round by round.
+"""Runs one controller on a cluster that answers late, round by round.
 
-A round is all that a controller wants written now. The next one begins when every write of the round was answered and
-has come back as an event, or did not for long: then a controller that decides by what it has seen decides the same as
-one to whom the API answers at once. What happens during a round is kept and told to the controller after it.
+A round is all that the controller wants written now. The next one begins when every write of the round was answered and
+its watch event has come, or after a bounded time: so the controller decides the same as on a cluster that answers at
+once. Events that arrive during a round are kept and given to the controller after it.
 
-A controller that gives a list wants all of it, in whatever order, but for writes to the same object; many go out at a
-time. One that makes its writes up as it goes (A4: a quota's refusal ends the pass) is answered one by one.
+A controller that returns a list wants all of it, in any order except for writes to the same object; many are under way
+at once. One that yields its writes (A4: a quota's refusal ends the pass) has each answered before the next.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
 
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.controllers.controller import Controller
-from enbloc.runtime.expectations import Echo, Expectations, version_of
+from enbloc.runtime.expectations import Expectation, Observed, version_of
 from enbloc.runtime.task_group import TaskGroup
-from enbloc.runtime.write_queue import WritePriority, WriteQueue
+from enbloc.runtime.transport import WritePriority
+from enbloc.runtime.write_queue import WriteQueue
 
-ECHO_WITHIN_S: Final = 5.0
+EVENTS_WITHIN_S: Final = 5.0
+"""A round waits at most this long for the watch events of its writes."""
 
 
 class ControllerRunner:
@@ -31,24 +34,24 @@ class ControllerRunner:
     def __init__(
         self,
         controller: Controller,
-        crew: TaskGroup,
-        outbox: WriteQueue,
-        seen: Expectations,
-        tell: Callable[[EmitEvent], None],
+        tasks: TaskGroup,
+        queue: WriteQueue,
+        observed: Observed,
+        emit: Callable[[EmitEvent], None],
         wake: Callable[[], None],
     ) -> None:
         self.controller = controller
         self.kinds = controller.kinds
-        self._crew = crew
-        self._outbox = outbox
-        self._seen = seen
-        self._tell = tell
+        self._tasks = tasks
+        self._queue = queue
+        self._observed = observed
+        self._emit = emit
         self._wake = wake
         self._round: asyncio.Task[None] | None = None
         self._kept: list[WatchEvent] = []
-        self._echoes: dict[str, Echo] = {}
-        """By UID: what was written and has not come back."""
-        self._heard = asyncio.Event()
+        self._expected: dict[str, Expectation] = {}
+        """By UID: writes whose watch event has not come."""
+        self._all_met = asyncio.Event()
 
     @property
     def is_under_way(self) -> bool:
@@ -59,85 +62,83 @@ class ControllerRunner:
             self.controller.observe(event)
             return
         self._kept.append(event)
-        if self._echoes:
-            self._hear(uid_of(event.obj))
+        if self._expected:
+            self._check(uid_of(event.obj))
 
-    def begin(self, now: int) -> None:
-        """Begins a round, if none is under way and there is something to write."""
+    def begin(self, now_ns: int) -> None:
+        """Begins a round, if none is under way and the controller has something to write."""
         if self._round is not None:
             return
-        writes = self.controller.reconcile(now)
-        many = isinstance(writes, list)
+        writes = self.controller.reconcile(now_ns)
         rest = iter(writes)
         first = next(rest, None)
         if first is not None:
-            self._round = self._crew.send(self._go(first, rest, many, now))
-            self._round.add_done_callback(self._end)
+            all_writes = chain([first], rest)
+            send = self._send_batches if isinstance(writes, list) else self._send_in_order
+            self._round = self._tasks.start(self._run(send(all_writes, now_ns)))
+            self._round.add_done_callback(self._ended)
 
     async def end(self, within_s: float) -> None:
-        """Waits for the round that is under way; it is cut off if it takes too long."""
+        """Waits for the round that is under way, without its watch events; cancels it if it takes longer."""
         if self._round is not None:
-            self._echoes.clear()
-            self._heard.set()
+            self._expected.clear()
+            self._all_met.set()
             await asyncio.wait([self._round], timeout=within_s)
         if self._round is not None:
             self._round.cancel()
 
-    def _end(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._round = None
         kept, self._kept = self._kept, []
         for event in kept:
             self.controller.observe(event)
         self._wake()
 
-    async def _go(self, first: Write, rest: Iterator[Write], many: bool, now: int) -> None:
-        if many:
-            for batch in _batches([first, *rest]):
-                await asyncio.gather(*(self._in_order(writes, now) for writes in batch))
-        else:
-            await self._send(first, now)
-            for write in rest:
-                await self._send(write, now)
-        await self._echoed()
+    async def _run(self, sending: Coroutine[Any, Any, None]) -> None:
+        await sending
+        await self._wait_for_events()
 
-    async def _in_order(self, writes: Iterable[Write], now: int) -> None:
+    async def _send_batches(self, writes: Iterable[Write], now_ns: int) -> None:
+        for batch in _batches(writes):
+            await asyncio.gather(*(self._send_in_order(of_object, now_ns) for of_object in batch))
+
+    async def _send_in_order(self, writes: Iterable[Write], now_ns: int) -> None:
         for write in writes:
-            await self._send(write, now)
+            await self._send(write, now_ns)
 
-    async def _send(self, write: Write, now: int) -> None:
+    async def _send(self, write: Write, now_ns: int) -> None:
         if isinstance(write, EmitEvent):
-            self._tell(write)
+            self._emit(write)
             return
         try:
-            made = await self._outbox.send(write, WritePriority.WANTED)
+            made = await self._queue.send(write, WritePriority.CONTROLLER)
         except Refused as why:
-            self.controller.refused(write, why, now)
+            self.controller.refused(write, why, now_ns)
             return
-        echo = _echo(write, made)
-        if echo is not None and _ref(write).kind in self.kinds:
-            self._echoes[echo.uid] = echo
-            self._hear(echo.uid)  # it may be back before its answer
+        expectation = _expectation(write, made)
+        if expectation is not None and _ref(write).kind in self.kinds:
+            self._expected[expectation.uid] = expectation
+            self._check(expectation.uid)  # its event may have come before its answer
 
-    def _hear(self, uid: str) -> None:
-        echo = self._echoes.get(uid)
-        if echo is not None and echo.is_back(self._seen):
-            del self._echoes[uid]
-            if not self._echoes:
-                self._heard.set()
+    def _check(self, uid: str) -> None:
+        expectation = self._expected.get(uid)
+        if expectation is not None and expectation.is_met(self._observed):
+            del self._expected[uid]
+            if not self._expected:
+                self._all_met.set()
 
-    async def _echoed(self) -> None:
-        """Waits until all that was written has come back, for a bounded time."""
-        if self._echoes:
-            self._heard.clear()
+    async def _wait_for_events(self) -> None:
+        if self._expected:
+            self._all_met.clear()
             try:
-                await asyncio.wait_for(self._heard.wait(), ECHO_WITHIN_S)
+                await asyncio.wait_for(self._all_met.wait(), EVENTS_WITHIN_S)
             except TimeoutError:
-                self._echoes.clear()
+                self._expected.clear()
 
 
-def _batches(writes: list[Write]) -> Iterator[list[list[Write]]]:
-    """Writes that may go together, sorted by object. What is deleted for good (a Command that was obeyed, say) goes
-    after all that came before it; pods are deleted and made in any order."""
+def _batches(writes: Iterable[Write]) -> Iterator[list[list[Write]]]:
+    """Writes that may go together, by object. A deletion (of a Command that was executed, say) goes after all writes
+    before it, except that of a pod: pods are created and deleted in any order."""
     batch: dict[Ref, list[Write]] = {}
     for write in writes:
         if isinstance(write, Delete) and write.ref.kind != "Pod" and batch:
@@ -158,10 +159,10 @@ def _ref(write: Write) -> Ref:
             return Ref("Pod", namespace, name)
 
 
-def _echo(write: Write, made: Obj | None) -> Echo | None:
-    """What has to come back of a write that was taken."""
+def _expectation(write: Write, made: Obj | None) -> Expectation | None:
+    """The watch event of a write that was accepted."""
     if isinstance(write, Delete | EvictPod):
-        return Echo(write.uid, going=True) if write.uid else None
+        return Expectation(write.uid, deletes=True) if write.uid else None
     if made is None or not version_of(made):
         return None
-    return Echo(uid_of(made), version_of(made), created=isinstance(write, Create))
+    return Expectation(uid_of(made), version_of(made), created=isinstance(write, Create))

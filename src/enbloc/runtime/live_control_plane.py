@@ -1,9 +1,8 @@
-"""The control plane on a cluster that answers late: events in, errands out, nothing polls.
+"""The control plane on a cluster that answers late: woken by watch events and timers, it never polls.
 
-An event wakes it; a few milliseconds are given to those that come with it; then every controller that is not waiting
-for its own writes begins a round, and the scheduler runs one cycle. What is decided goes out while later cycles run.
-The rules are those of virtual time: the same engine, the same controllers, and errands that are carried out in the same
-order (`courier`). What differs is only that the API answers late.
+An event wakes it; a few milliseconds later, so that events which come together are read together, every controller that
+does not wait for its own writes begins a round and the scheduler runs a cycle. Cycles go on while earlier writes are
+under way. Engine, controllers, executor and status writer are those of virtual time; only the transport differs.
 """
 
 from __future__ import annotations
@@ -20,15 +19,14 @@ from enbloc.config import Config
 from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
-from enbloc.runtime.binder import Binder
 from enbloc.runtime.control_plane import controllers
 from enbloc.runtime.controller_runner import ControllerRunner
-from enbloc.runtime.expectations import Expectations
+from enbloc.runtime.expectations import Observed
+from enbloc.runtime.live_transport import LiveTransport
 from enbloc.runtime.metrics import Metrics
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.runtime.status_writer import StatusWriter
 from enbloc.runtime.task_group import TaskGroup
-from enbloc.runtime.write_plans import StatusUpdate
 from enbloc.runtime.write_queue import WriteQueue
 from enbloc.units import SECOND
 
@@ -36,12 +34,12 @@ SCHEDULER: Final = "scheduler"
 CONTROLLERS: Final = "controllers"
 
 GATHER_S: Final = 0.003
-"""What comes within this time of an event is looked at together with it."""
+"""Events that come within this time of the first are read together."""
 REST: Final = 4
-"""After a turn there is a rest of so many times what it took: a busy cluster is not looked at more often than pays."""
+"""The pause after a turn is this many times what the turn took: a busy cluster is read no more often than pays."""
 LONGEST_REST_S: Final = 0.25
 END_WITHIN_S: Final = 10.0
-SAY_WITHIN_S: Final = 2.0
+FLUSH_WITHIN_S: Final = 2.0
 
 
 class LiveControlPlane:
@@ -60,70 +58,74 @@ class LiveControlPlane:
         self._cluster = cluster
         self._clock = clock
         self._metrics = metrics or Metrics()
-        self._outbox = WriteQueue(cluster, self._metrics)
-        self._seen = Expectations()
+        self._queue = WriteQueue(cluster, self._metrics)
+        self._observed = Observed()
         self._woken = asyncio.Event()
-        self._crew = TaskGroup()
+        self._status_changed = asyncio.Event()
+        self._tasks = TaskGroup()
+        self._transport = LiveTransport(cluster, self._queue, self._tasks)
         self.leads = False
-        """Whether it decides and writes; until then it only looks."""
+        """Whether it decides and writes; until then it only observes."""
         self.is_ready = False
-        """Whether all that exists was seen."""
-        self.scheduler = Scheduler(None, config, scheduler_names) if SCHEDULER in parts else None
-        self._board = StatusWriter(
-            self._crew, self._outbox, self.scheduler.subject if self.scheduler is not None else _nobody
-        )
-        self._courier: Binder | None = None
-        if self.scheduler is not None:
-            self._courier = Binder(
-                self._crew, cluster, self._outbox, self.scheduler.refused, self._board.tell, self.wake, self._metrics
+        """Whether all existing objects were observed."""
+        self.scheduler: Scheduler | None = None
+        if SCHEDULER in parts:
+            self.scheduler = Scheduler(
+                self._transport,
+                config,
+                scheduler_names,
+                self.wake,
+                self._status_changed.set,
+                self._metrics.binding,
             )
-        self._rounds = [
-            ControllerRunner(controller, self._crew, self._outbox, self._seen, self._board.tell, self.wake)
+            self._status_writer = self.scheduler.status_writer
+        else:
+            self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
+        self._runners = [
+            ControllerRunner(controller, self._tasks, self._queue, self._observed, self._status_writer.emit, self.wake)
             for controller in ([BuiltInQueues(), *controllers(key_pair)] if CONTROLLERS in parts else ())
         ]
-        self._rounds_by_kind: dict[str, list[ControllerRunner]] = {}
-        for rounds in self._rounds:
-            for kind in rounds.kinds:
-                self._rounds_by_kind.setdefault(kind, []).append(rounds)
+        self._runners_by_kind: dict[str, list[ControllerRunner]] = {}
+        for runner in self._runners:
+            for kind in runner.kinds:
+                self._runners_by_kind.setdefault(kind, []).append(runner)
         self._look_up: asyncio.Task[None] | None = None
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds that somebody in here looks at."""
+        """The kinds that its parts observe."""
         kinds = Scheduler.kinds if self.scheduler is not None else frozenset[str]()
-        return kinds.union(self._rounds_by_kind)
+        return kinds.union(self._runners_by_kind)
 
-    # ---- in
+    # ---- events
 
     async def start(self) -> None:
-        """Reads all there is, and follows it from then on. Decides nothing until `lead`."""
+        """Lists everything, and watches from then on. Decides nothing until `lead`."""
         await self._cluster.start(self.kinds, self._observe)
         if self.scheduler is not None and not self._cluster.serves(volcano.QUEUE):
-            for queue in volcano.BUILT_IN_QUEUES:  # nobody can make one: all gangs are in the default queue
+            for queue in volcano.BUILT_IN_QUEUES:  # no Queue can exist: all gangs are in the default queue
                 self.scheduler.observe(WatchEvent("ADDED", volcano.QUEUE, queue))
         self.is_ready = True
 
     def _observe(self, event: WatchEvent) -> None:
         try:
             self.observe(event)
-        except Exception as bug:
-            self._crew.report(bug)
+        except Exception as failure:
+            self._tasks.fail(failure)
             raise
 
     def observe(self, event: WatchEvent) -> None:
-        self._seen.observe(event)
+        self._observed.observe(event)
         if self.scheduler is not None and event.kind in Scheduler.kinds:
-            if event.kind == "Pod" and self._courier is not None:
-                self._courier.observe(event)
-            self.scheduler.observe(self._board.observe(event))
-        for rounds in self._rounds_by_kind.get(event.kind, ()):
-            rounds.observe(event)
+            self.scheduler.observe(event)
+        for runner in self._runners_by_kind.get(event.kind, ()):
+            runner.observe(event)
         self._woken.set()
 
     def wake(self) -> None:
         self._woken.set()
 
-    # ---- out
+    # ---- turns
 
     def lead(self) -> None:
         """From now on this one decides and writes."""
@@ -131,12 +133,12 @@ class LiveControlPlane:
         self.wake()
 
     async def run(self) -> None:
-        """Turn by turn, until it is cancelled or ended. A bug in any part of it ends it with that bug."""
-        self._crew.send(self._board.run())
-        self._crew.send(self._turn_by_turn())
-        await self._crew.bug()
+        """Turn by turn, until cancelled. Raises the first exception of any part."""
+        self._tasks.start(self._write_status())
+        self._tasks.start(self._turns())
+        await self._tasks.wait_for_failure()
 
-    async def _turn_by_turn(self) -> None:
+    async def _turns(self) -> None:
         rest_s = 0.0
         loop = asyncio.get_running_loop()
         while True:
@@ -147,34 +149,45 @@ class LiveControlPlane:
                 if self.scheduler is not None:
                     self.scheduler.engine.tidy()
                 continue
-            begin = loop.time()
+            begin_s = loop.time()
             self._turn()
-            rest_s = min(REST * (loop.time() - begin), LONGEST_REST_S)
+            rest_s = min(REST * (loop.time() - begin_s), LONGEST_REST_S)
+
+    async def _write_status(self) -> None:
+        """Sends status updates when they are ready."""
+        while True:
+            self._status_changed.clear()
+            self._status_writer.send_ready()
+            due_s = self._status_writer.due_s()
+            wait_s = None if due_s is None else max(0.001, due_s - self._transport.time_s())
+            try:
+                await asyncio.wait_for(self._status_changed.wait(), wait_s)
+            except TimeoutError:
+                pass
+
+    async def _flush_status(self, within_s: float) -> None:
+        """Before the end: sends the updates that wait, as far as time allows."""
+        until_s = self._transport.time_s() + within_s
+        self._status_writer.release()
+        while self._status_writer.is_sending and self._transport.time_s() < until_s:
+            await asyncio.sleep(0.01)
 
     def _turn(self) -> None:
-        now = self._clock()
-        for rounds in self._rounds:
-            rounds.begin(now)
-        if self.scheduler is None or self._courier is None:
+        now_ns = self._clock()
+        for runner in self._runners:
+            runner.begin(now_ns)
+        if self.scheduler is None:
             return
         with self._metrics.cycle_s.time():
-            for errand in self.scheduler.errands(now):
-                if isinstance(errand, StatusUpdate):
-                    self._board.put(errand)
-                else:
-                    self._courier.take(errand)
-        if self.scheduler.engine.busy():  # what a cycle changes may help others
+            self.scheduler.cycle(now_ns)
+        if self.scheduler.engine.busy():  # what a cycle changed may help other gangs
             self.wake()
-        late_s = self._courier.due_s()
-        if (
-            late_s is not None
-            and late_s <= asyncio.get_running_loop().time()
-            and (self._look_up is None or self._look_up.done())
-        ):
-            self._look_up = self._crew.send(self._courier.look_up())
+        due_s = self.scheduler.executor.due_s()
+        if due_s is not None and due_s <= self._transport.time_s() and (self._look_up is None or self._look_up.done()):
+            self._look_up = self._tasks.start(self.scheduler.executor.look_up())
 
     async def _wait(self) -> None:
-        """Until something happens, or is due."""
+        """Until an event comes or a timer fires."""
         if self._woken.is_set():
             return
         try:
@@ -183,60 +196,60 @@ class LiveControlPlane:
             pass
 
     def _due_in_s(self) -> float | None:
-        """How long until something has to be looked at though nothing happens."""
-        timers = [rounds.controller.due() for rounds in self._rounds if not rounds.is_under_way]
+        timers = [runner.controller.due() for runner in self._runners if not runner.is_under_way]
+        late_s = None
         if self.scheduler is not None:
-            timers.append(self.scheduler.due())
-        due = min((timer for timer in timers if timer is not None), default=None)
-        waits = [] if due is None else [(due - self._clock()) / SECOND]
-        late_s = self._courier.due_s() if self._courier is not None else None
+            timers.append(self.scheduler.engine.due())
+            late_s = self.scheduler.executor.due_s()
+        due_ns = min((timer for timer in timers if timer is not None), default=None)
+        waits = [] if due_ns is None else [(due_ns - self._clock()) / SECOND]
         if late_s is not None:
-            waits.append(late_s - asyncio.get_running_loop().time())
+            waits.append(late_s - self._transport.time_s())
         return max(0.0, min(waits)) if waits else None
 
     # ---- the end
 
     async def end(self, within_s: float = END_WITHIN_S) -> None:
-        """No new cycles; what is under way is finished, in bounded time; what can still be said is said."""
+        """No new cycles; finishes what is under way, in bounded time, then writes the status updates that wait."""
         self.leads = False
-        loop = asyncio.get_running_loop()
-        until = loop.time() + within_s
+        until_s = self._transport.time_s() + within_s
+        self._transport.end()
         await asyncio.gather(
-            *(rounds.end(within_s) for rounds in self._rounds),
-            *([self._courier.end(within_s)] if self._courier is not None else []),
+            *(runner.end(within_s) for runner in self._runners),
+            *([self._transport.finish(self.scheduler.executor.tasks, within_s)] if self.scheduler is not None else []),
         )
-        await self._board.flush(max(0.0, min(SAY_WITHIN_S, until - loop.time())))
+        await self._flush_status(max(0.0, min(FLUSH_WITHIN_S, until_s - self._transport.time_s())))
         self.stop_writing()
 
     def stop_writing(self) -> None:
-        """At once, whatever is under way: another one leads."""
+        """At once, whatever is under way: another process leads."""
         self.leads = False
-        self._outbox.seal()
-        self._crew.dismiss()
+        self._queue.seal()
+        self._tasks.cancel()
 
-    # ---- for those who look
+    # ---- metrics and tests
 
     def measure(self) -> None:
-        """Brings the gauges up to date."""
-        self._metrics.writes_waiting.set(self._outbox.waiting)
-        self._metrics.notices_waiting.set(self._board.waiting)
+        """Updates the gauges."""
+        self._metrics.writes_waiting.set(self._queue.waiting)
+        self._metrics.status_updates_waiting.set(self._status_writer.waiting)
         self._metrics.leader.set(self.leads)
         if self.scheduler is not None:
-            self._metrics.pending_gangs.set(len(self.scheduler.pending()))
+            self._metrics.pending_gangs.set(len(self.scheduler.engine.pending()))
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is under way or waits to be written (for tests and benchmarks)."""
         return not (
             self._woken.is_set()
-            or self._outbox.under_way
-            or self._outbox.waiting
-            or self._board.is_busy
-            or any(rounds.is_under_way for rounds in self._rounds)
-            or (self._courier is not None and self._courier.is_busy)
+            or self._queue.under_way
+            or self._queue.waiting
+            or self._status_writer.is_busy
+            or any(runner.is_under_way for runner in self._runners)
+            or (self.scheduler is not None and self.scheduler.executor.is_busy)
         )
 
 
-def _nobody(gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
-    """Without a scheduler there are Events to tell, and no conditions."""
+def _no_subject(gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
+    """Without a scheduler there are Events to emit, and no conditions."""
     return None

@@ -1,4 +1,4 @@
-"""What `/metrics` tells. Labels are bound once: what is counted often must cost next to nothing."""
+"""The metrics of a control plane. Labels are bound once: counting must cost next to nothing."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """One of these for one process; tests may have several."""
+    """One for each process; tests may have several."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         binds = Counter("enbloc_binds", "Bindings that were sent.", ["result"], registry=self.registry)
-        self.bound = binds.labels("taken")
-        self.unbound = binds.labels("refused")
-        self.bind_s = Histogram(
+        self._accepted = binds.labels("taken")
+        self._rejected = binds.labels("refused")
+        self._bind_s = Histogram(
             "enbloc_bind_seconds", "From the decision to the answer.", buckets=_SECONDS, registry=self.registry
         )
         self.cycle_s = Histogram(
@@ -23,8 +23,8 @@ class Metrics:
         )
         self.pending_gangs = Gauge("enbloc_pending_gangs", "Gangs that wait.", registry=self.registry)
         self.writes_waiting = Gauge("enbloc_writes_waiting", "Writes that wait to be sent.", registry=self.registry)
-        self.notices_waiting = Gauge(
-            "enbloc_notices_waiting", "Objects that are to be told something.", registry=self.registry
+        self.status_updates_waiting = Gauge(
+            "enbloc_status_updates_waiting", "Objects with a status update or Event to write.", registry=self.registry
         )
         self._refused = Counter(
             "enbloc_refused_writes", "Writes that the API refused.", ["code"], registry=self.registry
@@ -33,6 +33,14 @@ class Metrics:
         self.clock_skew_s = Gauge(
             "enbloc_clock_skew_seconds", "How far the wall clock has jumped since the start.", registry=self.registry
         )
+
+    def binding(self, accepted: bool, seconds: float) -> None:
+        """A Binding was answered, this long after its plan was started."""
+        if accepted:
+            self._accepted.inc()
+            self._bind_s.observe(seconds)
+        else:
+            self._rejected.inc()
 
     def refused(self, code: int) -> None:
         self._refused.labels(str(code)).inc()

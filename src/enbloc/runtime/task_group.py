@@ -1,4 +1,4 @@
-"""Tasks that nobody waits for. A bug in one of them is not lost: it ends the run."""
+"""Tasks that run in the background. An exception in one of them is not lost: it ends the run."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ Result = TypeVar("Result")
 
 
 class TaskGroup:
-    """Whoever is under way."""
+    """Background tasks of one control plane. Unlike `asyncio.TaskGroup` it is not left before they end: they are
+    started at any time, and `wait_for_failure` raises what the first of them raised."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._bug: BaseException | None = None
-        self._found = asyncio.Event()
+        self._failure: BaseException | None = None
+        self._failed = asyncio.Event()
 
-    def send(self, errand: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
-        task = asyncio.get_running_loop().create_task(errand)
+    def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._back)
+        task.add_done_callback(self._done)
         return task
 
-    def _back(self, task: asyncio.Task[Any]) -> None:
+    def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (bug := task.exception()) is not None:
-            self.report(bug)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            self.fail(failure)
 
-    def report(self, bug: BaseException) -> None:
-        """Somebody ran into a bug; the first one is told."""
-        self._bug = self._bug or bug
-        self._found.set()
+    def fail(self, failure: BaseException) -> None:
+        """The first failure is kept."""
+        self._failure = self._failure or failure
+        self._failed.set()
 
-    async def bug(self) -> None:
-        """Returns never; raises the first bug that somebody ran into."""
-        await self._found.wait()
-        assert self._bug is not None
-        raise self._bug
+    async def wait_for_failure(self) -> None:
+        """Never returns; raises the first failure."""
+        await self._failed.wait()
+        assert self._failure is not None
+        raise self._failure
 
-    def dismiss(self) -> None:
-        """Calls everybody back."""
+    def cancel(self) -> None:
         for task in list(self._tasks):
             task.cancel()

@@ -1,14 +1,13 @@
-"""What a decision asks to be written, as values; and the plain way to carry it out, one write after the other.
+"""What a decision asks to be written, as values: plans of writes whose order and refusals count, and status updates.
 
-The scheduler makes errands and notices and knows nothing of how they are carried out. An errand is what a decision
-*is*: its order counts, and so does every refusal. A notice is what is *said* about it, on objects and in Events: nobody
-relies on it, and on one object only the latest counts. `carry_out` waits for each write in turn, as in virtual time;
-`courier` has many on the way at once. Both keep to the same rules, which stand here.
+A `WritePlan` carries a decision out: Bindings, claim records, evictions. A `StatusUpdate` reports on it: conditions, a
+phase, an Event; of one object only the latest counts, and nothing but a phase is waited for. `translate` makes both,
+`executor` and `status_writer` write them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -20,77 +19,63 @@ from enbloc.gangs.model import GangKey
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Writes that may go in any order, or all at once. A step begins when the one before it was answered."""
+    """Writes that may be sent in any order or at once. A step starts when all writes of the one before are answered."""
 
     writes: tuple[Write, ...]
-    if_whole: bool = False
-    """Whether it goes only if nothing of the errand was refused before. What is held back counts as refused."""
+    if_accepted: bool = False
+    """Sent only if no earlier write of the plan was refused. A write that is held back counts as refused."""
     may_fail: bool = False
-    """Whether a refusal is of no consequence."""
+    """A refusal has no consequence."""
 
 
 class WritePlan(msgspec.Struct, frozen=True):
     """All that one decision asks to be written.
 
-    Errands that name the same gang go one after the other, in the order in which they were decided. If one fails that
-    others build upon (`is_base`), those of the same gangs that were decided before that was known and build upon it
-    (`builds`) are not carried out: their writes count as refused (G11, D5).
+    Plans that name the same gang run one after the other, in the order of their decisions. When a plan fails that later
+    ones rely on (`is_base`), plans of the same gangs that were decided before the failure was known and rely on it
+    (`needs_base`) are not carried out: their writes count as refused (G11, D5).
     """
 
     decision: Decision
     gangs: tuple[GangKey, ...]
     steps: tuple[Step, ...]
     is_base: bool = False
-    builds: bool = False
-    aside: bool = False
-    """Whether it only tells something: errands of the same gangs that decide neither wait for it nor hold it up."""
-    doomed: bool = False
-    """Whether it has failed before it began: what it should be written on is not there."""
+    needs_base: bool = False
+    informs: bool = False
+    """It only publishes something. Such plans of a gang form a line of their own: no Binding waits for them."""
+    has_no_object: bool = False
+    """The object to write on does not exist: the plan fails without a write."""
+
+    def writes_that_count(self) -> Iterator[Write]:
+        """The writes whose refusal has a consequence."""
+        return (write for step in self.steps if not step.may_fail for write in step.writes)
 
 
 class StatusUpdate(msgspec.Struct, frozen=True):
-    """Something to be said about an object: conditions, a phase, an Event once they stand there."""
+    """Conditions and a phase for an object's status, and an Event to emit once they are written."""
 
     gang: GangKey | None
     obj: Obj
     """The object as it was known when this was decided."""
     conditions: tuple[dict[str, Any], ...] = ()
     phase: str = ""
-    """Given only where the phase is the scheduler's to set (M6): somebody waits for it, it is written in any case."""
+    """Set only where the scheduler owns the phase (M6): controllers wait for it, so it is written in any case."""
     event: EmitEvent | None = None
 
 
-def carry_out(errand: WritePlan, write: Callable[[Write], bool], refused: Callable[[WritePlan, Write], None]) -> bool:
-    """Carries an errand out at once. Says whether all of it that counts was taken."""
-    whole = not errand.doomed
-    for step in errand.steps:
-        for one in step.writes:
-            taken = (whole or not step.if_whole) and write(one)
-            if not taken and not step.may_fail:
-                whole = False
-                refused(errand, one)
-    return whole
+def conditions_of(obj: Obj) -> list[dict[str, Any]]:
+    return (obj.get("status") or {}).get("conditions") or []
 
 
-def drop(errand: WritePlan, refused: Callable[[WritePlan, Write], None]) -> None:
-    """An errand that is not carried out, since what it builds upon failed."""
-    for write in writes_that_count(errand):
-        refused(errand, write)
-
-
-def writes_that_count(errand: WritePlan) -> Iterable[Write]:
-    return (write for step in errand.steps if not step.may_fail for write in step.writes)
-
-
-def status_of(notice: StatusUpdate, known: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The status that a notice asks for, over the conditions that the object has; `None` if it says so already."""
+def merged_status(update: StatusUpdate, known: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The status to write, over the conditions that the object has; `None` if they say the same already."""
     conditions = {one["type"]: one for one in known}
     changed = False
-    for wanted in notice.conditions:
+    for wanted in update.conditions:
         before = conditions.get(wanted["type"])
         if before is None and wanted["type"] == "Unschedulable" and wanted["status"] == "False":
-            continue  # nobody said otherwise
-        if not notice.phase and before is not None:
+            continue  # there is nothing to withdraw
+        if not update.phase and before is not None:
             if all(before.get(key) == wanted[key] for key in ("status", "reason", "message")):
                 continue
             if before.get("status") == wanted["status"]:
@@ -98,6 +83,6 @@ def status_of(notice: StatusUpdate, known: list[dict[str, Any]]) -> dict[str, An
                 wanted = {**wanted, "lastTransitionTime": stamp}
         conditions[wanted["type"]] = wanted
         changed = True
-    if notice.phase:
-        return {"phase": notice.phase, "conditions": list(conditions.values())}
+    if update.phase:
+        return {"phase": update.phase, "conditions": list(conditions.values())}
     return {"conditions": list(conditions.values())} if changed else None

@@ -1,49 +1,37 @@
-"""Writes on their way to the API: how many at once, and whose go first.
+"""Writes on their way to the API server: how many at once, and which go first.
 
-What decides goes before what brings about, and that before what is merely said. So a backlog of Bindings is not slowed
-down by conditions; but no lane is ever shut: each may have a few under way whatever waits in front of it.
+Decisions go before what controllers create, and that before status. So a backlog of Bindings is not slowed down by
+conditions; but no priority starves: each may have a few writes under way whatever waits before it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from enum import IntEnum
 from typing import Final
 
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, Write
 from enbloc.cluster.port import LiveCluster
 from enbloc.runtime.metrics import Metrics
-
-
-class WritePriority(IntEnum):
-    DECIDED = 0
-    """Bindings, claims, evictions."""
-    WANTED = 1
-    """What controllers bring about."""
-    SAID = 2
-    """Status, conditions, Events."""
-
+from enbloc.runtime.transport import MOST_STATUS, WritePriority
 
 MOST: Final = 48
-"""Writes under way at once: enough to keep an API server busy, fewer than the cluster lets through, so that a lease is
-renewed while thousands wait."""
-ALWAYS: Final = {WritePriority.DECIDED: MOST, WritePriority.WANTED: 8, WritePriority.SAID: 1}
-"""How many of a lane may be under way though something waits in a lane before it."""
-SAID_MOST: Final = 4
-"""What is said never needs more."""
+"""At most this many writes under way: enough to keep an API server busy, fewer than the HTTP client's limit, so that a
+lease is renewed while thousands of writes wait."""
+ALWAYS: Final = {WritePriority.DECISION: MOST, WritePriority.CONTROLLER: 8, WritePriority.STATUS: 1}
+"""How many writes of a priority may be under way though a higher one waits."""
 
 
 class Sealed(Refused):
-    """Nothing is written any more: we are not the leader, or about to end."""
+    """Nothing is written any more: this process does not lead, or is about to end."""
 
     def __init__(self) -> None:
         super().__init__(503, "ServiceUnavailable", "this process does not write any more")
 
 
 class WriteQueue:
-    """The one way out of the process."""
+    """All writes of the process go through here."""
 
     def __init__(self, cluster: LiveCluster, metrics: Metrics) -> None:
         self._cluster = cluster
@@ -63,23 +51,23 @@ class WriteQueue:
     def seal(self) -> None:
         """From now on every write is refused here."""
         self._sealed = True
-        self._let_through()
+        self._release()
 
-    async def send(self, write: Write, lane: WritePriority) -> Obj | None:
+    async def send(self, write: Write, priority: WritePriority) -> Obj | None:
         """Carries a write out when its turn comes. Raises `Refused`."""
         if self._sealed:
             raise Sealed
-        if self._waiting[lane] or not self._has_room(lane):
+        if self._waiting[priority] or not self._has_room(priority):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting[lane].append(turn)
+            self._waiting[priority].append(turn)
             try:
                 await turn
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
-                    self._leave(lane)
+                    self._leave(priority)
                 raise
         else:
-            self._under_way[lane] += 1
+            self._under_way[priority] += 1
         try:
             if self._sealed:
                 raise Sealed
@@ -88,24 +76,24 @@ class WriteQueue:
             self._metrics.refused(why.code)
             raise
         finally:
-            self._leave(lane)
+            self._leave(priority)
 
-    def _has_room(self, lane: WritePriority) -> bool:
-        if lane is WritePriority.SAID and self._under_way[lane] >= SAID_MOST:
+    def _has_room(self, priority: WritePriority) -> bool:
+        if priority is WritePriority.STATUS and self._under_way[priority] >= MOST_STATUS:
             return False
-        behind = any(self._waiting[:lane])
-        return self._under_way[lane] < ALWAYS[lane] or (not behind and self.under_way < MOST)
+        higher_waits = any(self._waiting[:priority])
+        return self._under_way[priority] < ALWAYS[priority] or (not higher_waits and self.under_way < MOST)
 
-    def _leave(self, lane: WritePriority) -> None:
-        self._under_way[lane] -= 1
-        self._let_through()
+    def _leave(self, priority: WritePriority) -> None:
+        self._under_way[priority] -= 1
+        self._release()
 
-    def _let_through(self) -> None:
-        """Whoever has waited longest in the first lane with room."""
-        for lane in WritePriority:
-            waiting = self._waiting[lane]
-            while waiting and (self._sealed or self._has_room(lane)):
+    def _release(self) -> None:
+        """Starts the oldest waiting writes of each priority that has room, the highest first."""
+        for priority in WritePriority:
+            waiting = self._waiting[priority]
+            while waiting and (self._sealed or self._has_room(priority)):
                 turn = waiting.popleft()
                 if not turn.done():
-                    self._under_way[lane] += 1
+                    self._under_way[priority] += 1
                     turn.set_result(None)

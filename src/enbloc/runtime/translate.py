@@ -1,0 +1,321 @@
+"""Translates between the API and the engine: watch events into engine facts, decisions into write plans.
+
+It writes nothing and waits for nothing. It keeps nothing that the API does not know: a new translator that is given the
+same objects decides the same (G11, I5). Writing is `executor`'s and `status_writer`'s part.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from enbloc.api import volcano
+from enbloc.api.kinds import ref_of
+from enbloc.api.koordinator import TIMEOUT
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, uid_of
+from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, WatchEvent, Write
+from enbloc.config import Config
+from enbloc.engine.cycle import cycle
+from enbloc.engine.decisions import (
+    Bind,
+    Complain,
+    Decision,
+    Enqueue,
+    Evict,
+    Expect,
+    Marked,
+    SetAside,
+    TimeOut,
+    Waits,
+)
+from enbloc.engine.engine import Engine
+from enbloc.engine.facts import node_facts, pod_facts, queue_facts
+from enbloc.engine.state import budgets
+from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
+from enbloc.engine.tables.tasks import TaskStatus
+from enbloc.gangs import claim_records
+from enbloc.gangs.dialect import Changed
+from enbloc.gangs.hints import EXPECTED_START
+from enbloc.gangs.model import Complaint, GangKey
+from enbloc.gangs.registry import GangRegistry, queue_hint
+from enbloc.gangs.volcano import ENQUEUED
+from enbloc.runtime.outcome import report_refused
+from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
+from enbloc.units import format_timestamp
+
+UNSCHEDULABLE = "Unschedulable"
+"""The condition of a gang's object that says why it waits (G10)."""
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+MOST_NODES_NAMED = 8
+"""At most this many nodes are named in an Event about Bindings."""
+_VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
+
+
+class Translator:
+    """The engine and the gang registry of one cluster, fed with watch events."""
+
+    kinds = GangRegistry.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
+
+    def __init__(self, config: Config, names: frozenset[str]) -> None:
+        """`names`: the scheduler names whose pods are scheduled."""
+        self._names = names
+        self._registry = GangRegistry(config.arbitrator, config.koordinator)
+        self.engine = Engine(config)
+        self._unbound: dict[str, Obj] = {}
+        """Our pods without a node, by UID: their conditions are written back whole."""
+        self._complaints: dict[str, set[str]] = {}
+        """By UID: faults in an object as its author wrote it. Each is emitted once."""
+        self._new_complaints: dict[str, list[Complaint]] = {}
+        """Those that were not emitted yet."""
+
+    # ---- events into facts
+
+    def observe(self, event: WatchEvent) -> None:
+        obj, gone = event.obj, event.type == "DELETED"
+        state = self.engine.state
+        match event.kind:
+            case "Pod":
+                self._observe_pod(obj, gone)
+            case "Node":
+                if gone:
+                    state.remove_node(name_of(obj))
+                else:
+                    state.put_node(node_facts(obj))
+            case budgets.KIND:
+                state.put_budget(obj, gone)
+            case "Namespace":
+                state.set_namespace(name_of(obj), {} if gone else labels_of(obj))
+            case volcano.QUEUE:
+                if gone:
+                    state.remove_queue(name_of(obj))
+                else:
+                    state.put_queue(queue_facts(obj))
+            case kind if kind in _VOLUME_KINDS:
+                state.put_volume(kind, obj, gone)
+            case _:
+                self._apply(self._registry.observe(event))
+                self._read_complaints(obj, gone)
+
+    def _read_complaints(self, obj: Obj, gone: bool) -> None:
+        if gone:
+            self._complaints.pop(uid_of(obj), None)
+            self._new_complaints.pop(uid_of(obj), None)
+            return
+        for message in self._registry.complaints(obj):
+            self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message))
+
+    def _add_complaint(self, complaint: Complaint) -> None:
+        known = self._complaints.setdefault(complaint.uid, set())
+        if complaint.message not in known:
+            known.add(complaint.message)
+            self._new_complaints.setdefault(complaint.uid, []).append(complaint)
+
+    def _apply(self, changed: Changed) -> None:
+        """Reads again the gangs and pods that an event changed."""
+        for key in changed.gangs:
+            self._read_gang(key)
+        for pod in changed.pods:
+            self._put_pod(pod)
+
+    def _read_gang(self, key: GangKey) -> None:
+        state = self.engine.state
+        spec = self._registry.spec(key)
+        known = state.gangs.get(key)
+        if spec is not None:
+            is_new = known is None or known.spec.object_uid != spec.object_uid
+            state.put_gang(spec)
+            if is_new and self._is_unschedulable(key):
+                self.engine.reporter.was_told(state.gangs[key])
+            for complaint in spec.complaints:
+                self._add_complaint(complaint)
+        elif known is not None and known.tasks:  # bound pods run on, the others wait for the object (V5)
+            oldest = min(known.tasks.values(), key=lambda task: (task.created, task.name))
+            queue = queue_hint({"metadata": {"labels": oldest.labels}})  # as after a restart
+            state.put_gang(self._registry.undeclared(key, oldest.created, queue))
+        elif known is not None:
+            state.remove_gang(key)
+
+    def _is_unschedulable(self, key: GangKey) -> bool:
+        """Whether the condition of a gang's object says so, written before the object was observed."""
+        obj = self._registry.object(key)
+        condition = condition_of(obj, UNSCHEDULABLE) if obj is not None else None
+        return condition is not None and condition.get("status") == "True"
+
+    def _observe_pod(self, pod: Obj, gone: bool) -> None:
+        changed = self._registry.observe_pod(pod, gone)
+        if gone:
+            self._unbound.pop(uid_of(pod), None)
+            self._read_complaints(pod, gone)
+            self.engine.state.remove_pod(uid_of(pod))
+        else:
+            self._put_pod(pod)
+        self._apply(changed)
+
+    def _put_pod(self, pod: Obj) -> None:
+        uid = uid_of(pod)
+        facts = pod_facts(pod, self._names)
+        if facts.ours and not facts.node:
+            self._unbound[uid] = pod
+            self._read_complaints(pod, gone=False)
+        else:
+            self._unbound.pop(uid, None)
+        membership = self._registry.member(pod)
+        self.engine.state.put_pod(
+            facts, membership, lambda: self._registry.undeclared(membership.gang, facts.created, queue_hint(pod))
+        )
+
+    # ---- decisions into writes
+
+    def cycle(self, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
+        """One scheduling cycle: its writes, in order, made as they are asked for."""
+        complaints, self._new_complaints = self._new_complaints, {}
+        for one in chain.from_iterable(complaints.values()):
+            yield _event_update(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
+        for decision in cycle(self.engine, now_ns):
+            yield from self._writes(decision, now_ns)
+
+    def refused(self, plan: WritePlan, write: Write | None) -> None:
+        """A write of a plan was refused or held back; `None`: the plan has no object to write on."""
+        report_refused(self.engine, plan.decision, write)
+        if isinstance(plan.decision, SetAside):
+            self._read_gang(plan.decision.gang)
+
+    def subject(self, gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
+        """The object of a status update as it is known now; `None` if it is gone, or a pod that no longer waits."""
+        if ref.kind == "Pod":
+            task = self.engine.state.tasks.get(uid)
+            return None if task is not None and task.status is TaskStatus.ASSUMED else self._unbound.get(uid)
+        found = self._registry.object(gang) if gang is not None else None
+        return found if found is not None and uid_of(found) == uid else None
+
+    def _writes(self, decision: Decision, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
+        match decision:
+            case Bind():
+                yield self._bind(decision)
+            case Enqueue():
+                yield from self._enqueue(decision, now_ns)
+            case Waits():
+                yield from self._waits(decision, now_ns)
+            case SetAside():
+                yield from self._set_aside(decision, now_ns)
+            case Expect():
+                yield from self._expect(decision)
+            case TimeOut():
+                mark = {"metadata": {"annotations": {TIMEOUT: "true"}}}
+                patches = (Patch(Ref("Pod", namespace, name), mark, uid=uid) for namespace, name, uid in decision.pods)
+                yield WritePlan(decision, (decision.gang,), (Step(tuple(patches)),))
+            case Complain():
+                home = self._registry.home(decision.gang)
+                if home is not None:
+                    yield _event_update(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
+            case Evict():
+                yield self._evict(decision)
+            case Marked():
+                ref = Ref("Pod", decision.namespace, decision.name)
+                patch = Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid)
+                yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),))
+
+    def _enqueue(self, decision: Enqueue, now_ns: int) -> Iterator[StatusUpdate]:
+        """The group's phase becomes Inqueue, a condition says since when; what kept it out no longer holds."""
+        group = self._registry.object(decision.gang)
+        if group is None:
+            return
+        conditions = (
+            _condition(UNSCHEDULABLE, "False", "Enqueued", "", now_ns),
+            _condition(ENQUEUED, "True", decision.reason, "its pods may be created", now_ns),
+        )
+        yield StatusUpdate(decision.gang, group, conditions, "Inqueue")
+
+    def _bind(self, decision: Bind) -> WritePlan:
+        """A gang's Bindings; the one that commits goes last, and only if all others were accepted (G11)."""
+        volumes: list[Write] = []
+        for namespace, claim, node in decision.claims:
+            ref = Ref("PersistentVolumeClaim", namespace, claim)
+            volumes.append(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
+        for volume, namespace, claim in decision.volumes:
+            claim_ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim}
+            volumes.append(Patch(Ref("PersistentVolume", "", volume), {"spec": {"claimRef": claim_ref}}))
+        plain = {DECISION: decision.decision}
+        marked = {DECISION: decision.decision, COMMITTED: decision.mark}
+        last = len(decision.placements) - 1
+        bindings = [
+            BindPod(one.namespace, one.name, one.uid, one.node, plain if decision.commits and at < last else marked)
+            for at, one in enumerate(decision.placements)
+        ]
+        steps = [Step(tuple(volumes), may_fail=True)] if volumes else []
+        if decision.commits:
+            steps += [Step(tuple(bindings[:-1])), Step(tuple(bindings[-1:]), if_accepted=True)]
+            steps.append(Step(self._bound_events(decision), if_accepted=True, may_fail=True))
+        else:
+            steps.append(Step(tuple(bindings)))
+        gangs = (decision.gang, *decision.others)
+        return WritePlan(decision, gangs, tuple(steps), is_base=decision.commits, needs_base=True)
+
+    def _bound_events(self, decision: Bind) -> tuple[EmitEvent, ...]:
+        nodes = Counter(placement.node for placement in decision.placements)
+        where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:MOST_NODES_NAMED])
+        more = f" and {len(nodes) - MOST_NODES_NAMED} more" if len(nodes) > MOST_NODES_NAMED else ""
+        message = f"{len(decision.placements)} pods bound together: {where}{more}"
+        groups = filter(None, map(self._registry.object, (decision.gang, *decision.others)))
+        return tuple(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message) for group in groups)
+
+    def _expect(self, decision: Expect) -> Iterator[WritePlan]:
+        """Publishes when a gang is expected to start (R8)."""
+        home = self._registry.home(decision.gang)
+        text = format_timestamp(decision.at) if decision.at is not None else None
+        if home is not None and annotations_of(home).get(EXPECTED_START) != text:
+            patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
+            yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), informs=True)
+
+    def _evict(self, decision: Evict) -> WritePlan:
+        """A pod is evicted for a gang only if the gang's claim to the room was written (P3)."""
+        evict = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
+        if decision.preemptor is None:
+            return WritePlan(decision, (decision.gang,), (Step((evict,), may_fail=True),))
+        return WritePlan(decision, (decision.preemptor,), (Step((evict,)),), needs_base=True)
+
+    def _set_aside(self, decision: SetAside, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
+        """Writes a gang's claim on its object; if that fails the claim is void and the gang is not bound (D5)."""
+        group = self._registry.home(decision.gang)
+        if group is None:
+            yield WritePlan(decision, (decision.gang,), (), is_base=True, has_no_object=True)
+            return
+        text = claim_records.write(decision.record) if decision.record else None
+        patch = Patch(ref_of(group), {"metadata": {"annotations": {claim_records.ANNOTATION: text}}}, uid=uid_of(group))
+        event = EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message)
+        steps = (Step((patch,)), Step((event,), if_accepted=True, may_fail=True))
+        yield WritePlan(decision, (decision.gang,), steps, is_base=True)
+        if decision.kind == claim_records.RESERVE and group["kind"] != "Pod":
+            status = "True" if decision.record else "False"
+            condition = _condition("Reserved", status, decision.reason, decision.message, now_ns)
+            yield StatusUpdate(decision.gang, group, (condition,))
+
+    def _waits(self, decision: Waits, now_ns: int) -> Iterator[StatusUpdate]:
+        """Why a gang waits, on its object and its pods (G10)."""
+        group = self._registry.object(decision.gang) if decision.of_gang else None
+        if group is not None:
+            status = "True" if decision.message else "False"
+            condition = _condition(UNSCHEDULABLE, status, decision.reason or "Scheduled", decision.message, now_ns)
+            event = EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message)
+            yield StatusUpdate(decision.gang, group, (condition,), event=event if decision.message else None)
+        for _, _, uid in decision.pods:
+            pod = self._unbound.get(uid)
+            if pod is None:
+                continue
+            condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now_ns)
+            event = EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message)
+            has_no_group = decision.of_gang and group is None
+            yield StatusUpdate(decision.gang, pod, (condition,), event=event if has_no_group else None)
+
+
+def _event_update(event: EmitEvent) -> StatusUpdate:
+    """An Event without conditions."""
+    named = {"metadata": {"namespace": event.ref.namespace, "name": event.ref.name, "uid": event.uid}}
+    return StatusUpdate(None, named, event=event)
+
+
+def _condition(kind: str, status: str, reason: str, message: str, now_ns: int) -> dict[str, Any]:
+    stamp = format_timestamp(now_ns)
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}

@@ -132,7 +132,7 @@ def user(uid: str, claim: str = "data") -> Task:
 
 SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB}
 
-Happens = Callable[[World], None]
+Happens = Callable[[World], object]
 
 
 def not_ready(world: World) -> tuple[Task, Happens]:
@@ -198,7 +198,7 @@ def assumed_volume(world: World) -> tuple[Task, Happens]:
 
 
 def affinity_to_a_pod_that_is_placed(world: World) -> tuple[Task, Happens]:
-    return task("t", affinity=near()), lambda world: world.place(task("1", HERE)) and None
+    return task("t", affinity=near()), lambda world: world.place(task("1", HERE))
 
 
 def anti_affinity_to_a_pod_that_ends(world: World) -> tuple[Task, Happens]:
@@ -215,7 +215,7 @@ def anti_affinity_of_a_pod_on_a_removed_node(world: World) -> tuple[Task, Happen
 def affinity_by_namespace_labels(world: World) -> tuple[Task, Happens]:
     world.place(task("1", HERE, namespace="other"))
     wanted = task("t", affinity=near(namespaceSelector={"matchLabels": {"team": "b"}}))
-    return wanted, lambda world: world.stateful.set_namespace("other", {"team": "b"}) and None
+    return wanted, lambda world: world.stateful.set_namespace("other", {"team": "b"})
 
 
 def spread_over_an_unlabelled_node(world: World) -> tuple[Task, Happens]:
@@ -234,7 +234,7 @@ def skewed_until_the_empty_domain_gets_a_pod(world: World) -> tuple[Task, Happen
     world.place(task("1", HERE))
     return (
         task("t", HERE, topologySpreadConstraints=[SPREAD]),
-        lambda world: world.place(task("2", HERE), "b") and None,
+        lambda world: world.place(task("2", HERE), "b"),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from enbloc.admission.settings import Settings
 from enbloc.api.meta import Obj
 from enbloc.config import parse
 from enbloc.scenario.documents import Document
@@ -206,4 +207,4 @@ def play(*objects: Obj | list[Obj], config: dict[str, Any] | None = None, until:
 
 
 def linted(*objects: Obj | list[Obj], relaxed: bool = False) -> Linted:
-    return lint(documents(*objects), relaxed=relaxed)
+    return lint(documents(*objects), Settings(relaxed=relaxed))

@@ -140,6 +140,7 @@ def test_restart_policies_restart_what_they_say() -> None:
     }
     assert starts["score-shard-1"] == [0.0, 15.0, 40.0]
     assert [phase for phase in phases(result, "score") if phase[1] in ("Aborted", "Restarting", "Completed")] == [
+        (15.0, "Restarting"),
         (25.0, "Aborted"),
         (40.0, "Restarting"),
         (55.0, "Completed"),

@@ -95,8 +95,8 @@ def test_v2_restart_pod_and_restart_task() -> None:
     let_go(world)
     changed = {name for name, uid in uids(world).items() if before[name] != uid}
     assert changed == {"train-a-0", "train-a-1"}
-    assert world.job()["status"]["restarts"] == {"tasks": {"a": 1}, "pods": {}}
-    assert "retryCount" not in world.job()["status"]  # that counts runs of the whole job
+    assert world.job()["status"]["restarts"] == {"job": 0, "tasks": {"a": 1}, "pods": {}}
+    assert world.job()["status"]["retryCount"] == 1  # as Volcano counts: any restart
 
 
 def test_v2_role_policy_comes_before_the_jobs() -> None:

@@ -46,7 +46,7 @@ def tasks_at(answer: Answer, name: str = "j") -> tuple[int, dict[str, tuple[int,
         ([m.role("a", 2), m.role("b", 3)], 5, (5, [2, 3])),
         ([m.role("a", 2, 1), m.role("b", 3)], 4, (4, [1, 3])),
         ([m.role("a", 2, 1), m.role("b", 3, 0)], 1, (1, [1, 0])),
-        ([m.role("a", None)], None, (1, [1])),
+        ([m.role("a", None)], None, (0, [0])),
     ],
 )
 def test_m1_the_table_fills_in(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from enbloc.admission.review import admit
+from enbloc.admission.review import Settings, admit
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
@@ -47,7 +47,7 @@ class World:
         return True
 
     def _review(self, operation: Any, obj: Obj, old: Obj | None) -> Obj:
-        admitted, faults = admit(operation, obj, old, self, relaxed=self.relaxed)
+        admitted, faults = admit(operation, obj, old, self, Settings(relaxed=self.relaxed))
         if faults:
             raise invalid(obj, faults)
         return admitted

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from enbloc.admission.settings import Settings
 from enbloc.config import Config, parse
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
@@ -56,4 +57,4 @@ def simulate(
 
 
 def lint(*values: Documents, relaxed: bool = False) -> linting.Linted:
-    return linting.lint(documents(*values), relaxed=relaxed)
+    return linting.lint(documents(*values), Settings(relaxed=relaxed))

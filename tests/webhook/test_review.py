@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from enbloc.admission.review import REVIEWED
+from enbloc.admission.settings import Settings
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
@@ -29,7 +30,7 @@ def lookup(*objects: Obj) -> RecordingLookup:
 
 def asked(question: dict[str, Any], *, mutates: bool = True, others: tuple[Obj, ...] = ()) -> dict[str, Any]:
     request = read_request(json.dumps(question).encode())
-    told = json.loads(answer(request, evaluate(request, lookup(*others), relaxed=False), mutates=mutates))
+    told = json.loads(answer(request, evaluate(request, lookup(*others), Settings()), mutates=mutates))
     assert told["apiVersion"] == "admission.k8s.io/v1"
     assert told["kind"] == "AdmissionReview"
     response: dict[str, Any] = told["response"]
@@ -169,7 +170,7 @@ def test_k3_what_is_read_as_something_else_is_told() -> None:
 
 def test_warnings_refuse_nothing_and_go_by_the_validating_webhook() -> None:
     request = read_request(json.dumps(review("CREATE", job())).encode())
-    verdict = msgspec.structs.replace(evaluate(request, lookup(), relaxed=False), warnings=["w"] * 99)
+    verdict = msgspec.structs.replace(evaluate(request, lookup(), Settings()), warnings=["w"] * 99)
     told = json.loads(answer(request, verdict, mutates=False))["response"]
     assert (told["allowed"], told["warnings"]) == (True, ["w"] * 10)
     assert "warnings" not in json.loads(answer(request, verdict, mutates=True))["response"]

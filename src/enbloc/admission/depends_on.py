@@ -10,9 +10,9 @@ from enbloc.api.volcano import TaskSpec
 ITERATIONS = ("", "any", "all")
 
 
-def depends_on_faults(roles: Sequence[TaskSpec], *, relaxed: bool) -> list[Fault]:
-    """All faults of the roles' `dependsOn`; their names and minima are defaulted already."""
-    by_name = {role.name: role for role in roles}
+def depends_on_faults(roles: Sequence[TaskSpec]) -> list[Fault]:
+    """All faults of the roles' `dependsOn`; their names are defaulted already."""
+    by_name = dict.fromkeys(role.name for role in roles)
     faults: list[Fault] = []
     for index, role in enumerate(roles):
         if role.depends_on is None:
@@ -22,13 +22,10 @@ def depends_on_faults(roles: Sequence[TaskSpec], *, relaxed: bool) -> list[Fault
             faults.append(Fault(f"{path}.iteration", f"{role.depends_on.iteration!r} is neither 'any' nor 'all'"))
         for position, name in enumerate(role.depends_on.name or ()):
             field = f"{path}.name[{position}]"
-            target = by_name.get(name)
             if name == role.name:
                 faults.append(Fault(field, f"role {name!r} depends on itself, a cycle: {name} → {name}"))
-            elif target is None:
+            elif name not in by_name:
                 faults.append(Fault(field, f"there is no role {name!r} (roles: {', '.join(by_name)})"))
-            elif target.min_available == 0 and not relaxed:
-                faults.append(Fault(field, f"role {name!r} has a minimum of 0: there is nothing to wait for"))
     return faults + _cycle_faults(roles)
 
 

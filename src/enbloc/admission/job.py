@@ -11,7 +11,6 @@ from typing import Final
 
 from enbloc.admission.depends_on import depends_on_faults
 from enbloc.admission.job_minima import (
-    DEFAULTED_MINIMA,
     THE_JOB,
     Minima,
     RoleMinimum,
@@ -22,14 +21,15 @@ from enbloc.admission.job_minima import (
 from enbloc.admission.job_policies import idle_faults, policy_faults
 from enbloc.admission.job_update import update_faults
 from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
+from enbloc.admission.pod_template import template_faults
+from enbloc.admission.settings import Settings
 from enbloc.api import volcano
 from enbloc.api.job_plugins import NEEDS, with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, annotations_of
-from enbloc.api.volcano import DEFAULT_QUEUE
+from enbloc.api.volcano import DEFAULT_QUEUE, DEFAULTED_MINIMA
 from enbloc.units import is_dns_label, is_dns_subdomain
 
-SCHEDULER_NAME: Final = "enbloc"
 MAX_RETRY: Final = 3
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
@@ -39,19 +39,19 @@ MAX_REPLICAS: Final = 100_000
 """At most 100,000 pods in a job, all roles together: a typing error should not fill the cluster's store."""
 
 
-def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[Obj, list[Fault]]:
+def admit(obj: Obj, old: Obj | None, lookup: Lookup, settings: Settings) -> tuple[Obj, list[Fault]]:
     view(obj, volcano.Job)  # raises what the caller turns into a fault
-    base = _with_defaults(obj)
-    before = None if old is None else _with_defaults(old)
+    base = _with_defaults(obj, settings)
+    before = None if old is None else _with_defaults(old, settings)
     roles, job_minimum = _as_written(base, old)
-    minima = defaulted_minima(job_minimum, roles, relaxed=relaxed)
+    minima = defaulted_minima(job_minimum, roles, relaxed=settings.relaxed)
     kept = _with_minima(base, minima)
     if before is not None and kept["spec"] == before["spec"]:
         return kept, []  # an update of labels alone does not validate the spec again
     job = view(kept, volcano.Job)
-    faults = _job_faults(job, minima, roles, relaxed=relaxed)
-    faults += _role_faults(job, roles)
-    faults += depends_on_faults(job.spec.tasks or (), relaxed=relaxed)
+    faults = _job_faults(job, obj, minima, roles, relaxed=settings.relaxed)
+    faults += _role_faults(job, obj, roles, strict=settings.strict_templates)
+    faults += depends_on_faults(job.spec.tasks or ())
     if before is None:
         faults += queue_faults(job.spec.queue, "spec.queue", lookup)
     else:
@@ -61,23 +61,22 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool) -> tuple[
     return kept, faults
 
 
-def _with_defaults(obj: Obj) -> Obj:
+def _with_defaults(obj: Obj, settings: Settings) -> Obj:
     """All defaults except the minima."""
     spec = dict(obj["spec"])
     spec["queue"] = spec.get("queue") or DEFAULT_QUEUE
-    spec["schedulerName"] = spec.get("schedulerName") or SCHEDULER_NAME
+    spec["schedulerName"] = spec.get("schedulerName") or settings.scheduler_name
     spec["maxRetry"] = MAX_RETRY if spec.get("maxRetry") is None else spec["maxRetry"]
     if spec.get("plugins"):
         missing = [name for name in with_needed(spec["plugins"]) if name not in spec["plugins"]]
         spec["plugins"] = spec["plugins"] | {name: [] for name in missing}
     roles = []
     for index, role in enumerate(spec.get("tasks") or ()):
-        replicas = role.get("replicas")
         roles.append(
             role
             | {
                 "name": role.get("name") or f"default{index}",
-                "replicas": 1 if replicas is None else replicas,
+                "replicas": role.get("replicas") or 0,  # Go clients leave zeros out
                 "maxRetry": MAX_RETRY if role.get("maxRetry") is None else role["maxRetry"],
             }
         )
@@ -117,7 +116,9 @@ def _with_minima(base: Obj, minima: Minima) -> Obj:
     return base | {"metadata": metadata, "spec": base["spec"] | {"minAvailable": minima.job, "tasks": roles}}
 
 
-def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, relaxed: bool) -> list[Fault]:
+def _job_faults(
+    job: volcano.Job, written: Obj, minima: Minima, roles: list[RoleMinimum], *, relaxed: bool
+) -> list[Fault]:
     spec = job.spec
     faults: list[Fault] = []
     if not is_dns_subdomain(job.metadata.name) or len(job.metadata.name) > MAX_LABEL:
@@ -134,7 +135,8 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
     if minima.job < 0 and not minima.job_is_defaulted:
         faults.append(Fault("spec.minAvailable", f"{minima.job} is below 0"))
     elif minima.job > total and not minima.job_is_defaulted:
-        faults.append(Fault("spec.minAvailable", f"{minima.job} is above the {total} replicas of all roles"))
+        missing = _missing_replicas(written)
+        faults.append(Fault("spec.minAvailable", f"{minima.job} is above the {total} replicas of all roles{missing}"))
     faults += sum_faults(minima, roles, "spec.minAvailable", relaxed=relaxed)
     for field, value in (
         ("maxRetry", spec.max_retry),
@@ -150,6 +152,13 @@ def _job_faults(job: volcano.Job, minima: Minima, roles: list[RoleMinimum], *, r
     faults += idle_faults(spec.policies, spec.tasks or (), "spec.policies")
     faults += _plugin_faults(spec.plugins or {})
     return faults + _volume_faults(spec.volumes or ())
+
+
+def _missing_replicas(written: Obj) -> str:
+    """Which roles have no `replicas`, for a message; empty if all have."""
+    tasks = written["spec"].get("tasks") or ()
+    paths = [f"spec.tasks[{index}].replicas" for index, role in enumerate(tasks) if role.get("replicas") is None]
+    return f" ({', '.join(paths)}: missing, which counts as 0)" if paths else ""
 
 
 def _plugin_faults(plugins: Iterable[str]) -> list[Fault]:
@@ -179,7 +188,9 @@ def _volume_faults(volumes: Iterable[volcano.VolumeSpec]) -> list[Fault]:
     return faults
 
 
-def _role_faults(job: volcano.Job, written_roles: list[RoleMinimum]) -> list[Fault]:
+def _role_faults(job: volcano.Job, written: Obj, written_roles: list[RoleMinimum], *, strict: bool) -> list[Fault]:
+    provided = _provided_volumes(job)
+
     faults: list[Fault] = []
     seen: set[str] = set()
     for index, role in enumerate(job.spec.tasks or ()):
@@ -188,15 +199,30 @@ def _role_faults(job: volcano.Job, written_roles: list[RoleMinimum]) -> list[Fau
             faults.append(Fault(f"{field}.name", f"{role.name!r} is the name of another role"))
         seen.add(role.name)
         faults += _name_faults(job, role, f"{field}.name")
-        faults += _number_faults(role, field, defaulted=written_roles[index].minimum != role.min_available)
+        raw = written["spec"]["tasks"][index]
+        defaulted = written_roles[index].minimum != role.min_available
+        faults += _number_faults(role, field, defaulted=defaulted, has_replicas=raw.get("replicas") is not None)
         faults += policy_faults(role.policies, f"{field}.policies")
         faults += idle_faults(role.policies, (role,), f"{field}.policies", of_role=True)
-        if not role.template.spec.containers:
-            faults.append(Fault(f"{field}.template.spec.containers", "a pod needs at least one container"))
+        faults += template_faults(
+            role.template.spec,
+            raw["template"]["spec"],
+            f"{field}.template.spec",
+            provided=provided,
+            strict=strict,
+        )
     return faults
 
 
-def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool) -> list[Fault]:
+def _provided_volumes(job: volcano.Job) -> frozenset[str]:
+    """Volumes that the controller adds to every pod: those of the job, of `svc` and of `ssh`."""
+    name = job.metadata.name
+    return frozenset(
+        {f"job-volume-{index}" for index in range(len(job.spec.volumes or ()))} | {f"{name}-svc", f"{name}-ssh"}
+    )
+
+
+def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool, has_replicas: bool) -> list[Fault]:
     faults = []
     if role.replicas < 0:
         faults.append(Fault(f"{field}.replicas", f"{role.replicas} is below 0"))
@@ -208,7 +234,9 @@ def _number_faults(role: volcano.TaskSpec, field: str, *, defaulted: bool) -> li
     elif minimum < 0:
         faults.append(Fault(f"{field}.minAvailable", f"{minimum} is below 0"))
     elif minimum > role.replicas:
-        faults.append(Fault(f"{field}.minAvailable", f"{minimum} is above the role's {role.replicas} replicas"))
+        missing = "" if has_replicas else f" ({field}.replicas is missing, which counts as 0)"
+        text = f"{minimum} is above the role's {role.replicas} replicas{missing}"
+        faults.append(Fault(f"{field}.minAvailable", text))
     if role.max_retry is not None and role.max_retry < 0:
         faults.append(Fault(f"{field}.maxRetry", f"{role.max_retry} is below 0"))
     return faults

@@ -12,7 +12,6 @@ import msgspec
 
 from enbloc.api.meta import Fault
 
-DEFAULTED_MINIMA = "enbloc.dev/defaulted-minima"
 THE_JOB = "*"  # no role can be called that
 
 
@@ -68,6 +67,7 @@ def sum_faults(minima: Minima, roles: Sequence[RoleMinimum], field: str, *, rela
         return []
     kind = "minAvailable" if any(role.minimum for role in roles) else "replicas"
     terms = " + ".join(f"{role.name} {minimum}" for role, minimum in zip(roles, minima.roles, strict=True))
-    advice = "" if kind == "minAvailable" else "; give each role its own minAvailable instead"
+    way_out = "give each role its own minAvailable" if kind == "replicas" else "change the roles' minAvailable"
+    advice = f"; {way_out}, or set admission.minAvailable: relaxed in the scheduler's config"
     text = f"{minima.job} is not the sum of the roles' {kind}, {sum(minima.roles)} ({terms}){advice}"
     return [Fault(field, text)]

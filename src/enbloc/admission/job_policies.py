@@ -5,7 +5,7 @@ A policy that can never fire is a fault where that is certain. A job's policy is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from enbloc.api.meta import Fault
 from enbloc.api.volcano import LifecyclePolicy, TaskSpec
@@ -26,7 +26,7 @@ def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> lis
         faults += _shape_faults(policy, path)
         own_events = [(f"{path}.event", policy.event)] if policy.event else []
         own_events += [(f"{path}.events[{i}]", event) for i, event in enumerate(policy.events or ())]
-        faults += _event_faults(own_events, events)
+        faults += _event_faults(_distinct(own_events), events)
         own_codes = [] if policy.exit_code is None else [(f"{path}.exitCode", policy.exit_code)]
         own_codes += [(f"{path}.exitCodes[{i}]", code) for i, code in enumerate(policy.exit_codes or ())]
         faults += _code_faults(own_codes, codes)
@@ -37,6 +37,21 @@ def policy_faults(policies: Sequence[LifecyclePolicy] | None, field: str) -> lis
         others = ", ".join(sorted(events - {ANY_EVENT}))
         faults.append(Fault(field, f"event '*' matches every event; it may not be combined with others ({others})"))
     return faults
+
+
+def _distinct(events: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Path and event, each event once: a policy may name an event twice in its own list."""
+    first: dict[str, str] = {}
+    for path, event in events:
+        first.setdefault(event, path)
+    return [(path, event) for event, path in first.items()]
+
+
+def pending_without_timeout(policies: Sequence[LifecyclePolicy] | None, field: str) -> Iterator[Fault]:
+    """Policies on PodPending without a timeout, which never fire: every pod is pending at first (V2)."""
+    for index, policy in enumerate(policies or ()):
+        if "PodPending" in (policy.event, *(policy.events or ())) and not policy.timeout:
+            yield Fault(f"{field}[{index}].timeout", "is missing: PodPending never fires without one")
 
 
 def idle_faults(

@@ -10,31 +10,33 @@ from typing import Any, Final
 
 from enbloc.admission.job import MAX_ROLES
 from enbloc.admission.lookup import Lookup
+from enbloc.admission.pod_template import template_faults as pod_faults
 from enbloc.admission.schedulingspec import template_faults, with_priority
+from enbloc.admission.settings import Settings
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, selector_of
 from enbloc.units import is_dns_label, is_dns_subdomain
 
-SCHEDULER_NAME: Final = "enbloc"
 MAX_POD_NAME: Final = 253
 MAX_LABEL: Final = 63
 MAX_REPLICAS: Final = 2**31 - 1
 _TWO_NAMES: Final = ("schedSpec", "schedulingSpec")
 
 
-def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
+def admit(obj: Obj, old: Obj | None, lookup: Lookup, settings: Settings) -> tuple[Obj, list[Fault]]:
     view(obj, arbitrator.QueueJob)  # raises what the caller turns into a fault
     before = old["spec"] if old is not None else None
     spec, field, faults = _one_template(obj["spec"], before)
     template = with_priority(spec[field], None if before is None else _template_of(before), lookup)
     spec |= {name: template for name in _TWO_NAMES if name in spec and not faults}
-    kept = _with_defaults(obj | {"spec": spec})
+    kept = _with_defaults(obj | {"spec": spec}, settings)
     if before is not None and kept["spec"] == before:
         return kept, []
     job = view(kept, arbitrator.QueueJob)
     faults += template_faults(template, None if before is None else _template_of(before), f"spec.{field}", lookup)
-    return kept, faults + _job_faults(job, template, f"spec.{field}") + _role_faults(job)
+    faults += _job_faults(job, template, f"spec.{field}")
+    return kept, faults + _role_faults(job, kept, strict=settings.strict_templates)
 
 
 def _one_template(spec: dict[str, Any], before: dict[str, Any] | None) -> tuple[dict[str, Any], str, list[Fault]]:
@@ -58,9 +60,9 @@ def _template_of(spec: dict[str, Any]) -> dict[str, Any]:
     return spec.get("schedSpec") or spec.get("schedulingSpec") or {}
 
 
-def _with_defaults(obj: Obj) -> Obj:
+def _with_defaults(obj: Obj, settings: Settings) -> Obj:
     spec = dict(obj["spec"])
-    spec["schedulerName"] = spec.get("schedulerName") or SCHEDULER_NAME
+    spec["schedulerName"] = spec.get("schedulerName") or settings.scheduler_name
     spec["taskSpecs"] = [
         role
         | {
@@ -94,7 +96,7 @@ def _job_faults(job: arbitrator.QueueJob, template: dict[str, Any], field: str) 
     return faults
 
 
-def _role_faults(job: arbitrator.QueueJob) -> list[Fault]:
+def _role_faults(job: arbitrator.QueueJob, kept: Obj, *, strict: bool) -> list[Fault]:
     faults = []
     seen: set[str] = set()
     for index, role in enumerate(job.spec.task_specs or ()):
@@ -113,6 +115,6 @@ def _role_faults(job: arbitrator.QueueJob) -> list[Fault]:
         elif len(pod) > MAX_POD_NAME:
             text = f"no pod can be called {pod!r}: {len(pod)} characters, at most {MAX_POD_NAME}"
             faults.append(Fault(f"{field}.name", text))
-        if not role.template.spec.containers:
-            faults.append(Fault(f"{field}.template.spec.containers", "a pod needs at least one container"))
+        raw = kept["spec"]["taskSpecs"][index]["template"]["spec"]
+        faults += pod_faults(role.template.spec, raw, f"{field}.template.spec", strict=strict)
     return faults

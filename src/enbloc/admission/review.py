@@ -12,11 +12,13 @@ import msgspec
 
 from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
 from enbloc.admission.lookup import Lookup
+from enbloc.admission.settings import DEFAULTS, Settings
+from enbloc.admission.warnings import warnings
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj
 
-__all__ = ["Lookup", "admit", "admit_delete"]
+__all__ = ["Lookup", "Settings", "admit", "admit_delete", "warnings"]
 
 Operation = Literal["CREATE", "UPDATE"]
 
@@ -26,14 +28,14 @@ DELETION_REVIEWED: Final = (volcano.QUEUE,)
 
 
 def admit(
-    operation: Operation, obj: Obj, old: Obj | None, lookup: Lookup, *, relaxed: bool = False
+    operation: Operation, obj: Obj, old: Obj | None, lookup: Lookup, settings: Settings = DEFAULTS
 ) -> tuple[Obj, list[Fault]]:
-    """The object after mutation, and every fault in it. `relaxed` is `admission.minAvailable: relaxed` (M1)."""
+    """The object after mutation, and every fault in it."""
     before = old if operation == "UPDATE" else None
     try:
         match kind_id(obj):
             case volcano.JOB:
-                return job.admit(obj, before, lookup, relaxed=relaxed)
+                return job.admit(obj, before, lookup, settings)
             case volcano.POD_GROUP:
                 return podgroup.admit(obj, before, lookup)
             case volcano.QUEUE:
@@ -41,7 +43,7 @@ def admit(
             case arbitrator.SCHEDULING_SPEC:
                 return schedulingspec.admit(obj, before, lookup)
             case arbitrator.QUEUE_JOB:
-                return queuejob.admit(obj, before, lookup)
+                return queuejob.admit(obj, before, lookup, settings)
     except msgspec.ValidationError:
         return obj, decode_faults(obj)
     return obj, []

@@ -30,6 +30,8 @@ QUEUE_NAME = "volcano.sh/queue-name"
 DEPENDENT_JOB = "dependent-job"
 BEGUN_ROLES = "enbloc.dev/begun-roles"
 """On the PodGroup of a dependent job: the roles whose wave has begun. A role that began stays begun (D3)."""
+DEFAULTED_MINIMA = "enbloc.dev/defaulted-minima"
+"""On a Job: the roles, and `*` for the job, whose minimum admission defaulted. It follows the replicas (M2)."""
 WHOLE_JOB = "enbloc.dev/depends-on-gang"
 """On a dependent job: its first wave starts only if all waves fit together (D5)."""
 
@@ -51,7 +53,7 @@ class DependsOn(View):
 class TaskSpec(View):
     template: PodTemplate
     name: str = ""
-    replicas: int = 1
+    replicas: int = 0
     min_available: int | None = None
     policies: list[LifecyclePolicy] | None = None
     depends_on: DependsOn | None = None

@@ -7,6 +7,7 @@ import sys
 import click
 import msgspec
 
+from enbloc.admission.settings import settings_of
 from enbloc.cli.errors import read_config, readable_input
 from enbloc.cli.yaml_output import print_yaml
 from enbloc.scenario.documents import read_documents
@@ -36,7 +37,7 @@ def command(files: tuple[str, ...], config_file: str | None, output: str) -> Non
     """
     config = read_config(config_file)
     with readable_input():
-        linted = lint(read_documents(files), relaxed=config.admission.min_available == "relaxed")
+        linted = lint(read_documents(files), settings_of(config))
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(linted) + b"\n")
     elif output == "yaml":
@@ -51,6 +52,8 @@ def _print_faults(linted: Linted, output: str) -> None:
         return
     for fault in linted.faults:
         click.echo(str(fault), err=output == "yaml")
+    for warning in linted.warnings:
+        click.echo(f"warning: {warning}", err=True)
     if output == "text" and not linted.faults:
         objects = len(linted.objects)
         click.echo(f"OK: {objects:,} object{'' if objects == 1 else 's'}, no faults.")

@@ -25,6 +25,7 @@ from enbloc.config.model import (
     Reserve,
     Scoring,
     Tier,
+    default_scheduler_name,
     scheduler_names,
 )
 from enbloc.config.reading import ConfigError, parse
@@ -47,6 +48,7 @@ __all__ = [
     "Reserve",
     "Scoring",
     "Tier",
+    "default_scheduler_name",
     "parse",
     "render",
     "scheduler_names",

@@ -139,6 +139,11 @@ class Config(msgspec.Struct, frozen=True):
         return any(listed.name == action for listed in self.actions)
 
 
+def default_scheduler_name(config: Config) -> str:
+    """The `schedulerName` of jobs that name none: the first that is ours."""
+    return (config.scheduler_names or SCHEDULER_NAMES)[0]
+
+
 def scheduler_names(config: Config, alone: bool) -> frozenset[str]:
     """The scheduler names that are ours (G1). `alone`: no other scheduler runs here, so its names are ours too."""
     if config.scheduler_names is not None:

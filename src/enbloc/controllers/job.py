@@ -9,6 +9,7 @@ from __future__ import annotations
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers.commands import JOB, Commands, delete_command, is_for_queue, refuse, target_of
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
 from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
@@ -16,7 +17,7 @@ from enbloc.controllers.job_pods import PodBuilder, pod_name
 from enbloc.controllers.job_resources import is_complete, recorded, resource_writes, wanted_record
 from enbloc.controllers.job_roles import JobPlan, Role, plan_of, role_priorities
 from enbloc.controllers.job_status import phase_of, status_patch
-from enbloc.controllers.lifecycle import has_policies, runs_of
+from enbloc.controllers.lifecycle import has_policies, restarts_whole_job, runs_of
 from enbloc.controllers.lifecycle_actions import Incidents, act, act_on_job, first_action
 from enbloc.controllers.plan import current_plan
 from enbloc.controllers.plugins.registry import plugins_of
@@ -37,8 +38,9 @@ class JobController:
 
     kinds = frozenset({volcano.JOB, volcano.POD_GROUP, volcano.COMMAND, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
-    def __init__(self, key_pair: KeyPair = rsa_key_pair) -> None:
+    def __init__(self, key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0]) -> None:
         self._key_pair = key_pair
+        self._scheduler_name = scheduler_name
         self._plans: dict[str, JobPlan] = {}
         self._uids: dict[tuple[str, str], str] = {}
         self._groups: dict[str, Obj] = {}
@@ -79,7 +81,7 @@ class JobController:
         if event.type == "DELETED":
             self._forget(uid, obj)
             return
-        plan = current_plan(known, obj, plan_of)
+        plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name))
         if plan is None:
             self._plans.pop(uid, None)
             return
@@ -295,8 +297,7 @@ class JobController:
         """The writes of the lifecycle policy that is due (V2); and whether another one waits for its timeout."""
         if not has_policies(plan):
             return [], False
-        group = self._groups.get(plan.uid) or {}
-        unknown = (group.get("status") or {}).get("phase") == "Unknown"
+        unknown = _is_unknown(self._groups.get(plan.uid))
         found = self._incidents.due_actions(plan, pod_counts, now_ns, unknown=unknown)
         if found.next_due_ns is None:
             self._timers.cancel(plan.uid)
@@ -317,10 +318,10 @@ class JobController:
         """Deletes pods; when the last is gone the job enters the phase that follows."""
         phase = phase_of(plan.obj)
         self._retries.forget(plan.uid)
-        to_delete = draining.to_delete(phase, pod_counts)
+        to_delete = draining.to_delete(plan, pod_counts)
         writes: list[Write] = [Delete(Ref("Pod", plan.namespace, member.name), member.uid) for member in to_delete]
         group = self._groups.get(plan.uid)
-        if phase == restarting.STATE.phase and group is not None:
+        if phase == restarting.STATE.phase and group is not None and restarts_whole_job(plan):
             if (group.get("status") or {}).get("phase") == "Completed":  # it was aborted: it passes enqueue again
                 ref = Ref(volcano.POD_GROUP, plan.namespace, name_of(group))
                 return [*writes, *([] if is_terminating(group) else [Delete(ref, uid_of(group))])]
@@ -328,7 +329,9 @@ class JobController:
             patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities))
             writes += [patch] if patch else []
         state = plan.obj["status"]["state"]
-        verdict = draining.next_phase(phase, pod_counts, state.get("reason", ""), state.get("message", ""))
+        verdict = draining.next_phase(plan, pod_counts, state.get("reason", ""), state.get("message", ""))
+        if verdict is not None and phase == restarting.STATE.phase and _is_unknown(group) and restarts_whole_job(plan):
+            verdict = None  # an Unknown of the run that ended must not trigger a policy in the next
         status = status_patch(plan, pod_counts, verdict, {}, now_ns)
         return [*writes, status] if status is not None else writes
 
@@ -416,6 +419,10 @@ def _is_enqueued(group: Obj) -> bool:
     return ((group.get("status") or {}).get("phase") or "Pending") != "Pending"
 
 
+def _is_unknown(group: Obj | None) -> bool:
+    return ((group or {}).get("status") or {}).get("phase") == "Unknown"
+
+
 def _begun(plan: JobPlan, pod_counts: PodCounts, group: Obj | None) -> frozenset[str]:
     """The roles whose wave has begun: their dependencies run (D2), or it had begun before (D3)."""
     earlier = begun_roles(group)
@@ -432,7 +439,7 @@ def _dependencies_run(plan: JobPlan, role: Role, pod_counts: PodCounts) -> bool:
     run = []
     for name in role.depends_on:
         other = plan.role(name)
-        needed = 0 if other is None or not other.replicas else max(other.minimum, 1)
+        needed = other.awaited if other else 0
         run.append(pod_counts.ready[name] + pod_counts.of(name, "Succeeded") >= needed)
     return any(run) if role.any_suffices else all(run)
 

@@ -19,7 +19,6 @@ from enbloc.units import format_timestamp, is_label_value
 
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
 GROUP_NAME: Final = volcano.GROUP_NAME_KEYS[0]
-SCHEDULER_NAME: Final = "enbloc"
 _FROM_JOB: Final = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 
 
@@ -72,9 +71,11 @@ def _spec(plan: JobPlan, role: Role) -> dict[str, Any]:
     spec: dict[str, Any] = role.template["spec"]
     missing = {}
     if not spec.get("schedulerName"):
-        missing["schedulerName"] = plan.spec.scheduler_name or SCHEDULER_NAME
+        missing["schedulerName"] = plan.scheduler_name
     if plan.spec.priority_class_name and not spec.get("priorityClassName"):
         missing["priorityClassName"] = plan.spec.priority_class_name
+    if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
+        missing["dnsPolicy"] = "ClusterFirstWithHostNet"  # else the node's DNS, which does not know the job's hosts
     return spec | missing
 
 

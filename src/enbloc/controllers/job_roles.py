@@ -22,6 +22,9 @@ class Role(msgspec.Struct, frozen=True):
     name: str
     replicas: int
     minimum: int
+    awaited: int
+    """How many must run before a role that depends on this one begins: without a minimum its replicas, with an explicit
+    0 none (D2)."""
     template: dict[str, Any]
     requests: dict[str, int]
     priority_class: str
@@ -34,6 +37,7 @@ class Role(msgspec.Struct, frozen=True):
 class JobPlan(Plan, frozen=True):
     roles: tuple[Role, ...]
     spec: volcano.JobSpec
+    scheduler_name: str
     plugins: dict[str, list[str]]
 
     @property
@@ -56,25 +60,33 @@ class JobPlan(Plan, frozen=True):
         return next((role for role in self.roles if role.name == name), None)
 
 
-def plan_of(obj: Obj) -> JobPlan:
+def plan_of(obj: Obj, scheduler_name: str) -> JobPlan:
+    """`scheduler_name`: the default for a job that names none."""
     job = view(obj, volcano.Job)
     raw_roles = obj["spec"].get("tasks") or []
+    defaulted = frozenset(annotations_of(obj).get(volcano.DEFAULTED_MINIMA, "").split(","))
     roles = tuple(
-        _role(task, raw, index, job.spec)
+        _role(task, raw, index, job.spec, defaulted)
         for index, (task, raw) in enumerate(zip(job.spec.tasks or (), raw_roles, strict=True))
     )
     minimum = job.spec.min_available or sum(role.minimum for role in roles)
     asked = job.spec.plugins or {}
     plugins = {name: list(asked.get(name) or ()) for name in with_needed(asked)}
-    return JobPlan(obj, minimum, roles, job.spec, plugins)
+    return JobPlan(obj, minimum, roles, job.spec, job.spec.scheduler_name or scheduler_name, plugins)
 
 
-def _role(task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano.JobSpec) -> Role:
+def _role(
+    task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano.JobSpec, defaulted: frozenset[str]
+) -> Role:
     depends_on = task.depends_on
+    name = task.name or f"default{index}"
+    replicas = max(task.replicas, 0)
+    minimum = replicas if task.min_available is None else task.min_available
     return Role(
-        name=task.name or f"default{index}",
-        replicas=max(task.replicas, 0),
-        minimum=task.replicas if task.min_available is None else task.min_available,
+        name=name,
+        replicas=replicas,
+        minimum=minimum,
+        awaited=replicas if not minimum and name in defaulted else minimum,
         template=raw["template"],
         requests=pod_requests(task.template.spec),
         priority_class=task.template.spec.priority_class_name or spec.priority_class_name,
@@ -90,22 +102,25 @@ def role_priorities(plan: JobPlan, classes: PriorityClasses) -> dict[str, int]:
 
 
 def minimum_tasks(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:
-    """How many tasks of each begun role belong to the minimum.
+    """How many tasks of each begun role belong to the minimum of the waves begun (D3).
 
     The role minima in full; where the job's own exceeds their sum (M1, relaxed) further tasks are taken in the order of
     O2: by priority, then index, then in the order of the roles.
     """
-    counts = {role.name: min(role.minimum, role.replicas) for role in plan.roles}
-    missing = plan.minimum - sum(counts.values())
+    roles = [role for role in plan.roles if role.name in begun]
+    awaited = {name for role in plan.roles if role.name not in begun for name in role.depends_on}
+    counts = {role.name: min(role.awaited if role.name in awaited else role.minimum, role.replicas) for role in roles}
+    later = sum(role.minimum or role.replicas for role in plan.roles if role.name not in begun)
+    missing = plan.minimum - later - sum(counts.values())
     if missing > 0:
         spare = [
             (-priorities.get(role.name, 0), index, position, role.name)
-            for position, role in enumerate(plan.roles)
+            for position, role in enumerate(roles)
             for index in range(counts[role.name], role.replicas)
         ]
         for *_, name in sorted(spare)[:missing]:
             counts[name] += 1
-    return {name: count for name, count in counts.items() if name in begun}
+    return counts
 
 
 def minimum_resources(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> dict[str, int]:

@@ -20,6 +20,8 @@ from enbloc.controllers.job_roles import JobPlan, Role
 from enbloc.units import parse_duration, parse_timestamp
 
 ANY_EVENT = "*"
+PARTIAL_RESTARTS = ("RestartTask", "RestartPod")
+"""Restarts of a role and of a pod; the others keep running."""
 _FAILURES = ("PodFailed", "PodEvicted", "TaskFailed")
 
 
@@ -30,6 +32,8 @@ class Runs(msgspec.Struct, frozen=True):
     retries: int = 0
     roles: dict[str, int] = {}
     pods: dict[str, int] = {}
+    job: int = 0
+    """Restarts of the whole job by policies: those that count against `maxRetry`."""
 
     def of(self, role: str, pod: str) -> int:
         """The run that a new pod is annotated with."""
@@ -48,7 +52,14 @@ def runs_of(job: Obj) -> Runs:
         retries=status.get("retryCount") or 0,
         roles=restarts.get("tasks") or {},
         pods=restarts.get("pods") or {},
+        job=restarts.get("job") or 0,
     )
+
+
+def restarts_whole_job(plan: JobPlan) -> bool:
+    """Whether a job in phase Restarting restarts all its pods, not those of a role or single ones."""
+    state = (plan.obj.get("status") or {}).get("state") or {}
+    return state.get("reason") not in PARTIAL_RESTARTS
 
 
 class Incident(msgspec.Struct, frozen=True):
@@ -97,7 +108,7 @@ def triggered_actions(
     for incident in _incidents(plan, pod_counts, runs, evicted, unknown):
         own = incident.role.policies if incident.role else ()
         policy = _matching(own, incident) or _matching(plan.spec.policies or (), incident)
-        if policy is not None:
+        if policy is not None and (policy.timeout or incident.event != "PodPending"):  # every pod is pending at first
             found.append(PolicyAction(policy.action, incident, parse_duration(policy.timeout) if policy.timeout else 0))
     return found
 

@@ -125,17 +125,20 @@ def act(
     runs = runs_of(plan.obj)
     tasks, pods = _to_restart(plan, pod_counts, due)
     exhausted = _retries_exhausted(plan, runs, tasks, pods)
+    more: dict[str, Any] = {"retryCount": runs.retries + 1}
     if exhausted:
         return status_patch(
-            plan, pod_counts, Verdict("Failed", "MaxRetryReached", f"{first.description}: {exhausted}"), {}, now_ns
+            plan, pod_counts, Verdict("Failed", "MaxRetryReached", f"{first.description}: {exhausted}"), more, now_ns
         )
     if not tasks and not pods:
         return None  # evicted pods are recreated without an action
     restarts = {
+        "job": runs.job,
         "tasks": runs.roles | {name: runs.roles.get(name, 0) + 1 for name in tasks},
         "pods": runs.pods | {name: runs.pods.get(name, 0) + 1 for name in pods},
     }
-    return status_patch(plan, pod_counts, None, {"restarts": restarts}, now_ns)
+    more["restarts"] = restarts
+    return status_patch(plan, pod_counts, Verdict("Restarting", first.action, first.description), more, now_ns)
 
 
 def act_on_job(
@@ -151,14 +154,16 @@ def act_on_job(
     runs, more = runs_of(plan.obj), dict[str, Any]()
     if action in (RESTART_JOB, RESUME_JOB):
         allowed = _max_runs(plan)
-        if not by_hand and runs.retries + 1 >= allowed:
-            text = f"{cause}: it ran {runs.retries + 1} times, maxRetry {allowed}"
+        if not by_hand and runs.job + 1 >= allowed:
+            text = f"{cause}: it ran {runs.job + 1} times, maxRetry {allowed}"
             if action == RESUME_JOB:
                 return None  # it stays Aborted
-            return status_patch(plan, pod_counts, Verdict("Failed", "MaxRetryReached", text), {}, now_ns)
-        more = {"version": runs.version + 1, "restarts": None}
+            return status_patch(
+                plan, pod_counts, Verdict("Failed", "MaxRetryReached", text), {"retryCount": runs.retries + 1}, now_ns
+            )
+        more = {"version": runs.version + 1, "restarts": {"job": runs.job + (not by_hand)}}
         if not by_hand:
-            more["retryCount"] = runs.retries + 1
+            more["retryCount"] = runs.retries + 1  # as Volcano counts: every restart, and the one that was not allowed
     return status_patch(plan, pod_counts, Verdict(phase, action, cause), more, now_ns)
 
 

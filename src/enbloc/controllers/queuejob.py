@@ -13,6 +13,7 @@ from typing import Final
 from enbloc.api import arbitrator
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, Patch, Refused, WatchEvent, Write
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import queuejob_phase as phases
 from enbloc.controllers.plan import current_plan
 from enbloc.controllers.queuejob_order import MissingPods, creation_order
@@ -31,7 +32,8 @@ class QueueJobController:
 
     kinds = frozenset({arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
-    def __init__(self) -> None:
+    def __init__(self, scheduler_name: str = SCHEDULER_NAMES[0]) -> None:
+        self._scheduler_name = scheduler_name
         self._plans: dict[str, QueueJobPlan] = {}
         self._uids: dict[str, dict[str, str]] = {}  # namespace -> name -> UID of the QueueJob
         self._specs: dict[str, Obj] = {}  # SchedulingSpecs by the UID of their QueueJob
@@ -73,7 +75,7 @@ class QueueJobController:
             self._forget(uid, obj)
             return
         self._dirty.add(uid)
-        plan = current_plan(known, obj, plan_of)
+        plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name))
         if plan is None:
             return
         self._plans[uid] = plan

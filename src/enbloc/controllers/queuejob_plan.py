@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -12,8 +12,6 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
 from enbloc.controllers.plan import Plan
 from enbloc.gangs.priority_classes import PriorityClasses
-
-SCHEDULER_NAME: Final = "enbloc"
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -67,10 +65,10 @@ class QueueJobPlan(Plan, frozen=True):
         return (-priority, self.obj["metadata"].get("creationTimestamp") or "", self.name)
 
 
-def plan_of(obj: Obj) -> QueueJobPlan:
+def plan_of(obj: Obj, default_scheduler_name: str) -> QueueJobPlan:
     spec = view(obj, arbitrator.QueueJob).spec
     scheduling = spec.sched_spec or spec.scheduling_spec or arbitrator.SchedulingTemplate()
-    scheduler_name = spec.scheduler_name or SCHEDULER_NAME
+    scheduler_name = spec.scheduler_name or default_scheduler_name
     raw_roles = obj["spec"].get("taskSpecs") or []
     roles = tuple(
         Role(

@@ -53,23 +53,27 @@ class VolcanoGroups:
         }
 
     def _next_phase(self, group: Obj, phase: str, members: Members) -> str:
+        """Inqueue until the minimum runs; Running while it does or its members succeed; Unknown while members are lost
+        below it; Completed when all ended; Inqueue again when no member is left (G7)."""
         minimum = (group.get("spec") or {}).get("minMember") or 0
-        ran = members.count("Running", "Succeeded")
-        assigned = members.count(SCHEDULED, "Running", "Succeeded")
-        if phase in ("", "Pending", "Completed"):
-            return phase or "Pending"
-        if self._has_ended(group, members, minimum):
+        if phase in ("", "Pending"):
+            return "Pending"
+        if self._has_ended(group, phase, members, minimum):
             return "Completed"
-        if phase in ("Inqueue", "Unknown") and ran >= minimum and ran > 0:
+        ran = members.count("Running", "Succeeded")
+        if ran and ran >= minimum:
             return "Running"
-        if not members.count("Pending", SCHEDULED) or assigned >= minimum or phase == "Inqueue":
-            return phase
-        return "Unknown" if assigned else "Inqueue"  # with no member left it starts anew (G7)
+        assigned = members.count(SCHEDULED, "Running", "Succeeded")
+        if phase in ("Inqueue", "Completed") or not assigned:
+            return "Inqueue"
+        return phase if assigned >= minimum else "Unknown"
 
-    def _has_ended(self, group: Obj, members: Members, minimum: int) -> bool:
-        """A Job's group ends with its Job; any other when all its members succeeded and reach the minimum."""
+    def _has_ended(self, group: Obj, phase: str, members: Members, minimum: int) -> bool:
+        """A Job's group ends with its Job; any other when all its members ended, until new ones are created."""
         owner = controller_of(group) or {}
-        phase = self._job_phases.get(owner.get("uid") or "")
-        if phase is not None:
-            return phase in FINISHED
-        return members.count("Succeeded") == members.total >= max(minimum, 1)
+        job_phase = self._job_phases.get(owner.get("uid") or "")
+        if job_phase is not None:
+            return job_phase in FINISHED or phase == "Completed"
+        if not members.total:
+            return phase == "Completed"
+        return members.count("Succeeded", "Failed") == members.total >= minimum

@@ -129,13 +129,13 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
     if priority is None and job is not None:
         priority = _templates_priority(job, priorities)
     created = typed.metadata.creation_timestamp
-    waves = _waves(group, spec)
+    waves = _waves(group, spec, job)
     templates = _templates(spec, job) if annotations_of(group).get(volcano.WHOLE_JOB) == "true" else {}
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
         created=parse_timestamp(created) if created else 0,
-        minimum=max(spec.min_member - sum(waves.later.values()), 0),
+        minimum=max(spec.min_member - sum(waves.later.values()), sum(waves.begun.values())),
         minima=waves.begun,
         waves=annotations_of(group).get(volcano.DEPENDENT_JOB) == "true",
         wave_of=_wave_numbers(job),
@@ -170,31 +170,45 @@ def _enqueued_at(group: Obj) -> int | None:
 
 
 class _Waves(NamedTuple):
-    """The minima of the roles that have begun, of those that have not, and whether any has not."""
+    """The minima of the roles that have begun, what the others will add to the total, and whether there are others."""
 
     begun: dict[str, int]
     later: dict[str, int]
     more: bool
 
 
-def _waves(group: Obj, spec: volcano.PodGroupSpec) -> _Waves:
-    """D3: roles whose wave has not begun do not count yet. The controller records which have."""
+def _waves(group: Obj, spec: volcano.PodGroupSpec, job: Obj | None) -> _Waves:
+    """D3: roles whose wave has not begun do not count yet; one without a minimum would have counted with its replicas
+    towards the total. The controller records which have begun."""
     minima = spec.min_task_member or {}
     annotations = annotations_of(group)
     if annotations.get(volcano.DEPENDENT_JOB) != "true" or volcano.BEGUN_ROLES not in annotations:
         return _Waves({role: count for role, count in minima.items() if count > 0}, {}, False)
     begun = annotations[volcano.BEGUN_ROLES].split(",")
+    replicas = {task.get("name", ""): task.get("replicas") or 0 for task in _tasks(job)}
+    minima = minima | {role: replicas[role] for role in _awaited(job, begun) if not minima.get(role)}
     return _Waves(
         {role: count for role, count in minima.items() if count > 0 and role in begun},
-        {role: count for role, count in minima.items() if count > 0 and role not in begun},
+        {role: count or replicas.get(role, 0) for role, count in minima.items() if role not in begun},
         any(role not in begun for role in minima),
     )
 
 
+def _awaited(job: Obj | None, begun: list[str]) -> set[str]:
+    """Begun roles without a minimum on which a later role waits: all their replicas must run before it begins (D2)."""
+    defaulted = annotations_of(job).get(volcano.DEFAULTED_MINIMA, "").split(",") if job else ()
+    later = [task for task in _tasks(job) if task.get("name", "") not in begun]
+    named = {name for task in later for name in (task.get("dependsOn") or {}).get("name") or ()}
+    return named.intersection(begun, defaulted)
+
+
+def _tasks(job: Obj | None) -> list[Obj]:
+    return (job or {}).get("spec", {}).get("tasks") or []
+
+
 def _wave_numbers(job: Obj | None) -> dict[str, int]:
     """How many waves come before each role's own. Admission refuses cycles; the loop ends for one, too."""
-    tasks = (job or {}).get("spec", {}).get("tasks") or ()
-    needs = {task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in tasks}
+    needs = {task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in _tasks(job)}
     found = dict.fromkeys(needs, 0)
     for _ in needs:
         for role, names in needs.items():
@@ -204,7 +218,7 @@ def _wave_numbers(job: Obj | None) -> dict[str, int]:
 
 def _templates(spec: volcano.PodGroupSpec, job: Obj | None) -> dict[str, Template]:
     found = {}
-    for task in (job or {}).get("spec", {}).get("tasks") or ():
+    for task in _tasks(job):
         name = task.get("name") or ""
         count = (spec.min_task_member or {}).get(name, 0)
         if count > 0:
@@ -221,8 +235,7 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
 
 
 def _longest_run(job: Obj | None) -> int | None:
-    tasks = (job or {}).get("spec", {}).get("tasks") or ()
-    times = [pod_hints(task["template"]).run_time_ns for task in tasks]
+    times = [pod_hints(task["template"]).run_time_ns for task in _tasks(job)]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 

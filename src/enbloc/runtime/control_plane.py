@@ -12,7 +12,8 @@ import msgspec
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
-from enbloc.config import Config
+from enbloc.config import Config, default_scheduler_name
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import coscheduling, koordinator, kubernetes, volcano
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
@@ -29,16 +30,16 @@ MOST_CYCLES: Final = 100
 """At most this many cycles follow each other at one instant while none of them writes anything."""
 
 
-def controllers(key_pair: KeyPair = rsa_key_pair) -> list[Controller]:
+def controllers(key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0]) -> list[Controller]:
     """All controllers, in the order in which they run."""
     return [
-        JobController(key_pair),
+        JobController(key_pair, scheduler_name),
         volcano.controller(),
         koordinator.controller(),
         coscheduling.controller(),
         kubernetes.controller(),
         QueueController(),
-        QueueJobController(),
+        QueueJobController(scheduler_name),
     ]
 
 
@@ -51,7 +52,7 @@ class ControlPlane:
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names)
-        self._controllers = controllers(key_pair)
+        self._controllers = controllers(key_pair, default_scheduler_name(config))
         self._watch = self._list_and_watch()
 
     @property

@@ -15,8 +15,9 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
 from enbloc.cluster.port import LiveCluster
-from enbloc.config import Config
+from enbloc.config import Config, default_scheduler_name
 from enbloc.controllers.built_in_queues import BuiltInQueues
+from enbloc.controllers.controller import Controller
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
 from enbloc.runtime.control_plane import controllers
@@ -83,7 +84,7 @@ class LiveControlPlane:
             self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
         self._runners = [
             ControllerRunner(controller, self._tasks, self._queue, self._observed, self._status_writer.emit, self.wake)
-            for controller in ([BuiltInQueues(), *controllers(key_pair)] if CONTROLLERS in parts else ())
+            for controller in (_controllers(key_pair, config) if CONTROLLERS in parts else ())
         ]
         self._runners_by_kind: dict[str, list[ControllerRunner]] = {}
         for runner in self._runners:
@@ -248,6 +249,10 @@ class LiveControlPlane:
             or any(runner.is_under_way for runner in self._runners)
             or (self.scheduler is not None and self.scheduler.executor.is_busy)
         )
+
+
+def _controllers(key_pair: KeyPair, config: Config) -> list[Controller]:
+    return [BuiltInQueues(), *controllers(key_pair, default_scheduler_name(config))]
 
 
 def _no_subject(gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from enbloc.admission.lookup import priority_class_faults
-from enbloc.admission.review import admit
+from enbloc.admission.review import admit, warnings
+from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref
@@ -28,6 +29,7 @@ class Linted(msgspec.Struct, frozen=True):
 
     objects: list[Obj]
     faults: list[Finding]
+    warnings: list[Finding]
 
 
 class _FileLookup:
@@ -55,33 +57,35 @@ class _FileLookup:
         return kind in self._complete
 
 
-def lint(documents: Sequence[Document], *, relaxed: bool = False) -> Linted:
+def lint(documents: Sequence[Document], settings: Settings = DEFAULTS) -> Linted:
     """Raises `BadInput` for what cannot be read, as a simulation would."""
     arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
     scopes = Scopes(documents)
     placed = {order: scopes.placed(arrival.obj) for order, arrival in arrivals.items()}
     lookup = _FileLookup([placed[order] for order in sorted(placed)])
     seen: dict[Ref, tuple[Document, Arrival]] = {}
-    linted = Linted([], [])
+    linted = Linted([], [], [])
     for order, document in enumerate(documents):
         if is_step(document.value):
             continue
         obj, arrival = placed[order], arrivals[order]
-        admitted, faults = _admitted(obj, lookup, relaxed)
+        admitted, faults = _admitted(obj, lookup, settings)
         faults = [*_twice(seen, document, arrival), *faults]
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
+        place = msgspec.structs.replace(document, value=obj)
+        linted.warnings.extend(place.finding(warning) for warning in warnings(obj))
         if not faults:
             linted.objects.append(admitted)
             lookup.put(admitted)
     return linted
 
 
-def _admitted(obj: Obj, lookup: _FileLookup, relaxed: bool) -> tuple[Obj, list[Fault]]:
+def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, list[Fault]]:
     try:
         check_shape("CREATE", obj, None)
     except Refused as why:
         return obj, list(why.faults) or [Fault("", why.message)]
-    admitted, faults = admit("CREATE", obj, None, lookup, relaxed=relaxed)
+    admitted, faults = admit("CREATE", obj, None, lookup, settings)
     if kind_id(obj) == "Pod":
         name = obj["spec"].get("priorityClassName") or ""
         faults = [*faults, *priority_class_faults(name, "spec.priorityClassName", lookup)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.admission.review import admit, admit_delete
+from enbloc.admission.review import Settings, admit, admit_delete, warnings
 from enbloc.api import json_patch
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
@@ -85,7 +85,7 @@ def read_request(body: bytes) -> Request:
     return request
 
 
-def evaluate(request: Request, lookup: RecordingLookup, *, relaxed: bool) -> Verdict:
+def evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> Verdict:
     """The rules' verdict. Operations other than create, update and delete are allowed."""
     if request.operation == "DELETE":
         gone = request.old_object or {}
@@ -103,7 +103,7 @@ def evaluate(request: Request, lookup: RecordingLookup, *, relaxed: bool) -> Ver
         old = None
     if faults:
         return Verdict(given, obj, faults)
-    kept, faults = admit("CREATE" if old is None else "UPDATE", obj, old, lookup, relaxed=relaxed)
+    kept, faults = admit("CREATE" if old is None else "UPDATE", obj, old, lookup, settings)
     return Verdict(given, kept, faults)
 
 
@@ -113,7 +113,10 @@ def warn(request: Request, registry: GangRegistry) -> list[str]:
     if obj is None or not isinstance(obj.get("kind"), str):
         return []
     faults = decode_faults(obj)
-    return [str(fault) for fault in faults] if faults else registry.complaints(obj)
+    if faults:
+        return [str(fault) for fault in faults]
+    advice = warnings(obj) if request.operation == "CREATE" else []
+    return [*map(str, advice), *registry.complaints(obj)]
 
 
 def _named(obj: Obj, uid: str) -> Obj:

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
+from enbloc.admission.settings import settings_of
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config
@@ -64,7 +65,7 @@ class Webhook:
     def __init__(self, api: Api, known: ObjectCache, config: Config) -> None:
         self._api = api
         self._known = known
-        self._relaxed = config.admission.min_available == "relaxed"
+        self._settings = settings_of(config, strict_templates=True)
         self._book = GangRegistry()
         self._places = asyncio.Semaphore(AT_ONCE)
 
@@ -121,7 +122,7 @@ class Webhook:
         for kind in sorted(ObjectCache.kinds):
             if not self._known.complete(kind):
                 lookup.learn_all(kind, await self._api.list(kind))
-        verdict = evaluate(request, lookup, relaxed=self._relaxed)
+        verdict = evaluate(request, lookup, self._settings)
         if not verdict.faults:
             return msgspec.structs.replace(verdict, warnings=warn(request, self._book))
         if not (lookup.objects or lookup.kinds):
@@ -132,7 +133,7 @@ class Webhook:
             if ref.kind not in lookup.kinds:
                 lookup.learn(ref, await self._api.get(*ref))
         # What is looked up depends on what was found (a queue's parents): such further lookups use the cache again.
-        return evaluate(request, lookup, relaxed=self._relaxed)
+        return evaluate(request, lookup, self._settings)
 
 
 class Server:

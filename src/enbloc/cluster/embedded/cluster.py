@@ -9,6 +9,7 @@ import builtins
 from collections.abc import Callable, Iterable
 
 from enbloc.admission.review import admit, admit_delete
+from enbloc.admission.settings import settings_of
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
@@ -37,10 +38,10 @@ class StoreLookup:
 
 def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store], object] | None = None) -> Store:
     """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads."""
-    relaxed = config.admission.min_available == "relaxed"
+    settings = settings_of(config)
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
-        admitted, faults = admit(operation, obj, old, lookup, relaxed=relaxed)
+        admitted, faults = admit(operation, obj, old, lookup, settings)
         if faults:
             raise invalid(obj, faults)
         return admitted

@@ -1,4 +1,5 @@
-"""Restarting: all pods are deleted, ended ones too; then the job starts over with a new version."""
+"""Restarting: pods of earlier runs are deleted, ended ones too: all of them (RestartJob), or those of a role or one pod
+(RestartTask, RestartPod)."""
 
 from typing import Final
 
@@ -6,7 +7,7 @@ from enbloc.controllers.states.state import ENDINGS, State
 
 STATE: Final = State(
     phase="Restarting",
-    meaning="all pods are deleted, to be recreated",
-    by_itself={"Pending": "the last pod is gone"},
+    meaning="the pods to restart are deleted, to be recreated",
+    by_itself={"Pending": "the last of them is gone"},
     by_action=dict(ENDINGS),
 )

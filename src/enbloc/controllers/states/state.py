@@ -12,7 +12,7 @@ TERMINATE_JOB: Final = "TerminateJob"
 COMPLETE_JOB: Final = "CompleteJob"
 RESUME_JOB: Final = "ResumeJob"
 JOB_ACTIONS: Final = (RESTART_JOB, ABORT_JOB, TERMINATE_JOB, COMPLETE_JOB, RESUME_JOB)
-"""Actions on a whole job. RestartTask and RestartPod do not change its phase."""
+"""Actions on a whole job. RestartTask and RestartPod lead through Restarting too, with the other pods running on."""
 
 ENDINGS: Final = {ABORT_JOB: "Aborting", TERMINATE_JOB: "Terminating", COMPLETE_JOB: "Completing"}
 

@@ -1,9 +1,10 @@
-"""Warnings to the client that writes an object: values that are read as something else (K3). kubectl prints them."""
+"""Warnings to the client that writes an object: values that count as something else (K3, N2). kubectl prints them."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from enbloc.admission.warnings import warnings
 from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.gangs.registry import GangRegistry
 
@@ -20,9 +21,12 @@ class Warnings:
 
     def on(self, kind: str, obj: Obj) -> list[str]:
         """Texts of `Warning` headers for an accepted object whose kind's id is `kind`."""
-        if kind not in self._kinds or (kind == "Pod" and not annotations_of(obj) and not labels_of(obj)):
+        if kind == "Pod" and not annotations_of(obj) and not labels_of(obj):
             return []
-        return [_quoted(text) for text in self._book.complaints(obj)[:MAX_WARNINGS]]
+        texts = [str(warning) for warning in warnings(obj)]
+        if kind in self._kinds:
+            texts += self._book.complaints(obj)
+        return [_quoted(text) for text in texts[:MAX_WARNINGS]]
 
 
 def _quoted(message: str) -> str:

@@ -1,0 +1,46 @@
+"""Warnings about objects that are accepted: what counts as something else than its author may expect (N2).
+
+The webhook and the embedded API return them to the client, `lint` prints them. Bad values of gang annotations are
+warned of by `gangs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from enbloc.admission.job_policies import pending_without_timeout
+from enbloc.admission.pod_template import omissions
+from enbloc.api import arbitrator, volcano
+from enbloc.api.kinds import kind_id, view
+from enbloc.api.meta import Fault, Obj
+
+
+def warnings(obj: Obj) -> list[Fault]:
+    """Of an object as it was written or as it is stored."""
+    try:
+        match kind_id(obj):
+            case volcano.JOB:
+                return list(_job_warnings(view(obj, volcano.Job).spec))
+            case arbitrator.QUEUE_JOB:
+                return list(_queue_job_warnings(view(obj, arbitrator.QueueJob).spec))
+    except (msgspec.ValidationError, KeyError):
+        pass  # reported as a fault
+    return []
+
+
+def _job_warnings(spec: volcano.JobSpec) -> Iterator[Fault]:
+    yield from pending_without_timeout(spec.policies, "spec.policies")
+    for index, role in enumerate(spec.tasks or ()):
+        field = f"spec.tasks[{index}]"
+        if not role.replicas:
+            text = "is 0, or missing, which counts as 0 as in Volcano: no pod of this role is created"
+            yield Fault(f"{field}.replicas", text)
+        yield from pending_without_timeout(role.policies, f"{field}.policies")
+        yield from omissions(role.template.spec, f"{field}.template.spec")
+
+
+def _queue_job_warnings(spec: arbitrator.QueueJobSpec) -> Iterator[Fault]:
+    for index, role in enumerate(spec.task_specs or ()):
+        yield from omissions(role.template.spec, f"spec.taskSpecs[{index}].template.spec")

@@ -28,7 +28,9 @@ def test_v2_unknown_restarts_the_job_once_and_then_it_waits() -> None:
 
 def test_v2_pod_pending_without_a_timeout_never_fires() -> None:
     answer = simulate(
-        m.node("n", 1), m.job("j", m.role("a", 2, 1, run_time="10s"), policies=[m.policy("AbortJob", "PodPending")]), until="60s"
+        m.node("n", 1),
+        m.job("j", m.role("a", 2, 1, run_time="10s"), policies=[m.policy("AbortJob", "PodPending")]),
+        until="60s",
     )
     assert answer.phase("j") == "Completed"
 
@@ -36,7 +38,8 @@ def test_v2_pod_pending_without_a_timeout_never_fires() -> None:
 @pytest.mark.parametrize("action", ["RestartJob", "RestartPod", "RestartTask"])
 def test_v2_retry_count_counts_every_restart_and_the_last_that_is_refused(action: str) -> None:
     answer = simulate(
-        m.node("n"), m.job("j", m.role("a", 1, run_time="5s", exit_code="1"), maxRetry=2, policies=[m.policy(action, "PodFailed")])
+        m.node("n"),
+        m.job("j", m.role("a", 1, run_time="5s", exit_code="1"), maxRetry=2, policies=[m.policy(action, "PodFailed")]),
     )
     assert answer.created("j-a-0") == [0.0, 5.0]
     status = answer.obj("Job", "j")["status"]
@@ -46,7 +49,12 @@ def test_v2_retry_count_counts_every_restart_and_the_last_that_is_refused(action
 def test_v2_the_pods_of_the_last_failed_run_are_kept_and_counted() -> None:
     answer = simulate(
         m.node("n"),
-        m.job("j", m.role("a", 2, run_time="5s", exit_code="1"), maxRetry=2, policies=[m.policy("RestartJob", "PodFailed")]),
+        m.job(
+            "j",
+            m.role("a", 2, run_time="5s", exit_code="1"),
+            maxRetry=2,
+            policies=[m.policy("RestartJob", "PodFailed")],
+        ),
     )
     status = answer.obj("Job", "j")["status"]
     assert status["failed"] == 2
@@ -105,7 +113,10 @@ def test_k13_a_podgroup_is_completed_when_all_members_ended() -> None:
     answer = simulate(m.node("n", 8), m.gang("g", 2, run_time="10s", exit_code="1"))
     assert answer.obj("PodGroup", "g")["status"]["phase"] == "Completed"
     answer = simulate(
-        m.node("n", 8), m.podgroup("g", 2), m.pod("a", group="g", run_time="10s"), m.pod("b", group="g", run_time="10s", exit_code="1")
+        m.node("n", 8),
+        m.podgroup("g", 2),
+        m.pod("a", group="g", run_time="10s"),
+        m.pod("b", group="g", run_time="10s", exit_code="1"),
     )
     assert answer.obj("PodGroup", "g")["status"]["phase"] == "Completed"
 

@@ -26,10 +26,10 @@ from enbloc.install.rights import (
     WEBHOOK,
     Right,
     controllers_read,
+    namespace_rights,
     rights,
-    rights_at_home,
     roles,
-    users_roles,
+    user_roles,
 )
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.runtime.scheduler import Scheduler
@@ -158,12 +158,12 @@ def test_what_is_watched_may_be_read() -> None:
 
 
 def test_no_stars_and_no_reading_of_secrets() -> None:
-    printed = yaml.safe_dump(roles("enbloc-system", {component: {} for component in COMPONENTS}) + users_roles({}))
+    printed = yaml.safe_dump(roles("enbloc-system", {component: {} for component in COMPONENTS}) + user_roles({}))
     assert "'*'" not in printed
     secrets = {
         (component, verb, right.names)
         for component in COMPONENTS
-        for right in [*rights(component), *rights_at_home(component)]
+        for right in [*rights(component), *namespace_rights(component)]
         if right.resource == "secrets"
         for verb in right.verbs
     }
@@ -199,7 +199,7 @@ def test_every_account_is_bound_to_its_own_roles() -> None:
 
 
 def test_users_may_not_close_queues_by_a_role_of_a_namespace() -> None:
-    view, edit = users_roles({})
+    view, edit = user_roles({})
     assert "rbac.authorization.k8s.io/aggregate-to-edit" in edit["metadata"]["labels"]
     assert not {"queues", "commands"} & {name for rule in edit["rules"] for name in rule["resources"]}
     assert all(rule["verbs"] == list(READ) for rule in view["rules"])

@@ -19,7 +19,7 @@ SECRET = Ref("Secret", NAMESPACE, "enbloc-webhook-certificates")
 DAY = 24 * 3600 * SECOND
 
 
-def keeper(api: FakeApi) -> CertificateRotation:
+def rotation(api: FakeApi) -> CertificateRotation:
     return CertificateRotation(api, NAMESPACE, SECRET.name, NAMES, "enbloc")
 
 
@@ -41,8 +41,8 @@ def test_the_first_look_makes_certificates_and_has_them_trusted(prepared: bool) 
     api.install()
     if prepared:
         empty_secret(api)
-    content = asyncio.run(keeper(api).look(START))
-    assert secret(api) == certificates.written(content)
+    content = asyncio.run(rotation(api).renew(START))
+    assert secret(api) == certificates.secret_data(content)
     bundle = base64.b64encode(certificates.bundle_pem(content)).decode()
     assert api.bundle(MUTATING) == api.bundle(VALIDATING) == bundle
     found = api.store.get(MUTATING, "", "enbloc")
@@ -51,7 +51,7 @@ def test_the_first_look_makes_certificates_and_has_them_trusted(prepared: bool) 
     writes = [call for call in api.calls if call[0] == "write"]
     assert len(writes) == 3
     api.calls.clear()
-    assert certificates.written(asyncio.run(keeper(api).look(START + DAY))) == secret(api)
+    assert certificates.secret_data(asyncio.run(rotation(api).renew(START + DAY))) == secret(api)
     assert not [call for call in api.calls if call[0] == "write"]
 
 
@@ -68,8 +68,8 @@ def test_of_two_replicas_one_makes_them_and_the_other_takes_them(prepared: bool)
         if isinstance(write, Create) or (isinstance(write, Patch) and write.ref.kind == "Secret"):
             api.before_write = lambda write: None
             others.append(write)
-            made = certificates.made(certificates.Content(), certificates.Todo(True, True, ()), NAMES, START)
-            data = certificates.written(made)
+            made = certificates.renewed(certificates.Content(), certificates.Renewal(True, True, ()), NAMES, START)
+            data = certificates.secret_data(made)
             if prepared:
                 api.store.patch(SECRET, {"data": data})
             else:
@@ -77,9 +77,9 @@ def test_of_two_replicas_one_makes_them_and_the_other_takes_them(prepared: bool)
                 api.store.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
     api.before_write = other_replica
-    content = asyncio.run(keeper(api).look(START))
+    content = asyncio.run(rotation(api).renew(START))
     assert others, "the other one was faster"
-    assert secret(api) == certificates.written(content)
+    assert secret(api) == certificates.secret_data(content)
     assert api.bundle() == base64.b64encode(certificates.bundle_pem(content)).decode()
 
 
@@ -96,7 +96,7 @@ def test_a_configuration_that_changes_meanwhile_keeps_its_change() -> None:
             api.store.patch(Ref(MUTATING, "", "enbloc"), {"webhooks": hooks})
 
     api.before_write = somebody
-    asyncio.run(keeper(api).look(START))
+    asyncio.run(rotation(api).renew(START))
     found = api.store.get(MUTATING, "", "enbloc")
     assert found is not None
     assert found["webhooks"][0]["timeoutSeconds"] == 3
@@ -106,20 +106,20 @@ def test_a_configuration_that_changes_meanwhile_keeps_its_change() -> None:
 def test_a_bundle_that_somebody_took_away_is_put_back() -> None:
     api = FakeApi()
     api.install()
-    asyncio.run(keeper(api).look(START))
+    asyncio.run(rotation(api).renew(START))
     wanted = api.bundle()
     found = api.store.get(MUTATING, "", "enbloc")
     assert found is not None
     hooks = [hook | {"clientConfig": {"service": hook["clientConfig"]["service"]}} for hook in found["webhooks"]]
     api.store.patch(Ref(MUTATING, "", "enbloc"), {"webhooks": hooks})
     assert api.bundle() == ""
-    asyncio.run(keeper(api).look(START))
+    asyncio.run(rotation(api).renew(START))
     assert api.bundle() == wanted
 
 
 def test_without_configurations_there_are_certificates_all_the_same() -> None:
     api = FakeApi()
-    assert asyncio.run(keeper(api).look(START)).serving is not None
+    assert asyncio.run(rotation(api).renew(START)).serving is not None
 
 
 def test_a_conflict_that_does_not_end_is_given_up() -> None:
@@ -130,7 +130,7 @@ def test_a_conflict_that_does_not_end_is_given_up() -> None:
 
     api.before_write = busy
     with pytest.raises(Refused):
-        asyncio.run(keeper(api).look(START))
+        asyncio.run(rotation(api).renew(START))
 
 
 def test_what_the_api_forbids_is_told() -> None:
@@ -141,5 +141,5 @@ def test_what_the_api_forbids_is_told() -> None:
 
     api.before_write = forbidden
     with pytest.raises(Refused) as why:
-        asyncio.run(keeper(api).look(START))
+        asyncio.run(rotation(api).renew(START))
     assert why.value.code == 403

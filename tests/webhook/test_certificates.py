@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from enbloc.units import SECOND
 from enbloc.webhook import certificates
-from enbloc.webhook.certificates import AUTHORITY_DAYS, OVERLAP, SERVING_DAYS, Content, made, read, todo, written
+from enbloc.webhook.certificates import AUTHORITY_DAYS, OVERLAP, SERVING_DAYS, Content, due, read, renewed, secret_data
 from support.webhook_api import START
 
 NAMES = ("enbloc-webhook.enbloc-system.svc", "enbloc-webhook.enbloc-system")
@@ -22,8 +22,8 @@ DAY = 24 * HOUR
 
 def step(content: Content, now: int, names: tuple[str, ...] = NAMES) -> Content:
     """One look of one replica, through the Secret."""
-    work = todo(content, names, now)
-    return content if work.is_nothing(content) else read(written(made(content, work, names, now)))
+    work = due(content, names, now)
+    return content if work.is_nothing(content) else read(secret_data(renewed(content, work, names, now)))
 
 
 def fresh(now: int = START) -> Content:
@@ -43,8 +43,8 @@ def test_an_empty_secret_is_filled_once() -> None:
     content = fresh()
     assert is_trusted(content, content.trusted, START)
     assert len(content.trusted) == 1
-    assert todo(content, NAMES, START).is_nothing(content)
-    assert written(read(written(content))) == written(content)
+    assert due(content, NAMES, START).is_nothing(content)
+    assert secret_data(read(secret_data(content))) == secret_data(content)
 
 
 def test_the_serving_certificate_is_for_its_names_and_no_authority() -> None:
@@ -68,7 +68,7 @@ def test_a_serving_certificate_is_renewed_in_its_last_third(
     after_days: float, new_authority: bool, new_serving: bool
 ) -> None:
     content = fresh()
-    work = todo(content, NAMES, START + int(after_days * DAY))
+    work = due(content, NAMES, START + int(after_days * DAY))
     assert (work.new_authority, work.new_serving) == (new_authority, new_serving)
 
 
@@ -84,11 +84,11 @@ def test_a_new_authority_is_trusted_before_it_signs() -> None:
     assert content.trusted[1:] == before.trusted, "the old one is still trusted"
     assert content.authority is not None
     assert content.authority.certificate == content.trusted[0]
-    assert written(content)["tls.crt"] == written(before)["tls.crt"], "no client has to know of it yet"
+    assert secret_data(content)["tls.crt"] == secret_data(before)["tls.crt"], "no client has to know of it yet"
     assert step(content, now + HOUR // 2) is content
     later = step(content, now + HOUR + int(OVERLAP / timedelta(seconds=1)) * SECOND)
     assert later.trusted == content.trusted
-    assert written(later)["tls.crt"] != written(content)["tls.crt"]
+    assert secret_data(later)["tls.crt"] != secret_data(content)["tls.crt"]
     assert is_trusted(later, content.trusted, now + 3 * HOUR)
 
 
@@ -102,7 +102,7 @@ def test_nobody_is_ever_cut_off_in_four_years() -> None:
         before, content = content, step(content, now)
         assert is_trusted(content, bundles[-1], now), "the server is ahead of its clients"
         assert is_trusted(before, content.trusted, now), "another replica is behind"
-        renewals += written(content)["tls.crt"] != written(before)["tls.crt"]
+        renewals += secret_data(content)["tls.crt"] != secret_data(before)["tls.crt"]
         bundles.append(content.trusted)
         assert len(content.trusted) <= 2
     assert renewals > 1460 / SERVING_DAYS
@@ -114,7 +114,7 @@ def test_a_clock_that_jumps_and_comes_back_leaves_what_is_valid(jump_days: int) 
     assert is_trusted(content, content.trusted, START + jump_days * DAY)
     content = step(content, START)
     assert is_trusted(content, content.trusted, START)
-    assert todo(content, NAMES, START).is_nothing(content)
+    assert due(content, NAMES, START).is_nothing(content)
 
 
 @settings(max_examples=25)
@@ -127,30 +127,30 @@ def test_whatever_the_clock_does_each_look_leaves_what_is_valid(days: list[int])
         assert is_trusted(content, content.trusted, now)
         assert 1 <= len(content.trusted) <= certificates.MAX_AUTHORITIES
         content = step(content, now)  # an authority is renewed after what it signed
-        assert todo(content, NAMES, now).is_nothing(content), "twice is enough"
+        assert due(content, NAMES, now).is_nothing(content), "twice is enough"
 
 
 def test_other_names_need_another_certificate_of_the_same_authority() -> None:
     content = fresh()
     other = step(content, START, ("moved.elsewhere.svc",))
     assert other.trusted == content.trusted
-    assert written(other)["tls.crt"] != written(content)["tls.crt"]
+    assert secret_data(other)["tls.crt"] != secret_data(content)["tls.crt"]
 
 
 @pytest.mark.parametrize("key", [certificates.BUNDLE, certificates.AUTHORITY_KEY, certificates.SERVING, "tls.key"])
 @pytest.mark.parametrize("bad", [None, "", "?", base64.b64encode(b"nonsense").decode(), "swapped"])
 def test_what_was_damaged_is_made_anew(key: str, bad: str | None) -> None:
     content = fresh()
-    data: dict[str, str] = written(content)
+    data: dict[str, str] = secret_data(content)
     if bad is None:
         del data[key]
     else:
-        data[key] = written(fresh())[key] if bad == "swapped" else bad
+        data[key] = secret_data(fresh())[key] if bad == "swapped" else bad
     mended = step(read(data), START)
     assert is_trusted(mended, mended.trusted, START)
-    assert todo(mended, NAMES, START).is_nothing(mended)
+    assert due(mended, NAMES, START).is_nothing(mended)
     if key == certificates.AUTHORITY_KEY:
-        assert written(mended)["tls.crt"] == written(content)["tls.crt"], "what is served was good and stays"
+        assert secret_data(mended)["tls.crt"] == secret_data(content)["tls.crt"], "what is served was good and stays"
 
 
 def test_a_key_of_another_kind_is_not_ours() -> None:
@@ -160,5 +160,5 @@ def test_a_key_of_another_kind_is_not_ours() -> None:
     key = ed25519.Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    data = written(fresh()) | {certificates.SERVING_KEY: base64.b64encode(key).decode()}
+    data = secret_data(fresh()) | {certificates.SERVING_KEY: base64.b64encode(key).decode()}
     assert read(data).serving is None

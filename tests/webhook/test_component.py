@@ -117,11 +117,11 @@ def test_a_bug_in_looking_after_certificates_does_not_end_it(
         if len(looks) < 3:
             raise ZeroDivisionError
 
-    monkeypatch.setattr(Server, "look", look)
+    monkeypatch.setattr(Server, "renew", look)
 
     async def story() -> None:
         server = Server(FakeApi(), None, parse(None), namespace=NAMESPACE, host="127.0.0.1", port=0)
-        await server._look_until_done()
+        await server._renew_until_done()
 
     asyncio.run(story())
     assert len(looks) == 3

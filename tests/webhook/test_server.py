@@ -239,7 +239,7 @@ def test_a_renewed_certificate_is_served_without_a_restart() -> None:
                 assert answer.status == 200
             seen = {await served(world)}
             world.now += 70 * DAY
-            await world.server.look()
+            await world.server.renew()
             seen.add(await served(world))
             assert len(seen) == 2
             async with standing.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
@@ -255,11 +255,11 @@ def test_a_change_of_authority_cuts_nobody_off() -> None:
         old = world.api.bundle()
         while world.api.bundle() == old:
             world.now += 20 * DAY
-            await world.server.look()
+            await world.server.renew()
         for bundle in (old, world.api.bundle()):
             assert (await world.ask(review("CREATE", job()), bundle=bundle))["allowed"]
         world.now += DAY
-        await world.server.look()
+        await world.server.renew()
         assert (await world.ask(review("CREATE", job())))["allowed"]
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await world.ask(review("CREATE", job()), bundle=old)
@@ -299,10 +299,10 @@ def test_it_is_not_ready_with_an_expired_certificate() -> None:
         world.now += 100 * DAY
         world.api.is_down = True
         with pytest.raises(Refused):
-            await world.server.look()
+            await world.server.renew()
         assert not world.server.ready
         world.api.is_down = False
-        await world.server.look()
+        await world.server.renew()
         assert world.server.ready
 
     play(story)

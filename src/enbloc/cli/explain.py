@@ -8,7 +8,7 @@ import time
 import click
 import msgspec
 
-from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.cli.fetch import fetch_overview, kubeconfig_options
 from enbloc.inspect.overview import explain
 
 
@@ -21,7 +21,7 @@ def command(gang: str, kubeconfig: str | None, context: str | None, output: str)
     \b
     Example: enbloc explain default/bert
     """
-    explanation = explain(ask(kubeconfig, context), gang)
+    explanation = explain(fetch_overview(kubeconfig, context), gang)
     if explanation is None:
         click.echo(f"enbloc: there is no gang {gang} (`enbloc gangs` lists them)", err=True)
         raise click.exceptions.Exit(1)

@@ -29,7 +29,7 @@ def kubeconfig_options(command: Any) -> Any:
     return command
 
 
-def ask(kubeconfig: str | None, context: str | None) -> Overview:
+def fetch_overview(kubeconfig: str | None, context: str | None) -> Overview:
     """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
     return read_overview(asyncio.run(_fetch(kubeconfig, context)))
 

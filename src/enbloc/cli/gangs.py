@@ -7,7 +7,7 @@ import time
 
 import click
 
-from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.cli.fetch import fetch_overview, kubeconfig_options
 from enbloc.inspect.overview import gangs_json
 
 
@@ -18,7 +18,7 @@ def command(kubeconfig: str | None, context: str | None, output: str) -> None:
 
     Reads the cluster of KUBECONFIG, real or embedded.
     """
-    overview = ask(kubeconfig, context)
+    overview = fetch_overview(kubeconfig, context)
     if output == "json":
         click.echo(json.dumps({"gangs": gangs_json(overview)}))
         return

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from enbloc.cli.fetch import ask, kubeconfig_options
+from enbloc.cli.fetch import fetch_overview, kubeconfig_options
 from enbloc.inspect.overview import queues_json
 
 
@@ -17,7 +17,7 @@ def command(kubeconfig: str | None, context: str | None, output: str) -> None:
 
     Reads the cluster of KUBECONFIG, real or embedded.
     """
-    overview = ask(kubeconfig, context)
+    overview = fetch_overview(kubeconfig, context)
     if output == "json":
         click.echo(json.dumps({"queues": queues_json(overview)}))
         return

@@ -130,7 +130,7 @@ def _roles(name: str) -> dict[str, Any]:
     }
 
 
-def _may_not_change(field: str) -> dict[str, Any]:
+def _immutable(field: str) -> dict[str, Any]:
     return _rule(
         f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
         f"{field} may not change",
@@ -144,7 +144,7 @@ _ABOVE: Final = (
 )
 _ADDITIONS: Final[Additions] = {
     volcano.Job: {"description": "A job: roles of pods that start together or not at all."},
-    volcano.JobSpec: {"x-kubernetes-validations": [_may_not_change("queue"), _may_not_change("schedulerName")]},
+    volcano.JobSpec: {"x-kubernetes-validations": [_immutable("queue"), _immutable("schedulerName")]},
     (volcano.JobSpec, "tasks"): _roles("roles of the job"),
     (volcano.JobSpec, "minAvailable"): _NOT_NEGATIVE
     | {"description": "How many pods must be able to run together; by default the sum of the roles' minima."},

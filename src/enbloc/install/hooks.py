@@ -47,7 +47,7 @@ def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequen
     advising = [
         _warning_hook("groups.enbloc.dev", namespace, groups),
         _warning_hook("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
-        | {"matchConditions": _pods_to_ask_about(namespace, schedulers)},
+        | {"matchConditions": _pods_to_review(namespace, schedulers)},
     ]
     return [
         {
@@ -67,7 +67,7 @@ def _warning_hook(name: str, namespace: str, rules: list[dict[str, Any]]) -> dic
     return _hook(name, namespace, WARN, rules) | {"failurePolicy": "Ignore", "timeoutSeconds": ADVICE_TIMEOUT_S}
 
 
-def _pods_to_ask_about(namespace: str, schedulers: Sequence[str]) -> list[dict[str, str]]:
+def _pods_to_review(namespace: str, schedulers: Sequence[str]) -> list[dict[str, str]]:
     """In CEL, so that other schedulers' pods are not sent."""
     maker = f"system:serviceaccount:{namespace}:enbloc-{CONTROLLERS}"
     speaks = f"key, {list(SPOKEN)!r}.exists(word, key.startsWith(word))"

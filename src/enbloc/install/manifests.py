@@ -10,7 +10,7 @@ from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.install import workloads
 from enbloc.install.definitions import definitions
 from enbloc.install.hooks import configurations
-from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, users_roles
+from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, user_roles
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ def manifests(settings: Settings) -> list[Obj]:
         *definitions(common),
         workloads.priority_class(common),
         *roles(namespace, labels),
-        *users_roles(common),
+        *user_roles(common),
         workloads.config_map(namespace, common, settings.config),
         workloads.certificates(namespace, labels[WEBHOOK]),
         *workloads.services(namespace, labels),

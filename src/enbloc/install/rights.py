@@ -66,7 +66,7 @@ READS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 _GROUPS: Final = (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP, kubernetes.POD_GROUP)
-_HOMES: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
+_GANG_KINDS: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
 """The objects of gangs."""
 _EVENTS: Final = _on("Event", "create", "get", "patch")
 
@@ -75,8 +75,8 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
         _on("Pod", "create", sub="binding"),
         _on("Pod", "patch", "delete"),  # commit marks and holds; evicts victims and members of partial gangs
         _on("Pod", "patch", sub="status"),  # why it is unschedulable
-        *(_on(kind, "patch", sub="status") for kind in _HOMES),  # why it is unschedulable
-        *(_on(kind, "patch") for kind in _HOMES),  # its claims and its expected start
+        *(_on(kind, "patch", sub="status") for kind in _GANG_KINDS),  # why it is unschedulable
+        *(_on(kind, "patch") for kind in _GANG_KINDS),  # its claims and its expected start
         _on("PersistentVolumeClaim", "patch"),  # its selected node
         _on("PersistentVolume", "patch"),  # the claim it is reserved for
         _EVENTS,
@@ -120,7 +120,7 @@ def rights(component: str) -> list[Right]:
     return _merged([*reads, *WRITES[component]])
 
 
-def rights_at_home(component: str) -> list[Right]:
+def namespace_rights(component: str) -> list[Right]:
     """The rights of a component in its own namespace."""
     if component == WEBHOOK:
         return [Right("secrets", ("get", "patch"), "", (SECRET,))]
@@ -169,7 +169,7 @@ def roles(namespace: str, labels: Mapping[str, Mapping[str, str]]) -> list[Obj]:
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside, "automountServiceAccountToken": False},
             _role("ClusterRole", outside, rules(rights(component))),
             _binding("ClusterRole", outside, subject),
-            _role("Role", inside, rules(rights_at_home(component))),
+            _role("Role", inside, rules(namespace_rights(component))),
             _binding("Role", inside, subject),
         ]
     return found
@@ -194,7 +194,7 @@ _OF_OTHERS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP)
 _USERS_READ: Final = (*_USERS_WRITE, *_OF_OTHERS, volcano.COMMAND, volcano.QUEUE)
 
 
-def users_roles(labels: Mapping[str, str]) -> list[Obj]:
+def user_roles(labels: Mapping[str, str]) -> list[Obj]:
     """Extends the cluster's own `view`, `edit` and `admin` to our kinds. Queues, and Commands, which can close a queue
     for all users, are left to cluster administrators."""
     aggregate = "rbac.authorization.k8s.io/aggregate-to-"

@@ -60,7 +60,7 @@ class LocalCluster:
             self.nodes,
             lambda: self._make_plane(config),
             (self._load,),
-            self._journal.nudge if self._journal is not None else lambda: None,
+            self._journal.commit_soon if self._journal is not None else lambda: None,
         )
         self._facade: Facade | None = None
         self._listener: Listener | None = None

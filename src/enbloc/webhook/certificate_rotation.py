@@ -46,7 +46,7 @@ class CertificateRotation:
         self._names = names
         self._configurations = [Ref(kind, "", configuration) for kind in (MUTATING, VALIDATING)]
 
-    async def look(self, now: int) -> Content:
+    async def renew(self, now: int) -> Content:
         """The certificates to serve with, renewed if they are due. API servers trust them when this returns.
 
         Raises `Refused` if the API refuses a write; the next call completes what is half done."""
@@ -59,10 +59,10 @@ class CertificateRotation:
         for _ in range(ATTEMPTS):
             secret = await self._api.get(*self._ref)
             content = certificates.read((secret or {}).get("data") or {})
-            work = certificates.todo(content, self._names, now)
+            work = certificates.due(content, self._names, now)
             if work.is_nothing(content):
                 return content
-            content = certificates.made(content, work, self._names, now)
+            content = certificates.renewed(content, work, self._names, now)
             try:
                 await self._api.execute(self._written(secret, content))
             except Refused as why:
@@ -76,7 +76,7 @@ class CertificateRotation:
         raise Refused(409, "Conflict", f"{self._ref} was changed by others {ATTEMPTS} times in a row")
 
     def _written(self, secret: Obj | None, content: Content) -> Write:
-        data = certificates.written(content)
+        data = certificates.secret_data(content)
         if secret is None:
             metadata = {"name": self._ref.name, "namespace": self._ref.namespace}
             return Create({"apiVersion": "v1", "kind": SECRET, "metadata": metadata, "type": "Opaque", "data": data})

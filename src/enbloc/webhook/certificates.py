@@ -57,7 +57,7 @@ class Content(msgspec.Struct, frozen=True):
     serving: Pair | None = None
 
 
-class Todo(msgspec.Struct, frozen=True):
+class Renewal(msgspec.Struct, frozen=True):
     """What to create, and which CAs stay in the bundle."""
 
     new_authority: bool
@@ -73,17 +73,17 @@ def read(data: Mapping[str, str]) -> Content:
     trusted = _certificates(data.get(BUNDLE))
     authority_key = _key(data.get(AUTHORITY_KEY))
     authority = None
-    if authority_key is not None and trusted and _belong_together(trusted[0], authority_key):
+    if authority_key is not None and trusted and _match(trusted[0], authority_key):
         authority = Pair(trusted[0], authority_key)
     chain = _certificates(data.get(SERVING))
     serving_key = _key(data.get(SERVING_KEY))
     serving = None
-    if serving_key is not None and chain and _belong_together(chain[0], serving_key):
+    if serving_key is not None and chain and _match(chain[0], serving_key):
         serving = Pair(chain[0], serving_key)
     return Content(authority, trusted, serving)
 
 
-def todo(content: Content, names: Sequence[str], now: int) -> Todo:
+def due(content: Content, names: Sequence[str], now: int) -> Renewal:
     """What is due at this time."""
     at = _moment(now)
     valid = tuple(one for one in content.trusted if _is_valid(one, at))[:MAX_AUTHORITIES]
@@ -96,17 +96,17 @@ def todo(content: Content, names: Sequence[str], now: int) -> Todo:
         and any(_signed(serving.certificate, one) for one in valid)
     )
     if not has_authority or authority is None:
-        return Todo(True, not usable, valid[: MAX_AUTHORITIES - 1])
+        return Renewal(True, not usable, valid[: MAX_AUTHORITIES - 1])
     if not usable or serving is None:
-        return Todo(False, True, valid)  # a CA that is due for renewal is still the one that API servers trust
+        return Renewal(False, True, valid)  # a CA that is due for renewal is still the one that API servers trust
     if _is_due(authority.certificate, at):
-        return Todo(True, False, valid[: MAX_AUTHORITIES - 1])  # it signs nothing yet
+        return Renewal(True, False, valid[: MAX_AUTHORITIES - 1])  # it signs nothing yet
     has_got_around = at - authority.certificate.not_valid_before_utc >= BACKDATED + OVERLAP
     of_the_past = not _signed(serving.certificate, authority.certificate)
-    return Todo(False, (_is_due(serving.certificate, at) or of_the_past) and has_got_around, valid)
+    return Renewal(False, (_is_due(serving.certificate, at) or of_the_past) and has_got_around, valid)
 
 
-def made(content: Content, work: Todo, names: Sequence[str], now: int) -> Content:
+def renewed(content: Content, work: Renewal, names: Sequence[str], now: int) -> Content:
     """The content after the work. Creates keys, so no two calls return the same."""
     at = _moment(now)
     authority = new_authority(at) if work.new_authority or content.authority is None else content.authority
@@ -117,7 +117,7 @@ def made(content: Content, work: Todo, names: Sequence[str], now: int) -> Conten
     return Content(authority, (authority.certificate, *others)[:MAX_AUTHORITIES], serving)
 
 
-def written(content: Content) -> dict[str, str]:
+def secret_data(content: Content) -> dict[str, str]:
     """The content as a Secret's `data`."""
     assert content.authority is not None
     assert content.serving is not None
@@ -221,7 +221,7 @@ def _signed(certificate: x509.Certificate, by: x509.Certificate) -> bool:
     return True
 
 
-def _belong_together(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+def _match(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
     return certificate.public_key() == key.public_key()
 
 

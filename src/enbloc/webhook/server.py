@@ -177,7 +177,7 @@ class Server:
 
     async def serve(self) -> None:
         """Serves until it is cancelled; requests in progress are completed."""
-        await self._look_until_done()
+        await self._renew_until_done()
         app = self._webhook.app()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -190,7 +190,7 @@ class Server:
             log.info("webhook: serving on port %s", self.address[1])
             while True:
                 await asyncio.sleep(LOOK_EVERY_S)
-                await self._look_until_done()
+                await self._renew_until_done()
         finally:
             self.address = None
             await runner.cleanup()
@@ -201,15 +201,15 @@ class Server:
     async def _readyz(self, http: web.Request) -> web.Response:
         return web.Response(text="ok\n") if self.ready else web.Response(status=503, text="not ready\n")
 
-    async def look(self) -> None:
+    async def renew(self) -> None:
         """Renews certificates if due. Raises `Refused` if the API refuses a write."""
-        self._load(await self._rotation.look(self._now()))
+        self._load(await self._rotation.renew(self._now()))
 
-    async def _look_until_done(self) -> None:
+    async def _renew_until_done(self) -> None:
         wait_s, longest_s = RETRY_S
         while True:
             try:
-                return await self.look()
+                return await self.renew()
             except Refused as why:
                 log.warning("webhook: certificates could not be renewed, again in %s s: %s", wait_s, why)
             except Exception:  # the present certificate is valid for weeks: continue to serve

@@ -9,7 +9,7 @@ from cluster.kube.server import DROP, LOST, ApiServer, Fail, a_cluster, play, po
 from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, Write
 from enbloc.cluster.kube.cluster import KubeCluster
-from enbloc.cluster.kube.writes import is_made_of
+from enbloc.cluster.kube.writes import is_same_creation
 
 A = "/api/v1/namespaces/default/pods/a"
 REF = Ref("Pod", "default", "a")
@@ -135,13 +135,13 @@ def _owned(by: str, **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_what_was_to_be_created(existing: dict[str, Any], wanted: dict[str, Any], same: bool) -> None:
-    assert is_made_of(existing, wanted) is same
+    assert is_same_creation(existing, wanted) is same
 
 
 def test_an_object_that_is_going_is_not_what_was_to_be_created() -> None:
     going = pod("a")
     going["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
-    assert not is_made_of(going, pod("a"))
+    assert not is_same_creation(going, pod("a"))
 
 
 def test_a_creation_without_a_name_happens_at_most_once() -> None:

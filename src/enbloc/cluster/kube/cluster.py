@@ -64,7 +64,7 @@ class KubeCluster:
             one.take(*await one.fetch())
         for one in informers:
             self._begin(self._follow(one))
-        self._begin(self._look_for_kinds(observe))
+        self._begin(self._discover_kinds(observe))
 
     async def execute(self, write: Write) -> Obj | None:
         """Executes one write; returns the object as it is now, if the API returns it (a BindPod gives `None`).
@@ -129,7 +129,7 @@ class KubeCluster:
         log.info("%s is no longer served", informer.resource.kind)
         del self._informers[informer.resource.kind]
 
-    async def _look_for_kinds(self, observe: Callable[[WatchEvent], None]) -> None:
+    async def _discover_kinds(self, observe: Callable[[WatchEvent], None]) -> None:
         """Follows kinds once they are served."""
         while True:
             await asyncio.sleep(self._bounds.rediscover_s)

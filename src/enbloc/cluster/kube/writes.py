@@ -109,7 +109,7 @@ class Writer:
             if why.code != 403:
                 raise
             # The role allows creating Secrets, not reading them: whose it is stays unknown.
-        if answer.unsure and refused.existing is not None and is_made_of(refused.existing, obj):
+        if answer.unsure and refused.existing is not None and is_same_creation(refused.existing, obj):
             return refused.existing
         raise refused
 
@@ -231,7 +231,7 @@ async def read(api: Api, resource: Resource, namespace: str, name: str) -> Obj |
     return read_object(answer.body)
 
 
-def is_made_of(existing: Obj, wanted: Obj) -> bool:
+def is_same_creation(existing: Obj, wanted: Obj) -> bool:
     """Whether the existing object is the one to be created: it has the same owner, or, without owners, all the content
     (besides what the API server and webhooks added)."""
     owner, wanted_owner = controller_of(existing), controller_of(wanted)

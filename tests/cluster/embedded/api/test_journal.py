@@ -241,7 +241,7 @@ def test_one_commit_serves_all_who_wait(tmp_path: Path) -> None:
     async def all_at_once() -> None:
         await asyncio.gather(*(write(number) for number in range(200)))
         life.store.create(config_map("by-a-controller"))
-        life.journal.nudge()
+        life.journal.commit_soon()
         await life.journal.durable()
 
     life.journal._db.set_trace_callback(count)

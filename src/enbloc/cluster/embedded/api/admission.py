@@ -69,7 +69,7 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
         return obj  # the rest was checked when it was stored
     faults = decode_faults(obj)
-    if not faults and not _is_read_whole(obj):
+    if not faults and not _has_view(obj):
         faults = _metadata_faults(obj)  # owners and finalizers are read for every kind
     if not faults and not isinstance(obj.get("status") or {}, dict):
         faults = [Fault("status", "must be a mapping")]
@@ -86,7 +86,7 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     return obj
 
 
-def _is_read_whole(obj: Obj) -> bool:
+def _has_view(obj: Obj) -> bool:
     kind = KINDS.get(kind_id(obj))
     return kind is not None and kind.view is not None
 

@@ -36,7 +36,7 @@ def conflict(message: str) -> Refused:
     return Refused(409, "Conflict", message)
 
 
-def check_incarnation(resource: str, current: Obj, uid: Any, resource_version: Any) -> None:
+def check_preconditions(resource: str, current: Obj, uid: Any, resource_version: Any) -> None:
     """Refuses a write meant for another object of the same name (uid), or for an older version."""
     metadata = current["metadata"]
     what = f'Operation cannot be fulfilled on {resource} "{metadata["name"]}"'
@@ -52,7 +52,7 @@ def with_identity(resource: str, current: Obj, wanted: Obj) -> Obj:
     if not isinstance(given, dict):
         given = {}
     had = current["metadata"]
-    check_incarnation(resource, current, given.get("uid"), given.get("resourceVersion"))
+    check_preconditions(resource, current, given.get("uid"), given.get("resourceVersion"))
     for field in ("name", "namespace"):
         if given.get(field) and given[field] != had.get(field):
             raise Refused(

@@ -108,7 +108,7 @@ class Journal:
             await asyncio.shield(self._under_way)
         self._check()
 
-    def nudge(self) -> None:
+    def commit_soon(self) -> None:
         """Starts a commit, unless there is nothing to write or one is running; does not block. Needs a running loop."""
         assert self._store is not None, "restore comes first"
         if self._under_way is None and self._failure is None and self._store.version > self._taken:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from enbloc.api.meta import Fault, Obj, is_terminating
+from enbloc.api.writes import Refused
 from enbloc.units import parse_quantity
 
 POD = "Pod"
@@ -54,6 +55,20 @@ def with_conditions(conditions: Iterable[dict[str, Any]] | None, *changed: dict[
             new = had if had == new else new
         by_type[new["type"]] = new
     return list(by_type.values())
+
+
+def container_name(pod: Obj, requested: str) -> str:
+    """The container to read logs of: the requested one, or the only one. Raises `Refused` (400) if it is ambiguous."""
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    names = [str(one.get("name") or "") for key in ("containers", "initContainers") for one in spec.get(key) or ()]
+    if requested:
+        if requested not in names:
+            raise Refused(400, "BadRequest", f"container {requested[:80]} is not valid for pod {name}")
+        return requested
+    if len(spec["containers"]) > 1:
+        choices = f"choose one of: [{' '.join(names)}]"
+        raise Refused(400, "BadRequest", f"a container name must be specified for pod {name}, {choices}")
+    return names[0]
 
 
 def binding_refusal(pod: Obj) -> str:
@@ -194,7 +209,7 @@ def update_fault(old: Obj, new: Obj) -> Fault | None:
 def _may_change(key: str, had: Any, has: Any, *, gated: bool) -> bool:
     match key:
         case "containers" | "initContainers":
-            return _but_images(had) == _but_images(has)
+            return _without_images(had) == _without_images(has)
         case "activeDeadlineSeconds":
             return isinstance(has, int) and has >= 0 and (had is None or has <= had)
         case "tolerations":
@@ -208,5 +223,5 @@ def _may_change(key: str, had: Any, has: Any, *, gated: bool) -> bool:
     return False
 
 
-def _but_images(containers: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
+def _without_images(containers: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
     return [{key: value for key, value in container.items() if key != "image"} for container in containers or ()]

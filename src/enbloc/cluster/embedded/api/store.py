@@ -40,8 +40,8 @@ from enbloc.cluster.embedded.api.admission import AdmissionHook, DeletionHook, O
 from enbloc.cluster.embedded.api.events import EventIndex
 from enbloc.cluster.embedded.api.garbage import FOREGROUND, NAMESPACE, GarbageCollector
 from enbloc.cluster.embedded.api.identity import (
-    check_incarnation,
     check_kind,
+    check_preconditions,
     conflict,
     has_new_spec,
     is_object,
@@ -380,7 +380,7 @@ class Store:
             if current is None:
                 raise Refused(404, "NotFound", f'{self.discovery.resource(ref.kind)} "{ref.name}" not found')
         if uid or resource_version:
-            check_incarnation(self.discovery.resource(ref.kind), current, uid, resource_version)
+            check_preconditions(self.discovery.resource(ref.kind), current, uid, resource_version)
         return ref, current
 
     def _admitted(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:

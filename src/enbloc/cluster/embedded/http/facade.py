@@ -17,6 +17,7 @@ from enbloc import __version__
 from enbloc.api import json_patch
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
+from enbloc.cluster.embedded.api.pods import container_name
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http import logs, request_body
@@ -26,7 +27,14 @@ from enbloc.cluster.embedded.http.encoding import Encodings, encode
 from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi
-from enbloc.cluster.embedded.http.queries import Form, check_field_validation, flag, form_asked, is_dry_run, list_query
+from enbloc.cluster.embedded.http.queries import (
+    Form,
+    check_field_validation,
+    flag,
+    is_dry_run,
+    list_query,
+    requested_form,
+)
 from enbloc.cluster.embedded.http.resources import Resources, Target, no_such_path
 from enbloc.cluster.embedded.http.status import failure, refusal
 from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, streaming
@@ -251,7 +259,7 @@ class Facade:
 
     def _show(self, request: web.BaseRequest, code: int, target: Target, obj: Obj) -> web.Response:
         """One object, in the requested representation."""
-        form = form_asked(request.headers.get("Accept", ""))
+        form = requested_form(request.headers.get("Accept", ""))
         if obj.get("kind") == "Status":
             return _json(obj, code)
         if obj["apiVersion"] != target.api_version and obj["kind"] == target.kind.name:
@@ -272,7 +280,7 @@ class Facade:
         if target.name:  # a watch on one object
             fields = f"metadata.name={target.name}"
             asked = list_query({**query, "fieldSelector": fields})
-        form = form_asked(request.headers.get("Accept", ""))
+        form = requested_form(request.headers.get("Accept", ""))
         include = included(query.get("includeObject", ""))
         if asked.watch:
             return await self._watches.serve(request, target, asked, form, include)
@@ -332,7 +340,7 @@ class Facade:
     async def _pod_log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
         pod = self._get(target)
-        container = logs.chosen_container(pod, query.get("container", ""))
+        container = container_name(pod, query.get("container", ""))
         asked = logs.log_query(query, self._store.now())
         follow = flag(query, "follow")
         if self._log_source is None:

@@ -18,7 +18,7 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.queries import ListQuery
 from enbloc.cluster.embedded.http.resources import Target
-from enbloc.cluster.embedded.http.selectors import Test, both, field_test, label_test, name_asked
+from enbloc.cluster.embedded.http.selectors import Test, both, field_test, label_test, selected_name
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.units import SECOND
 
@@ -78,7 +78,7 @@ class Lists:
     def matching(self, target: Target, asked: ListQuery) -> list[Obj]:
         """The objects of a collection that match the selectors."""
         test = tests(target, asked)
-        name = name_asked(asked.fields)
+        name = selected_name(asked.fields)
         if name and (target.namespace or not target.kind.namespaced):
             found = self._store.get(target.kind.id, target.namespace, name)
             items = [found] if found is not None else []

@@ -8,7 +8,6 @@ from contextlib import closing
 
 from aiohttp import web
 
-from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http.queries import flag, number
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.cluster.embedded.http.streaming import streaming
@@ -36,22 +35,6 @@ def log_query(query: Mapping[str, str], now: int) -> LogQuery:
         timestamps=flag(query, "timestamps"),
         limit_bytes=number(query, "limitBytes"),
     )
-
-
-def chosen_container(pod: Obj, asked: str) -> str:
-    """The container's name; refused (400) if it is ambiguous."""
-    spec = pod["spec"]
-    names = [str(one.get("name") or "") for key in ("containers", "initContainers") for one in spec.get(key) or ()]
-    if asked:
-        if asked not in names:
-            raise refusal(400, f"container {asked[:80]} is not valid for pod {pod['metadata']['name']}")
-        return asked
-    if len(spec["containers"]) > 1:
-        choices = " ".join(names)
-        raise refusal(
-            400, f"a container name must be specified for pod {pod['metadata']['name']}, choose one of: [{choices}]"
-        )
-    return names[0]
 
 
 async def serve_log(request: web.BaseRequest, reader: LogReader, follow: bool) -> web.StreamResponse:

@@ -128,7 +128,7 @@ def check_field_validation(query: Mapping[str, str]) -> str:
 Form = Literal["object", "table", "metadata"]
 
 
-def form_asked(accept: str) -> Form:
+def requested_form(accept: str) -> Form:
     """The first requested representation that is supported. Raises `Refused` (406) if there is none."""
     if not accept or accept == "*/*" or accept == "application/json":
         return "object"

@@ -45,15 +45,15 @@ def parse_labels(text: str) -> Selector:
 def _requirement(term: str, text: str) -> Requirement:
     if found := _IN.fullmatch(term):
         values = [value.strip() for value in found[3].split(",")]
-        return _made(found[1], "In" if found[2] == "in" else "NotIn", values, text)
+        return _checked(found[1], "In" if found[2] == "in" else "NotIn", values, text)
     if found := _COMPARED.fullmatch(term):
-        return _made(found[1], _OPERATORS[found[2]], [found[3]], text)
+        return _checked(found[1], _OPERATORS[found[2]], [found[3]], text)
     if found := _PLAIN.fullmatch(term):
-        return _made(found[2], "DoesNotExist" if found[1] else "Exists", [], text)
+        return _checked(found[2], "DoesNotExist" if found[1] else "Exists", [], text)
     raise _unreadable(text)
 
 
-def _made(key: str, operator: str, values: list[str], text: str) -> Requirement:
+def _checked(key: str, operator: str, values: list[str], text: str) -> Requirement:
     prefix, slash, name = key.rpartition("/")
     good = _KEY_NAME.fullmatch(name) is not None and (not slash or is_dns_subdomain(prefix))
     if not good or not all(map(is_label_value, values)):
@@ -115,7 +115,7 @@ def field_test(kind: str, text: str) -> Test | None:
     return test
 
 
-def name_asked(text: str) -> str:
+def selected_name(text: str) -> str:
     """The name, if the field selector is `metadata.name=NAME` and nothing else."""
     key, equals, name = text.partition("=")
     plain = key == "metadata.name" and equals and not set("=!,\\") & set(name)

@@ -10,7 +10,7 @@ import msgspec
 from enbloc.api import json_patch
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
 from enbloc.api.writes import Refused, merge_patch
-from enbloc.cluster.embedded.api.identity import check_incarnation, is_object
+from enbloc.cluster.embedded.api.identity import check_preconditions, is_object
 from enbloc.cluster.embedded.api.pods import POD
 from enbloc.cluster.embedded.api.store import Propagation, Store, Subresource
 from enbloc.cluster.embedded.http import request_body
@@ -51,14 +51,14 @@ class Writer:
         self._resources = resources
 
     def create(self, target: Target, body: Any, dry_run: bool) -> Answer:
-        obj = self._meant(target, body, named=False)
+        obj = self._for_target(target, body, named=False)
         if dry_run:
             with self._store.dry_run():
                 return 201, self._store.create(obj)
         return 201, self._store.create(obj)
 
     def replace(self, target: Target, body: Any, dry_run: bool) -> Answer:
-        obj = self._meant(target, body, named=True)
+        obj = self._for_target(target, body, named=True)
         current = self._existing(target)
         managed = current["metadata"].get("managedFields")
         if managed and "managedFields" not in obj["metadata"]:
@@ -67,7 +67,7 @@ class Writer:
         if subresource:  # only its status is used, but its version must match
             given = obj["metadata"]
             resource = self._store.discovery.resource(target.kind.id)
-            check_incarnation(resource, current, given.get("uid"), given.get("resourceVersion"))
+            check_preconditions(resource, current, given.get("uid"), given.get("resourceVersion"))
         if dry_run:
             with self._store.dry_run():
                 return 200, self._store.replace(obj, subresource)
@@ -82,7 +82,7 @@ class Writer:
         patch = request_body.decode_json(body)
         current = self._existing(target)
         subresource = _status(target)
-        shown = self._as_asked(target, current)
+        shown = self._as_requested(target, current)
         match media:
             case "application/json-patch+json":
                 wanted = json_patch.apply(shown, patch)
@@ -100,9 +100,9 @@ class Writer:
         given = wanted["metadata"]
         resource = self._store.discovery.resource(target.kind.id)
         if given.get("uid") != current["metadata"].get("uid"):
-            check_incarnation(resource, current, given.get("uid"), "")
+            check_preconditions(resource, current, given.get("uid"), "")
         if given.get("resourceVersion") != current["metadata"].get("resourceVersion"):
-            check_incarnation(resource, current, "", given.get("resourceVersion"))
+            check_preconditions(resource, current, "", given.get("resourceVersion"))
         for field in ("name", "namespace"):
             if given.get(field) != current["metadata"].get(field):
                 raise refusal(422, f"metadata.{field}: field is immutable", Fault(f"metadata.{field}", "is immutable"))
@@ -121,7 +121,7 @@ class Writer:
         if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
             raise refusal(400, "an apply patch must be an object")
         body = {**body, "metadata": {"name": target.name, **(body.get("metadata") or {})}}
-        wanted = self._meant(target, body, named=True)
+        wanted = self._for_target(target, body, named=True)
         current = self._store.get(*target.ref)
         if current is None and target.subresource:
             raise self._not_found(target)
@@ -190,7 +190,7 @@ class Writer:
             raise refusal(400, "an Eviction must be an object")
         options = delete_options((body or {}).get("deleteOptions"), {}, [])
         pod = self._existing(target)
-        check_incarnation("pods", pod, options.uid, options.resource_version)
+        check_preconditions("pods", pod, options.uid, options.resource_version)
         check_budgets(self._store, pod)
         if not (dry_run or options.dry_run):
             if options.grace_s is None:
@@ -238,7 +238,7 @@ class Writer:
         metadata = wanted.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else ""
         current = self._existing(target)
-        check_incarnation(self._store.discovery.resource(target.kind.id), current, "", version)
+        check_preconditions(self._store.discovery.resource(target.kind.id), current, "", version)
         self._put(target, current, merge_patch(current, patch), "", dry_run)
         return 200, self.scale(target)
 
@@ -259,10 +259,10 @@ class Writer:
     def _not_found(self, target: Target) -> Refused:
         return refusal(404, f'{self._store.discovery.resource(target.kind.id)} "{target.name}" not found')
 
-    def _as_asked(self, target: Target, obj: Obj) -> Obj:
+    def _as_requested(self, target: Target, obj: Obj) -> Obj:
         return obj if obj["apiVersion"] == target.api_version else {**obj, "apiVersion": target.api_version}
 
-    def _meant(self, target: Target, body: Any, *, named: bool) -> Obj:
+    def _for_target(self, target: Target, body: Any, *, named: bool) -> Obj:
         """The object of a body, with the kind, namespace and name of the path. Raises `Refused` (400)."""
         if not isinstance(body, dict):
             raise refusal(400, f"an object is a mapping, not {type(body).__name__}")

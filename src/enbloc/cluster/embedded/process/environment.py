@@ -1,6 +1,6 @@
 """The environment and the command line of a container's process.
 
-Of this process's own environment only `PASSED_ON` is inherited: the variables of the user's shell (tokens, proxies,
+Of this process's own environment only `INHERITED` is inherited: the variables of the user's shell (tokens, proxies,
 settings) are not a pod's. The rest comes from the pod, as a kubelet reads it.
 """
 
@@ -17,7 +17,7 @@ from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.cluster.embedded.process.fields import ContainerConfigError, field, resource
 
-PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
+INHERITED: Final = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 
 Lookup = Callable[[str, str, str], Obj | None]
 """An object by kind, namespace and name."""
@@ -36,9 +36,9 @@ def expanded(text: str, variables: Mapping[str, str]) -> str:
     return _REFERENCE.sub(value, text)
 
 
-def passed_on() -> dict[str, str]:
+def inherited() -> dict[str, str]:
     """The inherited variables."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 def command_line(container: dict[str, Any], variables: Mapping[str, str]) -> list[str]:

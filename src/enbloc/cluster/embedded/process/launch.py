@@ -10,7 +10,7 @@ from typing import Any, Final
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.cluster.embedded.process.environment import Environment, command_line, passed_on
+from enbloc.cluster.embedded.process.environment import Environment, command_line, inherited
 from enbloc.cluster.embedded.process.fields import ContainerConfigError
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of, hostname_of
 from enbloc.cluster.embedded.process.orphans import TOKEN
@@ -64,7 +64,7 @@ class Launcher:
         self._directory = directory
         self._book = book
         self._names = names
-        self._given = {**passed_on(), **given}
+        self._given = {**inherited(), **given}
         self._environment = Environment(store.get)
         self._volumes = Volumes(self._environment, claims_directory(directory))
 

@@ -70,7 +70,7 @@ class FileLogReader:
 
     def _more(self) -> bytes:
         data = self._file.read(PIECE_BYTES)
-        if data or not self._is_turned_over():
+        if data or not self._is_rotated():
             return data
         data = self._file.read(PIECE_BYTES)  # what was written between the two checks
         if not data:
@@ -79,7 +79,7 @@ class FileLogReader:
             data = self._file.read(PIECE_BYTES)
         return data
 
-    def _is_turned_over(self) -> bool:
+    def _is_rotated(self) -> bool:
         try:
             return not os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
         except FileNotFoundError:

@@ -19,7 +19,7 @@ from typing import Final, Literal
 
 from enbloc.api.meta import Obj, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Refused, WatchEvent
-from enbloc.cluster.embedded.api.pods import POD, Amounts, grace_s_of, node_of
+from enbloc.cluster.embedded.api.pods import POD, Amounts, container_name, grace_s_of, node_of
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.nodes import pod_status
 from enbloc.cluster.embedded.nodes.backoff import Backoff
@@ -150,7 +150,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
         found = self._store.get(POD, namespace, pod)
         if found is None:
             raise Refused(404, "NotFound", f'pods "{pod}" not found')
-        name = _chosen(found, container)
+        name = container_name(found, container)
         tracked = self._pool.pod((namespace_of(found), pod))
         if tracked is None or tracked.uid != uid_of(found):
             tracked = None
@@ -475,20 +475,6 @@ class ProcessNodes(Kubelets[ProcessPod]):
 def _grace_s(pod: Obj) -> int:
     """The rest of a terminating pod's grace period."""
     return int(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-
-
-def _chosen(pod: Obj, container: str) -> str:
-    """The container's name; the only one if none is given."""
-    spec = pod["spec"]
-    names = [str(each.get("name")) for each in (*spec["containers"], *(spec.get("initContainers") or ()))]
-    if container:
-        if container not in names:
-            raise Refused(400, "BadRequest", f"container {container} is not valid for pod {name_of(pod)}")
-        return container
-    if len(spec["containers"]) > 1:
-        choice = f"choose one of: [{' '.join(names)}]"
-        raise Refused(400, "BadRequest", f"a container name must be specified for pod {name_of(pod)}, {choice}")
-    return names[0]
 
 
 def _container_of(pod: Obj, name: str, tracked: ProcessPod | None) -> Container:

@@ -216,7 +216,7 @@ def test_sim_tells_what_was_cut_off(write) -> None:  # type: ignore[no-untyped-d
 def test_an_empty_scenario_is_a_short_run(write) -> None:  # type: ignore[no-untyped-def]
     done = enbloc("sim", write(""))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "Nothing was started." in done.stdout
+    assert "No gang was started." in done.stdout
 
 
 def test_a_reader_that_left_is_no_error(write) -> None:  # type: ignore[no-untyped-def]

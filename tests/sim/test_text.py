@@ -14,8 +14,8 @@ from enbloc.units import SECOND
 
 def gang(name: str, *, started: int, ended: int, bound: int, succeeded: int = 0, nodes: int = 1) -> GangRecord:
     record = GangRecord(name, 0, started * SECOND)
-    record.ended_at = ended * SECOND
-    record.bound, record.succeeded, record.open = bound, succeeded, bound - succeeded
+    record.ended_ns = ended * SECOND
+    record.bound, record.succeeded, record.running = bound, succeeded, bound - succeeded
     record.nodes = {f"n{i}" for i in range(1, nodes + 1)}
     return record
 
@@ -38,13 +38,13 @@ def told(**fields: Any) -> str:
 
 def test_the_first_lines_say_how_it_went() -> None:
     assert told().splitlines()[:4] == [
-        "Done: after 1m35s nothing more can happen.",
+        "Simulation finished at 1m35s.",
         "Pods: 5 created, 4 bound, 3 succeeded.",
-        "Gangs that ran had waited: half of them at most 0s, 95% at most 30s, none more than 30.5s.",
-        "Used of what the nodes had, over the run: cpu 75%, memory 20%.",
+        "Wait: median 0s, p95 30s, max 30.5s.",
+        "Utilisation: cpu 75%, memory 20%.",
     ]
-    assert told(ended="cut-off").startswith("Cut off at 1m35s.")
-    assert told(ended="until").startswith("Stopped where --until said; the last change was at 1m35s.")
+    assert told(ended="cut-off").startswith("Simulation cut off at 1m35s.")
+    assert told(ended="until").startswith("Simulation stopped by --until; last change at 1m35s.")
 
 
 def test_gangs_are_a_table() -> None:
@@ -53,14 +53,14 @@ def test_gangs_are_a_table() -> None:
         gang("default/b", started=30, ended=-1, bound=12, succeeded=2, nodes=12),
     ]
     lines = [line.rstrip() for line in told(gangs=gangs).splitlines()]
-    assert "default/a  0s    0s       30s         4  4 succeeded              n1, n2" in lines
-    assert "default/b  0s    30s      runs on    12  2 succeeded, 10 running  n1, n2, n3, n4 and 8 more" in lines
+    assert "default/a  0s       0s       30s         4  4 succeeded              n1, n2" in lines
+    assert "default/b  0s       30s      running    12  2 succeeded, 10 running  n1, n2, n3, n4 and 8 more" in lines
 
 
 def test_long_lists_are_cut_short() -> None:
     gangs = [gang(f"default/g{i}", started=0, ended=1, bound=1, succeeded=1) for i in range(100)]
     assert "… and 60 more gangs" in told(gangs=gangs)
-    assert told().count("Nothing was started.") == 1
+    assert told().count("No gang was started.") == 1
 
 
 def test_what_waits_says_why_and_what_was_refused_too() -> None:
@@ -74,4 +74,4 @@ def test_what_waits_says_why_and_what_was_refused_too() -> None:
     assert "  default/x: 2 of 4 fit: [markup] is kept\n" in text
     assert "  default/y: Insufficient cpu on 3 nodes; taint on 1 node\n" in text
     assert "  Job default/bad at 5s: spec.tasks: is empty\n" in text
-    assert "2 warnings on the way" in text
+    assert "2 warnings;" in text

@@ -166,7 +166,7 @@ def _job(name: str, at: float, pods: int, cpus: int, seconds: int) -> Obj:
 
 
 def _outcome(policy: str, load: Load, result: Result) -> Outcome:
-    waits = {gang.name.partition("/")[2]: (gang.started_at - gang.came_at) / SECOND for gang in result.gangs}
+    waits = {gang.name.partition("/")[2]: (gang.started_ns - gang.arrived_ns) / SECOND for gang in result.gangs}
     large = waits.pop(LARGE)
     used = list(_used(result))
     end = load.hours * HOUR_S

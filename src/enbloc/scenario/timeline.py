@@ -15,12 +15,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.units import SECOND, format_duration
 
-TIMEOUT_MARK: Final = "gang.scheduling.koordinator.sh/timeout"
 _ENDS: Final = {"Succeeded": "succeeded", "Failed": "failed"}
 _HAVE_PHASES: Final = frozenset({"Job", "PodGroup", "QueueJob"})
 
@@ -250,7 +250,7 @@ def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
     elif phase == "Running" and (restarts := _restarts(status)) > facts.restarts:
         facts.restarts = restarts
         yield "running", node, f"restart {restarts}"
-    timed_out = annotations_of(pod).get(TIMEOUT_MARK) == "true"
+    timed_out = annotations_of(pod).get(TIMEOUT) == "true"
     if timed_out and not facts.timed_out:
         yield "timeout", node, ""
     facts.timed_out = timed_out

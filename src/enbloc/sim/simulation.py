@@ -68,7 +68,7 @@ class Simulation:
         self._playbook = Player(scenario, self._store, self._nodes, self)
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
-        self._statistics = Statistics(self._clock)
+        self._statistics = Statistics(self._clock, config)
         self._created: Counter[tuple[str, str]] = Counter()
         self._created_now: Counter[tuple[str, str]] = Counter()
         self._runaway: _CutOff | None = None

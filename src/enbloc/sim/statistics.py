@@ -1,44 +1,40 @@
-"""The numbers of a run: how long pods waited, how full the nodes were, and what each gang did.
+"""The figures of a simulation: waiting times, use of the nodes, and what each gang did.
 
-Fed with the same watch events as the timeline. Amounts are integrated in integers (nano-units × nanoseconds), so that
-the figures are the same on every machine.
+Computed from the same watch events as the timeline. Amounts are integrated in integers (nano-units × nanoseconds), so
+that the figures are the same on every machine.
 """
 
 from __future__ import annotations
 
 from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
-from enbloc.api.kinds import kind_id, view
-from enbloc.api.meta import Obj, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
-from enbloc.api.volcano import GROUP_NAME_KEYS
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Config
+from enbloc.gangs.model import GangKey
+from enbloc.gangs.priority_classes import PRIORITY_CLASS
+from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.sim.clock import Clock
 from enbloc.units import SECOND, parse_quantity
 
-_GANG_CONTROLLERS = frozenset({"Job.batch.volcano.sh", "QueueJob.arbitrator.incubator.k8s.io"})
-_GANG_KINDS = _GANG_CONTROLLERS | {
-    "PodGroup.scheduling.volcano.sh",
-    "PodGroup.scheduling.sigs.k8s.io",
-    "PodGroup.scheduling.x-k8s.io",
-    "PodGroup.scheduling.k8s.io",
-}
-_GANG_ANNOTATIONS = (*GROUP_NAME_KEYS, "gang.scheduling.koordinator.sh/name", "pod-group.scheduling.sigs.k8s.io/name")
-_GANG_LABELS = ("pod-group.scheduling.sigs.k8s.io", "scheduling.x-k8s.io/pod-group")
+_GANG_KINDS = GangRegistry.kinds - {PRIORITY_CLASS, SCHEDULING_SPEC}
+"""Objects whose creation is the arrival of a gang of the same name."""
 
 
 class GangRecord:
     """What one gang did, in virtual nanoseconds."""
 
-    __slots__ = ("bound", "came_at", "ended_at", "failed", "name", "nodes", "open", "started_at", "succeeded")
+    __slots__ = ("arrived_ns", "bound", "ended_ns", "failed", "name", "nodes", "running", "started_ns", "succeeded")
 
-    def __init__(self, name: str, came_at: int, started_at: int) -> None:
+    def __init__(self, name: str, arrived_ns: int, started_ns: int) -> None:
         self.name = name
-        self.came_at = came_at
-        self.started_at = started_at
-        self.ended_at = -1
+        self.arrived_ns = arrived_ns
+        self.started_ns = started_ns
+        self.ended_ns = -1
         self.bound = 0
-        self.open = 0
+        self.running = 0
         """Pods that are bound and have not ended."""
         self.succeeded = 0
         self.failed = 0
@@ -46,96 +42,107 @@ class GangRecord:
 
 
 class _Pod:
-    __slots__ = ("created_at", "gang", "node", "over", "requests")
+    __slots__ = ("created_ns", "ended", "gang", "node", "requests")
 
-    def __init__(self, created_at: int, gang: str) -> None:
-        self.created_at = created_at
-        self.gang = gang
+    def __init__(self, created_ns: int) -> None:
+        self.created_ns = created_ns
+        self.gang = ""
         self.node = ""
-        self.over = False
+        self.ended = False
         self.requests: dict[str, int] = {}
 
 
 class Statistics:
-    """Sums, kept up to date event by event."""
+    """Sums, updated event by event."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, config: Config) -> None:
         self._clock = clock
+        self._registry = GangRegistry(config.arbitrator, config.koordinator)
+        self._titles: dict[GangKey, str] = {}
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, dict[str, int]] = {}
         self._used: dict[str, int] = {}
         self._allocatable: dict[str, int] = {}
         self._used_time: dict[str, int] = {}
         self._allocatable_time: dict[str, int] = {}
-        self._counted_until = 0
-        self._came_at: dict[str, int] = {}
-        self._titles: dict[str, str] = {}
-        """What people call the gangs of SchedulingSpecs, by the UID of their owner (A1)."""
-        self._first_pod_at: int | None = None
-        self._last_end_at: int | None = None
+        self._integrated_until_ns = 0
+        self._arrived_ns: dict[str, int] = {}
+        self._first_pod_ns: int | None = None
+        self._last_end_ns: int | None = None
         self.waits: list[int] = []
         """Nanoseconds from creation to binding, in the order of the bindings."""
         self.gangs: dict[str, GangRecord] = {}
-        """By name, in the order in which they first started."""
+        """By title, in the order in which they first started."""
 
     def observe(self, event: WatchEvent) -> None:
         if event.kind == "Pod":
             self._observe_pod(event)
         elif event.kind == "Node":
             self._observe_node(event)
-        elif event.type == "ADDED" and event.kind == SCHEDULING_SPEC:
-            owner = controller_of(event.obj)
-            if owner is not None:
-                self._titles[owner["uid"]] = f"{namespace_of(event.obj)}/{owner['name']}"
-        elif event.type == "ADDED" and event.kind in _GANG_KINDS:
-            self._came_at.setdefault(f"{namespace_of(event.obj)}/{name_of(event.obj)}", self._clock.elapsed)
+        elif event.kind in GangRegistry.kinds:
+            for key in self._registry.observe(event).gangs:
+                self._titles.pop(key, None)
+            if event.type == "ADDED" and event.kind in _GANG_KINDS:
+                title = f"{namespace_of(event.obj)}/{name_of(event.obj)}"
+                self._arrived_ns.setdefault(title, self._clock.elapsed)
 
     def _observe_pod(self, event: WatchEvent) -> None:
-        obj, uid, now = event.obj, uid_of(event.obj), self._clock.elapsed
+        obj, uid, now_ns = event.obj, uid_of(event.obj), self._clock.elapsed
         pod = self._pods.get(uid)
         if pod is None:
-            pod = self._pods[uid] = _Pod(now, gang_name(obj))
-            if self._first_pod_at is None:
-                self._first_pod_at = now
+            pod = self._pods[uid] = _Pod(now_ns)
+            if self._first_pod_ns is None:
+                self._first_pod_ns = now_ns
         node = obj["spec"].get("nodeName") or ""
         if node and not pod.node:
-            self._bound(pod, obj, node, now)
+            self._bound(pod, obj, node, now_ns)
         phase = (obj.get("status") or {}).get("phase")
         gone = event.type == "DELETED"
-        if (gone or phase in ("Succeeded", "Failed")) and not pod.over:
-            self._over(pod, phase or "", now)
+        if (gone or phase in ("Succeeded", "Failed")) and not pod.ended:
+            self._ended(pod, phase or "", now_ns)
         if gone:
             del self._pods[uid]
+            if pod.node:
+                self._registry.observe_pod(obj, gone=True)
 
-    def _bound(self, pod: _Pod, obj: Obj, node: str, now: int) -> None:
+    def _bound(self, pod: _Pod, obj: Obj, node: str, now_ns: int) -> None:
         pod.node = node
-        owner = controller_of(obj)
-        if owner is not None and pod.gang == f"{namespace_of(obj)}/{name_of(obj)}":  # it speaks no dialect by itself
-            pod.gang = self._titles.get(owner["uid"], pod.gang)
+        pod.gang = self._title(obj)
         pod.requests = pod_requests(view(obj["spec"], PodSpec))
-        self.waits.append(now - pod.created_at)
+        self.waits.append(now_ns - pod.created_ns)
         self._change(self._used, pod.requests, 1)
         gang = self.gangs.get(pod.gang)
         if gang is None:
-            gang = self.gangs[pod.gang] = GangRecord(pod.gang, self._came_at.get(pod.gang, pod.created_at), now)
+            arrived_ns = self._arrived_ns.get(pod.gang, pod.created_ns)
+            gang = self.gangs[pod.gang] = GangRecord(pod.gang, arrived_ns, now_ns)
         gang.bound += 1
-        gang.open += 1
-        gang.ended_at = -1
+        gang.running += 1
+        gang.ended_ns = -1
         gang.nodes.add(node)
 
-    def _over(self, pod: _Pod, phase: str, now: int) -> None:
-        pod.over = True
+    def _title(self, pod: Obj) -> str:
+        """What the user calls the gang of a pod that is bound."""
+        self._registry.observe_pod(pod, gone=False)
+        key = self._registry.member(pod).gang
+        title = self._titles.get(key)
+        if title is None:
+            spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue_hint(pod))
+            title = self._titles[key] = spec.title
+        return title
+
+    def _ended(self, pod: _Pod, phase: str, now_ns: int) -> None:
+        pod.ended = True
         if not pod.node:
             return
-        self._last_end_at = now
+        self._last_end_ns = now_ns
         self._change(self._used, pod.requests, -1)
         pod.requests = {}
         gang = self.gangs[pod.gang]
-        gang.open -= 1
+        gang.running -= 1
         gang.succeeded += phase == "Succeeded"
         gang.failed += phase == "Failed"
-        if gang.open == 0:
-            gang.ended_at = now
+        if gang.running == 0:
+            gang.ended_ns = now_ns
 
     def _observe_node(self, event: WatchEvent) -> None:
         name = name_of(event.obj)
@@ -153,21 +160,21 @@ class Statistics:
         for resource, nanos in amounts.items():
             sums[resource] = sums.get(resource, 0) + sign * nanos
 
-    def finish(self, end: int) -> None:
-        """Counts what is used now up to the end."""
-        self._integrate(end)
+    def finish(self, end_ns: int) -> None:
+        """Integrates up to the end."""
+        self._integrate(end_ns)
 
-    def _integrate(self, until: int) -> None:
-        passed = until - self._counted_until
-        if passed <= 0:
+    def _integrate(self, until_ns: int) -> None:
+        passed_ns = until_ns - self._integrated_until_ns
+        if passed_ns <= 0:
             return
-        self._counted_until += passed
+        self._integrated_until_ns += passed_ns
         for sums, integral in ((self._used, self._used_time), (self._allocatable, self._allocatable_time)):
             for resource, nanos in sums.items():
-                integral[resource] = integral.get(resource, 0) + nanos * passed
+                integral[resource] = integral.get(resource, 0) + nanos * passed_ns
 
     def utilisation(self) -> dict[str, float]:
-        """Resource → used part of what the nodes had, over the time up to the last change."""
+        """By resource: the fraction of the nodes' allocatable that was used, over the time up to the last change."""
         return {
             resource: round(self._used_time.get(resource, 0) / total, 4)
             for resource, total in sorted(self._allocatable_time.items())
@@ -175,20 +182,20 @@ class Statistics:
         }
 
     def waiting(self) -> dict[str, dict[str, float]]:
-        """How long pods (from creation to binding) and gangs (from their coming to their first pod's binding) waited,
-        in seconds; of those that still wait, `pending` tells."""
-        gangs = [gang.started_at - gang.came_at for gang in self.gangs.values()]
-        return {"gangs": _spread(gangs), "pods": _spread(self.waits)}
+        """Seconds from creation to binding for pods, from arrival to the first binding for gangs. Those that still wait
+        are not counted: they are in `pending`."""
+        gangs = [gang.started_ns - gang.arrived_ns for gang in self.gangs.values()]
+        return {"gangs": _distribution(gangs), "pods": _distribution(self.waits)}
 
     def makespan(self) -> float | None:
         """Seconds from the first pod's creation to the last end of a pod."""
-        if self._first_pod_at is None or self._last_end_at is None:
+        if self._first_pod_ns is None or self._last_end_ns is None:
             return None
-        return (self._last_end_at - self._first_pod_at) / SECOND
+        return (self._last_end_ns - self._first_pod_ns) / SECOND
 
 
-def _spread(nanos: list[int]) -> dict[str, float]:
-    """The least, the middle, nearly the most and the most, in seconds, by nearest rank; empty for nothing."""
+def _distribution(nanos: list[int]) -> dict[str, float]:
+    """Minimum, median, p95 and maximum in seconds, by nearest rank; empty without values."""
     if not nanos:
         return {}
     ordered = sorted(nanos)
@@ -197,17 +204,3 @@ def _spread(nanos: list[int]) -> dict[str, float]:
         return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] / SECOND
 
     return {"min": rank(0), "median": rank(50), "p95": rank(95), "max": rank(100)}
-
-
-def gang_name(pod: Obj) -> str:
-    """What the user would call the pod's gang: the job, the group, or the pod itself."""
-    namespace = namespace_of(pod)
-    owner = controller_of(pod)
-    if owner is not None and owner.get("apiVersion") and kind_id(owner) in _GANG_CONTROLLERS:
-        return f"{namespace}/{owner['name']}"
-    annotations, labels = annotations_of(pod), labels_of(pod)
-    for texts, keys in ((annotations, _GANG_ANNOTATIONS), (labels, _GANG_ANNOTATIONS + _GANG_LABELS)):
-        for key in keys:
-            if texts.get(key):
-                return f"{namespace}/{texts[key]}"
-    return f"{namespace}/{name_of(pod)}"

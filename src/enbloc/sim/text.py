@@ -1,7 +1,7 @@
-"""A run told to people: first how it ended, then what ran, what waits and why, what was refused.
+"""The result of a simulation as text: how it ended, the gangs that ran, those that wait and why, rejected objects.
 
-Written for someone in a hurry: numbers in sentences, long lists cut short with a word on how many there are. Colour
-and width follow the terminal; without one it is plain text.
+Long lists are cut, with the number of entries that are left out. Colour and width follow the terminal; without one it
+is plain text.
 """
 
 from __future__ import annotations
@@ -31,48 +31,45 @@ def print_result(result: Result, out: TextIO | None = None) -> None:
         console.print(line)
     _print_gangs(console, result)
     _print_pending(console, result.pending)
-    _print_refused(console, result)
+    _print_rejected(console, result)
     warnings = result.summary["warnings"]
     if warnings:
-        console.print(f"\n{_count(warnings, 'warning')} on the way; `-o json` lists them in the timeline.", style="dim")
+        console.print(f"\n{_count(warnings, 'warning')}; `-o json` lists them in the timeline.", style="dim")
 
 
 def _headlines(result: Result) -> list[Text]:
     summary = result.summary
     end = _seconds(result.end)
     how = {
-        IDLE: f"Done: after {end} nothing more can happen.",
-        CUT_OFF: f"Cut off at {end}.",
-    }.get(result.ended, f"Stopped where --until said; the last change was at {end}.")
+        IDLE: f"Simulation finished at {end}.",
+        CUT_OFF: f"Simulation cut off at {end}.",
+    }.get(result.ended, f"Simulation stopped by --until; last change at {end}.")
     pods = summary["pods"]
-    told = [f"{pods['created']} created", f"{pods['bound']} bound"]
-    told += [f"{pods[what]} {what}" for what in ("succeeded", "failed", "evicted") if pods[what]]
-    lines = [Text(how, style="bold"), Text(f"Pods: {', '.join(told)}.")]
+    counts = [f"{pods['created']} created", f"{pods['bound']} bound"]
+    counts += [f"{pods[what]} {what}" for what in ("succeeded", "failed", "evicted") if pods[what]]
+    lines = [Text(how, style="bold"), Text(f"Pods: {', '.join(counts)}.")]
     waiting = summary["waiting"]["gangs"]
-    if waiting and not waiting["max"]:
-        lines.append(Text("No gang that ran had to wait."))
-    elif waiting:
-        median, p95, longest = (_seconds(waiting[key]) for key in ("median", "p95", "max"))
-        told_waits = f"half of them at most {median}, 95% at most {p95}, none more than {longest}"
-        lines.append(Text(f"Gangs that ran had waited: {told_waits}."))
+    if waiting:
+        figures = ", ".join(f"{key} {_seconds(waiting[key])}" for key in ("median", "p95", "max"))
+        lines.append(Text(f"Wait: {figures}."))
     used = ", ".join(f"{name} {part:.0%}" for name, part in summary["utilisation"].items())
     if used:
-        lines.append(Text(f"Used of what the nodes had, over the run: {used}."))
+        lines.append(Text(f"Utilisation: {used}."))
     return lines
 
 
 def _print_gangs(console: Console, result: Result) -> None:
     if not result.gangs:
-        console.print("\nNothing was started.")
+        console.print("\nNo gang was started.")
         return
-    console.print("\nWhat ran", style="bold")
+    console.print("\nGangs that ran", style="bold")
     table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for heading in ("gang", "came", "started", "ended", "pods", "outcome", "nodes"):
+    for heading in ("gang", "arrived", "started", "ended", "pods", "outcome", "nodes"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "pods" else "left")
     for gang in result.gangs[:_ROWS]:
-        ended = format_duration(gang.ended_at) if gang.open == 0 else "runs on"
-        came, started = format_duration(gang.came_at), format_duration(gang.started_at)
-        row = (gang.name, came, started, ended, str(gang.bound), _outcome(gang), _nodes(gang))
+        ended = format_duration(gang.ended_ns) if gang.running == 0 else "running"
+        arrived, started = format_duration(gang.arrived_ns), format_duration(gang.started_ns)
+        row = (gang.name, arrived, started, ended, str(gang.bound), _outcome(gang), _nodes(gang))
         table.add_row(*map(Text, row))
     console.print(table)
     _print_rest(console, len(result.gangs), "gangs")
@@ -80,9 +77,9 @@ def _print_gangs(console: Console, result: Result) -> None:
 
 def _outcome(gang: GangRecord) -> str:
     parts = [f"{count} {what}" for count, what in ((gang.succeeded, "succeeded"), (gang.failed, "failed")) if count]
-    if gang.open:
-        parts.append(f"{gang.open} running")
-    removed = gang.bound - gang.open - gang.succeeded - gang.failed
+    if gang.running:
+        parts.append(f"{gang.running} running")
+    removed = gang.bound - gang.running - gang.succeeded - gang.failed
     if removed:
         parts.append(f"{removed} removed")
     return ", ".join(parts)
@@ -97,7 +94,7 @@ def _nodes(gang: GangRecord) -> str:
 def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:
     if not pending:
         return
-    console.print("\nWhat still waits, and why", style="bold")
+    console.print("\nGangs that wait, and why", style="bold")
     for entry in pending[:_ROWS]:
         text = Text("  ")
         text.append(entry["gang"], style="yellow")
@@ -107,22 +104,22 @@ def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:
 
 
 def _reasons(entry: dict[str, Any]) -> str:
-    told = [f"{reason['reason']} on {_count(reason['nodes'], 'node')}" for reason in entry.get("reasons") or ()]
-    return "; ".join(told) or "no reason was given"
+    reasons = [f"{reason['reason']} on {_count(reason['nodes'], 'node')}" for reason in entry.get("reasons") or ()]
+    return "; ".join(reasons) or "no reason was given"
 
 
-def _print_refused(console: Console, result: Result) -> None:
-    refused = [line for line in result.timeline if line.what == "rejected"]
-    if not refused:
+def _print_rejected(console: Console, result: Result) -> None:
+    rejected = [line for line in result.timeline if line.what == "rejected"]
+    if not rejected:
         return
-    console.print("\nWhat was refused", style="bold")
-    for line in refused[:_ROWS]:
+    console.print("\nRejected objects", style="bold")
+    for line in rejected[:_ROWS]:
         who = f"{line.namespace}/{line.name}" if line.namespace else line.name
         text = Text("  ")
         text.append(f"{line.kind} {who}", style="red")
         text.append(f" at {_seconds(line.t)}: {line.message}")
         console.print(text, soft_wrap=True)
-    _print_rest(console, len(refused), "objects")
+    _print_rest(console, len(rejected), "objects")
 
 
 def _print_rest(console: Console, total: int, things: str) -> None:

@@ -118,7 +118,7 @@ def test_what_a_class_knows(classes: ClassTable) -> None:
     assert set(OTHER) - plain == {"host port", "affinity", "spread", "claim", "ephemeral claim"}
 
 
-def test_classes_that_nobody_uses_are_forgotten_and_their_numbers_do_not_come_again(classes: ClassTable) -> None:
+def test_unused_classes_are_dropped_and_their_ids_are_not_used_again(classes: ClassTable) -> None:
     found = [classes.of("ns", spec) for spec in OTHER.values()]
     classes.retain({found[0].id, found[-1].id})
     assert list(classes.by_id.values()) == [found[0], found[-1]]
@@ -128,7 +128,7 @@ def test_classes_that_nobody_uses_are_forgotten_and_their_numbers_do_not_come_ag
 
 
 def selfish(name: str, at: int) -> m.Obj:
-    """A pod that shuns those of its own job, on which nobody else has the like."""
+    """A pod with anti-affinity to its own job, unlike any other pod."""
     shunned = {"labelSelector": {"matchLabels": {"job": name}}, "topologyKey": "kubernetes.io/hostname"}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [shunned]}}
     spread = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **shunned}]

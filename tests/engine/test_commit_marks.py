@@ -1,4 +1,4 @@
-"""The commit mark: which minima it covers, and that nobody's text upsets it (G7, G11)."""
+"""The commit mark: which minima it covers, and that malformed text does no harm (G7, G11)."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ def bound(name: str) -> m.Obj:
     return m.pod(name, "1", nodeName="n", priority=10)
 
 
-def test_p3_whoever_is_marked_and_not_yet_terminating_is_still_leaving() -> None:
-    """The first echo of an eviction is a pod with one more condition: nobody else is evicted because of it."""
+def test_p3_a_pod_with_an_eviction_condition_that_is_not_terminating_yet_is_releasing() -> None:
+    """The first echo of an eviction is a pod with one more condition: no other pod is evicted because of it."""
     direct = DirectScheduler(parse(None))
     direct.put(m.node("n", cpu="2"))
     for name in ("a", "b"):

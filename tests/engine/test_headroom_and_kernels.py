@@ -27,7 +27,7 @@ def cluster(*cpus: int, pods: int = 110, memory: int = 0) -> NodeTable:
     return nodes
 
 
-def candidates(
+def candidates_of(
     nodes: NodeTable, score: ScoreRows, cpu: int = 1, passing: Bools | None = None, bonus: Ints | None = None
 ) -> Candidates:
     cls = ClassTable(nodes.resources).of("ns", {"containers": [{"resources": {"requests": {"cpu": f"{cpu}m"}}}]})
@@ -41,18 +41,18 @@ def candidates(
     )
 
 
-def one_by_one(nodes: NodeTable, board: Candidates, count: int, closed: Bools | None = None) -> list[int]:
+def one_by_one(nodes: NodeTable, candidates: Candidates, count: int, closed: Bools | None = None) -> list[int]:
     """The definition: again and again the best row by a fresh look at all of them, the lowest where several are."""
     found: list[int] = []
     taken = nodes.free.copy()
     while len(found) < count:
-        keys = board.uncached_keys()
+        keys = candidates.uncached_keys()
         if closed is not None:
             keys = np.where(closed[: len(keys)], -1, keys)
         if not len(keys) or keys.max() < 0:
             break
         found.append(int(keys.argmax()))
-        nodes.allocate(found[-1], board.cls.request)
+        nodes.allocate(found[-1], candidates.cls.request)
     nodes.free[:] = taken
     nodes.clock += 1
     nodes.stamp[:] = nodes.clock
@@ -88,53 +88,53 @@ def indifferent(room: Headroom) -> Ints:
 )
 def test_placed_by_hand(score: ScoreRows, cpus: tuple[int, ...], count: int, rows: list[int]) -> None:
     nodes = cluster(*cpus)
-    assert place_bulk(candidates(nodes, score), count) == rows
-    assert one_by_one(nodes, candidates(nodes, score), count) == rows
+    assert place_bulk(candidates_of(nodes, score), count) == rows
+    assert one_by_one(nodes, candidates_of(nodes, score), count) == rows
 
 
 def test_the_number_of_pods_bounds_too() -> None:
     nodes = cluster(9, 9, pods=2)
-    assert place_bulk(candidates(nodes, used_cpu), 9) == [0, 0, 1, 1]
+    assert place_bulk(candidates_of(nodes, used_cpu), 9) == [0, 0, 1, 1]
 
 
 def test_closed_rows_and_rows_that_do_not_pass_take_nothing() -> None:
     nodes = cluster(2, 2, 2, 2)
     closed = np.array([True, False, False, False] + [False] * 12)
     passing = np.array([True, True, False, True])
-    assert place_bulk(candidates(nodes, indifferent, passing=passing), 9, closed) == [1, 1, 3, 3]
+    assert place_bulk(candidates_of(nodes, indifferent, passing=passing), 9, closed) == [1, 1, 3, 3]
 
 
 def test_placing_changes_nothing() -> None:
     nodes = cluster(3, 3)
     before, clock = nodes.free.copy(), nodes.clock
-    board = candidates(nodes, free_cpu)
-    assert place_bulk(board, 4) == place_bulk(board, 4)
+    candidates = candidates_of(nodes, free_cpu)
+    assert place_bulk(candidates, 4) == place_bulk(candidates, 4)
     assert (nodes.free == before).all()
     assert nodes.clock == clock
 
 
 def test_a_board_sees_what_was_taken_and_what_came() -> None:
     nodes = cluster(3, 5)
-    board = candidates(nodes, free_cpu)
-    assert place_bulk(board, 1) == [1]
-    nodes.allocate_many(np.array([1]), np.array([4]), board.cls.request)
-    assert place_bulk(board, 1) == [0]
+    candidates = candidates_of(nodes, free_cpu)
+    assert place_bulk(candidates, 1) == [1]
+    nodes.allocate_many(np.array([1]), np.array([4]), candidates.cls.request)
+    assert place_bulk(candidates, 1) == [0]
     nodes.put(NodeFacts("n9", 0, {}, {"cpu": 10**7, "pods": NANO}, (), unschedulable=False, ready=True))
     nodes.settle(lambda name: {})
-    assert place_bulk(board, 2) == [2, 0]
+    assert place_bulk(candidates, 2) == [2, 0]
     nodes.remove("n0")
-    assert place_bulk(board, 9) == [2, 1]
+    assert place_bulk(candidates, 9) == [2, 1]
 
 
 def test_one_task_that_looks_at_others() -> None:
     nodes = cluster(3, 5, 4)
-    board = candidates(nodes, free_cpu)
-    assert place_one(board, None, None) == [1]
-    assert place_one(board, np.array([True, False, True]), None) == [2]
-    assert place_one(board, np.array([False, False, False]), None) == []
-    assert place_one(board, None, np.array([9, 0, 0]) << 24) == [0]
-    assert place_one(candidates(nodes, free_cpu, cpu=9), None, np.array([9, 0, 0]) << 24) == []
-    assert place_plain(board) == [1]
+    candidates = candidates_of(nodes, free_cpu)
+    assert place_one(candidates, None, None) == [1]
+    assert place_one(candidates, np.array([True, False, True]), None) == [2]
+    assert place_one(candidates, np.array([False, False, False]), None) == []
+    assert place_one(candidates, None, np.array([9, 0, 0]) << 24) == [0]
+    assert place_one(candidates_of(nodes, free_cpu, cpu=9), None, np.array([9, 0, 0]) << 24) == []
+    assert place_plain(candidates) == [1]
 
 
 def test_figures_at_the_ceiling_do_not_wrap_around() -> None:
@@ -184,9 +184,11 @@ def test_bulk_is_one_by_one(
         st.none()
         | st.lists(st.integers(0, 6), min_size=len(cpus), max_size=len(cpus)).map(lambda it: np.array(it, np.int64))
     )
-    board = candidates(nodes, score, cpu, passing, bonus)
-    assert place_bulk(board, count, closed) == one_by_one(nodes, board, count, closed)
-    assert place_bulk(board, count, closed) == one_by_one(nodes, board, count, closed)  # and again, with what it knows
+    candidates = candidates_of(nodes, score, cpu, passing, bonus)
+    assert place_bulk(candidates, count, closed) == one_by_one(nodes, candidates, count, closed)
+    assert place_bulk(candidates, count, closed) == one_by_one(
+        nodes, candidates, count, closed
+    )  # and again, with what it knows
 
 
 # ---- room
@@ -200,7 +202,7 @@ def test_room_is_what_would_be_left_after_one_more() -> None:
     assert room.allocatable(CPU).tolist() == [8, 2]
     assert room.free_part(CPU).tolist() == [5 * PARTS // 8, -PARTS // 2]
     assert room.free_parts(2)[CPU].tolist() == room.free_part(CPU).tolist()
-    assert room.free_part(MEMORY).tolist() == [0, 0]  # nobody has any
+    assert room.free_part(MEMORY).tolist() == [0, 0]  # no node has any
     late = room.column("example.com/gpu")
     assert room.after(late + 20).tolist() == [0, 0]
     assert room.free_part(late + 20).tolist() == [0, 0]
@@ -215,6 +217,6 @@ def test_room_for_several_on_one_row() -> None:
 
 def test_only_what_is_asked_for_is_looked_at() -> None:
     nodes = cluster(8, memory=4)
-    nodes.allocate(0, ((MEMORY, 9), (PODS, 1)))  # somebody else's doing: memory is overdrawn
+    nodes.allocate(0, ((MEMORY, 9), (PODS, 1)))  # a pod of another scheduler: memory is overcommitted
     assert Headroom(nodes, np.array([0]), ((CPU, 1), (PODS, 1))).fits().tolist() == [True]
     assert Headroom(nodes, np.array([0]), ((MEMORY, 1), (PODS, 1))).fits().tolist() == [False]

@@ -89,7 +89,7 @@ def test_rows_are_the_same_whatever_the_order_of_arrival(
     assert int(nodes.alive.sum()) == len(expected)
 
 
-def test_a_node_that_ranks_last_moves_nobody_and_one_that_does_not_says_so() -> None:
+def test_a_node_that_ranks_last_renumbers_no_row_and_another_one_is_noticed() -> None:
     nodes = settled(node("n1"), node("n3"))
     moves, clock = nodes.moves, nodes.clock
     nodes.put(node("n4"))
@@ -99,7 +99,7 @@ def test_a_node_that_ranks_last_moves_nobody_and_one_that_does_not_says_so() -> 
     assert nodes.settle(lambda name: {})
     assert nodes.moves == moves + 1
     assert nodes.clock > clock
-    assert (nodes.stamp[: nodes.count] > clock).all()  # whoever remembers a row looks at all of them again
+    assert (nodes.stamp[: nodes.count] > clock).all()  # all rows that are cached are out of date
     assert not nodes.settle(lambda name: {})
 
 

@@ -126,7 +126,7 @@ def test_g9_the_same_is_not_searched_for_twice(monkeypatch: pytest.MonkeyPatch) 
     assert len(failures._known) <= packing._FAILURES_BOUND
 
 
-def test_rows_that_differ_in_what_nobody_could_use_are_alike() -> None:
+def test_rows_that_differ_in_what_no_kind_can_use_are_equal() -> None:
     free = np.array([[4300, 4999, 9000], [64, 100, 70]])
     kinds = [kind((4000, 1), 2), kind((1000, 1), 1)]
     most = np.array([[1, 1, 2], [1, 1, 1]])

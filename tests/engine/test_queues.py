@@ -51,7 +51,7 @@ def deserved(queues: QueueTree, cpu: int) -> dict[str, int]:
         ({"a": 1, "b": 1}, {"a": 99, "b": 99}, 60, {"a": 30, "b": 30}),
         ({"a": 1, "b": 2}, {"a": 99, "b": 99}, 60, {"a": 20, "b": 40}),
         ({"a": 1, "b": 2}, {"a": 99, "b": 10}, 60, {"a": 50, "b": 10}),  # what one does not want goes to the other
-        ({"a": 1, "b": 2}, {"a": 5, "b": 10}, 60, {"a": 5, "b": 10}),  # nobody deserves what he does not ask for
+        ({"a": 1, "b": 2}, {"a": 5, "b": 10}, 60, {"a": 5, "b": 10}),  # a queue deserves at most its demand
         ({"a": 1, "b": 2}, {"a": 99}, 60, {"a": 60, "b": 0}),  # without demand no share
         ({"a": 1, "b": 1, "c": 2}, {"a": 5, "b": 99, "c": 99}, 50, {"a": 5, "b": 15, "c": 30}),
         ({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 12, "c": 99}, 31, {"a": 1, "b": 12, "c": 18}),  # in three rounds
@@ -94,7 +94,7 @@ def test_v4_shares_go_down_the_tree() -> None:
     st.integers(0, 400),
 )
 def test_v4_water_filling(queues: list[tuple[int, int, int | None]], pool: int) -> None:
-    """Nobody gets more than he asks for; all is given away or all are content; who is short is not behind others."""
+    """At most its demand for each queue; all is divided or all demands are met; an unmet queue is not behind others."""
     names = [f"q{position}" for position in range(len(queues))]
     made = tree(
         *(
@@ -179,7 +179,7 @@ def test_g8_the_order_is_decided_from_the_top_of_the_tree_down() -> None:
     assert names_in_order(queues, vector(90)) == ["p1", "r2", "r1"]
 
 
-def test_a_number_of_pods_is_nobodys_share() -> None:
+def test_numbers_of_pods_do_not_count_for_shares() -> None:
     queues = tree(QueueFacts("a"))
     queues.allocate(queues.get("a"), ((PODS, 1),), 50)
     assert queues.share(queues.get("a")) == 0.0

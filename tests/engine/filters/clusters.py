@@ -14,7 +14,7 @@ from enbloc.engine.tables.nodes import NodeFacts, NodeTable, TaintFact
 from enbloc.engine.tables.resources import Resources
 
 CLASSES = ClassTable(Resources())
-"""One table for all tests: predicates keep what they know of a class by its id."""
+"""One table for all tests: filters cache by class id."""
 
 
 class Task(NamedTuple):

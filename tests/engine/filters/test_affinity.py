@@ -58,7 +58,7 @@ def three_nodes() -> NodeTable:
     )
 
 
-def moving_with(nodes: NodeTable, *placed: tuple[Task, str]) -> StatefulFilters:
+def filters_with(nodes: NodeTable, *placed: tuple[Task, str]) -> StatefulFilters:
     stateful = StatefulFilters(nodes, VolumeTable())
     for each, name in placed:
         stateful.add(each, nodes.rows[name])
@@ -74,7 +74,7 @@ web, db = {"app": "web"}, {"app": "db"}
         pytest.param(near(term()), db, "ab", id="near"),
         pytest.param(near(term(key=HOST)), db, "a", id="near on the same node"),
         pytest.param(near(term(), term(key=HOST)), db, "a", id="every term"),
-        pytest.param(near(term({"matchLabels": {"app": "none"}})), db, "", id="nobody matches"),
+        pytest.param(near(term({"matchLabels": {"app": "none"}})), db, "", id="no pod matches"),
         pytest.param(near(term({"matchLabels": {"app": "new"}})), {"app": "new"}, "abc", id="first of its kind"),
         pytest.param(near(term()), web, "ab", id="not the first of its kind"),
         pytest.param(near(term({})), db, "abc", id="an empty selector matches all"),
@@ -82,7 +82,7 @@ web, db = {"app": "web"}, {"app": "db"}
         pytest.param(near(term({"matchExpressions": [{"key": "app", "operator": "Like"}]})), db, "", id="unreadable"),
         pytest.param(apart(term()), db, "cd", id="apart"),
         pytest.param(apart(term(key=HOST)), db, "bcd", id="apart by node"),
-        pytest.param(apart(term(None)), db, "abcd", id="apart from nobody"),
+        pytest.param(apart(term(None)), db, "abcd", id="apart from no pod"),
         pytest.param(near(term(namespaces=["other"])), db, "c", id="other namespace"),
         pytest.param(near(term(namespaceSelector={})), db, "abc", id="every namespace"),
         pytest.param(near(term(namespaceSelector={"matchLabels": {"team": "t"}})), db, "c", id="namespaces by label"),
@@ -93,7 +93,7 @@ web, db = {"app": "web"}, {"app": "db"}
 )  # fmt: skip
 def test_g6_pod_affinity(affinity: Any, labels: dict[str, str], expected: str) -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web), "a"), (task("2", web, "other"), "c"), (task("3", db), "c"))
+    stateful = filters_with(nodes, (task("1", web), "a"), (task("2", web, "other"), "c"), (task("3", db), "c"))
     stateful.set_namespace("other", {"team": "t"})
     new = task("new", labels, affinity=affinity)
     assert stateful.applies(new)
@@ -102,14 +102,14 @@ def test_g6_pod_affinity(affinity: Any, labels: dict[str, str], expected: str) -
 
 def test_g6_a_task_that_matches_one_of_two_terms_satisfies_neither() -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web), "a"), (task("2", {"app": "web", "rev": "1"}), "c"))
+    stateful = filters_with(nodes, (task("1", web), "a"), (task("2", {"app": "web", "rev": "1"}), "c"))
     both = near(term(), term({"matchLabels": {"rev": "1"}}))
     assert passing_masks(nodes, stateful.masks(task("new", db, affinity=both))) == ["c"]
 
 
 def test_g6_placed_tasks_keep_others_off() -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", db, affinity=apart(term())), "a"))
+    stateful = filters_with(nodes, (task("1", db, affinity=apart(term())), "a"))
     assert not stateful.applies(task("2", db))
     assert not stateful.applies(task("2", web, "other"))
     assert stateful.applies(task("2", web))
@@ -119,13 +119,13 @@ def test_g6_placed_tasks_keep_others_off() -> None:
 
 def test_g6_reasons_are_told_apart() -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web, affinity=apart(term())), "a"))
+    stateful = filters_with(nodes, (task("1", web, affinity=apart(term())), "a"))
     new = task("2", web, affinity=near(term()) | apart(term()))
     assert [reason for reason, _ in stateful.masks(new)] == [NEAR, APART, KEPT_OFF]
 
 
-def test_g6_nothing_is_asked_where_nobody_has_terms() -> None:
-    stateful = moving_with(three_nodes(), (task("1", web), "a"))
+def test_g6_the_filter_does_not_apply_where_no_pod_has_terms() -> None:
+    stateful = filters_with(three_nodes(), (task("1", web), "a"))
     assert not stateful.applies(task("2", web))
     assert stateful.masks(task("2", web)) == []
     assert stateful.scores(task("2", web)) == []
@@ -133,7 +133,7 @@ def test_g6_nothing_is_asked_where_nobody_has_terms() -> None:
 
 def test_g6_counts_follow_labels_namespaces_and_rows() -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web), "a"))
+    stateful = filters_with(nodes, (task("1", web), "a"))
     new = task("2", db, affinity=near(term(namespaceSelector={"matchLabels": {"team": "t"}})))
     assert passing_masks(nodes, stateful.masks(new)) == []
     stateful.set_namespace("default", {"team": "t"})
@@ -165,14 +165,14 @@ def test_g6_counts_follow_labels_namespaces_and_rows() -> None:
 )
 def test_g6_preferred_pod_affinity(existing: Any, affinity: Any, expected: list[int]) -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web, affinity=existing), "a"))
+    stateful = filters_with(nodes, (task("1", web, affinity=existing), "a"))
     ((kind, score),) = stateful.scores(task("2", web, affinity=affinity))
     assert (kind, score.tolist()) == ("affinity", expected)
 
 
 def test_g6_scores_are_spread_over_the_rows_asked_about() -> None:
     nodes = three_nodes()
-    stateful = moving_with(nodes, (task("1", web), "a"))
+    stateful = filters_with(nodes, (task("1", web), "a"))
     new = task("2", affinity=liking("podAffinity", (30, term()), (10, term(key=HOST))))
     only = nodes.alive[: nodes.count].copy()
     only[0] = False
@@ -243,8 +243,8 @@ def together(one: NodeFacts, two: NodeFacts, key: str) -> bool:
 def plainly(new: Task, affinity: dict[str, Any], placed: list[Placed], facts: NodeFacts) -> bool:
     wanted, unwanted = affinity["podAffinity"][REQUIRED], affinity["podAntiAffinity"][REQUIRED]
     matching = [where for other, _, where in placed if all(meant(t, new, other) for t in wanted)]
-    nobody = not any(t["topologyKey"] in where.labels for where in matching for t in wanted)
-    first = nobody and all(meant(t, new, new) for t in wanted)
+    unmatched = not any(t["topologyKey"] in where.labels for where in matching for t in wanted)
+    first = unmatched and all(meant(t, new, new) for t in wanted)
     for t in wanted:
         if t["topologyKey"] not in facts.labels:
             return False

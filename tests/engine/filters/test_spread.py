@@ -38,7 +38,7 @@ def five_nodes() -> NodeTable:
     )
 
 
-def moving_with(nodes: NodeTable, placed: str, labels: dict[str, str], namespace: str = "default") -> StatefulFilters:
+def filters_with(nodes: NodeTable, placed: str, labels: dict[str, str], namespace: str = "default") -> StatefulFilters:
     stateful = StatefulFilters(nodes, VolumeTable())
     for i, name in enumerate(placed):
         stateful.add(task(f"{name}{i}", labels, namespace), nodes.rows[name])
@@ -53,7 +53,7 @@ def moving_with(nodes: NodeTable, placed: str, labels: dict[str, str], namespace
         pytest.param("a", [constraint(skew=2)], {}, "abct", id="a wider skew"),
         pytest.param("abct", [constraint()], {}, "ct", id="sums over the domain"),
         pytest.param("act", [constraint()], {}, "abct", id="level again"),
-        pytest.param("a", [constraint(selector=None)], {}, "abct", id="no selector counts nobody"),
+        pytest.param("a", [constraint(selector=None)], {}, "abct", id="no selector counts no pod"),
         pytest.param("a", [constraint(selector={})], {}, "ct", id="an empty one counts all"),
         pytest.param("a", [constraint(HOST)], {}, "bcdt", id="by node"),
         pytest.param("ac", [constraint(), constraint(HOST)], {}, "t", id="every constraint"),
@@ -74,7 +74,7 @@ def moving_with(nodes: NodeTable, placed: str, labels: dict[str, str], namespace
 )  # fmt: skip
 def test_g6_hard_spread(placed: str, wanted: list[Any], spec: dict[str, Any], expected: str) -> None:
     nodes = five_nodes()
-    stateful = moving_with(nodes, placed, {"app": "web", "rev": "1"})
+    stateful = filters_with(nodes, placed, {"app": "web", "rev": "1"})
     new = task("new", {"app": "web", "rev": "2"}, topologySpreadConstraints=wanted, **spec)
     assert stateful.applies(new)
     assert passing_masks(nodes, stateful.masks(new)) == list(expected)
@@ -82,31 +82,31 @@ def test_g6_hard_spread(placed: str, wanted: list[Any], spec: dict[str, Any], ex
 
 def test_g6_a_pod_that_does_not_match_itself_adds_nothing() -> None:
     nodes = five_nodes()
-    stateful = moving_with(nodes, "a", {"app": "web"})
+    stateful = filters_with(nodes, "a", {"app": "web"})
     new = task("new", {"app": "db"}, topologySpreadConstraints=[constraint()])
     assert passing_masks(nodes, stateful.masks(new)) == list("abct")
 
 
 def test_g6_other_namespaces_do_not_count() -> None:
     nodes = five_nodes()
-    stateful = moving_with(nodes, "a", {"app": "web"}, "other")
+    stateful = filters_with(nodes, "a", {"app": "web"}, "other")
     new = task("new", {"app": "web"}, topologySpreadConstraints=[constraint()])
     assert passing_masks(nodes, stateful.masks(new)) == list("abct")
 
 
 def test_g6_a_missing_label_is_a_reason_of_its_own() -> None:
     nodes = five_nodes()
-    stateful = moving_with(nodes, "a", {"app": "web"})
+    stateful = filters_with(nodes, "a", {"app": "web"})
     new = task("new", {"app": "web"}, topologySpreadConstraints=[constraint()])
-    told = {
+    by_reason = {
         reason: [nodes.names[i] for i, passed in enumerate(mask) if not passed] for reason, mask in stateful.masks(new)
     }
-    assert told == {UNLABELLED: ["d"], SKEWED: ["a", "b"]}
+    assert by_reason == {UNLABELLED: ["d"], SKEWED: ["a", "b"]}
 
 
 def test_g6_soft_spread_prefers_the_emptier() -> None:
     nodes = five_nodes()
-    stateful = moving_with(nodes, "aac", {"app": "web"})
+    stateful = filters_with(nodes, "aac", {"app": "web"})
     new = task("new", {"app": "web"}, topologySpreadConstraints=[constraint(soft=True)])
     ((kind, score),) = stateful.scores(new)
     # Crowds 2, 2, 1, 0 pods, each of weight ln(3 + 2), rounded: 3, 3, 2, 0.
@@ -116,7 +116,7 @@ def test_g6_soft_spread_prefers_the_emptier() -> None:
 def test_g6_soft_spread_over_empty_domains_is_the_same_everywhere() -> None:
     nodes = five_nodes()
     new = task("new", {"app": "web"}, topologySpreadConstraints=[constraint(soft=True)])
-    ((_, score),) = moving_with(nodes, "", {}).scores(new)
+    ((_, score),) = filters_with(nodes, "", {}).scores(new)
     assert score.tolist() == [100, 100, 100, 0, 100]
 
 

@@ -1,4 +1,4 @@
-"""All moving predicates together: what is added and taken back leaves no trace, whatever happens to the nodes."""
+"""All stateful filters together: what is added and taken back leaves no trace, whatever happens to the nodes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ CLAIM = {
 specs = st.sampled_from(SPECS)
 
 
-def fresh_copy(placed: dict[str, tuple[Task, str]], nodes: Any, book: VolumeTable) -> StatefulFilters:
-    found = StatefulFilters(nodes, book)
+def rebuilt(placed: dict[str, tuple[Task, str]], nodes: Any, volumes: VolumeTable) -> StatefulFilters:
+    found = StatefulFilters(nodes, volumes)
     for each, name in placed.values():
         if name in nodes.rows:
             found.add(each, nodes.rows[name])
@@ -53,11 +53,11 @@ def answers(stateful: StatefulFilters, asked: list[Task]) -> list[Any]:
 
 @given(st.data())
 def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
-    """Against one that is told only of what is there in the end."""
+    """Compared with filters that only get the final placements."""
     nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2], HOST: f"n{i}"}, created=10 * i) for i in range(3)])
-    book = VolumeTable()
-    book.put(CLAIM)
-    stateful = StatefulFilters(nodes, book)
+    volumes = VolumeTable()
+    volumes.put(CLAIM)
+    stateful = StatefulFilters(nodes, volumes)
     placed: dict[str, tuple[Task, str]] = {}
     for step in range(data.draw(st.integers(0, 12))):
         asked = [task("new", data.draw(pod_labels), **data.draw(specs))]
@@ -89,9 +89,9 @@ def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
     claims = [each for each, name in placed.values() if each.cls.spec.volumes and name not in nodes.rows]
     asked = [each for each in asked if not (claims and each.cls.spec.volumes)]  # held also from a node that has gone
     for each in asked:
-        told, afresh = stateful.masks(each), fresh_copy(placed, nodes, book).masks(each)
-        assert passing_masks(nodes, told) == passing_masks(nodes, afresh)
-        scores = [dict(which.scores(each)) for which in (stateful, fresh_copy(placed, nodes, book))]
+        masks, expected = stateful.masks(each), rebuilt(placed, nodes, volumes).masks(each)
+        assert passing_masks(nodes, masks) == passing_masks(nodes, expected)
+        scores = [dict(which.scores(each)) for which in (stateful, rebuilt(placed, nodes, volumes))]
         for kind in ("affinity", "spread"):
             mine, other = (found[kind].tolist() if kind in found else None for found in scores)
             assert mine == other or (not any(mine or []) and not any(other or []))
@@ -100,15 +100,15 @@ def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
 @given(st.lists(st.tuples(pod_labels, specs, st.integers(0, 2)), max_size=8), st.randoms(use_true_random=False))
 def test_g6_what_is_added_and_taken_back_leaves_no_trace(plan: list[Any], order: Any) -> None:
     nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2]}) for i in range(3)])
-    book = VolumeTable()
-    book.put(CLAIM)
-    stateful = StatefulFilters(nodes, book)
+    volumes = VolumeTable()
+    volumes.put(CLAIM)
+    stateful = StatefulFilters(nodes, volumes)
     base = len(plan) // 2
     tasks = [(task(str(i), labels, **spec), row) for i, (labels, spec, row) in enumerate(plan)]
     for each in tasks[:base]:
         stateful.add(*each)
     asked = [task("new", {"app": "web"}, **spec) for spec in SPECS]
-    before, told = stateful.digest(), answers(stateful, asked)
+    before, answered = stateful.digest(), answers(stateful, asked)
     for each in tasks[base:]:
         stateful.add(*each)
         answers(stateful, asked)
@@ -118,7 +118,7 @@ def test_g6_what_is_added_and_taken_back_leaves_no_trace(plan: list[Any], order:
         stateful.remove(*each)
     stateful.validate()
     assert stateful.digest() == before
-    assert answers(stateful, asked) == told
+    assert answers(stateful, asked) == answered
     for each in tasks[:base]:
         stateful.remove(*each)
-    assert stateful.digest() == StatefulFilters(nodes, book).digest()
+    assert stateful.digest() == StatefulFilters(nodes, volumes).digest()

@@ -13,7 +13,7 @@ from enbloc.engine.tables.nodes import NodeTable
 from engine.filters.clusters import class_of, clusters, named, node, node_labels, passing, table
 
 
-def test_g6_unready_and_gone_nodes_take_nobody() -> None:
+def test_g6_unready_and_deleted_nodes_take_no_pod() -> None:
     nodes = table(node("a"), node("b", ready=False), node("c"))
     nodes.remove("c")
     check = readiness.check(class_of(), nodes)

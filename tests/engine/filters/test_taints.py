@@ -47,8 +47,8 @@ def test_g6_each_node_is_reported_for_its_first_untolerated_taint() -> None:
         node("d"),
     )
     found = taints.checks(class_of(), nodes)
-    told = {check.reason: check.mask(np.arange(4)).tolist() for check in found}
-    assert told == {
+    by_reason = {check.reason: check.mask(np.arange(4)).tolist() for check in found}
+    assert by_reason == {
         "node(s) had untolerated taint {gpu: yes}": [False, True, True, True],
         "node(s) had untolerated taint {zz: }": [True, False, True, True],
         "node(s) had untolerated taint": [True, True, True, True],

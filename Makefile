@@ -5,6 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 LOCK   := requirements/lock.txt
 IMAGE  := requirements/image.txt
+MUTANTS := requirements/mutants.txt
 # The Python to build the environment with: the first of these that is new enough, or `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
@@ -14,7 +15,7 @@ JOBS   ?= 2
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak lint format bench e2e lock clean
+.PHONY: help setup run test soak mutants lint format bench e2e lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +42,15 @@ soak: $(READY) ## run the long random tests
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
 		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
 
+# Which changes of the engine's code does no test notice? A sample; SAMPLE, SEED and ONLY choose it.
+mutants: $(VENV)/.mutants ## try a sample of mutants of the engine against the tests (half an hour and more)
+	$(BIN)/python scripts/mutants.py --jobs $(JOBS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(ONLY),--only $(ONLY))
+
+$(VENV)/.mutants: $(READY) $(MUTANTS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(MUTANTS)
+	@touch $@
+
 lint: $(READY) ## check style, types and the direction of imports
 	@status=0; for check in "ruff check ." "ruff format --check ." "mypy" "lint-imports --no-logo"; do \
 		echo "$$check"; $(BIN)/$$check || status=1; done; exit $$status
@@ -62,6 +72,8 @@ lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -o $(LOCK)
 	echo hatchling | uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --upgrade -c $(LOCK) -o $(IMAGE)
+	uv pip compile --group mutants --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -c $(LOCK) -o $(MUTANTS)
 
 clean: ## remove the environment and what the tools left behind
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

@@ -128,13 +128,15 @@ def test_g6_a_label_that_arrives_with_the_echo_of_a_binding_counts() -> None:
 def test_p3_room_that_is_all_there_is_not_for_another_nominated_gang() -> None:
     """Both wait for the same node, and the first has come to need more than what was made for it: when all victims have
     left it must not take the second's room."""
-    running = [m.pod(f"low-{name}", 2, priority="low", stop_delay="10s") for name in "ab"]
+    running = [m.pod("a", 2, priority="low", stop_delay="9s"), m.pod("b", 2, priority="low", stop_delay="10s")]
     first = m.gang("first", 2, 1, cpu=2, at="1s", priority="high", group_priority="high")
     second = m.gang("second", 1, cpu=2, at="2s", priority="high", group_priority="high")
     raised = m.patch("5s", "PodGroup", "first", spec={"minMember": 2})
     answer = simulate(m.HIGH_LOW, m.node("n", 4), running, first, second, raised, until="60s")
     assert {line["name"] for line in answer.lines("reserved")} == {"first-0", "second-0"}
-    assert set(answer.bound("second")) == {"second-0"}
+    assert answer.evicted() == [(1.0, "b"), (2.0, "a")], "both leave at 11 s"
+    assert answer.first_bound("second") == {"second-0": 11.0}
+    assert not answer.bound("first")
 
 
 # ---- P1: the lowest priorities that suffice, however many there are

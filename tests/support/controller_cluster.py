@@ -3,6 +3,7 @@ and the nodes."""
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,7 +66,7 @@ class World:
                 for obj in self.list(kind):
                     controller.observe(WatchEvent("ADDED", kind, obj))
 
-    def settle(self) -> list[Write]:
+    def settle(self) -> builtins.list[Write]:
         """Runs the controllers until they are quiet, and returns what they wrote."""
         before = len(self.written)
         for _ in range(ROUNDS):
@@ -116,7 +117,7 @@ class World:
         self.store.patch(Ref(volcano.POD_GROUP, "default", group), {"status": {"phase": phase}}, "status")
         self.settle()
 
-    def pods(self) -> list[str]:
+    def pods(self) -> builtins.list[str]:
         return [pod["metadata"]["name"] for pod in self.list("Pod")]
 
     def pod(self, name: str) -> Obj:

@@ -282,7 +282,7 @@ def podgroup(
 def gang(name: str, count: int, minimum: int | None = None, cpu: Quantity = 1, **fields: Any) -> list[Obj]:
     """A PodGroup `name` and its pods `name-0`, `name-1`, …; `at` and `namespace` count for both."""
     shared = {key: fields[key] for key in ("at", "namespace") if key in fields}
-    of_group = {key: fields.pop(key) for key in ("queue", "resources") if key in fields}
+    of_group: Obj = {key: fields.pop(key) for key in ("queue", "resources") if key in fields}
     if "group_priority" in fields:
         of_group["priority"] = fields.pop("group_priority")
     members = [pod(f"{name}-{index}", cpu, group=name, **fields) for index in range(count)]

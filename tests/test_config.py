@@ -424,9 +424,9 @@ ARGUMENT = 'tiers[0].plugins[1].arguments["%s"]'
             (
                 f"tiers: [{{plugins: [{{name: overcommit, arguments: {{overcommit-factor: {factor}}}}}]}}]",
                 'tiers[0].plugins[0].arguments["overcommit-factor"]',
-                "must be a number from 1 to 1000",
+                "must be a number from 0 to 1000",
             )
-            for factor in ("0.9", "-1", ".nan", ".inf", "true", "x", "1.0001", "9" * 400, "[1]", "1e-9")
+            for factor in ("-1", ".nan", ".inf", "true", "x", "1.0001", "9" * 400, "[1]", "1e-9")
         ),
         (
             "tiers: [{plugins: [{name: sla, arguments: {sla-waiting-time: soon}}]}]",
@@ -587,3 +587,19 @@ def test_c_nothing_that_can_be_written_crashes(data: Any):
         return
     assert found
     assert all(path and message and "\n" not in path + message for path, message in found)
+
+
+@pytest.mark.parametrize("factor", [0.5, "0", 0.999])
+def test_c_an_overcommit_factor_below_1_counts_as_the_default_with_a_warning(factor: object) -> None:
+    plugin = {"name": "overcommit", "arguments": {"overcommit-factor": factor}}
+    found = config.parse({"tiers": [{"plugins": [plugin]}]})
+    assert found.enqueue.overcommit_milli == 1200
+    [(path, message)] = found.warnings
+    assert path == 'tiers[0].plugins[0].arguments["overcommit-factor"]'
+    assert "1.2" in message
+
+
+def test_c_a_plugin_without_effect_is_named_in_a_warning() -> None:
+    found = config.parse({"tiers": [{"plugins": [{"name": "gang"}, {"name": "tdm"}]}]})
+    assert found.warnings == (("tiers[0].plugins[1].name", "plugin tdm is accepted, has no effect"),)
+    assert config.parse(None).warnings == ()

@@ -122,6 +122,22 @@ def test_n2_volumes_of_the_job_and_of_its_plugins_may_be_mounted() -> None:
     assert faults_of(job(task, plugins={"svc": []}, volumes=[{"mountPath": "/x", "volumeClaimName": "x"}])) == {}
 
 
+@pytest.mark.parametrize(
+    "policy", [{"gang": {"minCount": 0}}, {"gang": {"minCount": -1}}, {"gang": {"minCount": 1}, "basic": {}}]
+)
+def test_g4_a_bad_minimum_of_kubernetes_own_podgroup_is_refused(policy: Obj) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": policy},
+    }
+    [fault] = admit("CREATE", group, None, DEFAULT)[1]
+    assert fault.field.startswith("spec.schedulingPolicy")
+    good = group | {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    assert admit("CREATE", good, None, DEFAULT) == (good, [])
+
+
 def test_n2_in_files_a_missing_image_is_only_warned_of() -> None:
     task = {"name": "a", "replicas": 1, "template": template({"name": "c"})}
     assert faults_of(job(task)) == {}

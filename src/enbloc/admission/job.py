@@ -20,13 +20,13 @@ from enbloc.admission.job_minima import (
 )
 from enbloc.admission.job_policies import idle_faults, policy_faults
 from enbloc.admission.job_update import update_faults
-from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
+from enbloc.admission.lookup import Lookup, default_queue, priority_class_faults, queue_faults
 from enbloc.admission.pod_template import template_faults
 from enbloc.admission.settings import Settings
 from enbloc.api import volcano
 from enbloc.api.job_plugins import NEEDS, with_needed
 from enbloc.api.kinds import view
-from enbloc.api.meta import Fault, Obj, annotations_of
+from enbloc.api.meta import Fault, Obj, annotations_of, namespace_of
 from enbloc.api.volcano import DEFAULT_QUEUE, DEFAULTED_MINIMA
 from enbloc.units import is_dns_label, is_dns_subdomain
 
@@ -42,6 +42,8 @@ MAX_REPLICAS: Final = 100_000
 def admit(obj: Obj, old: Obj | None, lookup: Lookup, settings: Settings) -> tuple[Obj, list[Fault]]:
     view(obj, volcano.Job)  # raises what the caller turns into a fault
     base = _with_defaults(obj, settings)
+    if old is None and base["spec"]["queue"] == DEFAULT_QUEUE:
+        base["spec"]["queue"] = default_queue(namespace_of(obj), lookup)
     before = None if old is None else _with_defaults(old, settings)
     roles, job_minimum = _as_written(base, old)
     minima = defaulted_minima(job_minimum, roles, relaxed=settings.relaxed)

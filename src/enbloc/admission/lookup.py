@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from typing import Protocol
 
 from enbloc.api import volcano
-from enbloc.api.meta import Fault, Obj, name_of
-from enbloc.api.volcano import ROOT_QUEUE
+from enbloc.api.meta import Fault, Obj, annotations_of, name_of
+from enbloc.api.volcano import CLOSED, ROOT_QUEUE, parent_of, state_of
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 
 
@@ -30,21 +31,31 @@ def queue_faults(queue: str, field: str, lookup: Lookup) -> list[Fault]:
     found = lookup.get(volcano.QUEUE, "", queue)
     if found is None:
         return [Fault(field, f"queue {queue!r} does not exist")] if lookup.complete(volcano.QUEUE) else []
-    state = (found.get("status") or {}).get("state") or "Open"
-    if state in ("Closed", "Closing"):
-        return [Fault(field, f"queue {queue!r} is closed (state {state}) and accepts no jobs")]
+    closed = next((one for one in _with_ancestors(found, lookup) if state_of(one) in CLOSED), None)
+    if closed is not None:
+        which = "" if name_of(closed) == queue else f" by its ancestor {name_of(closed)!r}"
+        return [Fault(field, f"queue {queue!r} is closed{which} (state {state_of(closed)}) and accepts no jobs")]
     children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == queue)
     if children:
         return [Fault(field, f"queue {queue!r} accepts no jobs: it has children ({', '.join(children[:5])})")]
     return []
 
 
-def parent_of(queue: Obj) -> str:
-    """The parent of a queue; empty for `root` alone."""
-    if name_of(queue) == ROOT_QUEUE:
-        return ""
-    parent: str = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
-    return parent
+def default_queue(namespace: str, lookup: Lookup) -> str:
+    """The queue of Jobs and PodGroups that name none: their namespace's, else `default`."""
+    found = lookup.get("Namespace", "", namespace) if namespace else None
+    named = annotations_of(found).get(volcano.NAMESPACE_QUEUE) if found is not None else None
+    return named or volcano.DEFAULT_QUEUE
+
+
+def _with_ancestors(queue: Obj, lookup: Lookup) -> Iterator[Obj]:
+    """A queue and those above it; a cycle ends."""
+    seen: set[str] = set()
+    found: Obj | None = queue
+    while found is not None and name_of(found) not in seen:
+        yield found
+        seen.add(name_of(found))
+        found = lookup.get(volcano.QUEUE, "", parent_of(found)) if parent_of(found) else None
 
 
 def priority_class_faults(name: str, field: str, lookup: Lookup) -> list[Fault]:

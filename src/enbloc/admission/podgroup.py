@@ -1,17 +1,21 @@
-"""Volcano's PodGroup: defaults and validation."""
+"""Volcano's PodGroup: defaults and validation; and validation of Kubernetes' own."""
 
 from __future__ import annotations
 
-from enbloc.admission.lookup import Lookup, priority_class_faults, queue_faults
-from enbloc.api import volcano
+from enbloc.admission.lookup import Lookup, default_queue, priority_class_faults, queue_faults
+from enbloc.api import kubernetes, volcano
 from enbloc.api.kinds import view
-from enbloc.api.meta import Fault, Obj, controller_of
+from enbloc.api.meta import Fault, Obj, controller_of, namespace_of
 from enbloc.api.volcano import DEFAULT_QUEUE
+from enbloc.gangs.koordinator_values import INT32_MAX
 
 
 def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     spec = obj.get("spec") or {}
-    kept = obj | {"spec": spec | {"queue": spec.get("queue") or DEFAULT_QUEUE}}
+    queue = spec.get("queue") or DEFAULT_QUEUE
+    if old is None and queue == DEFAULT_QUEUE and not _is_a_jobs(obj):  # a Job's has the queue of its Job
+        queue = default_queue(namespace_of(obj), lookup)
+    kept = obj | {"spec": spec | {"queue": queue}}
     group = view(kept, volcano.PodGroup)
     if old is not None and kept["spec"] == old.get("spec"):
         return kept, []
@@ -30,6 +34,17 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     if group.spec.priority_class_name != before.get("priorityClassName", ""):
         faults += priority_class_faults(group.spec.priority_class_name, "spec.priorityClassName", lookup)
     return kept, faults
+
+
+def native_faults(obj: Obj) -> list[Fault]:
+    """A gang needs a minimum of at least 1, and one policy."""
+    policy = view(obj, kubernetes.PodGroup).spec.scheduling_policy
+    field = "spec.schedulingPolicy"
+    if policy.gang is not None and policy.basic is not None:
+        return [Fault(field, "has both gang and basic: keep one")]
+    if policy.gang is not None and not 1 <= policy.gang.min_count <= INT32_MAX:
+        return [Fault(f"{field}.gang.minCount", f"{policy.gang.min_count} is not from 1 to {INT32_MAX}")]
+    return []
 
 
 def _is_a_jobs(group: Obj) -> bool:

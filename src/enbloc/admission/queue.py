@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from enbloc.admission.lookup import Lookup, parent_of
+from enbloc.admission import queue_tree as tree
+from enbloc.admission.lookup import Lookup
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, Quantities, name_of
@@ -37,10 +38,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     if strategy and strategy.lower() not in DEQUEUE_STRATEGIES:
         faults.append(Fault("spec.dequeueStrategy", f"{strategy!r} is neither 'fifo' nor 'traverse'"))
     faults += _share_faults(queue.spec)
-    before = None if old is None else parent_of(old)
-    if parent_of(kept) != before:
-        faults += _parent_faults(kept, lookup)
-    return kept, faults
+    return kept, faults + tree.tree_faults(kept, old, lookup)
 
 
 def _share_faults(spec: volcano.QueueSpec) -> list[Fault]:
@@ -63,34 +61,9 @@ def _share_faults(spec: volcano.QueueSpec) -> list[Fault]:
     return faults
 
 
-def _parent_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
-    """Whether the ancestors of a queue end at `root`."""
-    name, parent = name_of(queue), parent_of(queue)
-    if name == ROOT_QUEUE:
-        return [Fault("spec.parent", "'root' has no parent")] if (queue["spec"].get("parent") or "") else []
-    path = [name]
-    while parent and parent != ROOT_QUEUE:
-        path.append(parent)
-        if parent == name:
-            return [Fault("spec.parent", f"queues are parents of each other in a cycle: {' → '.join(path)}")]
-        above = lookup.get(volcano.QUEUE, "", parent)
-        if above is None:
-            missing = len(path) == 2 and lookup.complete(volcano.QUEUE)
-            return [Fault("spec.parent", f"queue {parent!r} does not exist")] if missing else []
-        parent = parent_of(above)
-        if parent in path[1:]:
-            break  # a cycle among its ancestors is reported on those
-    return []
-
-
 def delete_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     """Why a queue may not be deleted."""
     name = name_of(queue)
     if name in PROTECTED:
         return [Fault("metadata.name", f"queue {name!r} is built in and may not be deleted")]
-    children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == name)
-    if children:
-        return [
-            Fault("metadata.name", f"queue {name!r} has children ({', '.join(children[:5])}) and may not be deleted")
-        ]
-    return []
+    return tree.delete_faults(queue, lookup)

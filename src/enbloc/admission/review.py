@@ -14,7 +14,7 @@ from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
 from enbloc.admission.lookup import Lookup
 from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.admission.warnings import warnings
-from enbloc.api import arbitrator, volcano
+from enbloc.api import arbitrator, kubernetes, volcano
 from enbloc.api.kinds import decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj
 
@@ -42,6 +42,8 @@ def admit(
                 return queue.admit(obj, before, lookup)
             case arbitrator.SCHEDULING_SPEC:
                 return schedulingspec.admit(obj, before, lookup)
+            case kubernetes.POD_GROUP:  # a real API server validates this kind itself
+                return obj, podgroup.native_faults(obj)
             case arbitrator.QUEUE_JOB:
                 return queuejob.admit(obj, before, lookup, settings)
     except msgspec.ValidationError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -79,6 +80,49 @@ class QueueJobStatus(View):
 class QueueJob(TypedObject):
     spec: QueueJobSpec
     status: QueueJobStatus | None = None
+
+
+_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {"spec": "spec", "specs": "spec", "status": "status", "metadata": "metadata"},
+    "spec": {
+        name.lower(): name
+        for name in (
+            *("schedSpec", "schedulingSpec", "taskSpecs", "schedulerName", "selector"),
+            *("priorityClassName", "priority", "nodeSelector", "minAvailable"),
+        )
+    },
+    "task": {name.lower(): name for name in ("template", "replicas", "name")},
+}
+"""Lower-case spelling → field, at each level of our kinds; pod templates are Kubernetes'."""
+
+
+def canonical(obj: Any) -> Any:
+    """An object of kube-arbitrator's kinds with its field names in this API's spelling: Go reads JSON without regard to
+    case, and the original writes `SchedSpec`, `TaskSpecs` and `Specs` (A3). Other objects are returned unchanged."""
+    if not isinstance(obj, dict) or not str(obj.get("apiVersion")).startswith(f"{GROUP}/"):
+        return obj
+    found = _respelled(obj, "")
+    if not isinstance(found.get("spec"), dict):
+        return found
+    spec = _respelled(found["spec"], "spec")
+    for name in ("schedSpec", "schedulingSpec"):
+        if isinstance(spec.get(name), dict):
+            spec = spec | {name: _respelled(spec[name], "spec")}
+    if isinstance(spec.get("taskSpecs"), list):
+        spec = spec | {
+            "taskSpecs": [_respelled(task, "task") if isinstance(task, dict) else task for task in spec["taskSpecs"]]
+        }
+    return found if spec is found["spec"] else found | {"spec": spec}
+
+
+def _respelled(fields: dict[str, Any], level: str) -> dict[str, Any]:
+    """The same mapping if every name is spelled right; a field that is there in the right spelling too wins."""
+    known = _FIELDS[level]
+    wrong = [key for key in fields if known.get(str(key).lower(), key) != key]
+    if not wrong:
+        return fields
+    named = {known[key.lower()]: fields[key] for key in wrong if known[key.lower()] not in fields}
+    return {key: value for key, value in fields.items() if key not in wrong} | named
 
 
 def default_task_name(index: int) -> str:

@@ -189,6 +189,8 @@ def decode_faults(obj: Any) -> list[Fault]:
     if shape:
         return shape
     kind = KINDS.get(kind_id(obj))
+    if kind is None and "/" not in obj["apiVersion"]:
+        return _core_faults(obj)
     if kind is None or kind.view is None:
         return []
     if obj["apiVersion"].rpartition("/")[2] not in kind.versions:
@@ -199,6 +201,16 @@ def decode_faults(obj: Any) -> list[Fault]:
     except msgspec.ValidationError as why:
         return [_fault_of(obj, str(why), kind.view)]
     return []
+
+
+def _core_faults(obj: Obj) -> list[Fault]:
+    """An apiVersion without a group is the core group's, which has v1 only; kinds of other groups are named with it."""
+    known = [kind for kind in KINDS.values() if kind.name == obj["kind"]]
+    if not known and obj["apiVersion"] == "v1":
+        return []  # a core kind that is not registered
+    served = ", ".join(f"{kind.group}/{version}" for kind in known for version in kind.versions)
+    hint = f": {obj['kind']} is served as {served}" if served else " (the core group has v1 only)"
+    return [Fault("apiVersion", f"{obj['apiVersion'][:80]!r} names no API group{hint}")]
 
 
 def _shape_faults(obj: Any) -> list[Fault]:

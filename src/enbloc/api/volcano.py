@@ -20,6 +20,10 @@ DEFAULT_QUEUE: Final = "default"
 # Keys that Volcano's users select on and write (V0, V1, M3).
 GROUP_NAME_KEYS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 QUEUE_KEYS = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
+"""On a Queue, `true`: it was closed with its parent and is opened with it (V4)."""
+NAMESPACE_QUEUE = "scheduling.volcano.sh/queue-name"
+"""On a Namespace: the queue of its Jobs and PodGroups that name none, or `default` (V4)."""
 TASK_SPEC = "volcano.sh/task-spec"
 TASK_INDEX = "volcano.sh/task-index"
 JOB_NAME = "volcano.sh/job-name"
@@ -169,3 +173,19 @@ def _queue(name: str, **spec: Any) -> Obj:
 
 BUILT_IN_QUEUES: Final = (_queue(ROOT_QUEUE), _queue(DEFAULT_QUEUE, parent=ROOT_QUEUE))
 """The queues that always exist (V4)."""
+
+
+CLOSED: Final = ("Closed", "Closing")
+
+
+def parent_of(queue: Obj) -> str:
+    """The parent of a queue; empty for `root` alone."""
+    if queue["metadata"]["name"] == ROOT_QUEUE:
+        return ""
+    parent: str = (queue.get("spec") or {}).get("parent") or ROOT_QUEUE
+    return parent
+
+
+def state_of(queue: Obj) -> str:
+    state: str = (queue.get("status") or {}).get("state") or "Open"
+    return state

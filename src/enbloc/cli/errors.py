@@ -44,6 +44,9 @@ def read_config(path: str | None) -> Config:
     with readable_input():
         data = read_mapping(path) if path is not None else None
     try:
-        return parse(data)
+        config = parse(data)
     except ConfigError as why:
         raise Refusal([f"{path}: {field}: {message}" for field, message in why.problems]) from None
+    for field, message in config.warnings:
+        click.echo(f"enbloc: warning: {path}: {field}: {message}", err=True)
+    return config

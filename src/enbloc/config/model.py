@@ -113,6 +113,8 @@ class Config(msgspec.Struct, frozen=True):
     depends_on: DependsOn = DependsOn()
     partial_gang_timeout_ns: int = PARTIAL_GANG_TIMEOUT_NS
     sla_waiting_ns: int | None = None
+    warnings: tuple[tuple[str, str], ...] = ()
+    """Field path and message of values that count as something else, and of plugins without effect."""
 
     def plugin(self, name: str) -> Plugin | None:
         """The plugin as the tiers list it, None if they do not."""

@@ -4,6 +4,7 @@ This module knows the file's keys. Actions and tiers, the part that comes from V
 values by `values`.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 from enbloc.config import volcano
@@ -15,9 +16,10 @@ from enbloc.config.model import (
     DependsOn,
     Enqueue,
     Koordinator,
+    Tier,
 )
 from enbloc.config.values import ROOT, Problem, ValueReader, shown
-from enbloc.config.vocabulary import SCHEDULER_NAMES
+from enbloc.config.vocabulary import NO_EFFECT, PLUGINS, SCHEDULER_NAMES
 
 _KEYS = (
     "schedulerNames",
@@ -66,10 +68,19 @@ def parse(data: Any) -> Config:
         partial_gang_timeout_ns=reader.duration(
             top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NS
         ),
+        warnings=(*reader.warnings, *_without_effect(tiers)),
     )
     if reader.problems:
         raise ConfigError(reader.problems)
     return config
+
+
+def _without_effect(tiers: tuple[Tier, ...]) -> Iterator[Problem]:
+    for n, tier in enumerate(tiers):
+        for m, plugin in enumerate(tier.plugins):
+            note = PLUGINS.get(plugin.name)
+            if note is not None and note.text.startswith(NO_EFFECT):
+                yield f"tiers[{n}].plugins[{m}].name", f"plugin {plugin.name} is {note.text}"
 
 
 def _scheduler_names(reader: ValueReader, value: object) -> tuple[str, ...] | None:

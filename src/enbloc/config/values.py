@@ -68,10 +68,15 @@ class ValueReader:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+        """Values that count as something else: the file holds all the same."""
         self._values_left = _MAX_VALUES
 
     def problem(self, path: str, message: str) -> None:
         self.problems.append((path, message))
+
+    def warning(self, path: str, message: str) -> None:
+        self.warnings.append((path, message))
 
     def mapping(self, value: object, path: str, known: Collection[str] | None = None) -> dict[str, Any]:
         """A mapping with names for keys. Null counts as absent, for the whole mapping and for each value."""

@@ -32,6 +32,9 @@ IGNORED_ACTION_ARGUMENTS: Final = frozenset({"predicateErrorCacheEnable", "enabl
 """Volcano's tuning that any action may have; without effect, since predicate errors are always cached."""
 
 
+NO_EFFECT: Final = "accepted, has no effect"
+
+
 class PluginNote(msgspec.Struct, frozen=True, gc=False):
     """What naming a plugin does.
 
@@ -61,19 +64,19 @@ PLUGINS: Final = {
     "drf": PluginNote("built in: the queue of the lowest share is served next"),
     "resourcequota": PluginNote("built in: quotas apply when pods are created"),
     # Accepted so that a file from Volcano works; without effect.
-    "crossquota": PluginNote("accepted, has no effect"),
-    "deviceshare": PluginNote("accepted, has no effect"),
-    "extender": PluginNote("accepted, has no effect"),
-    "network-topology-aware": PluginNote("accepted, has no effect"),
-    "nodegroup": PluginNote("accepted, has no effect"),
-    "numa-aware": PluginNote("accepted, has no effect"),
-    "numaaware": PluginNote("accepted, has no effect"),
-    "rescheduling": PluginNote("accepted, has no effect"),
-    "reservation": PluginNote("accepted, has no effect: see the action reserve"),
-    "resource-strategy-fit": PluginNote("accepted, has no effect"),
-    "task-topology": PluginNote("accepted, has no effect"),
-    "tdm": PluginNote("accepted, has no effect"),
-    "usage": PluginNote("accepted, has no effect"),
+    "crossquota": PluginNote(NO_EFFECT),
+    "deviceshare": PluginNote(NO_EFFECT),
+    "extender": PluginNote(NO_EFFECT),
+    "network-topology-aware": PluginNote(NO_EFFECT),
+    "nodegroup": PluginNote(NO_EFFECT),
+    "numa-aware": PluginNote(NO_EFFECT),
+    "numaaware": PluginNote(NO_EFFECT),
+    "rescheduling": PluginNote(NO_EFFECT),
+    "reservation": PluginNote(f"{NO_EFFECT}: see the action reserve"),
+    "resource-strategy-fit": PluginNote(NO_EFFECT),
+    "task-topology": PluginNote(NO_EFFECT),
+    "tdm": PluginNote(NO_EFFECT),
+    "usage": PluginNote(NO_EFFECT),
 }
 
 DEFAULT_TIERS: Final = (

@@ -18,7 +18,8 @@ MAX_WEIGHT = 10_000
 MAX_STARVING_S = 100 * 365 * 24 * 3600
 
 _FACTOR = "overcommit-factor"
-_FACTOR_MILLI = (1_000, 1_000_000)
+_FACTOR_MILLI = (0, 1_000_000)
+_LEAST_FACTOR_MILLI = 1_000
 _SLA = "sla-waiting-time"
 
 Given = dict[str, tuple[Any, str]]
@@ -142,7 +143,13 @@ def _ignored(
 
 
 def _factor(reader: ValueReader, value: object, path: str, default: int) -> float:
-    return reader.thousandths(value, path, default, *_FACTOR_MILLI) / 1000
+    """As in Volcano, a factor below 1 counts as the default: it would close the cluster to its own capacity."""
+    milli = reader.thousandths(value, path, default, *_FACTOR_MILLI)
+    if milli < _LEAST_FACTOR_MILLI:
+        fallback = Enqueue().overcommit_milli
+        reader.warning(path, f"{shown(value)} is below 1: the default {fallback / 1000:g} counts")
+        milli = fallback
+    return milli / 1000
 
 
 # Tiers

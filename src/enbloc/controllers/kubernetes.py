@@ -15,6 +15,9 @@ from enbloc.controllers.volcano import group_of as volcano_group_of
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
+UNSCHEDULABLE = "Unschedulable"
+"""The scheduler's condition."""
+
 
 def controller() -> GroupStatus:
     return GroupStatus(KubernetesGroups())
@@ -32,7 +35,8 @@ class KubernetesGroups:
         return None
 
     def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
-        scheduled = members.count(POD_SCHEDULED, "Running", "Succeeded") >= _minimum(group)
+        count = members.count(POD_SCHEDULED, "Running", "Succeeded")
+        scheduled = count >= _minimum(group)
         initially = condition_of(group, INITIALLY_SCHEDULED)
         once = scheduled or (initially is not None and initially.get("status") == "True")
         wanted = {INITIALLY_SCHEDULED: once}
@@ -40,18 +44,30 @@ class KubernetesGroups:
             wanted[SCHEDULED] = scheduled
         conditions = (group.get("status") or {}).get("conditions") or []
         others = [one for one in conditions if one.get("type") not in wanted]
-        return {"conditions": [*others, *(_condition(group, kind, holds, now_ns) for kind, holds in wanted.items())]}
+        own = [_condition(group, kind, holds, count, now_ns) for kind, holds in wanted.items()]
+        return {"conditions": [*others, *own]}
 
 
-def _condition(group: Obj, kind: str, holds: bool, now_ns: int) -> dict[str, Any]:
+def _condition(group: Obj, kind: str, holds: bool, count: int, now_ns: int) -> dict[str, Any]:
+    """A condition with the reason and the numbers: while it does not hold, those of the scheduler (G10)."""
     known = condition_of(group, kind)
     status = "True" if holds else "False"
+    text = f"{count} pods are scheduled, the minimum is {_minimum(group)}"
+    reason, message = ("Scheduled", text) if holds else _why(group, text)
     if known is not None and known.get("status") == status:
-        return known
-    reason = "Scheduled" if holds else "Unschedulable"
-    message = "its minimum is scheduled" if holds else "its minimum is not scheduled"
+        if holds or (known.get("reason"), known.get("message")) == (reason, message):
+            return known
+        return known | {"reason": reason, "message": message}
     stamp = format_timestamp(now_ns)
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}
+
+
+def _why(group: Obj, text: str) -> tuple[str, str]:
+    """Why the minimum is not scheduled: as the scheduler's condition says, else the numbers alone."""
+    waits = condition_of(group, UNSCHEDULABLE)
+    if waits is None or waits.get("status") != "True":
+        return "Unschedulable", text
+    return waits.get("reason") or "Unschedulable", waits.get("message") or text
 
 
 def _minimum(group: Obj) -> int:

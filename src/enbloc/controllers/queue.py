@@ -1,7 +1,8 @@
 """The status of queues: PodGroups by phase, and the state Open where there is none yet (V4).
 
-A queue is closed by a write of `status.state: Closed` or by a Command, which is deleted once it was executed; this
-controller never opens a queue by itself.
+A queue is closed by a write of `status.state: Closed` or by a Command, which is deleted once it was executed. A closed
+queue closes its children, which an annotation records, and opening it opens those; a child of a closed queue stays
+closed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 import msgspec
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, is_terminating, name_of, namespace_of, uid_of
+from enbloc.api.volcano import CLOSED, parent_of, state_of
 from enbloc.api.writes import Patch, Refused, WatchEvent, Write
 from enbloc.controllers.commands import Commands, is_for_queue, refuse, target_of
 from enbloc.controllers.merge_diff import difference
@@ -54,6 +56,7 @@ class QueueController:
         else:
             self._queues[name] = event.obj
             self._dirty.add(name)
+        self._dirty.update(child for child, queue in self._queues.items() if parent_of(queue) == name)
 
     def _observe_group(self, event: WatchEvent, key: tuple[str, str]) -> None:
         before = self._groups.pop(key, None)
@@ -84,9 +87,14 @@ class QueueController:
                 continue
             status = queue.get("status") or {}
             counts = self._counts.get(name) or Counter[str]()
-            wanted = {"state": states.get(name) or status.get("state") or "Open"} | {
-                phase.lower(): counts[phase] for phase in PHASES
-            }
+            state = states.get(name) or status.get("state") or "Open"
+            follows = self._follows_parent(queue, state)
+            if follows is not None:
+                state = follows
+                mark = "true" if state == "Closed" else None
+                annotations = {"metadata": {"annotations": {volcano.CLOSED_BY_PARENT: mark}}}
+                writes.append(Patch(Ref(volcano.QUEUE, "", name), annotations, uid=uid_of(queue)))
+            wanted = {"state": state} | {phase.lower(): counts[phase] for phase in PHASES}
             patch = difference(status, wanted)
             if patch:
                 ref = Ref(volcano.QUEUE, "", name)
@@ -95,6 +103,17 @@ class QueueController:
                 self._retries.forget(name)
         self._dirty.clear()
         return writes + self._commands.delete_executed(writes, now_ns)
+
+    def _follows_parent(self, queue: Obj, state: str) -> str | None:
+        """The state that a queue takes over from its parent: Closed with it, Open again with it; else `None`."""
+        parent = self._queues.get(parent_of(queue))
+        if parent is None or name_of(parent) == volcano.ROOT_QUEUE:
+            return None
+        closed = state_of(parent) in CLOSED
+        if closed and state not in CLOSED:
+            return "Closed"
+        marked = annotations_of(queue).get(volcano.CLOSED_BY_PARENT) == "true"
+        return "Open" if marked and not closed else None
 
     def _execute_commands(self, writes: list[Write], now_ns: int) -> dict[str, str]:
         """The states that Commands ask for, by queue; the last one wins, and none is executed twice."""
@@ -106,6 +125,9 @@ class QueueController:
                 writes += refuse(command, f"unknown action {action!r} (for a queue: {', '.join(STATE_BY_COMMAND)})")
             elif not isinstance(name, str) or name not in self._queues:
                 writes += refuse(command, f"{action}: there is no Queue {name or 'without a name'}")
+            elif state == "Open" and self._follows_parent(self._queues[name], state) == "Closed":
+                parent = parent_of(self._queues[name])
+                writes += refuse(command, f"{action}: queue {name} is closed with its parent {parent}")
             else:
                 states[name] = state
                 self._commands.mark_executing(command, Ref(volcano.QUEUE, "", name))

@@ -174,13 +174,16 @@ class Koordinator:
         group, pods = self.object(key), self._pods.get(key)
         if group is None and pods is None:
             return None
-        raw = _combine(key, pods.distinct() if pods else [])
-        by_pods, by_group = raw.values, read(written(group)) if group else Values()
+        combined = _combine(key, pods.distinct() if pods else [])
+        by_pods, by_group = combined.values, read(written(group)) if group else Values()
         typed = view(group, koordinator.PodGroup).spec if group else koordinator.PodGroupSpec()
         minimum, problem = _minimum(key, group, typed, by_pods, by_group)
         home = self.home(key)
         assert home is not None, f"{key} has a PodGroup or pods"
         total = _either(by_pods.total, by_group.total)
+        complaints = combined.disagreements
+        if by_pods.total is not None and by_pods.minimum is None and by_pods.total < minimum and pods is not None:
+            complaints += _low_total(pods, by_pods.total, minimum)
         waiting = _either(by_pods.waiting, by_group.waiting) or _timeout(typed)
         return GangSpec(
             key=key,
@@ -204,7 +207,7 @@ class Koordinator:
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
             problem=problem,
-            complaints=raw.disagreements,
+            complaints=complaints,
         )
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
@@ -225,6 +228,7 @@ class Koordinator:
         if obj["kind"] == "Pod":
             name = gang_name(obj)
             if not name:
+                yield from _without_name(obj)
                 return
             if not is_dns_subdomain(name):
                 yield f"gang name {shown(name)} is not RFC 1123 (a-z, 0-9, '-' and '.'): the gang waits until it is"
@@ -235,7 +239,17 @@ class Koordinator:
             seconds = spec.schedule_timeout_seconds
             if seconds is not None and not _timeout(spec):
                 yield f"scheduleTimeoutSeconds {seconds} is not above 0: the default counts"
+            values = read(written(obj))
+            if values.total is not None and values.minimum is None and values.total < spec.min_member:
+                yield f"total-number {values.total} is below minMember {spec.min_member}: {spec.min_member} counts"
         yield from read(written(obj)).complaints
+
+
+def _without_name(pod: Obj) -> Iterator[str]:
+    """Gang annotations on a pod that names no gang: it is scheduled by itself."""
+    present = [_FIELD_NAMES.get(field, "min-available") for field, text in written(pod)._asdict().items() if text]
+    if present:
+        yield f"{', '.join(present)} without a gang name ({koordinator.NAME}): the pod is scheduled by itself"
 
 
 class _Combined(NamedTuple):
@@ -290,6 +304,13 @@ def _minimum(
     if not 0 <= spec.min_member <= INT32_MAX:
         return 1, f"minMember {spec.min_member} is not from 0 to {INT32_MAX}"
     return spec.min_member, ""
+
+
+def _low_total(pods: _Pods, total: int, minimum: int) -> tuple[Complaint, ...]:
+    """The warning of a pod whose total-number is below the minimum that its PodGroup sets (K3)."""
+    pod = next((one for raw, one in pods.distinct() if raw.total is not None), None)
+    message = f"total-number {total} is below minMember {minimum}: {minimum} counts"
+    return (Complaint(ref_of(pod), uid_of(pod), message),) if pod is not None else ()
 
 
 def _timeout(spec: koordinator.PodGroupSpec) -> int | None:

@@ -89,7 +89,7 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
         _on(volcano.COMMAND, "delete"),
         _on(volcano.POD_GROUP, "create", "patch", "delete"),
         *(_on(kind, "patch", sub="status") for kind in _GROUPS),
-        _on(volcano.QUEUE, "create"),  # `root` and `default`
+        _on(volcano.QUEUE, "create", "patch"),  # `root` and `default`; which were closed with their parent
         _on(volcano.QUEUE, "patch", sub="status"),
         _on(arbitrator.QUEUE_JOB, "patch", sub="status"),
         _on(arbitrator.QUEUE_JOB, "update", sub="finalizers"),

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.scenario.documents import BadInput, Document, Finding
@@ -126,6 +127,7 @@ def read_faults(value: Any) -> list[Fault]:
 def _happening(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
     if is_step(value):
         return _step(order, value, faults, scopes)
+    value = arbitrator.canonical(value)
     faults.extend(read_faults(value))
     if faults:
         return None

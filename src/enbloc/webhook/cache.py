@@ -17,7 +17,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 
-KINDS_LOOKED_UP: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS})
+KINDS_LOOKED_UP: Final = frozenset({volcano.QUEUE, PRIORITY_CLASS, "Namespace"})
 """The kinds that rules look up."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.admission.review import Settings, admit, admit_delete, warnings
-from enbloc.api import json_patch
+from enbloc.api import arbitrator, json_patch
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import Fault, Obj
 from enbloc.gangs.registry import GangRegistry
@@ -93,7 +93,7 @@ def evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> V
     if request.operation not in ("CREATE", "UPDATE") or request.object is None:
         return Verdict(None, None, [])
     given, old = request.object, request.old_object
-    obj = _named(given, request.uid)
+    obj = arbitrator.canonical(_named(given, request.uid))
     faults = decode_faults(obj)
     if old is not None and decode_faults(old):
         # It was stored before this webhook existed, or without it. Its metadata may change, finalizers above all, or it

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
@@ -68,6 +69,7 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     """Names are valid, and every field that this program reads has the right type."""
     if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
         return obj  # the rest was checked when it was stored
+    obj = arbitrator.canonical(obj)
     faults = decode_faults(obj)
     if not faults and not _has_view(obj):
         faults = _metadata_faults(obj)  # owners and finalizers are read for every kind

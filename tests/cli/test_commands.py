@@ -176,7 +176,7 @@ def test_lint_finds_namesakes(write) -> None:  # type: ignore[no-untyped-def]
     path = write(POD % "a" + "---" + POD % "b" + "---" + POD % "a")
     done = enbloc("lint", path)
     assert done.returncode == 1
-    assert done.stdout == f"{path}:3 Pod default/a: metadata.name: Pod default/a is there twice: first in {path}:1\n"
+    assert done.stdout == f"{path}:3 Pod default/a: metadata.name: Pod default/a is defined twice: first in {path}:1\n"
 
 
 def test_lint_reads_stdin() -> None:

@@ -61,7 +61,7 @@ def test_everything_for_people(kubeconfig: Path) -> None:
         assert word in done.output
     done = run("explain", "default/bert", "--kubeconfig", str(kubeconfig))
     assert done.output.startswith("default/bert: It waits: not let in: it needs 6 cpu, and 2 are free of 16.")
-    assert "nobody: it is first in its queue" in done.output
+    assert "none: it is first in its queue" in done.output
 
 
 def test_a_gang_that_is_not_there_is_exit_code_1(kubeconfig: Path) -> None:

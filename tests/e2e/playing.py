@@ -27,7 +27,7 @@ from e2e.history import ENDED, History
 from e2e.parts import Part
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Ref
-from enbloc.scenario.scenario import PREFIX, Arrival, Happening, Scenario, Step
+from enbloc.scenario.scenario import PREFIX, Arrival, Scenario, ScenarioEvent, Step
 from enbloc.sim.result import Result
 from enbloc.units import SECOND, format_duration, parse_duration
 
@@ -51,7 +51,7 @@ class Names:
     """By what name to call a pod: its own if the scenario gives it one, its role's if a controller does."""
 
     def __init__(self, scenario: Scenario) -> None:
-        arrived = [one.obj for one in scenario.happenings if isinstance(one, Arrival)]
+        arrived = [one.obj for one in scenario.events if isinstance(one, Arrival)]
         self._given = {obj["metadata"].get("name") for obj in arrived if kind_id(obj) == "Pod"}
 
     def of(self, pod: str) -> str:
@@ -102,7 +102,7 @@ class Player:
         self._started_before = len(history.started)
         self._ended_before = len(history.ended)
         last = max((line.t for line in result.timeline if line.what == "bound"), default=0.0)
-        last = max([last, *(happening.at / SECOND for happening in scenario.happenings)])
+        last = max([last, *(happening.at / SECOND for happening in scenario.events)])
         self._scale = min(0.3, max(0.08, 6 / last if last else 0.1))
         self._uids: dict[str, str] = {}
         self._made: list[str] = []
@@ -152,7 +152,7 @@ class Player:
         def add(at: int, order: int, what: Callable[[Any], None], of: object) -> None:
             found.append((at, order, lambda: what(of)))
 
-        for happening in self._scenario.happenings:
+        for happening in self._scenario.events:
             add(happening.at, happening.order, self._happen, happening)
             if isinstance(happening, Arrival) and happening.delete_at is not None:
                 add(happening.delete_at, happening.order, self._depart, happening.obj)
@@ -193,7 +193,7 @@ class Player:
 
     # -- what happens
 
-    def _happen(self, happening: Happening) -> None:
+    def _happen(self, happening: ScenarioEvent) -> None:
         if isinstance(happening, Arrival):
             self._arrive(happening.obj)
         else:

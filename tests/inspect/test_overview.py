@@ -169,5 +169,5 @@ def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
         "long": [],
     }
     lines = explanation_lines(explain(overview, "large"), 0)  # type: ignore[arg-type]
-    assert "  start     nobody knows" in lines
+    assert "  start     unknown" in lines
     assert any(line.startswith("  helps     more nodes") for line in lines)

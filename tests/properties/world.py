@@ -240,8 +240,8 @@ class World:
             scenario = read_scenario([Document("f", 1, document)])
             self.documents.append(document)
             order = len(self.documents)
-            for happening in scenario.happenings:
-                heapq.heappush(self.sim._playbook._coming, (happening.at, order, happening))
+            for happening in scenario.events:
+                heapq.heappush(self.sim._player._upcoming, (happening.at, order, happening))
         self.sim._run(self._seconds * SECOND, None)
 
     def step(self, do: str, kind: str = "", name: str = "", after: int = 1, **fields: Any) -> None:

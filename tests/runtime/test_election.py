@@ -8,7 +8,7 @@ import random
 from enbloc import config as configs
 from enbloc.api.writes import Refused, Write
 from enbloc.cluster.embedded.cluster import make_store
-from enbloc.runtime.election import LEASE, Elector, Terms, own_name
+from enbloc.runtime.election import LEASE, Elector, LeaseTimes, own_name
 from enbloc.sim.clock import EPOCH
 from enbloc.units import SECOND
 from support.live_cluster import LateCluster, in_virtual_time
@@ -22,7 +22,7 @@ class Replica:
     def __init__(self, cluster: LateCluster, name: str, wall_offset: int = 0) -> None:
         self.cluster = cluster
         self.wall_offset = wall_offset
-        self.elector = Elector(cluster, "default", "enbloc", name, Terms(), self.wall)
+        self.elector = Elector(cluster, "default", "enbloc", name, LeaseTimes(), self.wall)
         self.leads_since: float | None = None
         self.led_until: float | None = None
         self.task = asyncio.get_running_loop().create_task(self._run())

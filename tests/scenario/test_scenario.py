@@ -87,14 +87,14 @@ def test_steps_are_read() -> None:
         step("create", object=pod()),
         step("delete", target={"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j"}),
     )
-    assert made.happenings[:4] == [
+    assert made.events[:4] == [
         Step(5 * SECOND, 0, "patch", Ref("Node", "", "n1"), {"spec": {"unschedulable": True}}),
         Step(5 * SECOND, 1, "fail-pod", Ref("Pod", "x", "p"), {}, 3),
         Step(5 * SECOND, 2, "fail-node", Ref("Node", "", "n1")),
         Step(5 * SECOND, 3, "restart-scheduler"),
     ]
-    assert isinstance(made.happenings[4], Arrival)
-    assert made.happenings[5] == Step(5 * SECOND, 5, "delete", Ref("Job.batch.volcano.sh", "default", "j"))
+    assert isinstance(made.events[4], Arrival)
+    assert made.events[5] == Step(5 * SECOND, 5, "delete", Ref("Job.batch.volcano.sh", "default", "j"))
 
 
 @pytest.mark.parametrize(

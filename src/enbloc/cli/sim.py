@@ -96,7 +96,7 @@ def _progress(scenario: Scenario) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("virtual time 0s", total=len(scenario.happenings))
+        task = bar.add_task("virtual time 0s", total=len(scenario.events))
 
         def update(virtual_s: float, done: int, total: int) -> None:
             bar.update(task, description=f"virtual time {virtual_s:,.0f}s", completed=done, total=total)

@@ -1,4 +1,4 @@
-"""What there is, in rows that a person reads at a glance: gangs, queues, nodes, and why a gang waits.
+"""Views of a cluster: gangs, queues and nodes in rows, and why a gang waits.
 
-Pure: objects as the API lists them go in, rows come out. The terminal, the page and the commands all show these.
+Pure functions of listed objects. The terminal view, the web page and the commands all show these rows.
 """

@@ -1,4 +1,4 @@
-"""Nodes and queues: what they have, what of it is used, and by how much."""
+"""One row for each node and queue: capacity and use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = ("Node", "Pod", volcano.QUEUE)
 
 
 class Use(msgspec.Struct, frozen=True, rename="camel"):
-    """How much of a resource there is, and is used, in nano-units."""
+    """Capacity and use of a resource, in nano-units."""
 
     used: int
     room: int
@@ -44,7 +44,7 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
     """Gangs that run."""
     waiting: int
     used: Mapping[str, int]
-    """Nano-units by resource: what the pods of its gangs have been given."""
+    """Nano-units by resource: the requests of the bound pods of its gangs."""
     capability: Mapping[str, int]
 
 

@@ -1,4 +1,6 @@
-"""Gangs as they stand: who runs, who waits, and what the scheduler said about it."""
+"""One row for each gang: its state, its pods, and the condition that says why it waits.
+
+Which gang a pod belongs to is read by `GangRegistry`; what the scheduler decided is read from conditions alone."""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """One gang."""
 
     gang: str
-    """What its author calls it: NAMESPACE/NAME."""
+    """NAMESPACE/NAME of the Job, PodGroup or pod that its author wrote."""
     dialect: str
     queue: str
     state: str
@@ -43,62 +45,62 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """Pods by state: waiting, starting, running, succeeded, failed, leaving."""
     roles: Mapping[str, Mapping[str, int]]
     nodes: Mapping[str, int]
-    """How many of its pods are on which node."""
+    """By node: how many of its pods are there."""
     created: int
     message: str = ""
-    """Why it waits, as the scheduler says it."""
+    """Why it waits: the message of the scheduler's condition."""
     reason: str = ""
     since: str = ""
-    """Since when it says so."""
+    """The last transition of that condition."""
     expected_start: str = ""
-    """When the scheduler expects it to start, where it can tell (R8)."""
+    """When the scheduler expects it to start, if it has a forecast (R8)."""
     set_aside: Mapping[str, int] = {}
-    """For how many of its pods room is set aside on which node: a reservation, or what was made free for it."""
+    """By node: how many of its pods have a claim there (a reservation or a nomination)."""
     needs: Mapping[str, int] = {}
-    """Nano-units by resource: what it has to be given to reach its minimum, where that is known."""
+    """Nano-units by resource: the requests of the pods that its minimum still needs, if they are known."""
     largest: Mapping[str, int] = {}
-    """The same of the largest single pod of it that waits."""
+    """The same for its largest waiting pod."""
 
 
 class Reading:
-    """Objects, read once: the gangs that are written down, and the pods that belong to each."""
+    """Listed objects, read once: the gangs, and the pods of each."""
 
     def __init__(self, objects: Objects) -> None:
-        self.book = GangRegistry()
-        self._requests: dict[int, dict[str, int]] = {}  # by the pod's identity: who reads it keeps it alive
+        self.registry = GangRegistry()
+        self._requests: dict[int, dict[str, int]] = {}  # by id(): the listed objects stay alive
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
         keys: dict[GangKey, None] = {}
         for kind in KINDS:
             for obj in objects.get(kind, ()):
                 event = WatchEvent("ADDED", kind, obj)
-                changed = self.book.observe_pod(obj, False) if kind == "Pod" else self.book.observe(event)
+                changed = self.registry.observe_pod(obj, False) if kind == "Pod" else self.registry.observe(event)
                 keys.update(dict.fromkeys(changed.gangs))
         for pod in objects.get("Pod", ()):
-            membership = self.book.member(pod)
+            membership = self.registry.member(pod)
             self.members.setdefault(membership.gang, []).append((membership.role, pod))
         self.keys: list[GangKey] = list({**keys, **dict.fromkeys(self.members)})
 
     def gangs(self) -> list[Gang]:
-        """Every gang: those that wait first, each in the order in which they are served (G8)."""
+        """Every gang: waiting ones first, each group in scheduling order (G8)."""
         rows = (self._row(key, self.members.get(key, [])) for key in self.keys)
         return sorted((row for row in rows if row is not None), key=order)
 
     def requests(self, pod: Obj) -> dict[str, int]:
-        """What a pod asks for, in nano-units."""
+        """The requests of a pod, in nano-units."""
         found = self._requests.get(id(pod))
         if found is None:
             found = self._requests[id(pod)] = pod_requests(view(pod["spec"], core.PodSpec))
         return found
 
     def aliases(self) -> dict[str, str]:
-        """NAMESPACE/NAME of each gang's pods and object → what its author calls it."""
+        """NAMESPACE/NAME of each gang's pods and object → the name of the gang."""
         found: dict[str, str] = {}
         for key, members in self.members.items():
-            spec = self.book.spec(key)
+            spec = self.registry.spec(key)
             if spec is not None:
                 found.update((f"{namespace_of(pod)}/{name_of(pod)}", spec.title) for _, pod in members)
         for key in self.keys:
-            obj, spec = self.book.object(key), self.book.spec(key)
+            obj, spec = self.registry.object(key), self.registry.spec(key)
             if obj is not None and spec is not None:
                 found[f"{namespace_of(obj)}/{name_of(obj)}"] = spec.title
         return found
@@ -107,33 +109,33 @@ class Reading:
         """By a pod's namespace and name."""
         found = {}
         for key, members in self.members.items():
-            spec = self.book.spec(key)
+            spec = self.registry.spec(key)
             for _, pod in members:
                 queue = spec.queue if spec is not None else queue_hint(pod)
                 found[namespace_of(pod), name_of(pod)] = queue
         return found
 
     def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
-        book = self.book
-        spec = book.spec(key)
+        registry = self.registry
+        spec = registry.spec(key)
         if spec is None:
             if not members:
                 return None
             created = min(_instant(pod) for _, pod in members)
-            spec = book.undeclared(key, created, queue_hint(members[0][1]))
+            spec = registry.undeclared(key, created, queue_hint(members[0][1]))
         roles: dict[str, dict[str, int]] = {}
         pods: dict[str, int] = {}
         nodes: dict[str, int] = {}
         for role, pod in members:
-            stands = pod_state(pod)
+            pod_is = pod_state(pod)
             counts = roles.setdefault(role, {})
-            counts[stands] = counts.get(stands, 0) + 1
-            pods[stands] = pods.get(stands, 0) + 1
-            if stands in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
+            counts[pod_is] = counts.get(pod_is, 0) + 1
+            pods[pod_is] = pods.get(pod_is, 0) + 1
+            if pod_is in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
                 nodes[node] = nodes.get(node, 0) + 1
         state = _state(spec, pods)
-        condition = _waits(book.object(key), [pod for _, pod in members]) if state == WAITING else None
-        told = condition or {}
+        found = _waiting_condition(registry.object(key), [pod for _, pod in members]) if state == WAITING else None
+        condition = found or {}
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
         needs, largest = self._needs(spec, members, pods) if state == WAITING else ({}, {})
         return Gang(
@@ -148,10 +150,10 @@ class Reading:
             roles=dict(sorted(roles.items())),
             nodes=nodes,
             created=spec.created,
-            message=spec.problem or str(told.get("message") or ""),
-            reason=str(told.get("reason") or ""),
-            since=str(told.get("lastTransitionTime") or ""),
-            expected_start=_expected(book.home(key)) if state == WAITING else "",
+            message=spec.problem or str(condition.get("message") or ""),
+            reason=str(condition.get("reason") or ""),
+            since=str(condition.get("lastTransitionTime") or ""),
+            expected_start=_expected(registry.home(key)) if state == WAITING else "",
             set_aside=_set_aside(spec.claim) if state == WAITING else {},
             needs=needs,
             largest=largest,
@@ -160,8 +162,8 @@ class Reading:
     def _needs(
         self, spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Of its pods that wait, those that its minimum lacks, the first by name; of pods that nobody has made yet what
-        its author says they need."""
+        """The requests of the waiting pods that its minimum lacks, the first by name; for pods that do not exist yet
+        the `minResources` of its object."""
         lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
         waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
         if len(waiting) < lacks and not pods.get("running"):
@@ -219,7 +221,7 @@ def pod_state(pod: Obj) -> str:
     return "running" if phase == "Running" else "starting"
 
 
-def _waits(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
+def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
     """The condition that says why: on the gang's object, else on its first pod that waits."""
     if obj is not None:
         condition = condition_of(obj, "Unschedulable")

@@ -1,5 +1,5 @@
-"""Everything at a glance, and one gang in full: why it waits, the numbers behind it, who is ahead, when it is expected
-to start and what would let it."""
+"""The overview of a cluster, and the explanation of one gang: why it waits, the figures, the gangs ahead of it, its
+expected start and what would help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from enbloc.inspect.remedies import remedies
 from enbloc.units import NANO
 
 KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS)))
-"""What has to be listed."""
+"""The kinds to list."""
 
 
 class Overview(msgspec.Struct, frozen=True, rename="camel"):
@@ -24,21 +24,21 @@ class Overview(msgspec.Struct, frozen=True, rename="camel"):
     queues: list[Queue]
     nodes: list[Node]
     aliases: Mapping[str, str] = {}
-    """Other names that people know a gang by, its pods' and its PodGroup's: NAMESPACE/NAME → gang."""
+    """NAMESPACE/NAME of a gang's pods and PodGroup → the gang."""
 
 
 class Explanation(msgspec.Struct, frozen=True, rename="camel"):
-    """One gang in full."""
+    """The explanation of one gang."""
 
     gang: str
     sentence: str
     state: str
     numbers: dict[str, Any]
     ahead: list[str]
-    """Gangs of its queue that are served before it and wait too."""
+    """Waiting gangs of its queue that are scheduled before it."""
     behind: int
     expected_start: str = ""
-    """When the scheduler expects it to start; empty where nobody knows."""
+    """When the scheduler expects it to start; empty without a forecast."""
     would_help: list[str] = []
     """What would let it start."""
 
@@ -53,8 +53,8 @@ def read_overview(objects: Objects) -> Overview:
 
 
 def explain(overview: Overview, name: str) -> Explanation | None:
-    """`name` is NAMESPACE/NAME, as `gangs` shows it, or of a pod or PodGroup of the gang; a name alone is looked for in
-    `default`."""
+    """`name` is NAMESPACE/NAME, as `gangs` shows it, or of a pod or PodGroup of the gang; a name alone is of
+    namespace `default`."""
     wanted = name if "/" in name else f"default/{name}"
     found = _find(overview, wanted) or _find(overview, overview.aliases.get(wanted, ""))
     if found is None:
@@ -79,7 +79,7 @@ def _find(overview: Overview, name: str) -> Gang | None:
 
 
 def sentence(gang: Gang) -> str:
-    """How it stands, in one sentence."""
+    """Its state in one sentence."""
     has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
     if gang.state == RUNNING:
         where = ", ".join(f"{node} ({count})" for node, count in list(gang.nodes.items())[:5])
@@ -101,7 +101,7 @@ def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
     for node in overview.nodes:
         for name, use in node.resources.items():
             free[name] = free.get(name, 0) + use.room - use.used
-    told: dict[str, Any] = {
+    numbers: dict[str, Any] = {
         "dialect": gang.dialect,
         "queue": gang.queue,
         "priority": gang.priority,
@@ -117,13 +117,13 @@ def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
         "readyNodes": sum(1 for node in overview.nodes if node.status == "Ready"),
     }
     if queue is not None:
-        told["queueUses"] = {name: amount(name, nanos) for name, nanos in sorted(queue.used.items())}
-        told["queueMayUse"] = {name: amount(name, nanos) for name, nanos in sorted(queue.capability.items())}
-    return told
+        numbers["queueUses"] = {name: amount(name, nanos) for name, nanos in sorted(queue.used.items())}
+        numbers["queueMayUse"] = {name: amount(name, nanos) for name, nanos in sorted(queue.capability.items())}
+    return numbers
 
 
 def shown(overview: Overview, limit: int | None = None) -> dict[str, Any]:
-    """As JSON for programs and pages: amounts as people write them, `limit` rows of each, and how many there are."""
+    """As JSON: amounts as Kubernetes quantities, at most `limit` rows of each, and the totals."""
     totals = {
         "gangs": len(overview.gangs),
         "waiting": sum(1 for gang in overview.gangs if gang.state == WAITING),

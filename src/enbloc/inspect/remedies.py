@@ -1,4 +1,4 @@
-"""What would let a gang start: read off its reason, and off what it needs, what its queue may use and what is free."""
+"""What would let a gang start: from its reason, its requests, the capability of its queue and the free capacity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_REASON = {
 
 
 def remedies(gang: Gang, queues: Sequence[Queue], nodes: Sequence[Node]) -> list[str]:
-    """One line each, the most telling first; empty where it does not wait, or nobody knows."""
+    """One line each, the most specific first; empty if it does not wait or nothing is known."""
     if gang.state != WAITING:
         return []
     found = []

@@ -1,4 +1,4 @@
-"""The rows as tables for a terminal."""
+"""The rows as tables for a terminal, and the explanation of a gang as lines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from enbloc.units import SECOND, parse_timestamp
 
 _STYLES = {WAITING: "yellow", RUNNING: "green"}
 _MOST_ROWS = 1_000
+_MOST_AHEAD = 8
 
 
 def _table(*columns: str) -> Table:
@@ -40,7 +41,7 @@ def _why(gang: Gang, now: int) -> str:
 
 
 def expected(at: str, now: int) -> str:
-    """How long it is until then, in words."""
+    """The time until the expected start, as text."""
     remaining = parse_timestamp(at) - now
     return f"expected to start in {human(remaining)}" if remaining >= SECOND else "expected to start now"
 
@@ -96,9 +97,9 @@ def _bar(percent: int) -> str:
     return "█" * full + "░" * (10 - full)
 
 
-def explanation_lines(told: Explanation, now: int) -> list[str]:
-    numbers = told.numbers
-    lines = [f"{told.gang}: {told.sentence}", ""]
+def explanation_lines(explanation: Explanation, now: int) -> list[str]:
+    numbers = explanation.numbers
+    lines = [f"{explanation.gang}: {explanation.sentence}", ""]
     pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
     lines.append(f"  pods      {pods}; {numbers['minimum']} start together")
     for role, least in numbers["minima"].items():
@@ -112,14 +113,15 @@ def explanation_lines(told: Explanation, now: int) -> list[str]:
     if numbers.get("queueMayUse"):
         queue += ", may use " + ", ".join(f"{name} {text}" for name, text in numbers["queueMayUse"].items())
     lines.append(queue)
-    if told.state == WAITING:
-        ahead = ", ".join(told.ahead[:8]) + (f" and {len(told.ahead) - 8} more" if len(told.ahead) > 8 else "")
-        lines.append(f"  ahead     {ahead or 'nobody: it is first in its queue'}")
-        start = (
-            f"{told.expected_start} ({expected(told.expected_start, now)})" if told.expected_start else "nobody knows"
+    if explanation.state == WAITING:
+        ahead = ", ".join(explanation.ahead[:8]) + (
+            f" and {len(explanation.ahead) - 8} more" if len(explanation.ahead) > 8 else ""
         )
+        lines.append(f"  ahead     {ahead or 'none: it is first in its queue'}")
+        at = explanation.expected_start
+        start = f"{at} ({expected(at, now)})" if at else "unknown"
         lines.append(f"  start     {start}")
-        for number, remedy in enumerate(told.would_help):
+        for number, remedy in enumerate(explanation.would_help):
             lines.append(f"  {'' if number else 'helps':<9} {remedy}")
     return lines
 

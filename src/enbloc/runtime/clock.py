@@ -1,9 +1,8 @@
-"""The live clock: what the wall said when we began, and what has passed since.
+"""The live clock: the wall clock at the start of the process, plus the time since by a monotonic clock.
 
-Wall clocks jump: somebody sets them, or a machine finds its time server. A jump must not make every timer fire, nor
-none for hours. So durations are counted by the clock that only goes forward, and goes on while a machine sleeps; the
-wall is asked once. A process that began under a wrong clock keeps it until it is started again; `skew_s` says by how
-much they differ.
+Wall clocks jump when they are set or synchronised. A jump must not fire every timer, nor delay them all for hours. So
+durations are measured by a monotonic clock that also counts while the machine is suspended; the wall clock is read
+once. A process that started under a wrong clock keeps it until it is restarted; `skew_s` is the difference.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Who leads: one replica holds a Lease and renews it; when it stops, another one takes the Lease and goes on.
+"""Leader election: one replica holds a Lease and renews it; when it stops, another one acquires the Lease.
 
-Times in a Lease are the holder's; clocks differ and jump. So nobody compares them with an own clock: a Lease is over
-when it has not changed for its duration by the watcher's own steady clock, and a holder that could not renew it for
-less than that stops by itself. Whoever lost the lead never leads again: its process ends, and is started anew.
+Times in a Lease are the holder's, and clocks differ and jump. So they are not compared with a local clock: a Lease has
+expired when it did not change for its duration by the observer's monotonic clock, and a holder stops by itself when it
+could not renew for less than that. A replica that lost the Lease exits and is restarted.
+
+`kubernetes_asyncio.leaderelection` is not used: it takes deadlines from the wall clock and does not bound a renewal
+that hangs.
 """
 
 from __future__ import annotations
@@ -28,26 +31,26 @@ log = logging.getLogger(__name__)
 LEASE: Final = "Lease.coordination.k8s.io"
 
 
-class Terms(msgspec.Struct, frozen=True):
-    """The usual ones of Kubernetes' own components."""
+class LeaseTimes(msgspec.Struct, frozen=True):
+    """The defaults of Kubernetes' own components, but for `poll_s`."""
 
     duration_s: int = 15
-    """A Lease that has not changed for so long is anybody's."""
-    give_up_s: float = 10.0
-    """Who could not renew it for so long leads no more. The difference is for writes that are still under way."""
+    """A Lease that did not change for this long has expired."""
+    renew_deadline_s: float = 10.0
+    """A holder that could not renew for this long stops. The difference is for writes that are still under way."""
     retry_s: float = 2.0
-    """How often it is renewed."""
-    look_s: float = 0.5
-    """How often those who stand by look: they take over when it is over, and not much later."""
+    """The period of renewals."""
+    poll_s: float = 0.5
+    """The period in which standbys read the Lease: they take over soon after it has expired."""
 
 
 def own_name() -> str:
-    """Which replica this is; no two have the same name, not even after a restart."""
+    """The identity of this replica; unique, also across restarts."""
     return f"{socket.gethostname()}_{os.getpid():x}{random.SystemRandom().getrandbits(32):08x}"
 
 
 class Elector:
-    """One replica's way to the lead, and its end."""
+    """Acquires, renews and releases the Lease for one replica."""
 
     def __init__(
         self,
@@ -55,13 +58,13 @@ class Elector:
         namespace: str,
         name: str,
         identity: str,
-        terms: Terms = Terms(),  # noqa: B008 - it is frozen
+        times: LeaseTimes = LeaseTimes(),  # noqa: B008 - it is frozen
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
         self._cluster = cluster
         self._ref = Ref(LEASE, namespace, name)
         self._identity = identity
-        self._terms = terms
+        self._times = times
         self._wall = wall
         self._lease: Obj | None = None
         self._changed_s = 0.0
@@ -69,26 +72,26 @@ class Elector:
 
     async def acquire(self) -> None:
         """Returns when this replica leads."""
-        told = ""
+        logged = ""
         while True:
             try:
                 if await self._try():
-                    log.info("leads, by Lease %s/%s", self._ref.namespace, self._ref.name)
+                    log.info("acquired Lease %s/%s", self._ref.namespace, self._ref.name)
                     return
             except Refused as why:
                 log.warning("cannot read or write the Lease: %s", why)
             holder = self._spec().get("holderIdentity") or ""
-            if holder != told:
-                told = holder
-                log.info("%s leads; this one stands by", holder or "nobody")
-            await asyncio.sleep(self._terms.look_s * random.uniform(0.8, 1.2))
+            if holder != logged:
+                logged = holder
+                log.info("standby: the Lease is held by %s", holder or "no replica")
+            await asyncio.sleep(self._times.poll_s * random.uniform(0.8, 1.2))
 
     async def hold(self) -> None:
-        """Renews the Lease for as long as it can; returns when the lead is lost."""
+        """Renews the Lease; returns when it is lost."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._terms.retry_s)
-            left_s = self._renewed_s + self._terms.give_up_s - loop.time()
+            await asyncio.sleep(self._times.retry_s)
+            left_s = self._renewed_s + self._times.renew_deadline_s - loop.time()
             try:
                 if left_s <= 0 or not await asyncio.wait_for(self._try(), left_s):
                     break
@@ -96,10 +99,10 @@ class Elector:
                 log.warning("cannot renew the Lease: %s", why)
             except TimeoutError:
                 break
-        log.error("lost the lead")
+        log.error("lost the Lease")
 
     async def release(self) -> None:
-        """Lets another one lead at once. Whatever was under way must have ended before."""
+        """Gives the Lease up, so that a standby takes over at once. All writes must have ended before."""
         lease = self._lease
         if lease is None or self._spec().get("holderIdentity") != self._identity:
             return
@@ -113,7 +116,7 @@ class Elector:
         return (self._lease or {}).get("spec") or {}
 
     async def _try(self) -> bool:
-        """One attempt to have or to keep the lead. Says whether it is ours."""
+        """One attempt to acquire or renew the Lease. Returns whether this replica holds it."""
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
         found = await self._cluster.get(*self._ref)
@@ -127,7 +130,7 @@ class Elector:
             self._lease = await self._write(found, holder)
         except Refused as why:
             if why.code == 409:
-                return False  # another one was faster
+                return False  # another replica was faster
             raise
         self._changed_s = self._renewed_s = begun_s
         return True
@@ -135,7 +138,7 @@ class Elector:
     async def _write(self, found: Obj | None, holder: str) -> Obj | None:
         spec: dict[str, Any] = {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": self._terms.duration_s,
+            "leaseDurationSeconds": self._times.duration_s,
             "renewTime": self._stamp(),
         }
         if holder != self._identity:
@@ -148,11 +151,11 @@ class Elector:
         return await self._cluster.execute(Patch(self._ref, {"spec": spec}, "", uid_of(found), version_of(found)))
 
     def _duration_s(self) -> float:
-        """What its holder promised, within reason."""
-        said = self._spec().get("leaseDurationSeconds")
-        return float(min(max(said, 1), 3600)) if isinstance(said, int) else float(self._terms.duration_s)
+        """The duration in the Lease, bounded."""
+        stated = self._spec().get("leaseDurationSeconds")
+        return float(min(max(stated, 1), 3600)) if isinstance(stated, int) else float(self._times.duration_s)
 
     def _stamp(self) -> str:
-        """With six digits after the second: the API takes no other form."""
+        """With six fractional digits: the API accepts no other form."""
         second, nanos = divmod(self._wall(), 10**9)
         return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second)) + f".{nanos // 1000:06d}Z"

@@ -14,7 +14,7 @@ class Endpoints:
     """The HTTP server of a process that runs on a cluster."""
 
     def __init__(self, metrics: Metrics, is_ready: Callable[[], bool], measure: Callable[[], None]) -> None:
-        """`measure` brings gauges up to date before they are shown."""
+        """`measure` updates the gauges before they are served."""
         self._metrics = metrics
         self._is_ready = is_ready
         self._measure = measure
@@ -22,7 +22,7 @@ class Endpoints:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Raises `OSError` if it cannot listen there. Port 0 is any that is free."""
+        """Raises `OSError` if it cannot listen there. Port 0 means any free port."""
         app = web.Application()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -38,14 +38,14 @@ class Endpoints:
             await self._runner.cleanup()
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        """Whoever can answer is alive: a bug ends the process."""
+        """A process that answers is alive: an unexpected exception ends it."""
         return web.Response(text="ok\n")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        """Whether all that exists was seen, and is still being followed. A replica that stands by is ready too."""
+        """Whether all objects were listed and their watches are open. A standby is ready too."""
         if self._is_ready():
             return web.Response(text="ok\n")
-        return web.Response(status=503, text="the cluster is not being followed\n")
+        return web.Response(status=503, text="the cluster is not watched\n")
 
     async def _show_metrics(self, request: web.Request) -> web.Response:
         self._measure()

@@ -1,8 +1,8 @@
-"""A process on a real cluster, from its first connection to its end.
+"""The process of `enbloc run`, from its first connection to its end.
 
-It ends with 0 when it was told to end, with 1 when it lost the lead: then whatever started it starts it again, with
-nothing left of what it believed. A cluster that cannot be reached is tried for ever, with a note now and then; what a
-user got wrong is told at once (`NoCredentials`, a refusal of who we are).
+It exits with 0 on a signal and with 1 when it lost the Lease: then it is restarted with no state left. A cluster that
+cannot be reached is retried without end, with a log line each time; a user's error ends it at once (`NoCredentials`, a
+refused identity).
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 30.0
 OTHER_WRITES_WITHIN_S: Final = 0.5
-"""Who takes over waits for so long, for the last events of the one before it."""
-_NOT_US: Final = frozenset({401, 403})
+"""A new leader waits this long for the watch events of the last writes of the one before it."""
+_UNAUTHORISED: Final = frozenset({401, 403})
 
 Result = TypeVar("Result")
 Companion = Callable[[KubeCluster, Config], Awaitable[Callable[[], Awaitable[None]]]]
-"""A component that is served beside the control plane, on every replica, such as the webhook. It is given the cluster
-and the config when they are there, returns when it serves, and gives back what ends it."""
+"""A component that is served beside the control plane on every replica, such as the webhook. It is called with the
+cluster and the config, returns when it serves, and returns the function that stops it."""
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What a user chose."""
+    """The options of `enbloc run`."""
 
     config: Config
     kubeconfig: str | None = None
     context: str | None = None
     parts: frozenset[str] = frozenset()
-    """Of the control plane: see `live`. Without any only companions are served."""
+    """Of the control plane: see `live_control_plane`. Without any only companions are served."""
     leader_elect: bool = False
     lease_namespace: str = "enbloc-system"
     lease_name: str = "enbloc"
@@ -56,8 +56,8 @@ class Options(msgspec.Struct, frozen=True):
 
 
 async def serve(options: Options, companions: Mapping[str, Companion] | None = None) -> int:
-    """Runs until it is told to end. Returns the process's exit code; raises `NoCredentials`, `Refused` (of who we are)
-    and `OSError` (of the port) before it begins."""
+    """Runs until a signal comes. Returns the exit code; raises `NoCredentials`, `Refused` (of the identity) and
+    `OSError` (of the port) before it starts."""
     stop = _on_signals()
     async with AsyncExitStack() as stack:
         cluster = await _until(stop, _connected(options))
@@ -69,10 +69,10 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
         endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), plane.measure if plane else lambda: None)
         await endpoints.start(options.host, options.port)
         stack.push_async_callback(endpoints.close)
-        log.info("serves /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)
+        log.info("serving /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)
         for name, companion in (companions or {}).items():
             stack.push_async_callback(await companion(cluster, options.config))
-            log.info("serves the %s", name)
+            log.info("serving the %s", name)
         if plane is None:
             await stop.wait()
             return 0
@@ -80,7 +80,7 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
 
 
 async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane, stop: asyncio.Event) -> int:
-    """Follows the cluster, leads when it may, and ends well."""
+    """Watches the cluster, leads when it holds the Lease, and ends in order."""
     if not await _until(stop, _started(plane)):
         return 0
     elector = Elector(cluster, options.lease_namespace, options.lease_name, own_name())
@@ -91,12 +91,12 @@ async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane,
     try:
         await asyncio.wait({running, ending, leading}, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
-            running.result()  # a bug
+            running.result()  # raises the exception of a part
         if leading.done():
             plane.stop_writing()
             await leading
             return 1
-        log.info("ends")
+        log.info("ending")
         await plane.end()
         if options.leader_elect:
             leading.cancel()
@@ -111,7 +111,7 @@ async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane,
 
 
 async def _hold(elector: Elector, plane: LiveControlPlane) -> None:
-    """Returns when the lead was lost."""
+    """Returns when the Lease is lost."""
     await elector.acquire()
     await asyncio.sleep(OTHER_WRITES_WITHIN_S)
     plane.lead()
@@ -137,39 +137,39 @@ def _is_ready(plane: LiveControlPlane | None, cluster: KubeCluster) -> bool:
 
 
 async def _connected(options: Options) -> KubeCluster:
-    return await _insist(lambda: connect(options.kubeconfig, options.context), "cannot reach the cluster")
+    return await _retry(lambda: connect(options.kubeconfig, options.context), "cannot reach the cluster")
 
 
 async def _started(plane: LiveControlPlane) -> bool:
-    await _insist(plane.start, "cannot list the cluster")
+    await _retry(plane.start, "cannot list the cluster")
     settle_memory()
-    log.info("follows %d kinds", len(plane.kinds))
+    log.info("watching %d kinds", len(plane.kinds))
     return True
 
 
 def settle_memory() -> None:
-    """What was listed stays: the collector would walk it again and again, and find nothing."""
+    """The listed objects stay: the collector would walk them again and again, and find nothing."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 
 
-async def _insist(attempt: Callable[[], Awaitable[Result]], what: str) -> Result:
-    """Tries for ever, with a note each time, unless the cluster does not want us."""
+async def _retry(attempt: Callable[[], Awaitable[Result]], what: str) -> Result:
+    """Tries without end, with a log line each time, unless the identity is refused."""
     pause_s = FIRST_PAUSE_S
     while True:
         try:
             return await attempt()
         except Refused as why:
-            if why.code in _NOT_US:
+            if why.code in _UNAUTHORISED:
                 raise
-            log.warning("%s, tried again in %.0f s: %s", what, pause_s, why)
+            log.warning("%s, retrying in %.0f s: %s", what, pause_s, why)
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 async def _until(stop: asyncio.Event, work: Coroutine[Any, Any, Result]) -> Result | None:
-    """What comes of some work, or `None` if the end came first."""
+    """The result of some work, or `None` if `stop` came first."""
     loop = asyncio.get_running_loop()
     ending, working = loop.create_task(stop.wait()), loop.create_task(work)
     try:

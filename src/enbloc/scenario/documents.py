@@ -1,6 +1,6 @@
-"""Reading what users wrote: files, directories and stdin into documents, each with its place.
+"""Reads files, directories and stdin into documents, each with its place.
 
-YAML and JSON are read the way `kubectl` reads them, with a bound on everything: size, number, depth, and what aliases
+YAML and JSON are read as `kubectl` reads them, with a bound on everything: size, number, depth, and what aliases
 expand to. What cannot be read raises `BadInput` with findings that name file, document and field. What the documents
 mean is left to `scenario` (and to admission).
 
@@ -29,7 +29,7 @@ TOTAL_BYTES: Final = 512 * 2**20
 DOCUMENTS: Final = 500_000
 DEPTH: Final = 100
 EXPANDED_NODES: Final = 1_000_000
-"""How many values one document may hold once its aliases are written out."""
+"""At most this many values in one document, aliases expanded."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
 
@@ -186,8 +186,8 @@ def _type_name(value: Any) -> str:
     return names.get(type(value), "nothing" if value is None else type(value).__name__)
 
 
-# A line that begins with `---` starts a document wherever it stands (YAML forbids it inside any value), so a stream can
-# be cut there. JSON documents, which programs write, then take the fast road.
+# A line that begins with `---` starts a document wherever it is (YAML forbids it inside any value), so a stream can
+# be cut there. JSON documents, which programs write, are then parsed by the faster parser.
 _CUT = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 _CONTENT = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
@@ -204,7 +204,7 @@ def _values(path: str, content: str) -> Iterator[tuple[int, Any]]:
                 number += 1
                 yield number, value
         except _Problem as problem:
-            raise _bad(path, problem.told(line), number + 1, problem.field) from None
+            raise _bad(path, problem.text(line), number + 1, problem.field) from None
 
 
 def _chunks(content: str) -> Iterator[tuple[int, str, bool]]:
@@ -233,7 +233,7 @@ class _Problem(Exception):
         self.line = line
         self.column = column
 
-    def told(self, lines_before: int) -> str:
+    def text(self, lines_before: int) -> str:
         if self.line is None:
             return self.message
         return f"line {lines_before + self.line + 1}, column {self.column + 1}: {self.message}"
@@ -268,7 +268,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
         keys = [key for key, _ in pairs]
-        raise _Problem("is there twice", next(key for key in keys if keys.count(key) > 1))
+        raise _Problem("is defined twice", next(key for key in keys if keys.count(key) > 1))
     return mapping
 
 
@@ -383,7 +383,7 @@ class _Builder:
             key = self._key(event)
             self._path[-1] = "<<" if key is _MERGE else key
             if key is not _MERGE and key in mapping:
-                raise self._problem("is there twice")
+                raise self._problem("is defined twice")
             value = self._value(self._next())
             if key is _MERGE:
                 merged += self._to_merge(value)

@@ -1,6 +1,6 @@
-"""What a scenario does to a cluster, when its time comes: whoever owns the clock lets it happen.
+"""Plays a scenario on a cluster: creates and deletes objects and performs Steps when they are due.
 
-Objects come and go, Steps are performed. What the API refuses is told to the stage and stops nothing.
+The clock belongs to the caller. What the API refuses is reported to the caller and stops nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, uid_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.scenario.scenario import Arrival, Happening, Scenario, Step
+from enbloc.scenario.scenario import Arrival, Scenario, ScenarioEvent, Step
 
 
-class Stage(Protocol):
-    """Who hears of what could not be done, and who can start the scheduler anew."""
+class Host(Protocol):
+    """Receives what could not be done, and restarts the scheduler."""
 
     def refused(self, obj: Obj, why: Refused) -> None: ...
 
@@ -28,8 +28,8 @@ class Stage(Protocol):
     def restart_scheduler(self) -> None: ...
 
 
-class Breakable(Protocol):
-    """Nodes and pods that can be made to fail."""
+class FaultInjector(Protocol):
+    """Makes nodes and pods fail."""
 
     def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None: ...
 
@@ -38,70 +38,70 @@ class Breakable(Protocol):
     def recover_node(self, name: str) -> None: ...
 
 
-class _Departure(msgspec.Struct, frozen=True):
-    """The end of one object that came with its own."""
+class _Deletion(msgspec.Struct, frozen=True):
+    """The deletion of an object that was created with `delete-at`."""
 
     ref: Ref
     uid: str
 
 
 class Player:
-    """The happenings of a scenario that are still to come. Times are since its start."""
+    """The events of a scenario that are still to come. Times are nanoseconds since its start."""
 
-    def __init__(self, scenario: Scenario, store: Store, nodes: Breakable, stage: Stage) -> None:
+    def __init__(self, scenario: Scenario, store: Store, nodes: FaultInjector, host: Host) -> None:
         self._store = store
         self._nodes = nodes
-        self._stage = stage
-        self._coming: list[tuple[int, int, Happening | _Departure]] = [
-            (happening.at, happening.order, happening) for happening in scenario.happenings
+        self._host = host
+        self._upcoming: list[tuple[int, int, ScenarioEvent | _Deletion]] = [
+            (event.at, event.order, event) for event in scenario.events
         ]
-        self.total = len(self._coming)
+        self.total = len(self._upcoming)
 
     @property
     def done(self) -> int:
-        return self.total - len(self._coming)
+        return self.total - len(self._upcoming)
 
     def due(self) -> int | None:
-        """When something happens next; `None`: never again."""
-        return self._coming[0][0] if self._coming else None
+        """When the next event is due; `None` after the last."""
+        return self._upcoming[0][0] if self._upcoming else None
 
-    def happen(self, elapsed: int) -> Iterator[int]:
-        """Lets everything happen that is due by then, in order; tells after each how many that were."""
+    def run(self, elapsed_ns: int) -> Iterator[int]:
+        """Plays all events that are due by then, in order; yields after each how many that were."""
         done = 0
-        while self._coming and self._coming[0][0] <= elapsed:
-            _, order, happening = heapq.heappop(self._coming)
-            if isinstance(happening, Arrival):
-                self._arrive(happening, order)
-            elif isinstance(happening, Step):
-                self._perform(happening)
+        while self._upcoming and self._upcoming[0][0] <= elapsed_ns:
+            _, order, event = heapq.heappop(self._upcoming)
+            if isinstance(event, Arrival):
+                self._create(event, order)
+            elif isinstance(event, Step):
+                self._perform(event)
             else:
-                self._depart(happening)
+                self._delete(event)
             done += 1
             yield done
 
-    def _arrive(self, arrival: Arrival, order: int) -> None:
+    def _create(self, arrival: Arrival, order: int) -> None:
         obj = arrival.obj
         try:
             made = self._store.create(obj)
         except Refused as why:
-            self._stage.refused(obj, why)
+            self._host.refused(obj, why)
             return
         if arrival.delete_at is not None:
-            departure = _Departure(ref_of(made), uid_of(made))
-            heapq.heappush(self._coming, (arrival.delete_at, order, departure))
+            deletion = _Deletion(ref_of(made), uid_of(made))
+            heapq.heappush(self._upcoming, (arrival.delete_at, order, deletion))
             self.total += 1
 
-    def _depart(self, departure: _Departure) -> None:
-        """Deletes what an annotation said would go; if it went before, nobody minds."""
+    def _delete(self, deletion: _Deletion) -> None:
+        """An object that is gone already is not missed."""
         try:
-            self._store.delete(departure.ref, uid=departure.uid)
+            self._store.delete(deletion.ref, uid=deletion.uid)
         except Refused as why:
             if why.code not in (404, 409):
-                self._stage.refused(_named(departure.ref), why)
+                self._host.refused(_named(deletion.ref), why)
 
     def _perform(self, step: Step) -> None:
         if step.target is None:
-            self._stage.restart_scheduler()
+            self._host.restart_scheduler()
             return
         try:
             self._act(step, step.target)
@@ -109,7 +109,7 @@ class Player:
             if why.code == 404:
                 self._warn(step, f"{step.do}: {step.target} does not exist")
             elif step.do in ("patch", "delete"):
-                self._stage.refused(_named(step.target), why)
+                self._host.refused(_named(step.target), why)
             else:
                 self._warn(step, f"{step.do}: {why.message}")
 
@@ -127,7 +127,7 @@ class Player:
                 self._nodes.recover_node(target.name)
 
     def _patch(self, target: Ref, patch: dict[str, Any]) -> None:
-        """A user's patch may touch both halves of an object; the API takes them one at a time."""
+        """A Step's patch may touch an object and its status; the API takes them one at a time."""
         rest = {key: value for key, value in patch.items() if key != "status"}
         if "status" not in patch or not self._store.discovery.has_status(target.kind):
             self._store.patch(target, patch)
@@ -138,9 +138,9 @@ class Player:
 
     def _warn(self, step: Step, message: str) -> None:
         named = _named(step.target) if step.target is not None else {"metadata": {"name": step.do}}
-        self._stage.warned({**named, "kind": "Step"}, message)
+        self._host.warned({**named, "kind": "Step"}, message)
 
 
 def _named(ref: Ref) -> Obj:
-    """As much of an object as a line of the timeline needs."""
+    """The part of an object that a line of the timeline shows."""
     return {"kind": ref.kind.partition(".")[0], "metadata": {"namespace": ref.namespace, "name": ref.name}}

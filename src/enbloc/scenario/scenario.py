@@ -1,8 +1,7 @@
-"""What is to happen in a simulation, and when: objects that come and go, and Steps, checked before anything runs.
+"""A scenario: objects that are created and deleted at given times, and Steps, checked before anything runs.
 
-Documents in, a `Scenario` out, or `BadInput` with every finding at once. Whether an object is *allowed* is admission's
-to say, while the simulation runs; here it is only asked whether it can be read and whether its `sim.enbloc.dev/`
-annotations make sense.
+Documents in, a `Scenario` out, or `BadInput` with every finding at once. Whether an object is *allowed* is decided by
+admission when it is created; here only its shape and its `sim.enbloc.dev/` annotations are checked.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _TARGET_KIND: Final = {"fail-pod": "Pod", "fail-node": "Node", "recover-node": "
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object is created, and perhaps deleted at a time known beforehand."""
+    """An object is created, and deleted at `delete_at` if its annotation says so."""
 
     at: int
     order: int
@@ -44,7 +43,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something is done to a target."""
+    """An action on a target."""
 
     at: int
     order: int
@@ -54,35 +53,35 @@ class Step(msgspec.Struct, frozen=True):
     exit_code: int = 1
 
 
-Happening = Arrival | Step
+ScenarioEvent = Arrival | Step
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """Everything that happens from outside, in order of time, then of appearance. Times are since the start."""
+    """All arrivals and steps, by time, then in the order of the files. Times are nanoseconds since the start."""
 
-    happenings: list[Happening]
+    events: list[ScenarioEvent]
 
     @property
     def arrivals(self) -> Iterator[Arrival]:
-        return (happening for happening in self.happenings if isinstance(happening, Arrival))
+        return (event for event in self.events if isinstance(event, Arrival))
 
 
 def read_scenario(documents: Iterable[Document]) -> Scenario:
-    """Checks every document completely. Raises `BadInput` with all that is wrong."""
+    """Checks every document completely. Raises `BadInput` with all faults."""
     documents = list(documents)
     scopes = Scopes(documents)
-    happenings: list[Happening] = []
+    events: list[ScenarioEvent] = []
     findings: list[Finding] = []
     for order, document in enumerate(documents):
         faults: list[Fault] = []
-        happening = _happening(order, document.value, faults, scopes)
+        event = _event(order, document.value, faults, scopes)
         findings.extend(map(document.finding, faults))
-        if happening is not None and not faults:
-            happenings.append(happening)
+        if event is not None and not faults:
+            events.append(event)
     if findings:
         raise BadInput(findings)
-    happenings.sort(key=lambda happening: happening.at)
-    return Scenario(happenings)
+    events.sort(key=lambda event: event.at)
+    return Scenario(events)
 
 
 def is_step(value: Any) -> bool:
@@ -101,7 +100,7 @@ class Scopes:
                 self._namespaced[f"{spec['names']['kind']}.{spec['group']}"] = spec["scope"] == "Namespaced"
 
     def namespace(self, kind: str, given: str) -> str:
-        """Where an object of a kind lives. Of a kind that nobody declared, only what the object says is known."""
+        """The namespace of an object. For a kind that is not declared it is what the object says."""
         namespaced = self._namespaced.get(kind)
         if namespaced is None:
             return given
@@ -124,7 +123,7 @@ def read_faults(value: Any) -> list[Fault]:
     return decode_faults(value) or list(_annotation_faults(value))
 
 
-def _happening(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
+def _event(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
     if is_step(value):
         return _step(order, value, faults, scopes)
     value = arbitrator.canonical(value)
@@ -211,8 +210,8 @@ def _duration_fault(text: Any) -> str:
         return str(why)
 
 
-def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes) -> Happening | None:
-    """Reads a Step; says all that is wrong with it."""
+def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
+    """Reads a Step; adds all its faults."""
     faults.extend(_step_faults(value))
     if faults:
         return None
@@ -256,7 +255,7 @@ def _absent(value: Any, wanted: str) -> str:
     return f"is missing: {wanted}" if value is None else "must be a mapping"
 
 
-def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> Happening | None:
+def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
     for fault in read_faults(obj):
         faults.append(Fault(f"object.{fault.field}".rstrip("."), fault.message))
     if faults:

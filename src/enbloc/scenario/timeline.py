@@ -1,10 +1,10 @@
-"""What happened, line by line, read off the API: every line is a transition of an object that a watch delivered.
+"""The timeline: one line for each transition of an object, read from watch events.
 
-The recorder keeps a few facts of each object's last state and compares. It decides nothing and asks nobody; what the
-API never saw (an object that admission refused) is told to it by the simulation with `note`.
+The recorder compares each event with a few facts of the object's last state. Objects that the API never stored
+(admission rejected them) are added by the caller with `note`.
 
-What is held or reserved (`held`, `reserved`, `released`) is read by comparing the records that gangs carry: a pod that
-was in one and is not any more was let go, unless it is bound by now.
+Holds and reservations (`held`, `reserved`, `released`) are read by comparing the claim records of gangs: a pod that is
+no longer in one was released, unless it is bound by now.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HAVE_PHASES: Final = frozenset({"Job", "PodGroup", "QueueJob"})
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One thing that happened, at `t` seconds."""
+    """One transition, at `t` seconds."""
 
     t: float
     what: str
@@ -45,7 +45,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class PhaseLine(Line, frozen=True, gc=False):
-    """A gang's object went from one phase to another."""
+    """The phase of a gang's object changed."""
 
     from_: str = msgspec.field(name="from", default="")
     to: str = ""
@@ -55,7 +55,7 @@ class PhaseLine(Line, frozen=True, gc=False):
 
 
 class Elapsing(Protocol):
-    """Tells how long it has been."""
+    """A clock that counts from the start of a run."""
 
     @property
     def elapsed_s(self) -> float: ...
@@ -81,7 +81,7 @@ class Recorder:
     def __init__(self, clock: Elapsing, own_namespaces: frozenset[str] = frozenset()) -> None:
         self._clock = clock
         self._own_namespaces = own_namespaces
-        """Namespaces that the user wrote down. The others are made when needed, and nobody asked about them."""
+        """Namespaces that the user defined. Others are created when needed, and not shown."""
         self._facts: dict[str, _Facts] = {}
         self._held = _Held()
         self.lines: list[Line] = []
@@ -89,7 +89,7 @@ class Recorder:
         """(what, kind) → how many lines."""
 
     def note(self, what: str, obj: Obj, message: str) -> None:
-        """A line about something that no watch tells."""
+        """A line about something that has no watch event."""
         self._add(what, obj, message=message)
 
     def observe(self, event: WatchEvent) -> None:
@@ -124,7 +124,7 @@ class Recorder:
             facts.phase = phase
 
     def _observe_event(self, uid: str, event: WatchEvent) -> None:
-        """A Warning, whenever it was told (again); a Normal event is no state change."""
+        """A Warning, each time it was counted; a Normal Event is not shown."""
         obj = event.obj
         if event.type == "DELETED" or obj.get("type") != "Warning":
             self._facts.pop(uid, None)
@@ -147,14 +147,14 @@ class Recorder:
         self.lines.append(line)
         self.counts[line.what, line.kind] += 1
 
-    def forget_after(self, count: int) -> None:
-        """Keeps the first lines only."""
+    def truncate(self, count: int) -> None:
+        """Drops all lines after the first `count`."""
         for line in self.lines[count:]:
             self.counts[line.what, line.kind] -= 1
         del self.lines[count:]
 
     def about(self, kind: str, namespace: str, name: str, last: int) -> list[Line]:
-        """The last lines about one object: its story."""
+        """The last lines about one object."""
         found: list[Line] = []
         for line in reversed(self.lines):
             if (line.kind, line.namespace, line.name) == (kind, namespace, name):
@@ -165,18 +165,18 @@ class Recorder:
 
 
 class _Held:
-    """The pods for which room is set aside, as the records of their gangs say: `held` ones have it (K6), for `reserved`
-    ones it comes together (R), is being made (P3), or waits until they are made (D5)."""
+    """The pods that have a claim, as their gangs' records say: `held` (K6), or `reserved` by a reservation (R), a
+    nomination (P3) or for a later wave (D5)."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[str, str], str] = {}
-        """(namespace, name) of a pod → where it is held."""
+        """(namespace, name) of a pod → the node of its claim."""
         self._bound: set[tuple[str, str]] = set()
         self._of_record: dict[str, set[str]] = {}
-        """UID of the object that carries a record → names of the pods in it."""
+        """UID of the object with a record → names of the pods in it."""
 
     def changes(self, event: WatchEvent) -> Iterator[tuple[str, str, str, str]]:
-        """(what, namespace, name, node) of every pod that has room from now on, or not any more."""
+        """(what, namespace, name, node) of every pod whose claim was made or released."""
         obj, namespace, gone = event.obj, namespace_of(event.obj), event.type == "DELETED"
         if event.kind == "Pod":
             key = (namespace, name_of(obj))
@@ -184,7 +184,7 @@ class _Held:
                 self._bound.discard(key)
                 if key in self._nodes:
                     yield "released", *key, self._nodes.pop(key)
-            elif obj["spec"].get("nodeName"):  # the record that still names it is about to go
+            elif obj["spec"].get("nodeName"):  # its record is about to be removed
                 self._bound.add(key)
                 self._nodes.pop(key, None)
         record = claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, ""))
@@ -192,7 +192,7 @@ class _Held:
             known = self._of_record.pop(uid_of(obj), set())
             if record is not None and (record.kind == claim_records.WAVE or event.kind != "Pod"):
                 yield from self._released(namespace, known)
-            return  # of what is held another object of the gang carries the record from now on
+            return  # a hold's record is on another pod of the gang from now on
         text = annotations_of(obj).get(claim_records.ANNOTATION, "")
         if not text and uid_of(obj) not in self._of_record:
             return
@@ -216,7 +216,7 @@ class _Held:
 
 
 def _pods_of(record: claim_records.Record, obj: Obj) -> dict[str, str]:
-    """Pod → node. A hold names its pods; those of a later wave are named after the job, the role and their number."""
+    """Pod → node. A hold names its pods; pods of a later wave are named by job, role and index."""
     if record.kind in claim_records.NAMES_PODS:
         return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
     job = (controller_of(obj) or {}).get("name") or name_of(obj)
@@ -228,7 +228,7 @@ def _pods_of(record: claim_records.Record, obj: Obj) -> dict[str, str]:
 
 
 def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
-    """(what, node, message) of every transition between the facts and the pod; brings the facts up to date."""
+    """(what, node, message) of every transition since the facts; updates the facts."""
     node = pod["spec"].get("nodeName") or ""
     status: dict[str, Any] = pod.get("status") or {}
     if node and not facts.node:
@@ -257,7 +257,7 @@ def _pod_changes(pod: Obj, facts: _Facts) -> Iterator[tuple[str, str, str]]:
 
 
 def _text(mapping: Any, key: str) -> str:
-    """A text from an object that nobody checked."""
+    """A string from an object that was not validated."""
     found = mapping.get(key) if isinstance(mapping, dict) else None
     return found if isinstance(found, str) else ""
 
@@ -268,7 +268,7 @@ def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _restarts(status: dict[str, Any]) -> int:
-    """How often the containers that run now were started again; 0 while one of them waits to be."""
+    """The highest restart count of running containers; 0 while one of them is not running."""
     containers = _containers(status)
     if not all("running" in (container.get("state") or {}) for container in containers):
         return 0
@@ -276,17 +276,17 @@ def _restarts(status: dict[str, Any]) -> int:
 
 
 def _ending(status: dict[str, Any]) -> str:
-    """Why a pod ended as it did: the status' own words, or the exit code that was not 0."""
-    told = [part for part in (status.get("reason"), status.get("message")) if part]
+    """Why a pod ended: reason and message of its status, and exit codes other than 0."""
+    parts = [part for part in (status.get("reason"), status.get("message")) if part]
     for container in _containers(status):
         code = ((container.get("state") or {}).get("terminated") or {}).get("exitCode")
         if code:
-            told.append(f"exit code {code}")
-    return ": ".join(told)
+            parts.append(f"exit code {code}")
+    return ": ".join(parts)
 
 
 def phase_of(obj: Obj) -> str:
-    """The phase of a gang's object, wherever its kind keeps it."""
+    """The phase of a gang's object; kinds keep it in different fields."""
     status = obj.get("status") or {}
     state = status.get("state")
     found = state.get("phase") if isinstance(state, dict) else status.get("phase") or state

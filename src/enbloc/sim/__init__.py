@@ -1,11 +1,10 @@
-"""Virtual time: manifests in, what would happen on a cluster out.
+"""Virtual time: manifests in, what a cluster would do with them out.
 
-documents   files into documents, bounded, every fault with its place
-scenario    documents into happenings: objects that come and go, Steps
-world       the embedded cluster that it happens in
-simulation  the loop: all that is due, then everybody reacts until nothing changes
-timeline    what happened, read off the API
+simulation  the loop: all that is due, then every component reacts until nothing changes
+clock       the virtual clock
 statistics  waiting times, use of the nodes, what each gang did
-result      the answer as JSON; `text` tells it to people
-linting     what admission would say, without running anything
+result      the answer as JSON; `text` prints it for people
+linting     what admission would reject, without running anything
+
+Reading and playing scenario files, and the timeline, are in `scenario`; the cluster is `cluster.embedded`.
 """

@@ -1,4 +1,4 @@
-"""Virtual time: nanoseconds since the epoch that move only when the simulation says so."""
+"""Virtual time: nanoseconds since the epoch that move only when the simulation sets them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from enbloc.units import SECOND, parse_timestamp
 
 EPOCH: Final = parse_timestamp("2026-01-01T00:00:00Z")
-"""When every simulation begins."""
+"""The instant at which every simulation begins."""
 
 
 class Clock:
-    """The one clock of a simulation. Calling it tells the time."""
+    """The clock of a simulation. Calling it returns the time."""
 
     __slots__ = ("now",)
 

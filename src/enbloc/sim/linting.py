@@ -1,7 +1,6 @@
-"""What admission would say about manifests, offline: the objects after mutation, and every fault with its place.
+"""Admission offline: the objects of manifests after mutation, and every fault with its place.
 
-The files stand for the whole cluster only where they say something: if they define queues (or priority classes), those
-are all there are; if they define none, any name is taken to exist.
+If the files define queues (or priority classes), no others exist; if they define none, every name is assumed to exist.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 
 
 class Linted(msgspec.Struct, frozen=True):
-    """The objects that would be stored, as they would be stored, and what is wrong with the others."""
+    """The objects as they would be stored, and the faults of those that would be rejected."""
 
     objects: list[Obj]
     faults: list[Finding]
@@ -33,7 +32,7 @@ class Linted(msgspec.Struct, frozen=True):
 
 
 class _FileLookup:
-    """The other objects: all that the files define, and what every cluster has."""
+    """Other objects, for admission: those that the files define, and the built-in queues."""
 
     def __init__(self, objects: Sequence[Obj]) -> None:
         self._objects: dict[str, dict[tuple[str, str], Obj]] = {}
@@ -93,7 +92,7 @@ def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, l
 
 
 def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arrival: Arrival) -> Iterator[Fault]:
-    """Two objects of one name are a fault, unless the first goes before the second comes."""
+    """Two objects of one name are a fault, unless the first is deleted before the second is created."""
     ref = ref_of(arrival.obj)
     before = seen.get(ref)
     seen[ref] = (document, arrival)
@@ -101,4 +100,4 @@ def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arriva
         return
     first, earlier = before
     if earlier.delete_at is None or earlier.delete_at > arrival.at:
-        yield Fault("metadata.name", f"{ref} is there twice: first in {first.file}:{first.number}")
+        yield Fault("metadata.name", f"{ref} is defined twice: first in {first.file}:{first.number}")

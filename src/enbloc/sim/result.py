@@ -1,6 +1,6 @@
-"""What a simulation gives back, and how it is printed for programs.
+"""The result of a simulation, and its JSON.
 
-The JSON is written piece by piece, one line or object at a time, so that a long run costs no second copy in memory.
+The JSON is written one line or object at a time, so that a long run needs no second copy in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CUT_OFF = "cut-off"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A run: what happened, what is there now, what waits and why."""
+    """The timeline, the objects at the end, and the gangs that wait."""
 
     end: float
     ended: str
@@ -29,9 +29,9 @@ class Result(msgspec.Struct, frozen=True):
     pending: list[dict[str, Any]]
     summary: dict[str, Any]
     gangs: list[GangRecord] = []
-    """What each gang did, for people."""
+    """What each gang did, for the text output."""
     story: str = ""
-    """Why the run was cut off."""
+    """Why the run was cut off, with the last lines of the timeline."""
 
     def write_json(self, out: BinaryIO) -> None:
         encoder = msgspec.json.Encoder()

@@ -1,10 +1,11 @@
-"""A whole cluster in virtual time: the same API, admission, controllers and scheduler that run live.
+"""A cluster in virtual time, with the API, admission, controllers and scheduler that run live.
 
-At one instant everything that is due happens first: the scenario in order of appearance, then the nodes. Then, again
-and again until nothing changes, the nodes react, the controllers run until they are quiet, the scheduler runs once.
-Then time jumps to whatever comes next. It ends when nothing can come any more, or when it was told to.
+At an instant all that is due is done first: the scenario in the order of its files, then the nodes. Then nodes,
+controllers and scheduler react until nothing changes (`cluster.embedded.settle`). Then time jumps to the next event or
+timer. The run ends when there is none, or at `until`.
 
-Nothing may go on for ever: see `ROUNDS` and `RESTARTS`. What is cut off tells its story.
+A run that would not end is cut off, with the last lines of its timeline: see `ROUNDS`, `MOST_RESTARTS` and
+`IDLE_TIMERS`.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
 from enbloc.sim.statistics import Statistics
 from enbloc.units import SECOND, format_duration
 
-RESTARTS: Final = 500
-"""How often one pod (by name) may start in a run without an end, and in any one instant."""
-FRUITLESS: Final = 1_000
-"""When nothing is left but timers, and so many in a row changed nothing (what they said about it does not count: a
-creation that a quota refuses is tried again for ever), nothing can happen any more."""
+MOST_RESTARTS: Final = 500
+"""At most this many creations or restarts of one pod (by name) in a run without `until`, and at any one instant."""
+IDLE_TIMERS: Final = 1_000
+"""The run has ended when only timers are left and this many in a row changed nothing but Events: a creation that a
+quota refuses is retried without end."""
 _STORY_LINES: Final = 8
 _DRAIN_EVERY: Final = 1_000
 
 
 PlaneFactory = Callable[[Store, Config], Plane]
 Progress = Callable[[float, int, int], None]
-"""Told now and then: virtual seconds, happenings done, happenings in all."""
+"""Called after each instant: virtual seconds, scenario events done, scenario events in total."""
 
 
 class _CutOff(Exception):
-    """It would never end; the message tells why."""
+    """The run would not end; the message says why."""
 
 
 def control_plane(store: Store, config: Config) -> Plane:
-    """The real one, but for keys: nobody logs in here, and every run must be the same."""
+    """The real one, except for SSH keys: no process runs here, and every run must give the same objects."""
     return ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
 
 
@@ -65,7 +66,7 @@ class Simulation:
         self._watch = self._store.watch(None, self._store.version)
         self._nodes = NodePlayer(self._store)
         self._plane = plane(self._store, config)
-        self._playbook = Player(scenario, self._store, self._nodes, self)
+        self._player = Player(scenario, self._store, self._nodes, self)
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
         self._statistics = Statistics(self._clock, config)
@@ -76,7 +77,7 @@ class Simulation:
         self._last_change = 0
 
     def run(self, until: int | None = None, progress: Progress | None = None) -> Result:
-        """Runs to the end; `until` is in nanoseconds since the start. Never raises for what a scenario can do."""
+        """Runs to the end; `until` is in nanoseconds since the start. Raises nothing, whatever the scenario does."""
         ended, story = IDLE, ""
         self._has_end = until is not None
         try:
@@ -87,44 +88,44 @@ class Simulation:
         return self._result(ended, story)
 
     def _run(self, until: int | None, progress: Progress | None) -> bool:
-        """True if there was more to come after `until`."""
-        fruitless, told = 0, 0
+        """Whether events or timers are left after `until`."""
+        idle, lines = 0, 0
         while (at := self._next_instant()) is not None:
             if until is not None and at > until:
                 self._clock.now = EPOCH + until
                 return True
             self._clock.now = EPOCH + at
             self._created_now.clear()
-            self._happen()
+            self._play()
             self._nodes.run(self._clock.now)
             self._settle()
             if not self._has_end:
                 self._check_restarts()
-            if self._last_change == at or self._playbook.due() is not None or self._nodes.due() is not None:
-                fruitless, told = 0, len(self._recorder.lines)
-            elif not self._has_end and (fruitless := fruitless + 1) >= FRUITLESS:
-                self._recorder.forget_after(told)
+            if self._last_change == at or self._player.due() is not None or self._nodes.due() is not None:
+                idle, lines = 0, len(self._recorder.lines)
+            elif not self._has_end and (idle := idle + 1) >= IDLE_TIMERS:
+                self._recorder.truncate(lines)
                 return False
             if progress is not None:
-                progress(self._clock.elapsed_s, self._playbook.done, self._playbook.total)
+                progress(self._clock.elapsed_s, self._player.done, self._player.total)
         return False
 
     def _next_instant(self) -> int | None:
-        """When something can happen next, since the start; `None`: never again."""
+        """The next event or timer, in nanoseconds since the start; `None` if there is none."""
         dues = [due - EPOCH for due in (self._nodes.due(), self._plane.due()) if due is not None]
-        coming = self._playbook.due()
+        coming = self._player.due()
         later = [due for due in dues if due > self._clock.elapsed]
         return min([*later, coming] if coming is not None else later, default=None)
 
-    def _happen(self) -> None:
-        """All that the scenario holds for this instant, in order."""
-        for done in self._playbook.happen(self._clock.elapsed):
+    def _play(self) -> None:
+        """All scenario events of this instant, in order."""
+        for done in self._player.run(self._clock.elapsed):
             if done % _DRAIN_EVERY == 0:
                 self._record()
         self._record()
 
     def _settle(self) -> None:
-        """Everything reacts until nothing changes."""
+        """Every component reacts until nothing changes."""
         try:
             for changed in settle(self._store, self._nodes, self._plane, limit=self._most_rounds):
                 self._record()
@@ -145,21 +146,21 @@ class Simulation:
             self._recorder.observe(event)
             self._statistics.observe(event)
             if event.kind == "Pod" and event.type == "ADDED":
-                who = (namespace_of(event.obj), name_of(event.obj))
-                self._created[who] += 1
-                self._created_now[who] += 1
-                self._check_creations(who)
+                pod = (namespace_of(event.obj), name_of(event.obj))
+                self._created[pod] += 1
+                self._created_now[pod] += 1
+                self._check_creations(pod)
 
-    def _check_creations(self, who: tuple[str, str]) -> None:
-        """Nobody is created for ever: not within an instant, and in a run without an end not at all."""
-        count = self._created_now[who] if self._has_end else self._created[who]
-        if count > RESTARTS and self._runaway is None:
-            self._runaway = self._endless(who, f"pod {'/'.join(who)} was created {count:,} times by {self._at()}")
+    def _check_creations(self, pod: tuple[str, str]) -> None:
+        """No pod is created without end: not within an instant, and in a run without `until` not at all."""
+        count = self._created_now[pod] if self._has_end else self._created[pod]
+        if count > MOST_RESTARTS and self._runaway is None:
+            self._runaway = self._endless(pod, f"pod {'/'.join(pod)} was created {count:,} times by {self._at()}")
 
     def _check_restarts(self) -> None:
-        """In a run without an end, no pod starts for ever."""
+        """In a run without `until` no pod restarts without end."""
         restarted = self._nodes.most_restarted()
-        if restarted is not None and restarted[-1] > RESTARTS:
+        if restarted is not None and restarted[-1] > MOST_RESTARTS:
             namespace, name, count = restarted
             raise self._endless(
                 (namespace, name), f"pod {namespace}/{name} was restarted {count:,} times by {self._at()}"
@@ -168,14 +169,14 @@ class Simulation:
     def _at(self) -> str:
         return f"t={format_duration(self._clock.elapsed)}"
 
-    def _endless(self, who: tuple[str, str], what: str) -> _CutOff:
-        lines = self._recorder.about("Pod", *who, last=_STORY_LINES)
-        return _CutOff(f"{what} and would go on for ever; give --until to watch it.{_told(lines)}")
+    def _endless(self, pod: tuple[str, str], what: str) -> _CutOff:
+        lines = self._recorder.about("Pod", *pod, last=_STORY_LINES)
+        return _CutOff(f"{what} and would go on without end; set --until to run it for a time.{_last(lines)}")
 
     def _last_lines(self) -> str:
-        return _told(self._recorder.lines[-_STORY_LINES:])
+        return _last(self._recorder.lines[-_STORY_LINES:])
 
-    # What the scenario could not do
+    # ---- the host of the player
 
     def restart_scheduler(self) -> None:
         self._plane.close()
@@ -208,11 +209,11 @@ class Simulation:
 
     def _summary(self, pending: int) -> dict[str, Any]:
         counts = self._recorder.counts
-        told = ("created", "bound", "succeeded", "failed", "evicted", "deleted")
+        counted = ("created", "bound", "succeeded", "failed", "evicted", "deleted")
         return {
             "gangs": {"pending": pending, "started": len(self._statistics.gangs)},
             "makespan": self._statistics.makespan(),
-            "pods": {what: counts[what, "Pod"] for what in told},
+            "pods": {what: counts[what, "Pod"] for what in counted},
             "rejected": sum(count for (what, _), count in counts.items() if what == "rejected"),
             "utilisation": self._statistics.utilisation(),
             "waiting": self._statistics.waiting(),
@@ -220,5 +221,5 @@ class Simulation:
         }
 
 
-def _told(lines: list[Line]) -> str:
-    return " What happened last: " + "; ".join(map(str, lines)) + "." if lines else ""
+def _last(lines: list[Line]) -> str:
+    return " Last lines of the timeline: " + "; ".join(map(str, lines)) + "." if lines else ""

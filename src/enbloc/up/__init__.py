@@ -1,1 +1,1 @@
-"""A cluster on this machine, in real time: `enbloc up`. API, nodes, controllers and scheduler in one process."""
+"""`enbloc up`: a cluster in this process, in real time: API, nodes, controllers and scheduler."""

@@ -1,4 +1,4 @@
-"""The time of day, in whole milliseconds: stamps stay short, and what happens first has the earlier one."""
+"""The wall clock in whole milliseconds: timestamps stay short and keep their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def now() -> int:
 
 
 class StopWatch:
-    """The time since it was made, as a timeline wants it."""
+    """The time since it was created, for a timeline."""
 
     def __init__(self) -> None:
         self.begin = now()

@@ -1,4 +1,4 @@
-"""A whole cluster in this process: put together, started, stopped."""
+"""A cluster in this process: its parts, its start and its stop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.clock import now
-from enbloc.up.loop import Drive, Nobody
+from enbloc.up.loop import Loop, NoControlPlane
 from enbloc.up.options import Options, make_nodes
 
 Refuse = Callable[[Obj, Refused], None]
@@ -40,7 +40,7 @@ KUBECONFIG_FILE: Final = "kubeconfig"
 
 
 class LocalCluster:
-    """Store, API, nodes, controllers and scheduler. Made and used within a running event loop."""
+    """Store, API, nodes, controllers and scheduler. Created and used in a running event loop."""
 
     def __init__(
         self, options: Options, config: Config, load: Scenario, refuse: Refuse, warn: Callable[[Obj, str], None]
@@ -55,7 +55,7 @@ class LocalCluster:
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
         self._load = _Load(load, options.speed, self)
-        self._drive = Drive(
+        self._settling = Loop(
             self.store,
             self.nodes,
             lambda: self._make_plane(config),
@@ -78,7 +78,7 @@ class LocalCluster:
 
     def _wake_from_elsewhere(self) -> None:
         if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._drive.wake)
+            self._loop.call_soon_threadsafe(self._settling.wake)
 
     def _provide(self, nodes: Iterable[Obj]) -> None:
         for node in nodes:
@@ -87,7 +87,7 @@ class LocalCluster:
 
     def _make_plane(self, config: Config) -> Plane:
         if not self._options.scheduled:
-            return Nobody()
+            return NoControlPlane()
         return ControlPlane(self.store, config, scheduler_names(config, alone=True))
 
     @property
@@ -95,7 +95,7 @@ class LocalCluster:
         return self._facade.watch_count if self._facade is not None else 0
 
     async def start(self, pages: Mapping[str, Handler]) -> tuple[str, Path]:
-        """Listens and begins. Returns the address of the pages and the kubeconfig. Raises `OSError`."""
+        """Listens and starts. Returns the address of the pages and the path of the kubeconfig. Raises `OSError`."""
         options = self._options
         state = options.data if options.data is not None else state_directory(options.port)
         token = self._token(state)
@@ -116,11 +116,11 @@ class LocalCluster:
         kubeconfig = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
         write_kubeconfig(kubeconfig, f"https://{host}:{port}", token, certificate.certificate)
         self.store.auto_namespaces = False
-        self._running = asyncio.create_task(self._drive.run())
+        self._running = asyncio.create_task(self._settling.run())
         return f"http://{host}:{port}/", kubeconfig
 
     def _token(self, state: Path) -> str:
-        """A new one for each cluster; where the state is kept, the same one again."""
+        """A new token for each cluster; with `--data` the one of the directory."""
         file = state / TOKEN_FILE
         if self._options.data is None:
             return secrets.token_urlsafe(32)
@@ -138,12 +138,13 @@ class LocalCluster:
 
     def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         if self._options.runtime == "sim":
-            return OneLine(f"{namespace}/{pod}/{container} is played, not run: --runtime process would run it\n")
+            name = f"{namespace}/{pod}/{container}"
+            return OneLine(f"{name} is simulated and has no output: --runtime process runs commands\n")
         return self.nodes.logs(namespace, pod, container, query)
 
     async def stop(self) -> None:
-        """Ends everything that was started; what is to be kept is on disk when this returns."""
-        self._drive.close()
+        """Stops everything that was started; with `--data` the state is on disk when this returns."""
+        self._settling.close()
         if self._facade is not None:
             self._facade.close()
         if self._listener is not None:
@@ -157,47 +158,47 @@ class LocalCluster:
         if self._data is not None:
             self._data.close()
 
-    # -- as the stage of what is loaded
+    # ---- the host of the player
 
     def refused(self, obj: Obj, why: Refused) -> None:
-        if why.reason != "AlreadyExists" or self._options.data is None:  # it was loaded in an earlier life
+        if why.reason != "AlreadyExists" or self._options.data is None:  # it was loaded before a restart
             self._refuse(obj, why)
 
     def warned(self, obj: Obj, message: str) -> None:
         self._warn(obj, message)
 
     def restart_scheduler(self) -> None:
-        self._drive.restart()
+        self._settling.restart()
 
 
 class _Load:
-    """A scenario in real time, so many times as fast."""
+    """A scenario in real time, `speed` times as fast."""
 
     def __init__(self, scenario: Scenario, speed: float, cluster: LocalCluster) -> None:
         nodes = cluster.nodes
-        breakable = nodes if isinstance(nodes, NodePlayer) else _Unbreakable()
+        injector = nodes if isinstance(nodes, NodePlayer) else _NoFaults()
         self._cluster = cluster
-        self._playbook = Player(scenario, cluster.store, breakable, cluster)
+        self._player = Player(scenario, cluster.store, injector, cluster)
         self._speed = speed
         self._begin = now()
 
     def due(self) -> int | None:
-        at = self._playbook.due()
+        at = self._player.due()
         return None if at is None else self._begin + round(at / self._speed)
 
-    def run(self, instant: int) -> None:
+    def run(self, now_ns: int) -> None:
         store = self._cluster.store
-        elapsed = round((instant - self._begin) * self._speed)
-        lenient, store.auto_namespaces = store.auto_namespaces, True  # a file may name a namespace that nobody made
+        elapsed_ns = round((now_ns - self._begin) * self._speed)
+        lenient, store.auto_namespaces = store.auto_namespaces, True  # files need not define namespaces
         try:
-            for _ in self._playbook.happen(elapsed):
+            for _ in self._player.run(elapsed_ns):
                 pass
         finally:
             store.auto_namespaces = lenient
 
 
-class _Unbreakable:
-    """Processes end by themselves, or are killed: nobody makes believe."""
+class _NoFaults:
+    """Faults cannot be injected into processes: they are killed instead."""
 
     def fail_pod(self, namespace: str, name: str, exit_code: int = 1) -> None:
         raise Refused(400, "BadRequest", "pods are real processes here: kill them")
@@ -210,7 +211,7 @@ class _Unbreakable:
 
 
 class OneLine:
-    """A log of one line, which has ended."""
+    """A log of one line that has ended."""
 
     ended = True
 

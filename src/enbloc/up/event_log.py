@@ -1,4 +1,4 @@
-"""One line for each thing that happens: what `enbloc up` says where nobody watches a screen."""
+"""One line for each transition of an object: the output of `enbloc up` where there is no terminal."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from enbloc.cluster.embedded.cluster import refusal_text
 from enbloc.scenario.timeline import Line, PhaseLine, Recorder
 from enbloc.up.clock import StopWatch
 
-_SILENT_KINDS: Final = frozenset({"PriorityClass.scheduling.k8s.io", "Lease.coordination.k8s.io", "ConfigMap"})
+_UNLOGGED_KINDS: Final = frozenset({"PriorityClass.scheduling.k8s.io", "Lease.coordination.k8s.io", "ConfigMap"})
 
 
 class EventLog:
-    """Reads a watch of its own and says each line."""
+    """Reads a watch of its own; `write` receives each line."""
 
-    def __init__(self, store: Store, say: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, write: Callable[[str], None]) -> None:
         self._recorder = Recorder(StopWatch())
-        self._say = say
+        self._write = write
         self._watch = store.watch(None, store.version)
-        for obj in store.objects():  # what is there already is no news
+        for obj in store.objects():  # existing objects are not logged
             self._recorder.observe(WatchEvent("ADDED", obj["kind"], obj))
         self._recorder.lines.clear()
 
-    def tell(self) -> None:
-        """Says what has happened since."""
+    def update(self) -> None:
+        """Logs the events since the last call."""
         for event in self._watch.drain():
-            if event.kind not in _SILENT_KINDS:
+            if event.kind not in _UNLOGGED_KINDS:
                 self._recorder.observe(event)
-        self._say_all()
+        self._flush()
 
     def refused(self, obj: Obj, why: Refused) -> None:
         self._recorder.note("rejected", obj, refusal_text(why))
-        self._say_all()
+        self._flush()
 
     def warned(self, obj: Obj, message: str) -> None:
         self._recorder.note("warning", obj, message)
-        self._say_all()
+        self._flush()
 
-    def _say_all(self) -> None:
+    def _flush(self) -> None:
         lines, self._recorder.lines = self._recorder.lines, []
         for line in lines:
-            self._say(_told(line))
+            self._write(_formatted(line))
 
 
-def _told(line: Line) -> str:
-    who = f"{line.namespace}/{line.name}" if line.namespace else line.name
-    text = f"{time.strftime('%H:%M:%S')} {line.what:<9} {line.kind} {who}"
+def _formatted(line: Line) -> str:
+    name = f"{line.namespace}/{line.name}" if line.namespace else line.name
+    text = f"{time.strftime('%H:%M:%S')} {line.what:<9} {line.kind} {name}"
     if line.node:
         text += f" on {line.node}"
     if isinstance(line, PhaseLine):

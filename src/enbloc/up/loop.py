@@ -1,7 +1,7 @@
-"""The loop that keeps a cluster going in real time: what a simulation does at an instant, done whenever something
-happens. A write wakes it, whoever wrote; a timer that is due wakes it; nothing polls.
+"""The loop of a cluster in real time: settles whenever an object was written or a timer fires. It never polls.
 
-What goes wrong in the control plane is told, and a new one takes its place: it knows nothing that the API does not.
+If the control plane fails, the exception is logged and a new one replaces it: it keeps nothing that the API does not
+know.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from enbloc.cluster.embedded.settle import Plane, Restless, Timed, settle
 from enbloc.units import SECOND
 
 GATHER_S: Final = 0.003
-"""How long a burst of writes is given to grow before anybody looks at it."""
+"""Writes that come within this time of the first are read together."""
 REST_S: Final = 1.0
 _QUIET_KINDS: Final = frozenset({"Event", "Lease.coordination.k8s.io"})
 _log = logging.getLogger(__name__)
 
 
-class Nobody:
-    """Controllers and scheduler are elsewhere."""
+class NoControlPlane:
+    """For a cluster whose controllers and scheduler run elsewhere."""
 
     def reconcile(self, now: int) -> bool:
         return False
@@ -43,8 +43,8 @@ class Nobody:
         pass
 
 
-class Drive:
-    """Steps nodes and control plane on one store. `after_burst` is called when all is quiet for the moment."""
+class Loop:
+    """Steps nodes and control plane on one store. `after_burst` is called each time they have settled."""
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class Drive:
         self._woken.set()
 
     def restart(self) -> None:
-        """Throws away all that scheduler and controllers know."""
+        """Replaces scheduler and controllers by new ones, which list everything."""
         self._plane.close()
         self._plane = self._make_plane()
         self.wake()
 
     async def run(self) -> None:
-        """Goes on until `close`."""
+        """Runs until `close`."""
         while not self._closing:
             self._woken.clear()
             try:
@@ -83,7 +83,7 @@ class Drive:
                 _log.warning("%s: paused for %s s", why, REST_S)
                 await asyncio.sleep(REST_S)
             except Exception:
-                _log.exception("the control plane failed; a new one takes its place")
+                _log.exception("the control plane failed and is replaced")
                 await asyncio.sleep(REST_S)
                 self.restart()
             self._after_burst()
@@ -118,7 +118,7 @@ class Drive:
         return min((timer for timer in timers if timer is not None), default=None)
 
     async def _settle(self) -> None:
-        """Everything reacts until nothing changes; between rounds requests are served."""
+        """Every component reacts until nothing changes; between rounds requests are served."""
         for _ in settle(self._store, self._nodes, self._plane, self._others):
             await asyncio.sleep(0)
             if self._closing:

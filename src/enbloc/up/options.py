@@ -1,4 +1,4 @@
-"""What a user may say about a cluster on this machine."""
+"""The options of a cluster on this machine, and its initial nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_NODES: Final = 20_000
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How the cluster is to be. `nodes` of `None`: as many as make sense, none if the load brings its own."""
+    """`nodes` of `None`: none if the loaded files define nodes, else one (`process`) or two (`sim`)."""
 
     nodes: int | None = None
     resources: dict[str, str] | None = None
@@ -28,11 +28,11 @@ class Options(msgspec.Struct, frozen=True):
     port: int = 8001
     data: Path | None = None
     scheduled: bool = True
-    """Whether controllers and scheduler run here; else API and nodes wait for those of `enbloc run`."""
+    """Whether controllers and scheduler run here; else they are expected from `enbloc run`."""
 
 
 def parse_resources(text: str) -> dict[str, str]:
-    """`cpu=8,memory=32Gi,nvidia.com/gpu=4`. Raises `ValueError` that says what is wrong."""
+    """`cpu=8,memory=32Gi,nvidia.com/gpu=4`. Raises `ValueError`."""
     found: dict[str, str] = {}
     for part in text.split(","):
         name, equals, amount = part.strip().partition("=")

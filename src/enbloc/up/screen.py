@@ -1,4 +1,4 @@
-"""The live view of a cluster on a terminal: gangs, queues, nodes filling, what waits and why."""
+"""The live view of a cluster on a terminal: gangs with the reason why they wait, queues, nodes, the last log lines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from enbloc.inspect.overview import Overview
 from enbloc.inspect.tables import gangs_table, nodes_table, queues_table
 from enbloc.up.clock import now
 
-HEARD = 6
+LOG_LINES = 6
 _OTHER_LINES = 14
 
 
 class Screen:
-    """Draws an overview again and again. What is said meanwhile is shown below it."""
+    """Draws an overview, and the last log lines below it."""
 
     def __init__(self, heading: str) -> None:
         self._heading = heading
-        self._heard: deque[str] = deque(maxlen=HEARD)
+        self._log_lines: deque[str] = deque(maxlen=LOG_LINES)
         self._console = Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
-    def hear(self, line: str) -> None:
-        self._heard.append(line)
+    def log(self, line: str) -> None:
+        self._log_lines.append(line)
 
     def open(self) -> None:
         self._live.start()
@@ -45,7 +45,7 @@ class Screen:
             nodes_table(overview, room - gangs, bars=True),
             *_more(len(overview.nodes) - (room - gangs), "nodes"),
             Text(),
-            *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._heard),
+            *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._log_lines),
         ]
         self._live.update(Group(*parts), refresh=True)
 

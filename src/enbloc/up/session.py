@@ -1,4 +1,4 @@
-"""One run of a cluster on this machine, from its start to Ctrl-C, with something to read for whoever started it."""
+"""One run of `enbloc up`, from its start to Ctrl-C, with a live view on a terminal and a log elsewhere."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from enbloc.up.options import Options
 from enbloc.up.screen import Screen
 from enbloc.web.pages import Pages
 
-TELL_S: Final = 0.25
+LOG_S: Final = 0.25
 DRAW_S: Final = 0.5
 
 
 async def run_session(options: Options, config: Config, scenario: Scenario, stop: asyncio.Event) -> None:
-    """Runs until `stop`. Raises `OSError` if the address is taken, `DataDirError` for a directory that is not ours."""
-    told: list[EventLog] = []
+    """Runs until `stop`. Raises `OSError` if the address is in use, `DataDirError` for a directory of another kind."""
+    logs: list[EventLog] = []
 
     def refused(obj: Obj, why: Refused) -> None:
-        for narrator in told:
-            narrator.refused(obj, why)
+        for log in logs:
+            log.refused(obj, why)
 
     def warned(obj: Obj, message: str) -> None:
-        for narrator in told:
-            narrator.warned(obj, message)
+        for log in logs:
+            log.warned(obj, message)
 
     cluster = LocalCluster(options, config, scenario, refused, warned)
 
@@ -60,37 +60,37 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))
         if sys.stdout.isatty():
-            await _show(cluster, pages, greeting, stop, told)
+            await _show(cluster, pages, greeting, stop, logs)
         else:
-            await _say(cluster, greeting, stop, told)
+            await _write_log(cluster, greeting, stop, logs)
     finally:
         await cluster.stop()
 
 
-async def _say(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, told: list[EventLog]) -> None:
-    """One line an event, for logs and pipes."""
-    narrator = EventLog(cluster.store, click.echo)
-    told.append(narrator)
+async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:
+    """One line for each event, for logs and pipes."""
+    log = EventLog(cluster.store, click.echo)
+    logs.append(log)
     for line in greeting:
         click.echo(line)
     sys.stdout.flush()
     while not stop.is_set():
-        await _pause(stop, TELL_S)
-        narrator.tell()
+        await _pause(stop, LOG_S)
+        log.update()
         sys.stdout.flush()
 
 
 async def _show(
-    cluster: LocalCluster, pages: Pages, greeting: list[str], stop: asyncio.Event, told: list[EventLog]
+    cluster: LocalCluster, pages: Pages, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]
 ) -> None:
-    """A view that is drawn again and again, for people."""
+    """A view that is redrawn on a terminal."""
     screen = Screen("\n".join(greeting[:-2]))
-    narrator = EventLog(cluster.store, screen.hear)
-    told.append(narrator)
+    log = EventLog(cluster.store, screen.log)
+    logs.append(log)
     screen.open()
     try:
         while not stop.is_set():
-            narrator.tell()
+            log.update()
             screen.draw(await pages.overview())
             await _pause(stop, DRAW_S)
     finally:
@@ -120,7 +120,7 @@ def _greeting(address: str, kubeconfig: str) -> list[str]:
 
 
 def _own_name() -> str:
-    """How to call this program: by its name if that is found, else by the way to it."""
+    """The command that runs this program: its name if PATH has it, else its path."""
     if shutil.which("enbloc"):
         return "enbloc"
     path = Path(sys.argv[0])

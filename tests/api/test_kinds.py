@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.making import make_store
 from enbloc.api import core, volcano
 from enbloc.api.kinds import KINDS, decode_faults, kind_id, ref_of, view
 from enbloc.api.meta import Fault, Obj, Ref
+from support.embedded_store import make_store
 
 POD = {"containers": [{"name": "c"}]}
 

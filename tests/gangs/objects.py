@@ -5,28 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from enbloc.api import arbitrator, volcano
+from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
+from support import manifests as m
 
 CREATED = "2026-01-01T00:00:10Z"
 
 
-def metadata(
-    name: str,
-    annotations: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    owner: Obj | None = None,
-) -> Obj:
-    found: Obj = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": CREATED}
-    if annotations:
-        found["annotations"] = dict(annotations)
-    if labels:
-        found["labels"] = dict(labels)
+def _served(obj: Obj, owner: Obj | None = None) -> Obj:
+    """As the API returns it."""
+    name = obj["metadata"]["name"]
+    given: Obj = {"namespace": "ns", "uid": f"uid-{name}", "creationTimestamp": CREATED}
     if owner:
-        found["ownerReferences"] = [{**owner, "controller": True}]
-    return found
+        given["ownerReferences"] = [{**owner, "controller": True}]
+    return {**obj, "metadata": {**obj["metadata"], **given}}
 
 
 def owned_by(obj: Obj) -> Obj:
@@ -38,55 +32,37 @@ def owned_by(obj: Obj) -> Obj:
     }
 
 
-def pod(name: str = "p", spec: Mapping[str, Any] | None = None, **meta: Any) -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata(name, **meta),
-        "spec": {"containers": [], **(spec or {})},
-    }
+def pod(
+    name: str = "p",
+    spec: Mapping[str, Any] | None = None,
+    *,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    owner: Obj | None = None,
+) -> Obj:
+    found = m.pod(name, annotations=annotations, labels=labels)
+    return _served({**found, "spec": {"containers": [], **(spec or {})}}, owner)
 
 
 def group(name: str = "g", phase: str = "", meta: Mapping[str, Any] | None = None, **spec: Any) -> Obj:
-    found: Obj = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": metadata(name, **(meta or {})),
-        "spec": spec,
-    }
-    return {**found, "status": {"phase": phase}} if phase else found
+    """A PodGroup with this spec and no more; `meta`: annotations, labels, owner."""
+    given = dict(meta or {})
+    owner = given.pop("owner", None)
+    found = {**m.podgroup(name, 0), "metadata": m.metadata(name, **given), "spec": spec}
+    return _served({**found, "status": {"phase": phase}} if phase else found, owner)
 
 
 def job(name: str = "train", *tasks: tuple[str, str], **spec: Any) -> Obj:
     """Tasks are (role, priority class)."""
+    found = m.job(name, **spec)
     roles = [
         {"name": role, "template": {"spec": {"containers": [], "priorityClassName": named}}} for role, named in tasks
     ]
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": metadata(name),
-        "spec": {"tasks": roles, **spec},
-    }
-
-
-def priority_class(name: str, value: int, everywhere: bool = False) -> Obj:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": value,
-        "globalDefault": everywhere,
-    }
+    return _served({**found, "spec": {"tasks": roles, **spec}})
 
 
 def scheduling_spec(name: str, owner: Obj | None, **spec: Any) -> Obj:
-    return {
-        "apiVersion": arbitrator.API_VERSION,
-        "kind": "SchedulingSpec",
-        "metadata": metadata(name, owner=owner),
-        "spec": spec,
-    }
+    return _served(m.scheduling_spec(name, by={}, **spec), owner)
 
 
 def came(obj: Obj) -> WatchEvent:

@@ -16,7 +16,8 @@ from enbloc.gangs.dialect import NOTHING
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.gangs.registry import GangRegistry, index_of, queue_hint
 from enbloc.gangs.single_pod import SinglePod
-from gangs.objects import GROUP, came, group, job, owned_by, pod, priority_class, scheduling_spec, went
+from gangs.objects import GROUP, came, group, job, owned_by, pod, scheduling_spec, went
+from support import manifests as m
 
 OWNER = {"apiVersion": "example.com/v1", "kind": "CRDJob", "name": "mine", "uid": "u1"}
 QUEUE_JOB = {"apiVersion": arbitrator.API_VERSION, "kind": "QueueJob", "name": "qj", "uid": "u2"}
@@ -111,9 +112,9 @@ def test_a_priority_class_concerns_gangs_of_every_dialect_and_counts_at_once() -
         return [spec.priority for spec in map(book.spec, keys) if spec is not None]
 
     assert priorities() == [None, None]
-    assert set(book.observe(came(priority_class("high", 9))).gangs) == set(keys)
+    assert set(book.observe(came(m.priority_class("high", 9))).gangs) == set(keys)
     assert priorities() == [9, 9]
-    book.observe(went(priority_class("high", 9)))
+    book.observe(went(m.priority_class("high", 9)))
     assert priorities() == [None, None]
 
 

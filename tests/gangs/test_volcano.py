@@ -12,7 +12,8 @@ from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.gangs.priority_classes import SYSTEM_CLASSES, PriorityClasses
 from enbloc.gangs.volcano import Volcano
 from enbloc.units import NANO, parse_timestamp
-from gangs.objects import CREATED, GROUP, came, group, job, owned_by, pod, priority_class, went
+from gangs.objects import CREATED, GROUP, came, group, job, owned_by, pod, went
+from support import manifests as m
 
 KEY = GangKey("volcano", "ns", "g")
 
@@ -136,8 +137,8 @@ def test_an_owner_that_says_little_is_no_harm(owner: Obj) -> None:
 
 # ---- priority (G8)
 
-HIGH, LOW = priority_class("high", 100), priority_class("low", 1)
-EVERYWHERE = priority_class("base", 7, everywhere=True)
+HIGH, LOW = m.priority_class("high", 100), m.priority_class("low", 1)
+EVERYWHERE = m.priority_class("base", 7, default=True)
 
 
 def of_job(train: Obj, **spec: str) -> Obj:
@@ -179,11 +180,11 @@ def test_of_several_global_defaults_the_lowest_counts() -> None:
     priorities = PriorityClasses()
     assert priorities.of("") == 0
     for name, value in (("one", 5), ("two", 3), ("three", 9)):
-        priorities.observe(priority_class(name, value, everywhere=True), gone=False)
+        priorities.observe(m.priority_class(name, value, default=True), gone=False)
     assert priorities.of("") == 3
-    priorities.observe(priority_class("two", 3, everywhere=True), gone=True)
+    priorities.observe(m.priority_class("two", 3, default=True), gone=True)
     assert (priorities.of(""), priorities.of("two")) == (5, None)
-    priorities.observe(priority_class("one", 5), gone=False)  # no default any more
+    priorities.observe(m.priority_class("one", 5), gone=False)  # no default any more
     assert (priorities.of(""), priorities.of("one")) == (9, 5)
 
 

@@ -1,5 +1,4 @@
-"""A cluster for the tests of controllers: the embedded API, admission and controllers; the test plays the scheduler
-and the nodes."""
+"""The embedded API with admission and controllers; the test does what the scheduler and the nodes would do."""
 
 from __future__ import annotations
 
@@ -19,6 +18,7 @@ from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.units import SECOND
+from support import manifests as m
 
 START = 1_700_000_000 * SECOND
 ROUNDS = 100
@@ -34,8 +34,7 @@ class World:
         bootstrap(self.store)
         self.written: list[Write] = []
         for name in ("root", "default"):
-            queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
-            self.store.create(queue | {"spec": {}})
+            self.store.create(m.queue(name))
         self.restart()
 
     def get(self, kind: str, namespace: str, name: str) -> Obj | None:
@@ -152,17 +151,10 @@ class World:
         self.change({"spec": {"tasks": tasks}}, name)
 
 
-def role(name: str, replicas: int = 1, minimum: int | None = None, cpu: str = "1", **more: Any) -> dict[str, Any]:
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    task = {"name": name, "replicas": replicas, "template": template, **more}
-    return task if minimum is None else task | {"minAvailable": minimum}
+def role(name: str, replicas: int = 1, minimum: int | None = None, cpu: str = "1", **task: Any) -> Obj:
+    """`task`: fields beside the pod template."""
+    return m.role(name, replicas, minimum, cpu=cpu, memory="1Gi") | task
 
 
-def job(*roles: dict[str, Any], name: str = "train", **spec: Any) -> Obj:
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"tasks": list(roles), **spec},
-    }
+def job(*roles: Obj, name: str = "train", **spec: Any) -> Obj:
+    return m.job(name, *roles, **spec)

@@ -13,6 +13,7 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.install.hooks import configurations
 from enbloc.units import SECOND
 from enbloc.webhook import certificate_rotation
+from support import manifests as m
 
 NAMESPACE = "enbloc-system"
 START = 1_800_000_000 * SECOND
@@ -59,23 +60,11 @@ class FakeApi:
         return bundle
 
 
-def queue(name: str, **spec: Any) -> Obj:
-    return {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": name},
-        "spec": {"weight": 1, **spec},
-    }
-
-
 def job(name: str = "train", **spec: Any) -> Obj:
-    template = {"spec": {"containers": [{"name": "main", "image": "train"}]}}
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"tasks": [{"name": "worker", "replicas": 2, "template": template}], **spec},
-    }
+    """A job without a scheduler's name, which admission fills in."""
+    found = m.job(name, m.role("worker", 2), **spec)
+    del found["spec"]["schedulerName"]
+    return found
 
 
 def review(operation: str, obj: Obj | None, old: Obj | None = None, **more: Any) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from enbloc.webhook import component
 from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.component import own_namespace, serve_webhook
 from enbloc.webhook.server import Server
-from support.webhook_api import NAMESPACE, FakeApi, job, queue, review
+from support import manifests as m
+from support.webhook_api import NAMESPACE, FakeApi, job, review
 
 
 class FollowedApi(FakeApi):
@@ -72,7 +73,7 @@ def test_it_serves_whether_it_follows_or_asks(monkeypatch: pytest.MonkeyPatch, f
     async def story() -> None:
         api = FollowedApi()
         api.install()
-        api.store.create(queue("default"))
+        api.store.create(m.queue("default"))
         api.is_down = True
         port = free_port()
         end = await serve_webhook(api, parse(None), follow=follow, namespace=NAMESPACE, port=port)
@@ -93,11 +94,11 @@ def test_what_somebody_else_follows_is_used() -> None:
         api = FollowedApi()
         api.install()
         known = ObjectCache()
-        api.store.create(queue("default"))
+        api.store.create(m.queue("default"))
         port = free_port()
         end = await serve_webhook(api, parse(None), known=known, namespace=NAMESPACE, port=port)
         assert await answers(api, port) == 503, "not all was told yet"
-        known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", queue("default")))
+        known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", m.queue("default")))
         known.listed()
         assert await answers(api, port) == 200
         assert api.started == 0

@@ -17,12 +17,13 @@ from enbloc.api.writes import WatchEvent
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook.cache import ObjectCache, RecordingLookup
 from enbloc.webhook.review import BadReview, answer, evaluate, read_request, warn
-from support.webhook_api import job, queue, review
+from support import manifests as m
+from support.webhook_api import job, review
 
 
 def lookup(*objects: Obj) -> RecordingLookup:
     known = ObjectCache()
-    for obj in (queue("root"), queue("default"), *objects):
+    for obj in (m.queue("root"), m.queue("default"), *objects):
         known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
     known.listed()
     return RecordingLookup(known)
@@ -67,7 +68,7 @@ def test_keys_of_annotations_are_escaped() -> None:
 
 
 def test_what_has_all_its_defaults_is_not_patched() -> None:
-    root = queue("team", parent="root", reclaimable=True)
+    root = m.queue("team", parent="root", reclaimable=True)
     assert asked(review("CREATE", root)) == {"uid": review("CREATE", root)["request"]["uid"], "allowed": True}
 
 
@@ -124,17 +125,17 @@ def test_m2_updates_are_judged_by_what_was_before() -> None:
     old = job(queue="default", minAvailable=2, schedulerName="enbloc", maxRetry=3)
     new = json.loads(json.dumps(old))
     new["spec"]["queue"] = "other"
-    status = asked(review("UPDATE", new, old), others=(queue("other"),))["status"]
+    status = asked(review("UPDATE", new, old), others=(m.queue("other"),))["status"]
     assert [cause["field"] for cause in status["details"]["causes"]] == ["spec.queue"]
     assert asked(review("UPDATE", old, old))["allowed"] is True
 
 
 def test_v4_protected_queues_are_not_deleted() -> None:
-    response = asked(review("DELETE", None, queue("default")))
+    response = asked(review("DELETE", None, m.queue("default")))
     assert response["allowed"] is False
     assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
     assert "'default'" in response["status"]["message"]
-    assert asked(review("DELETE", None, queue("team")))["allowed"] is True
+    assert asked(review("DELETE", None, m.queue("team")))["allowed"] is True
     assert asked(review("DELETE", None, job()))["allowed"] is True
 
 

@@ -21,7 +21,8 @@ from enbloc.webhook import server as module
 from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.certificate_rotation import VALIDATING
 from enbloc.webhook.server import Server
-from support.webhook_api import NAMESPACE, START, FakeApi, job, queue, review
+from support import manifests as m
+from support.webhook_api import NAMESPACE, START, FakeApi, job, review
 
 DAY = 24 * 3600 * SECOND
 
@@ -48,7 +49,7 @@ class World:
     def sees(self, *names: str) -> None:
         """Queues that exist, and that the process has heard of."""
         for name in names:
-            obj = self.api.store.create(queue(name))
+            obj = self.api.store.create(m.queue(name))
             self.known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
         self.known.listed()
 
@@ -131,7 +132,7 @@ def test_whoever_writes_a_pod_or_a_job_is_warned() -> None:
 def test_nobody_is_refused_because_a_cache_is_behind() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")
-        world.api.store.create(queue("new"))  # the watch has not told yet
+        world.api.store.create(m.queue("new"))  # the watch has not told yet
         assert (await world.ask(review("CREATE", job(queue="new"))))["allowed"]
         world.api.calls.clear()
         assert (await world.ask(review("CREATE", job())))["allowed"]
@@ -143,7 +144,7 @@ def test_nobody_is_refused_because_a_cache_is_behind() -> None:
 def test_before_the_caches_are_filled_the_api_is_asked() -> None:
     async def story(world: World) -> None:
         assert not world.server.ready
-        world.api.store.create(queue("default"))
+        world.api.store.create(m.queue("default"))
         assert (await world.ask(review("CREATE", job())))["allowed"]
         assert not (await world.ask(review("CREATE", job(queue="nowhere"))))["allowed"]
 
@@ -154,7 +155,7 @@ def test_without_the_api_nobody_is_let_in_unseen() -> None:
     """It fails closed, and goes on once the API is back."""
 
     async def story(world: World) -> None:
-        world.api.store.create(queue("default"))
+        world.api.store.create(m.queue("default"))
         world.api.is_down = True
         async with world.client() as client:
             async with client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from cluster.making import POD, config_map, make_store, node, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import PRIORITY_CLASS, Operation, bootstrap
 from enbloc.cluster.embedded.api.store import Store
+from support.embedded_store import POD, config_map, make_store, node, pod
 
 
 def priority_class(name: str, value: int, **more: Any) -> Obj:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from cluster.making import CM, POD, config_map, make_store, owner, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
+from support.embedded_store import CM, POD, config_map, make_store, owner, pod
 
 CHILD = Ref("ConfigMap", "default", "child")
 

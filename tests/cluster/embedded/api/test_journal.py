@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from cluster.making import config_map, make_store, node, owner, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import EmitEvent, Refused
 from enbloc.cluster.embedded.api.admission import bootstrap
 from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
 from enbloc.cluster.embedded.api.journal import FILE, SKIP, Journal, JournalError
 from enbloc.cluster.embedded.api.store import Store
+from support.embedded_store import config_map, make_store, node, owner, pod
 
 WRITER = Path(__file__).with_name("journal_writer.py")
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.making import config_map, make_store, pod
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
+from support.embedded_store import config_map, make_store, pod
 
 
 def quota(hard: dict[str, str], name: str = "q", **spec: Any) -> Obj:

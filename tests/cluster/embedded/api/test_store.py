@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cluster.making import CM, POD, config_map, make_store, node, pod
 from enbloc.api.meta import Ref, condition_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused
 from enbloc.cluster.embedded.api.events import EventIndex
 from enbloc.cluster.events import event_key
+from support.embedded_store import CM, POD, config_map, make_store, node, pod
 
 
 def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:

@@ -8,11 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from cluster.making import START, config_map, make_store, node, pod
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Ref
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
+from support.embedded_store import START, config_map, make_store, node, pod
 
 
 def test_a_watch_sees_what_came_after_its_version_and_only_its_kinds() -> None:

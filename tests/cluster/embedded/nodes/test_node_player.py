@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.making import POD, START, Clock, make_store, node, pod
 from enbloc.api.meta import Obj, Ref, condition_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
@@ -15,6 +14,7 @@ from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.pod_script import read_script
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, NodeRuntime
 from enbloc.units import SECOND
+from support.embedded_store import POD, START, Clock, make_store, node, pod
 
 
 class Stage:

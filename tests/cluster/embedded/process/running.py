@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cluster.making import node
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
@@ -17,6 +16,7 @@ from enbloc.cluster.embedded.nodes.backoff import Backoff
 from enbloc.cluster.embedded.nodes.runtime import LogQuery
 from enbloc.cluster.embedded.process import ProcessNodes
 from enbloc.units import SECOND
+from support.embedded_store import node
 
 PATIENCE_S = 20.0
 QUICK = Backoff(first_ns=SECOND // 20, max_ns=SECOND // 5)

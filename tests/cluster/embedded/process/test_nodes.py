@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cluster.embedded.process.running import World, is_running, pod_of, python, shell, state_of
-from cluster.making import node
 from enbloc.api.meta import Ref, condition_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
@@ -19,6 +18,7 @@ from enbloc.cluster.embedded.nodes.backoff import Backoff
 from enbloc.cluster.embedded.nodes.runtime import NodeRuntime
 from enbloc.cluster.embedded.process import ProcessNodes, local_node
 from enbloc.units import SECOND
+from support.embedded_store import node
 
 IGNORES_TERM = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 

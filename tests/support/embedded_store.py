@@ -1,12 +1,14 @@
-"""What the tests of the embedded cluster make over and over: a clock, a store, a pod, a node."""
+"""An embedded store with a clock of its own, and objects with no more in them than its tests need."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.units import SECOND
+from support import manifests as m
 
 START = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z
 
@@ -27,19 +29,16 @@ def make_store(**options: Any) -> tuple[Store, Clock]:
     return Store(clock, **{"auto_namespaces": True, **options}), clock
 
 
-def pod(name: str = "p", *, cpu: str = "", annotations: dict[str, str] | None = None, **spec: Any) -> Obj:
-    container: dict[str, Any] = {"name": "main", "image": "busybox"}
-    if cpu:
-        container["resources"] = {"requests": {"cpu": cpu}}
-    metadata: dict[str, Any] = {"name": name}
-    if annotations:
-        metadata["annotations"] = {f"sim.enbloc.dev/{key}": value for key, value in annotations.items()}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
+def pod(name: str = "p", *, cpu: str | None = None, annotations: Mapping[str, str] | None = None, **spec: Any) -> Obj:
+    """A pod of the default scheduler; `annotations` are those of the simulation, without their prefix."""
+    script = {m.SIM + key: value for key, value in (annotations or {}).items()}
+    found = m.pod(name, cpu, namespace=None, annotations=script, **spec)
+    return {**found, "spec": {key: value for key, value in found["spec"].items() if key in spec or key == "containers"}}
 
 
 def node(name: str = "n1", **allocatable: str) -> Obj:
-    status = {"allocatable": allocatable or {"cpu": "64", "memory": "256Gi", "pods": "110"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+    found = m.node(name, 64, "256Gi")
+    return {**found, "status": {"allocatable": allocatable}} if allocatable else found
 
 
 def config_map(name: str = "cm", **metadata: Any) -> Obj:

@@ -57,7 +57,7 @@ def test_c_an_empty_document_is_all_defaults():
     assert default.sla_waiting_ns is None
 
 
-def test_c_null_stands_for_the_default():
+def test_c_null_means_the_default():
     text = "".join(f"{key}:\n" for key in ("schedulerNames", "actions", "tiers", "admission", "partialGangTimeout"))
     assert parsed(text) == config.parse(None)
     assert parsed("admission: {minAvailable: }") == config.parse(None)
@@ -464,7 +464,7 @@ def test_c_a_fault_names_its_field(text: str, path: str, message: str):
     assert "\n" not in path + found[path]
 
 
-def test_c_every_fault_is_told_at_once():
+def test_c_every_fault_is_reported_at_once():
     found = problems("""
         actons: allocate
         actions: [allocate, fly]

@@ -256,14 +256,14 @@ def test_one_name_in_two_groups_is_two_kinds() -> None:
     assert ref_of({**job(), "metadata": {"name": "x", "namespace": None}}) == Ref(volcano.JOB, "", "x")
 
 
-def test_a_kind_that_nobody_registered_is_taken_as_it_comes() -> None:
+def test_an_unregistered_kind_is_accepted_as_it_is() -> None:
     assert decode_faults(obj("CRDJob", {"anything": [1, {"a": None}]}, "example.com/v7")) == []
 
 
 # ---- unknown fields
 
 
-def test_a_patch_keeps_fields_that_nobody_here_reads() -> None:
+def test_a_patch_keeps_fields_that_are_never_read_here() -> None:
     """Structs are views on the raw object, writes are patches: so no unknown field is ever lost."""
     store, _ = make_store()
     made = store.create(

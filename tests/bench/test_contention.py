@@ -31,7 +31,7 @@ def test_the_command_prints_json() -> None:
     ).keys()
 
 
-def test_a_gang_that_is_too_large_is_told_and_not_a_traceback() -> None:
+def test_a_gang_that_is_too_large_is_reported_and_no_traceback() -> None:
     done = CliRunner().invoke(command, ["contention", "--nodes", "20", "--pods", "100", "--gang-size", "5000"])
     assert done.exit_code == 2
     assert "--gang-size: a gang of 5000 pods is not placed on the empty nodes" in done.output

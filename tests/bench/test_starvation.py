@@ -42,7 +42,7 @@ def test_the_command_prints_json_and_draws(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("plot", ["no/such/folder/plot.svg", "."])
-def test_a_plot_that_cannot_be_written_is_told_before_anything_runs(plot: str) -> None:
+def test_a_plot_that_cannot_be_written_is_reported_before_anything_runs(plot: str) -> None:
     done = CliRunner().invoke(command, ["starvation", "--plot", plot])
     assert done.exit_code == 2
     assert "--plot: " in done.output

@@ -130,7 +130,7 @@ def test_an_empty_directory_is_exit_2(tmp_path: Path) -> None:
     assert done.stderr == f"enbloc: {tmp_path}: is a directory without manifests (*.yaml, *.yml, *.json)\n"
 
 
-def test_every_problem_of_a_config_is_told_with_its_field(write) -> None:  # type: ignore[no-untyped-def]
+def test_every_problem_of_a_config_is_reported_with_its_field(write) -> None:  # type: ignore[no-untyped-def]
     done = enbloc("config", "--config", write("actions: fly\nadmission: {minAvailable: maybe}\n", "c.yaml"))
     assert done.returncode == 2
     lines = done.stderr.splitlines()
@@ -150,7 +150,7 @@ def test_lint_says_ok(write) -> None:  # type: ignore[no-untyped-def]
     assert (done.returncode, done.stdout) == (0, "OK: 1 object, no faults.\n")
 
 
-def test_lint_tells_every_fault(write) -> None:  # type: ignore[no-untyped-def]
+def test_lint_reports_every_fault(write) -> None:  # type: ignore[no-untyped-def]
     path = write(QUEUE + "---" + JOB % ("nowhere", -1))
     done = enbloc("lint", path)
     assert done.returncode == 1
@@ -201,7 +201,7 @@ def test_i6_same_input_same_bytes_whatever_the_hash_seed(write) -> None:  # type
     assert len(outputs) == 1
 
 
-def test_sim_tells_what_was_cut_off(write) -> None:  # type: ignore[no-untyped-def]
+def test_sim_says_what_was_cut_off(write) -> None:  # type: ignore[no-untyped-def]
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: 3, memory: 8Gi, pods: 9}}\n"
     pod = (POD % "loop").replace("{name: loop}", "{name: loop, annotations: {sim.enbloc.dev/run-time: 1s}}")
     path = write(node + "---" + pod)

@@ -18,7 +18,7 @@ from enbloc.cli.main import cli
         (["--config", "/nowhere/enbloc.yaml"], "/nowhere/enbloc.yaml"),
     ],
 )
-def test_bad_usage_is_told_in_one_line(arguments: list[str], told: str) -> None:
+def test_bad_usage_is_reported_in_one_line(arguments: list[str], told: str) -> None:
     done = CliRunner().invoke(cli, ["run", *arguments])
     assert done.exit_code == 2
     assert told in done.output

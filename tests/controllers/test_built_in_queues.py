@@ -63,7 +63,7 @@ def test_a_refusal_is_tried_again_later_and_later() -> None:
     assert controller.due() is None
 
 
-def test_somebody_else_was_faster() -> None:
+def test_another_writer_was_faster() -> None:
     controller = BuiltInQueues()
     seen(controller, ROOT)
     (write,) = controller.reconcile(0)

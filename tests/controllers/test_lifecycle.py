@@ -213,7 +213,7 @@ def test_v2_a_job_on_its_way_out_makes_no_pods() -> None:
     assert [pod for pod in world.pods() if pod == "train-a-0"] == []
 
 
-def test_v2_story_is_told() -> None:
+def test_v2_the_whole_lifecycle() -> None:
     world = started(role("a", 2), policies=[policy("AbortJob", event="PodFailed")])
     fail(world, "train-a-0", 7)
     state: Obj = world.job()["status"]["state"]

@@ -180,7 +180,7 @@ def test_killed_apiserver_keeps_objects(plane: ControlPlane) -> None:
     plane.api.wait(path, phase("Succeeded"), within_s=60)
 
 
-def test_paused_apiserver_answers_nobody_and_goes_on(plane: ControlPlane) -> None:
+def test_paused_apiserver_answers_no_request_and_goes_on(plane: ControlPlane) -> None:
     plane.apiserver.pause()
     try:
         with pytest.raises(TimeoutError):

@@ -251,7 +251,9 @@ def test_objects_go_through_the_webhook(plane: ControlPlane, webhook: Webhook) -
     assert "good" in plane.kubectl("get", "vj", "-o", "wide")
 
 
-def test_k3_whoever_writes_a_pod_hears_what_is_read_as_something_else(plane: ControlPlane, webhook: Webhook) -> None:
+def test_k3_the_author_of_a_pod_is_warned_of_what_is_read_as_something_else(
+    plane: ControlPlane, webhook: Webhook
+) -> None:
     """Nothing is refused, others' pods are not asked about, nor those that say nothing."""
 
     def said(name: str, scheduler: str, notes: dict[str, str]) -> str:
@@ -340,7 +342,7 @@ def test_schemas_hold_where_the_webhook_was_taken_away(plane: ControlPlane, inst
         plane.kubectl("apply", "-f", "-", stdin=installed)
 
 
-def test_it_can_be_removed_though_nobody_answers_for_it(plane: ControlPlane, installed: str) -> None:
+def test_it_can_be_removed_though_its_server_is_gone(plane: ControlPlane, installed: str) -> None:
     for again in range(4):
         words = ("delete", "-f", "-", "--ignore-not-found", "--timeout=30s")
         plane.kubectl(*words, stdin=installed, timeout_s=60, check=again == 3)

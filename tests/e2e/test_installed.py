@@ -233,7 +233,7 @@ def test_without_the_webhook_what_runs_goes_on(installed: ControlPlane, componen
     api.wait(f"{JOBS}/seen", lambda one: ((one.get("status") or {}).get("state") or {}).get("phase") == "Completed", 40)
 
 
-def test_nobody_was_forbidden_anything(installed: ControlPlane) -> None:
+def test_no_request_was_forbidden(installed: ControlPlane) -> None:
     for part in installed.parts:
         if part.name in COMPONENTS:
             text = part.tail(200_000)

@@ -317,7 +317,7 @@ MANY = {f"example.com/r{number}": 5 * NANO for number in range(12)}
 
 
 @pytest.mark.parametrize("field", ["capability", "guarantee", "deserved"])
-def test_a_queue_may_name_more_resources_than_anybody_has_heard_of(field: str) -> None:
+def test_a_queue_may_name_resources_that_no_node_has(field: str) -> None:
     queues = tree(QueueFacts("a", **{field: MANY}), QueueFacts("b"), demand={"a": 10, "b": 10})
     for name in "ab":
         queue = queues.get(name)

@@ -29,7 +29,7 @@ def heads(waiting: SchedulingQueue, queue: str = "q") -> list[str]:
     return [entry[1].key.name for entry in found if entry is not None]
 
 
-def test_gangs_of_one_shape_share_a_bucket_and_stand_in_order() -> None:
+def test_equivalent_gangs_share_a_class_and_are_in_order() -> None:
     waiting = SchedulingQueue()
     young = put(waiting, "young", created=9)
     old = put(waiting, "old", created=1)

@@ -134,7 +134,7 @@ def contended(tmp_path: Path, **arguments: Any) -> Overview:
     return overview_at(20, file, {"actions": actions})
 
 
-def test_r8_when_it_is_expected_to_start_is_told(tmp_path: Path) -> None:
+def test_r8_the_expected_start_is_reported(tmp_path: Path) -> None:
     overview = contended(tmp_path, backfill={"mode": "easy"})
     told = explain(overview, "default/next")
     assert told is not None
@@ -147,7 +147,7 @@ def test_r8_when_it_is_expected_to_start_is_told(tmp_path: Path) -> None:
     assert shown(overview)["gangs"][0]["expectedStart"] == told.expected_start
 
 
-def test_r_room_that_is_set_aside_is_told(tmp_path: Path) -> None:
+def test_r_reserved_room_is_reported(tmp_path: Path) -> None:
     told = explain(contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next")
     assert told is not None
     assert told.numbers["setAside"] == {"n1": 1}

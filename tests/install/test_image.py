@@ -22,7 +22,7 @@ def test_the_image_has_what_was_tested() -> None:
     assert not {"pytest", "mypy", "ruff", "hypothesis"} & image.keys()
 
 
-def test_no_host_is_named_and_nobody_is_root() -> None:
+def test_no_host_is_named_and_no_container_runs_as_root() -> None:
     text = (ROOT / "Dockerfile").read_text()
     images = re.findall(r"^(?:FROM|ARG PYTHON=)\s*(\S+)", text, re.MULTILINE)
     assert images

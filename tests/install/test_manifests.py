@@ -71,7 +71,7 @@ def test_a_config_file_is_installed(tmp_path: Path) -> None:
         (["--config", "/nowhere.yaml"], "nowhere.yaml"),
     ],
 )
-def test_bad_options_are_told_in_a_line(arguments: list[str], word: str) -> None:
+def test_bad_options_are_reported_in_a_line(arguments: list[str], word: str) -> None:
     done = printed(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -192,7 +192,7 @@ def test_webhooks_fail_closed_for_our_kinds() -> None:
     assert all("DELETE" not in rule["operations"] for rule in mutating["rules"])
 
 
-def test_webhooks_are_in_nobodys_way_for_pods_and_the_groups_of_others() -> None:
+def test_webhooks_do_not_match_pods_and_the_groups_of_others() -> None:
     (_, *advising) = found("ValidatingWebhookConfiguration")["enbloc"]["webhooks"]
     asked = {hook["name"]: [rule["resources"] + rule["apiGroups"] for rule in hook["rules"]] for hook in advising}
     groups = [["podgroups", "scheduling.sigs.k8s.io"], ["podgroups", "scheduling.x-k8s.io"]]

@@ -62,7 +62,7 @@ def test_schemas(kind: Any, wanted: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [str | int, dict[int, str], float, str | dict[str, Any] | None])
-def test_what_no_structural_schema_can_say_is_told(kind: Any) -> None:
+def test_what_no_structural_schema_can_say_is_reported(kind: Any) -> None:
     with pytest.raises(TypeError):
         schema_of(kind)
 

@@ -66,7 +66,7 @@ def claim(name: str, at: str) -> m.Obj:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
-def test_g9_a_claim_wakes_only_those_who_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_g9_a_claim_wakes_only_pods_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one."""
     counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
     named = [

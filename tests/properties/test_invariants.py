@@ -314,7 +314,7 @@ def test_i5_minima_that_were_raised_and_met_are_known_after_a_restart() -> None:
     machine.teardown()
 
 
-def test_i5_a_mark_of_lower_minima_does_not_stand_in_for_the_one_that_went() -> None:
+def test_i5_a_mark_of_lower_minima_does_not_replace_the_one_that_went() -> None:
     machine = Cluster()
     machine.begin(count=2, size=("1", "1Gi", 3))
     machine.create_group(name=0, minimum=1, queue="default", resources=False, priority="")
@@ -339,7 +339,7 @@ def test_i5_a_gang_that_lost_its_object_is_known_by_what_it_has_earned_since() -
     machine.teardown()
 
 
-def test_g8_in_a_fifo_queue_nobody_is_let_in_past_one_that_was_woken() -> None:
+def test_g8_in_a_fifo_queue_no_gang_is_enqueued_past_one_that_was_woken() -> None:
     """A gang ahead that was awake, and not tried yet in this cycle, did not count as being ahead."""
     machine = Cluster()
     machine.begin(count=3, size=("1", "1Gi", 3))

@@ -188,7 +188,7 @@ def test_a4_new_pods_wait_for_all_of_a_raised_minimum() -> None:
     assert not answer.lines("deleted", kind="Pod")
 
 
-def test_a4_a_name_that_is_taken_by_somebody_else() -> None:
+def test_a4_a_name_that_is_taken_by_another_owner() -> None:
     answer = simulate(m.node("n"), m.pod("q-w-0", run_time="30s", delete_at="40s"), m.queue_job("q", m.role("w", 2)))
     assert made(answer)[1:] == [(40.0, "q-w-0"), (40.0, "q-w-1")]
     assert answer.times("q-w") == [0.0, 40.0, 40.0]
@@ -334,7 +334,7 @@ def test_a6_replicas_and_minimum_scale() -> None:
     assert names(gone) == ["q-b-0", "q-b-1", "q-b-2"]
 
 
-def test_a6_a_raised_minimum_that_cannot_be_met_kills_nobody() -> None:
+def test_a6_a_raised_minimum_that_cannot_be_met_deletes_no_pod() -> None:
     grown = m.patch("10s", "QueueJob", "q", spec={"schedSpec": {"minAvailable": 5}, "taskSpecs": [m.role("w", 5)]})
     answer = simulate(m.node("n", 3), m.queue_job("q", m.role("w", 3)), grown)
     assert not answer.lines("deleted", kind="Pod")

@@ -18,7 +18,7 @@ REPLICA_SET = m.crdjob_owner("rs", "u-rs", "ReplicaSet", "apps/v1")
 
 
 @pytest.mark.parametrize("scheduler", ["enbloc", "kar-scheduler"])
-def test_a1_a_kind_nobody_knows(scheduler: str) -> None:
+def test_a1_an_unknown_kind(scheduler: str) -> None:
     answer = simulate(
         m.CRDJOB_DEFINITION,
         m.crdjob(),
@@ -177,7 +177,7 @@ def test_v5_a_spec_that_went_what_runs_runs_on_what_waits_says_so(again: list[m.
 
 
 @pytest.mark.parametrize("again", [[], [m.restart("12s")]])
-def test_v5_a_spec_that_went_when_nobody_waited(again: list[m.Obj]) -> None:
+def test_v5_a_spec_that_went_when_no_pod_waited(again: list[m.Obj]) -> None:
     answer = simulate(
         m.node("n"),
         m.owned(*m.pods(2, "c")),
@@ -215,7 +215,7 @@ def test_a2_the_node_selector_counts_for_all_pods() -> None:
     assert {at for _, at in simulate(m.node("n"), m.node("m", labels={"disk": "ssd"}), job).bound().values()} == {"m"}
 
 
-def test_a2_what_it_got_goes_to_nobody_else_without_backfill() -> None:
+def test_a2_its_partial_allocation_goes_to_no_other_gang_without_backfill() -> None:
     docs = [
         m.node("n", 4),
         *m.owned(*m.pods(5, "big")),
@@ -288,7 +288,7 @@ def test_v5_a_pod_that_its_owner_left_behind_is_no_business_of_the_owners_schedu
     assert answer.at("big") == 4.0
 
 
-def test_v5_a_scheduling_spec_that_its_owner_left_behind_is_nobodys() -> None:
+def test_v5_a_scheduling_spec_without_owner_counts_for_no_pod() -> None:
     docs: list[Any] = [
         m.CRDJOB_DEFINITION,
         m.node("n"),

@@ -109,7 +109,7 @@ def test_what_cannot_be_read_names_document_and_field(bad: Obj, words: tuple[str
         assert word in said
 
 
-def test_every_document_that_cannot_be_read_is_told() -> None:
+def test_every_document_that_cannot_be_read_is_reported() -> None:
     with pytest.raises(BadInput) as caught:
         simulate(having(POD, "A_1", "metadata", "name"), m.node("n"), m.queue("q", capability={"cpu": "much"}))
     assert [str(finding).split()[0] for finding in caught.value.findings] == ["scenario.yaml:1", "scenario.yaml:3"]
@@ -135,7 +135,7 @@ def test_what_breaks_a_rule_is_a_fault_and_a_rejected_line(bad: Obj, field: str)
     assert list(answer.first_bound()) == ["good"], "the others go on"
 
 
-def test_a_step_that_names_nothing_there_is_told_and_the_run_goes_on() -> None:
+def test_a_step_that_names_nothing_there_is_reported_and_the_run_goes_on() -> None:
     answer = simulate(m.node("n"), m.pod("p"), m.step("5s", "delete", "Pod", "ghost"), m.pod("late", at="6s"))
     (line,) = answer.lines("warning")
     assert (line["t"], line["name"]) == (5.0, "ghost")

@@ -290,7 +290,7 @@ def test_c_preferred_pod_affinity_decides() -> None:
 # ---- other keys
 
 
-def test_c_the_overcommit_factor_decides_who_is_let_in() -> None:
+def test_c_the_overcommit_factor_decides_what_is_enqueued() -> None:
     def enqueued(factor: float) -> bool:
         overcommit = {"name": "overcommit", "arguments": {"overcommit-factor": factor}}
         answer = simulate(

@@ -60,7 +60,7 @@ def test_d5_the_first_wave_starts_only_if_all_waves_fit() -> None:
     assert not before.bound()
 
 
-def test_d5_nobody_else_uses_the_room_of_later_waves() -> None:
+def test_d5_no_other_gang_uses_the_room_of_later_waves() -> None:
     thief = m.pod("thief", cpu=1, run_time="5s", at="2s")
     answer = simulate(m.node("n", 3), two_waves(), thief)
     assert {answer.at("j-work-0"), answer.at("j-work-1")} == {10.0}
@@ -75,7 +75,7 @@ def test_d5_the_claim_is_written_down_and_used_up() -> None:
     assert not claims(simulate(m.node("n", 3), two_waves()))
 
 
-def test_d5_the_timeline_tells_who_has_room_where() -> None:
+def test_d5_the_timeline_shows_which_gang_has_room_where() -> None:
     def told(answer: Answer) -> list[tuple[float, str, str, str]]:
         lines = [line for line in answer.data["timeline"] if line["what"] in ("reserved", "released")]
         return [(line["t"], line["what"], line["name"], line["node"]) for line in lines]

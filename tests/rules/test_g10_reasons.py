@@ -129,7 +129,7 @@ def test_g10_a_node_that_goes_is_counted_no_more() -> None:
     assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))
 
 
-def test_g10_a_gang_that_lost_a_member_tells_its_own_story_only() -> None:
+def test_g10_a_gang_that_lost_a_member_reports_its_own_diagnosis_only() -> None:
     """`b` has started, and one of its pods was replaced; `a` starts with `b` and is not complete."""
     again = m.pod("b-0", 1, annotations=m.koordinator_annotations("b", 2), at="11s", nodeSelector={"no": "such"})
     a = m.koordinator_gang("a", 1, minimum=2, groups=["default/a", "default/b"], at="5s")

@@ -176,7 +176,7 @@ def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_n
     assert not answer.lines("evicted")
 
 
-def test_g11_those_who_waited_for_it_say_so() -> None:
+def test_g11_gangs_that_waited_for_it_say_so() -> None:
     answer = partial_gangs(m.gang("b", 1, at="5s"), taken=foreign(1, run_time="30s"), until="20s")
     assert "cut off half-way" in answer.why("default/b")
     assert "Insufficient cpu" in answer.why("default/a")
@@ -214,7 +214,7 @@ def test_g11_a_job_starts_over() -> None:
     assert answer.times("a") == [0.0, 0.0] + [100.0] * 4
 
 
-def test_g11_after_it_gave_up_everybody_it_kept_out_is_woken() -> None:
+def test_g11_after_it_gave_up_every_gang_it_kept_out_is_woken() -> None:
     """The node that `b` wants has not changed; only nobody keeps it any more."""
     answer = partial_gangs(
         m.node("m", "500m", labels={"m": "yes"}),
@@ -224,7 +224,7 @@ def test_g11_after_it_gave_up_everybody_it_kept_out_is_woken() -> None:
     assert answer.at("b-0") == 60.0
 
 
-def test_g11_after_it_was_completed_everybody_it_kept_out_is_woken() -> None:
+def test_g11_after_it_was_completed_every_gang_it_kept_out_is_woken() -> None:
     """`b`, in a queue that is served first, is kept out in the very cycle in which `a` is completed."""
     wire = Wire(kill=once_at(2), aftermath=(foreign(2, run_time="30s"),))
     answer = simulate(
@@ -304,7 +304,7 @@ def test_g11_a_pod_that_was_recreated_under_its_name_is_not_bound_by_an_old_deci
     assert {bind.name: bind.uid for bind in wire.taken} == pods
 
 
-def test_g11_a_gang_that_is_deleted_half_way_keeps_nobody_out() -> None:
+def test_g11_a_gang_that_is_deleted_half_way_keeps_no_gang_out() -> None:
     """Its pods and its group go; the node that `b` wants has not changed."""
     gone = [m.step("20s", "delete", "PodGroup", "a"), *(m.step("20s", "delete", "Pod", f"a-{i}") for i in range(4))]
     answer = partial_gangs(

@@ -35,7 +35,7 @@ def test_g2_exactly_fitting_two_resources_that_cross() -> None:
     assert sorted(where(answer).values()) == ["a", "a", "b", "b"]
 
 
-def test_g2_exactly_fitting_who_may_go_anywhere_goes_elsewhere() -> None:
+def test_g2_exactly_fitting_a_pod_that_fits_anywhere_goes_elsewhere() -> None:
     picky = m.role("picky", 1, cpu=4, nodeSelector={"fast": "yes"})
     answer = simulate(m.node("a", labels={"fast": "yes"}), m.node("b"), m.job("j", m.role("any", 1, cpu=4), picky))
     assert where(answer) == {"j-any-0": "b", "j-picky-0": "a"}
@@ -145,7 +145,7 @@ def test_d5_exactly_fitting_finds_room_for_later_waves_too() -> None:
     assert where(answer) == {"j-launcher-0": "c", "j-worker-0": "a", "j-worker-1": "b"}
 
 
-def test_g6_exactly_fitting_leaves_out_those_who_look_at_others() -> None:
+def test_g6_exactly_fitting_leaves_out_pods_with_stateful_filters() -> None:
     """Greedy alone decides, and what it says is the usual."""
     ports = {"containers": [{"name": "c", "ports": [{"hostPort": 80}], "resources": {"requests": {"cpu": "4"}}}]}
     answer = simulate(m.node("a"), m.node("b"), m.node("c", 1), m.job("j", m.role("l", 1), m.role("w", 2, **ports)))
@@ -190,7 +190,7 @@ def _cpu(count: int) -> m.Obj:
     return {"status": {"allocatable": {"cpu": str(count)}}}
 
 
-def test_g2_exactly_fitting_nobody_is_bound_beyond_what_fits() -> None:
+def test_g2_exactly_fitting_no_pod_is_bound_beyond_what_fits() -> None:
     answer = simulate(
         m.node("a", 6),
         m.node("b", 5),

@@ -160,7 +160,7 @@ def test_g8_in_a_fifo_queue_those_behind_go_once_the_first_is_out_of_their_way(l
     assert answer.at("b-0") == 10.0
 
 
-def test_g8_a_fifo_queue_blocks_nobody_in_another_queue() -> None:
+def test_g8_a_fifo_queue_blocks_no_gang_of_another_queue() -> None:
     answer = simulate(
         m.node("n", 3),
         m.queue("q", dequeueStrategy="fifo"),
@@ -204,7 +204,7 @@ def test_g8_then_that_of_the_lowest_share_chosen_anew_after_each_gang() -> None:
     assert [name[0] for name in answer.order()[1:]] == ["a", "b", "a", "b", "a", "b"]
 
 
-def test_g8_what_was_let_in_counts_towards_a_queues_share() -> None:
+def test_g8_enqueued_gangs_count_towards_a_queues_share() -> None:
     one = [m.job(f"a{i}", m.role("w", 1, cpu=2), queue="one") for i in range(3)]
     two = [m.job(f"b{i}", m.role("w", 1, cpu=2), queue="two", at="1s") for i in range(3)]
     hold = m.pod("z", 4, nodeName="n", delete_at="5s")

@@ -76,7 +76,7 @@ POD_LABEL = {"metadata": {"annotations": {"seen": "yes"}}}
         "another that waits",
     ],
 )
-def test_g9_what_cannot_help_wakes_nobody(watched: Watched, event: list[m.Obj]) -> None:
+def test_g9_what_cannot_help_wakes_no_gang(watched: Watched, event: list[m.Obj]) -> None:
     docs = [
         m.node("n", 4),
         m.node("small", 1, labels={"small": "yes"}),
@@ -122,7 +122,7 @@ APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
 
 @pytest.mark.parametrize("looks", [{}, {"affinity": APART}], ids=["plain", "anti-affinity"])
 @pytest.mark.parametrize("again", ["10s", "11s"], ids=["at once", "later"])
-def test_g9_who_comes_again_under_a_name_with_another_size_is_tried(
+def test_g9_a_pod_recreated_under_its_name_with_another_size_is_tried(
     watched: Watched, looks: dict[str, Any], again: str
 ) -> None:
     """A pod, and a member of a gang of two."""
@@ -153,7 +153,7 @@ def spread(app: str) -> list[m.Obj]:
     return [{**rule, "labelSelector": {"matchLabels": {"app": app}}}]
 
 
-def test_g9_who_is_alike_but_for_labels_does_not_sleep_for_another(watched: Watched) -> None:
+def test_g9_a_pod_alike_but_for_labels_is_in_another_equivalence_class(watched: Watched) -> None:
     """`shy` comes when both wait already, and keeps only `web` away."""
     answer = simulate(
         m.node("n", 8, labels={"zone": "a"}),
@@ -169,7 +169,7 @@ def test_g9_who_is_alike_but_for_labels_does_not_sleep_for_another(watched: Watc
     assert watched.decided_when_forced() == []
 
 
-def test_g9_who_is_kept_away_is_woken_when_that_one_leaves_another_node(watched: Watched) -> None:
+def test_g9_a_pod_that_anti_affinity_keeps_away_is_woken_when_the_other_leaves_another_node(watched: Watched) -> None:
     """`shy` comes when `web` waits already. Its own node is full without it too."""
     answer = simulate(
         m.node("n", 4, labels={"zone": "a"}),
@@ -195,7 +195,7 @@ def test_g9_who_is_kept_away_is_woken_when_that_one_leaves_another_node(watched:
     ids=["pod", "group"],
 )
 @pytest.mark.parametrize("how", ["relabelled", "replaced"])
-def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[m.Obj], how: str) -> None:
+def test_g9_a_pod_whose_labels_changed_is_tried(watched: Watched, waits: list[m.Obj], how: str) -> None:
     nodes = [m.node("n", 4, labels={"zone": "a"}), m.node("small", 1, labels={"zone": "b"})]
     name = waits[0]["metadata"]["name"]
     if how == "relabelled":
@@ -212,7 +212,7 @@ def test_g9_who_has_other_labels_now_is_tried(watched: Watched, waits: list[m.Ob
 
 
 @pytest.mark.parametrize("mode", ["Strict", m.NON_STRICT])
-def test_g9_who_is_looked_at_only_now_and_gets_other_labels_is_tried(watched: Watched, mode: str) -> None:
+def test_g9_a_pod_first_selected_now_whose_labels_change_is_tried(watched: Watched, mode: str) -> None:
     """When `p` was queued nobody looked at it yet: `early` was placed in that very cycle."""
     answer = simulate(
         m.node("n", 4, labels={"zone": "a"}),
@@ -276,7 +276,7 @@ def test_g9_a_volume_that_comes_late_lets_its_pod_preempt(watched: Watched) -> N
     assert watched.decided_when_forced() == []
 
 
-def test_g9_a_label_of_a_namespace_lets_those_who_look_for_it_preempt(watched: Watched) -> None:
+def test_g9_a_label_of_a_namespace_lets_pods_that_select_it_preempt(watched: Watched) -> None:
     term = {
         "topologyKey": "zone",
         "labelSelector": {"matchLabels": {"app": "near"}},
@@ -353,7 +353,7 @@ def test_g9_gangs_that_are_alike_are_not_tried_one_by_one(watched: Watched) -> N
     assert sum(watched.attempts.values()) == 1
 
 
-def test_g9_after_quiet_forcing_everybody_decides_nothing(watched: Watched) -> None:
+def test_g9_after_quiet_forcing_every_gang_decides_nothing(watched: Watched) -> None:
     answer = simulate(
         m.node("n", 4),
         m.queue("f", dequeueStrategy="fifo"),

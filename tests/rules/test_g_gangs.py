@@ -27,7 +27,7 @@ def test_g1_the_names_are_a_list_in_the_config() -> None:
     assert set(answer.bound()) == {"mine"}
 
 
-def test_g1_a_foreign_pod_that_waits_is_nobody_of_ours() -> None:
+def test_g1_a_pending_pod_of_another_scheduler_is_left_alone() -> None:
     answer = simulate(
         m.node("n", 1),
         m.pod("foreign", 4, scheduler="default-scheduler"),
@@ -40,7 +40,7 @@ def test_g1_a_foreign_pod_that_waits_is_nobody_of_ours() -> None:
     assert not waits_because(answer.obj("Pod", "foreign"))
 
 
-def test_g1_assigned_pods_count_as_used_whoever_assigned_them() -> None:
+def test_g1_assigned_pods_of_any_scheduler_count_as_used() -> None:
     foreign = m.pod("foreign", 3, scheduler="default-scheduler", nodeName="n")
     preset = m.pod("preset", 3, nodeName="m")
     answer = simulate(m.node("n"), m.node("m"), foreign, preset, m.pods(3, "p"))
@@ -73,7 +73,7 @@ def test_g2_waits_then_all_at_once() -> None:
     assert answer.times("j-") == [30.0] * 5
 
 
-def test_g2_every_role_has_its_minimum_or_nobody_starts() -> None:
+def test_g2_every_role_has_its_minimum_or_no_pod_starts() -> None:
     big_and_small = m.job("j", m.role("big", 2, cpu=3), m.role("small", 4, 2))
     answer = simulate(m.node("n", 4), big_and_small, m.node("late", 3, at="20s"), config=NO_ENQUEUE)
     # 3 + 1 on the first node, 3 on the other: big-0, big-1 and one small only. A second small needs more room.
@@ -202,7 +202,7 @@ def test_g3_surplus_is_placed_when_room_comes_later() -> None:
 # ---- G4: valid first
 
 
-def test_g3_surplus_waits_for_the_pods_of_a_gang_that_was_let_in() -> None:
+def test_g3_surplus_waits_for_the_pods_of_a_gang_that_was_enqueued() -> None:
     """The room that frees at 20 s is the rigid job's, though its pods are only made once it is let in."""
     elastic = m.job("elastic", m.role("w", 8, minimum=2, run_time="20s"))
     answer = simulate(m.node("n", 4), elastic, m.job("rigid", m.role("w", 4, run_time="20s"), at="5s"))
@@ -218,7 +218,7 @@ def test_g3_surplus_does_not_wait_for_ever_for_pods_that_never_come() -> None:
     assert answer.at("elastic-w-4") == 25.0, "five seconds after the room was freed and the poor job let in"
 
 
-def test_g4_what_is_missing_is_told_by_role() -> None:
+def test_g4_what_is_missing_is_reported_by_role() -> None:
     answer = simulate(
         m.node("n", 8),
         m.podgroup("a", 5, roles={"master": 2, "work": 3}),

@@ -130,7 +130,7 @@ def test_k6_a_group_that_grows_holds_what_the_newcomer_can_get() -> None:
     assert lines(answer, "held") == [(5.0, "b-0")]
 
 
-def test_k6_what_is_held_does_not_stand_in_its_own_way() -> None:
+def test_k6_held_room_does_not_block_its_own_gang() -> None:
     """The small pod was held on the large node while there was no other room: all fit only if it moves."""
     said = m.koordinator_annotations("a", 2, mode=m.NON_STRICT)
     members = [m.pod("a-0", 3, at="1s", annotations=said), m.pod("a-1", 2, at="1s", annotations=said)]
@@ -182,7 +182,7 @@ def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
     assert len(answer.lines("succeeded")) == 15
 
 
-def test_k6_a_record_that_somebody_made_up_holds_no_longer_than_the_waiting_time() -> None:
+def test_k6_a_forged_record_holds_no_longer_than_the_waiting_time() -> None:
     gang = holding("a", 3, wait="20s")
     gang[0]["metadata"]["annotations"][ANNOTATION] = write(Record(HOLD, 2**62, {"a-0": {"n": 1}}))
     answer = simulate(m.node("n", 1), gang, m.pod("s", 1, at="5s"))
@@ -198,7 +198,7 @@ def test_k12_the_victims_clock_starts_anew() -> None:
     assert {at for at, _ in lines(answer, "timeout")} == {40.0}
 
 
-def test_k12_nobody_lets_go_who_waits_for_somebody_else() -> None:
+def test_k12_a_gang_that_waits_for_another_releases_nothing() -> None:
     """b waits for a node that is not there: a waits for b, b for nobody who holds. No release; b's time runs out."""
     apart = m.pod(
         "b-1",
@@ -215,7 +215,7 @@ def test_k12_nobody_lets_go_who_waits_for_somebody_else() -> None:
     assert set(answer.times("a-")) == {30.0}
 
 
-def test_k12_nobody_lets_go_whose_room_is_of_no_use() -> None:
+def test_k12_a_gang_whose_room_is_of_no_use_releases_nothing() -> None:
     """c is the lowest, but what it holds is elsewhere: b lets go."""
     far = [
         m.pod(f"c-{i}", annotations=m.koordinator_annotations("c", 2, mode=m.NON_STRICT), nodeSelector={"far": "yes"})
@@ -283,7 +283,7 @@ def test_k7_a_group_that_lost_a_gang_waits_for_it() -> None:
     assert answer.at("a-0") == 20.0, "not before it is there again"
 
 
-def test_k8_the_clock_of_a_group_starts_anew_with_those_who_are_left() -> None:
+def test_k8_the_clock_of_a_group_starts_anew_with_the_gangs_that_are_left() -> None:
     """`b` carries the clock, names `c` too, and goes."""
     b = m.koordinator_gang("b", 1, groups=["default/b", "default/c"], wait="20s", delete_at="5s")
     answer = simulate(m.node("n", 1), b, m.koordinator_gang("a", 1, groups=GROUP, wait="20s", at="2s"))
@@ -296,7 +296,7 @@ def test_k8_what_is_written_of_a_gang_goes_when_it_is_in_no_group_any_more() -> 
         assert claims(simulate(group, m.labelled_pods("a", 1), until="7s")) == left
 
 
-def test_k12_a_group_that_lost_a_member_waits_for_nobody_else() -> None:
+def test_k12_a_group_that_lost_a_member_waits_for_no_other_gang() -> None:
     """`a` holds and is not complete any more; `b` holds from then on."""
     b = [
         m.pod(f"b-{i}", cpu, annotations=m.koordinator_annotations("b", 2, mode=m.NON_STRICT), at="1s")
@@ -307,7 +307,7 @@ def test_k12_a_group_that_lost_a_member_waits_for_nobody_else() -> None:
     assert not answer.bound()
 
 
-def test_k8_the_clock_stands_when_the_gang_that_waited_for_others_waits_no_more() -> None:
+def test_k8_the_clock_stops_when_the_gang_that_waited_for_others_waits_no_more() -> None:
     """Its minimum was raised, and lowered again to what is bound. A restart makes no difference (I5)."""
     raised = {"metadata": {"annotations": m.koordinator_annotations(minimum=2, groups=GROUP, wait="10s")}}
     lowered = {"metadata": {"annotations": m.koordinator_annotations(minimum=1)}}

@@ -129,7 +129,7 @@ def test_k2_the_annotation_wins() -> None:
         ({"minimum": ""}, False),
     ],
 )
-def test_k3_bad_values_are_told_and_stop_nobody(words: dict[str, Any], starts: bool) -> None:
+def test_k3_bad_values_are_reported_and_stop_no_gang(words: dict[str, Any], starts: bool) -> None:
     minimum = words.get("minimum", 2)
     rest = {key: value for key, value in words.items() if key != "minimum"}
     answer = simulate(m.node("n", 8), m.koordinator_gang("a", 2, minimum, **rest), m.koordinator_gang("b", 2))
@@ -166,11 +166,11 @@ def test_k3_the_oldest_pod_with_a_good_value_counts() -> None:
     assert any("disagree" in told for told in warnings(answer, "b-1"))
 
 
-def test_k3_a_minimum_of_0_keeps_nobody_waiting() -> None:
+def test_k3_a_minimum_of_0_keeps_no_pod_waiting() -> None:
     assert len(simulate(m.node("n", 2), m.koordinator_gang("a", 3, 0)).bound("a-")) == 2
 
 
-def test_k3_bad_numbers_of_a_pod_group_are_told() -> None:
+def test_k3_bad_numbers_of_a_pod_group_are_reported() -> None:
     for minimum in (-1, 2**31, 2**62):
         answer = simulate(m.node("n"), m.sigs_podgroup("a", minimum), m.labelled_pods("a", 1))
         assert not answer.bound()
@@ -233,7 +233,7 @@ def test_k7_a_group_crosses_namespaces_and_dialects_of_pod_group() -> None:
     assert together(answer, "a-", "b-") == 9.0
 
 
-def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_told() -> None:
+def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_reported() -> None:
     chain = [
         m.koordinator_gang("a", 1, groups=["default/b"]),
         m.koordinator_gang("b", 1, groups=["default/c"]),

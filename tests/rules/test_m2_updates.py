@@ -254,7 +254,7 @@ def test_m2_the_jobs_minimum_alone_moves_that_of_its_only_role() -> None:
     assert set(answer.first_bound().values()) == {30.0}
 
 
-def test_m2_a_raised_minimum_of_a_running_job_disturbs_nobody() -> None:
+def test_m2_a_raised_minimum_of_a_running_job_disturbs_no_pod() -> None:
     answer = simulate(
         m.node("n", 4),
         m.job("j", m.role("w", 4, 2)),
@@ -325,7 +325,7 @@ def test_m2_a_job_that_ended_does_not_start_again_when_it_is_scaled() -> None:
     assert len(answer.lines("bound")) == 2
 
 
-def test_m2_a_changed_priority_class_reorders_those_who_wait() -> None:
+def test_m2_a_changed_priority_class_reorders_pending_gangs() -> None:
     answer = simulate(
         [m.priority_class("high", 1000), m.priority_class("low", 10)],
         m.node("n", 2),
@@ -343,7 +343,7 @@ def test_m2_a_changed_priority_class_reorders_those_who_wait() -> None:
 # ---- M2 on update: what may not change
 
 
-def test_m2_what_may_not_change_is_told_all_at_once() -> None:
+def test_m2_what_may_not_change_is_reported_all_at_once() -> None:
     answer = simulate(
         m.node("n", 8),
         m.job("j", m.role("a", 2), m.role("b", 1)),

@@ -35,7 +35,7 @@ def wants(cpu: int = 1, replicas: int = 4, at: str = "10s", **more: Any) -> m.Ob
 # ---- preempt
 
 
-def test_m6_let_in_for_what_it_may_preempt() -> None:
+def test_m6_enqueued_for_what_it_may_preempt() -> None:
     answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="high"))
     assert answer.at("j-w-0", "created") == 10.0
     assert answer.times("j-") == [10.0] * 4
@@ -49,7 +49,7 @@ def test_m6_only_what_is_lower_counts() -> None:
     assert "not let in" in waits_because(answer.group_of("j"))
 
 
-def test_m6_not_if_nobody_preempts() -> None:
+def test_m6_not_without_the_action_preempt() -> None:
     answer = simulate(
         CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="high"), config=NO_EVICTIONS, until="1h"
     )
@@ -62,7 +62,7 @@ def test_m6_not_if_it_is_polite() -> None:
     assert not evicted(answer)
 
 
-def test_m6_what_nobody_may_evict_does_not_count() -> None:
+def test_m6_what_may_not_be_evicted_does_not_count() -> None:
     kept = m.pod("a", 4, priority="low", annotations={"volcano.sh/preemptable": "false"})
     answer = simulate(CLASSES, m.node("n"), kept, wants(priority="high"), until="1h")
     assert not answer.all("Pod", "j-")
@@ -134,7 +134,7 @@ def test_m6_the_condition_says_on_what_grounds() -> None:
     assert told["reason"].lower().startswith("preempt")
 
 
-def test_m6_let_in_by_preempting_and_over_a_restart() -> None:
+def test_m6_enqueued_by_preempting_and_over_a_restart() -> None:
     answer = simulate(
         CLASSES,
         m.node("n"),
@@ -149,7 +149,7 @@ def test_m6_let_in_by_preempting_and_over_a_restart() -> None:
     assert evicted(answer) == ["a"]
 
 
-def test_m6_let_in_when_the_protection_of_those_below_ends() -> None:
+def test_m6_enqueued_when_the_protection_of_lower_priorities_ends() -> None:
     off = m.step("30s", "delete", "Pod", "b")
     running = [m.pod("a", 2, priority="low"), m.pod("b", 2, priority="high")]
     answer = simulate(CLASSES, m.node("n"), running, wants(priority="high"), off)
@@ -159,7 +159,7 @@ def test_m6_let_in_when_the_protection_of_those_below_ends() -> None:
 # ---- reclaim
 
 
-def test_m6_let_in_for_what_it_may_reclaim() -> None:
+def test_m6_enqueued_for_what_it_may_reclaim() -> None:
     queues = [m.queue("a"), m.queue("b")]
     running = [one for i in range(4) for one in m.gang(f"x{i}", 1, queue="a")]
     answer = simulate(queues, m.node("n"), running, wants(replicas=2, queue="b"), until="1h")
@@ -181,7 +181,7 @@ def test_m6_not_for_more_than_it_may_reclaim() -> None:
 # ---- starving
 
 
-def test_m6_let_in_once_it_starves() -> None:
+def test_m6_enqueued_once_it_starves() -> None:
     answer = simulate(m.node("n"), m.pod("full", 4, run_time="100s"), wants(), config=reserving(20))
     assert answer.at("j-w-0", "created") == 30.0
     assert [line["t"] for line in answer.lines("reserved")] == [30.0] * 4
@@ -214,12 +214,12 @@ def test_m6_starving_does_not_pass_the_queues_cap() -> None:
     assert not answer.all("Pod", "j-")
 
 
-def test_m6_without_reserve_nobody_starves() -> None:
+def test_m6_without_reserve_no_gang_starves() -> None:
     answer = simulate(m.node("n"), m.pod("full", 4), wants(), config=NO_EVICTIONS, until="1000h")
     assert not answer.all("Pod", "j-")
 
 
-def test_m6_one_let_in_by_starving_that_cannot_be_reserved_for_counts_against_nobody() -> None:
+def test_m6_one_enqueued_by_starving_that_cannot_be_reserved_for_counts_against_no_other() -> None:
     """Half of two nodes is one, and it needs two: it is let in, and keeps nobody else out."""
     full = [m.pod(f"full{i}", 4, nodeName=name, run_time="100s") for i, name in enumerate("nm")]
     answer = simulate(
@@ -250,7 +250,7 @@ def test_m6_its_claims_count_against_others() -> None:
 
 
 @pytest.mark.parametrize("instants", [(29,), (31,), (60,), (99,), (20, 40, 60, 80)])
-def test_m6_let_in_by_starving_and_over_a_restart(instants: tuple[int, ...]) -> None:
+def test_m6_enqueued_by_starving_and_over_a_restart(instants: tuple[int, ...]) -> None:
     answer = simulate(
         m.node("n"),
         m.pod("full", 4, run_time="100s"),

@@ -33,7 +33,7 @@ def test_m6_without_room_it_stays_pending_says_why_and_has_no_pods() -> None:
     assert found["reasons"] == [{"role": "", "reason": "Insufficient cpu", "nodes": 1}]
 
 
-def test_m6_it_is_let_in_when_there_is_room() -> None:
+def test_m6_it_is_enqueued_when_there_is_room() -> None:
     answer = simulate(m.node("n"), full(4), m.job("j", m.role("w", 2)))
     assert answer.at("j-w-0", "created") == 50.0
     assert answer.times("j-") == [50.0, 50.0]
@@ -57,7 +57,7 @@ def test_m6_room_is_overcommitted_by_a_fifth(replicas: int, enqueued: bool) -> N
     assert not answer.bound("j-")
 
 
-def test_m6_what_others_let_in_will_take_counts_until_they_were_tried() -> None:
+def test_m6_what_other_enqueued_gangs_will_take_counts_until_they_were_tried() -> None:
     gated = {"schedulingGates": [{"name": "example.com/wait"}]}
     first = m.job("a", m.role("w", 4))
     answer = simulate(m.node("n", 4), first, m.job("b", m.role("w", 4)), until="1h")
@@ -77,7 +77,7 @@ def test_m6_one_that_was_tried_and_failed_counts_no_more() -> None:
     assert answer.times("b-") == [5.0] * 4
 
 
-def test_m6_one_that_was_tried_before_a_restart_keeps_nobody_out_after_it() -> None:
+def test_m6_one_that_was_tried_before_a_restart_keeps_no_gang_out_after_it() -> None:
     """What `b` is told does not change, so nothing is written that would wake it: it must be looked at all the same."""
     answer = simulate(
         m.node("n", 4),
@@ -103,7 +103,7 @@ def test_m6_a_gang_that_left_counts_no_more() -> None:
     assert answer.times("b-") == [30.0] * 4
 
 
-def test_m6_never_let_in_if_the_cluster_could_not_hold_it() -> None:
+def test_m6_never_enqueued_if_the_cluster_could_not_hold_it() -> None:
     """11 of 10 cpu would be within the overcommitted room, and yet could never run."""
     answer = simulate(m.node("n", 10), m.job("j", m.role("w", 11)))
     assert not answer.all("Pod", "j-")
@@ -125,7 +125,7 @@ def test_m6_admit_oversized_lets_it_in_all_the_same() -> None:
     assert not simulate(m.node("n", 4), gpus).all("Pod", "j-")
 
 
-def test_m6_those_that_ask_for_the_same_each_tell_of_their_own_roles() -> None:
+def test_m6_equivalent_gangs_each_report_their_own_roles() -> None:
     answer = simulate(m.node("n", 1), m.job("a", m.role("w", 2)), m.job("b", m.role("x", 1), m.role("y", 1)))
     assert answer.pending("default/a")["missing"] == {"w": 2}
     assert answer.pending("default/b")["missing"] == {"x": 1, "y": 1}
@@ -157,13 +157,13 @@ def test_m6_only_the_minimum_is_asked_for() -> None:
     assert answer.group_of("j")["spec"]["minResources"]["cpu"] == "2"
 
 
-def test_m6_a_config_without_enqueue_lets_everybody_in() -> None:
+def test_m6_a_config_without_enqueue_enqueues_every_gang() -> None:
     answer = simulate(m.node("n", 1), m.job("j", m.role("w", 9)), config=NO_ENQUEUE)
     assert answer.group_of("j")["status"]["phase"] == "Inqueue"
     assert len(answer.all("Pod", "j-")) == 9
 
 
-def test_m6_bare_pods_and_groups_without_resources_are_let_in_at_once() -> None:
+def test_m6_bare_pods_and_groups_without_resources_are_enqueued_at_once() -> None:
     answer = simulate(m.node("n", 1), m.podgroup("a", 5), m.pods(5, "a", group="a"), m.pod("p", 9))
     assert answer.obj("PodGroup", "a")["status"]["phase"] == "Inqueue"
     assert "Insufficient cpu" in waits_because(answer.obj("Pod", "p"))
@@ -196,7 +196,7 @@ def test_m6_room_on_cordoned_nodes_is_none() -> None:
     assert answer.at("j-w-0", "created") == 9.0
 
 
-def test_m6_higher_priority_is_let_in_first_and_a_refused_one_does_not_block() -> None:
+def test_m6_higher_priority_is_enqueued_first_and_a_refused_one_does_not_block() -> None:
     classes = [m.priority_class("high", 1000)]
     answer = simulate(
         classes,
@@ -221,7 +221,7 @@ def test_m6_higher_priority_is_let_in_first_and_a_refused_one_does_not_block() -
     assert not answer.all("Pod", "a-")
 
 
-def test_m6_stays_let_in_over_a_restart_of_the_scheduler() -> None:
+def test_m6_stays_enqueued_over_a_restart_of_the_scheduler() -> None:
     answer = simulate(m.node("n", 4), full(3), m.job("j", m.role("w", 1)), m.job("k", m.role("w", 4)), m.restart("5s"))
     assert answer.at("j-w-0") == 0.0
     assert answer.at("k-w-0") is None
@@ -245,7 +245,7 @@ def test_m6_a_later_reason_replaces_the_first() -> None:
     assert group["status"]["phase"] == "Inqueue"
 
 
-def test_m6_a_group_that_was_let_in_says_since_when() -> None:
+def test_m6_a_group_that_was_enqueued_says_since_when() -> None:
     answer = simulate(
         m.node("n", 2), m.job("first", m.role("w", 2, run_time="30s")), m.job("second", m.role("w", 2), at="5s")
     )
@@ -254,7 +254,7 @@ def test_m6_a_group_that_was_let_in_says_since_when() -> None:
     assert told["lastTransitionTime"].endswith("00:00:30Z")
 
 
-def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
+def test_m6_enqueued_and_unschedulable_are_two_conditions() -> None:
     group = m.podgroup("a", 2, resources={"cpu": "1"})
     answer = simulate(m.node("n", 1), group, m.pod("a-0", group="a"), m.pod("a-1", group="a"))
     found = answer.obj("PodGroup", "a")
@@ -263,7 +263,7 @@ def test_m6_being_let_in_and_waiting_are_said_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("restarts", [[], [m.restart("10s")]], ids=["plain", "restarted"])
-def test_m6_who_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[m.Obj]) -> None:
+def test_m6_a_gang_that_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[m.Obj]) -> None:
     """`a` has run in part and waits for members that nobody makes: it takes nothing from those behind it."""
     roles = [m.role("r", 2, 1, cpu=2, run_time="60s"), m.role("s", 1, run_time="1s", exit_code="1")]
     more = [m.role("r", 3, 3, cpu=2, run_time="60s"), m.role("s", 1, 1, run_time="1s", exit_code="1")]

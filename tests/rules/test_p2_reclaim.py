@@ -37,14 +37,14 @@ def test_p2_reclaim_gives_each_queue_its_share_back() -> None:
     assert len(answer.bound("y")) == 2
 
 
-def test_p2_nobody_reclaims_without_the_action() -> None:
+def test_p2_no_gang_reclaims_without_the_action() -> None:
     answer = simulate(
         two(), m.node("n"), singles("x", 4, "a"), singles("y", 1, "b", at="10s"), config=NO_RECLAIM, until="1h"
     )
     assert not evicted(answer)
 
 
-def test_p2_nobody_reclaims_inside_a_queue() -> None:
+def test_p2_no_gang_reclaims_inside_its_queue() -> None:
     answer = simulate(two(), m.node("n"), singles("x", 4, "a"), singles("z", 1, "a", at="10s"), until="1h")
     assert not evicted(answer)
 
@@ -116,7 +116,7 @@ def test_p2_judged_before_the_eviction() -> None:
     assert len(answer.bound("y")) == 1
 
 
-def test_p2_who_is_at_its_share_gives_nothing() -> None:
+def test_p2_a_queue_at_its_share_gives_nothing() -> None:
     answer = simulate(
         two(),
         m.node("n"),
@@ -220,7 +220,7 @@ def test_p2_reclaim_waits_for_the_cooldown() -> None:
     assert answer.at("y0-0") == 60.0
 
 
-def test_p2_whoever_is_polite_does_not_reclaim() -> None:
+def test_p2_a_gang_that_never_preempts_does_not_reclaim() -> None:
     never_preempts = m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
     answer = simulate(
         never_preempts,
@@ -291,7 +291,7 @@ def test_p2_a_gang_of_a_dialect_reclaims(dialect: str) -> None:
     assert set(answer.times("g-")) == {10.0}
 
 
-def test_p2_a_job_is_let_in_for_what_it_may_reclaim() -> None:
+def test_p2_a_job_is_enqueued_for_what_it_may_reclaim() -> None:
     answer = simulate(
         two(), m.node("n"), singles("x", 4, "a"), m.job("g", m.role("w", 2), queue="b", at="10s"), until="1h"
     )

@@ -128,7 +128,7 @@ def test_p2_several_plans_at_one_instant_share_a_budget() -> None:
 # ---- preemptionPolicy
 
 
-def test_p2_whoever_is_polite_evicts_nobody() -> None:
+def test_p2_a_gang_that_never_preempts_evicts_no_pod() -> None:
     running = m.pod("a", 4, priority="low")
     polite_class = vip(priority="polite")
     polite_pod = vip(preemptionPolicy="Never")
@@ -164,7 +164,7 @@ def test_p2_a_polite_gang_of_any_dialect_waits(dialect: str) -> None:
     assert {at for at, _ in answer.bound("g-").values()} == {100.0}
 
 
-def test_p2_whoever_is_polite_can_be_evicted_himself() -> None:
+def test_p2_a_gang_that_never_preempts_can_be_evicted_itself() -> None:
     answer = simulate(
         CLASSES, m.priority_class("top", 9999), m.node("n"), m.pod("a", 4, priority="polite"), vip(priority="top")
     )
@@ -227,7 +227,7 @@ def test_p2_surplus_that_may_not_go_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("where", ["annotations", "labels"])
-def test_p2_nobody_is_evicted_before_he_has_cooled_down(where: str) -> None:
+def test_p2_no_pod_is_evicted_within_its_cooldown(where: str) -> None:
     warm = marked(m.pod("a", 4, priority="low", at="5s"), COOLDOWN, "60s", where)
     answer = simulate(CLASSES, m.node("n"), warm, vip())
     assert evicted(answer) == [(65.0, "a")], "at the very instant"

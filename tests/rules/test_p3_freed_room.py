@@ -58,7 +58,7 @@ def test_p3_a_gang_lands_whole_when_the_last_victim_is_gone() -> None:
 
 
 @pytest.mark.parametrize("priority", ["low", "mid", "high"])
-def test_p3_the_freed_room_is_nobody_elses(priority: str) -> None:
+def test_p3_the_freed_room_is_for_no_other_gang(priority: str) -> None:
     """Small ones that come meanwhile, lower or equal, do not get it; nor when part of it is free already."""
     slow = [m.pod("a0", 3, priority="low", stop_delay="30s"), m.pod("a1", 1, priority="low", stop_delay="5s")]
     answer = simulate(
@@ -73,7 +73,7 @@ def test_p3_the_freed_room_is_nobody_elses(priority: str) -> None:
     assert not answer.bound("s")
 
 
-def test_p3_nor_is_it_for_those_who_waited_before() -> None:
+def test_p3_nor_is_it_for_gangs_that_waited_before() -> None:
     answer = leaving(m.pod("old", 1, priority="low", at="1s"), m.gang("older", 2, at="2s"), vip(), until="60s")
     assert answer.at("vip") == 40.0
     assert not answer.bound("old")
@@ -141,7 +141,7 @@ def test_p3_when_its_node_goes_it_gives_up_and_looks_elsewhere() -> None:
     assert answer.bound("vip")["vip"] == (20.0, "m")
 
 
-def test_p3_nobody_is_evicted_twice_for_one() -> None:
+def test_p3_no_pod_is_evicted_twice_for_one() -> None:
     """While its victims leave, it does not look for others."""
     answer = leaving(
         vip(),
@@ -283,7 +283,7 @@ def test_p3_a_reservation_does_not_shut_the_preemptor_out() -> None:
     assert answer.at("s") == 60.0
 
 
-def test_p3_who_is_leaving_waits_for_nothing() -> None:
+def test_p3_a_releasing_pod_waits_for_nothing() -> None:
     assert not leaving(vip(), until="20s").waits("default/a0")
 
 

@@ -47,19 +47,19 @@ def test_p1_equal_or_higher_is_not_evicted(running: str) -> None:
     assert answer.at("vip") is None
 
 
-def test_p1_nobody_is_evicted_if_there_is_room() -> None:
+def test_p1_no_pod_is_evicted_if_there_is_room() -> None:
     answer = simulate(CLASSES, m.node("n"), m.node("m"), m.pod("a", 4, priority="low"), vip())
     assert answer.at("vip") == 10.0
     assert not evicted(answer)
 
 
-def test_p1_nobody_is_evicted_without_the_action() -> None:
+def test_p1_no_pod_is_evicted_without_the_action() -> None:
     answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), vip(), config=NO_EVICTIONS, until="1h")
     assert not evicted(answer)
 
 
 @pytest.mark.parametrize("strategy, expected", [("traverse", [(10.0, "a-0")]), ("fifo", [])])
-def test_p1_nobody_is_evicted_for_those_behind_in_a_fifo_queue(
+def test_p1_no_pod_is_evicted_for_gangs_behind_the_head_of_a_fifo_queue(
     strategy: str, expected: list[tuple[float, str]]
 ) -> None:
     """`vip` is tried in vain while `a` is cooling; then comes `ahead`, which fits nowhere, and behind which `vip` would
@@ -105,7 +105,7 @@ def test_p1_it_is_planned_whole_before_anyone_is_evicted() -> None:
     assert not answer.bound("vip")
 
 
-def test_p1_nobody_is_evicted_for_room_that_would_not_do() -> None:
+def test_p1_no_pod_is_evicted_for_room_that_would_not_do() -> None:
     """In all there would be 8 cpu, on no node 5."""
     answer = simulate(CLASSES, m.node("n"), m.node("m"), m.pods(8, "a", priority="low"), vip(5), until="1h")
     assert not evicted(answer)
@@ -128,7 +128,7 @@ def test_p1_nobody_is_evicted_for_room_that_would_not_do() -> None:
     ],
     ids=["selector", "taint", "anti-affinity"],
 )
-def test_p1_nobody_is_evicted_for_what_fails_for_other_reasons(why: m.Obj) -> None:
+def test_p1_no_pod_is_evicted_for_what_fails_for_other_reasons(why: m.Obj) -> None:
     taint = [{"key": "k", "effect": "NoSchedule"}]
     taints = {"taints": taint} if "tolerations" in why else {}
     tolerates = [{"key": "k", "operator": "Exists"}]
@@ -201,7 +201,7 @@ def test_p1_one_victim_serves_several_members() -> None:
 # ---- surplus before minima, whole gangs
 
 
-def test_p1_surplus_before_anybodys_minimum() -> None:
+def test_p1_surplus_before_the_minimum_of_any_gang() -> None:
     """The rigid one is younger and would go first; but e has more than it needs."""
     answer = simulate(
         CLASSES,
@@ -285,7 +285,7 @@ def test_p1_members_that_wait_are_no_victims_and_the_gang_starts_again_later() -
     assert set(answer.times("g-")) == {0.0, 40.0}, "recreated by its controller, and started together"
 
 
-def test_p1_surplus_preempts_nobody() -> None:
+def test_p1_surplus_preempts_no_pod() -> None:
     answer = simulate(
         CLASSES,
         m.node("n"),
@@ -297,7 +297,7 @@ def test_p1_surplus_preempts_nobody() -> None:
     assert len(answer.bound("e-")) == 2
 
 
-def test_p1_a_gang_that_lacks_members_preempts_nobody() -> None:
+def test_p1_a_gang_that_lacks_members_preempts_no_pod() -> None:
     answer = simulate(
         CLASSES,
         m.node("n"),

@@ -55,7 +55,7 @@ def claims(answer: Answer) -> list[str]:
 # ---- R5
 
 
-def test_r5_others_are_refused_and_told_why() -> None:
+def test_r5_others_are_refused_with_the_reason() -> None:
     answer = simulate(
         m.node("n"),
         m.node("m", 1),
@@ -170,7 +170,7 @@ def contended(*more: Any, priority: str = "polite", **kw: Any) -> Answer:
     )
 
 
-def test_r5_in_preempt_an_equal_evicts_nobody_there() -> None:
+def test_r5_in_preempt_an_equal_evicts_no_pod_there() -> None:
     answer = contended(m.pod("x", 4, priority="mid", at="20s"), until="60s")
     assert reserved(answer, "big") == {"big": (11.0, "n")}
     assert not answer.lines("evicted")
@@ -178,7 +178,7 @@ def test_r5_in_preempt_an_equal_evicts_nobody_there() -> None:
     assert RESERVED in waits_because(answer.obj("Pod", "x"))
 
 
-def test_r5_in_preempt_a_lower_one_evicts_nobody_there() -> None:
+def test_r5_in_preempt_a_lower_one_evicts_no_pod_there() -> None:
     proud = m.priority_class("proud", 2000) | {"preemptionPolicy": "Never"}
     answer = contended(proud, m.pod("x", 4, priority="mid", at="20s"), priority="proud", until="60s")
     assert reserved(answer, "big") == {"big": (11.0, "n")}
@@ -186,7 +186,7 @@ def test_r5_in_preempt_a_lower_one_evicts_nobody_there() -> None:
     assert answer.at("x") is None
 
 
-def test_r5_in_reclaim_nobody_evicts_there() -> None:
+def test_r5_in_reclaim_no_pod_is_evicted_there() -> None:
     """Queue b is within its share and a above its own; the node is reserved all the same."""
     documents = [m.queue("a"), m.queue("b"), m.node("n", 4)]
     running = m.gang("over", 3, minimum=1, queue="a", run_time=None)
@@ -393,7 +393,7 @@ def test_r6_the_percentage_is_over_all_gangs() -> None:
     assert not reserved(answer, "h"), "its nodes would be a third"
 
 
-def test_r6_those_who_share_nodes_do_not_make_them_more() -> None:
+def test_r6_gangs_that_share_nodes_do_not_count_them_twice() -> None:
     answer = simulate(
         free_by(a=0, b=0, c=0, d=0),
         m.gang("g", 2, cpu=3),
@@ -536,7 +536,7 @@ def test_r7_bound_elsewhere_the_reservation_is_gone() -> None:
     assert not claims(answer)
 
 
-def test_r7_whoever_was_kept_out_comes_in_when_it_ends() -> None:
+def test_r7_gangs_that_were_kept_out_are_bound_when_it_ends() -> None:
     answer = simulate(
         m.node("n"), full(2), m.pod("big", 4, delete_at="30s"), m.pod("s", 2, at="20s"), config=reserving()
     )

@@ -49,7 +49,7 @@ def starts(obj: m.Obj) -> str | None:
 
 @pytest.mark.parametrize("mode", ["best-effort", "easy"])
 @pytest.mark.parametrize("expected, passes", [("79s", True), ("80s", True), ("81s", False), (None, False)])
-def test_r8_who_ends_in_time_may_use_the_node_meanwhile(mode: str, expected: str | None, passes: bool) -> None:
+def test_r8_a_pod_that_ends_in_time_may_use_the_node_meanwhile(mode: str, expected: str | None, passes: bool) -> None:
     """At 20s there are exactly 80s left."""
     answer = waiting(timed("s", 2, expected, "70s", at="20s"), config=reserving(mode=mode))
     assert (answer.at("s") == 20.0) == passes
@@ -93,7 +93,7 @@ def test_r8_the_shorter_of_both_counts() -> None:
     assert answer.at("big") == 100.0
 
 
-def test_r8_the_run_time_may_stand_on_the_group() -> None:
+def test_r8_the_run_time_may_be_on_the_group() -> None:
     of_group = m.gang("s", 2, run_time="60s", at="20s")
     of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(of_group).times("s-") == [20.0, 20.0]
@@ -105,7 +105,7 @@ def test_r8_what_a_pod_says_of_itself_comes_before_its_groups_word() -> None:
     assert waiting(of_group).times("s-") == [150.0, 150.0]
 
 
-def test_r8_nobody_passes_who_would_not_fit_anyway() -> None:
+def test_r8_a_gang_that_would_not_fit_anyway_does_not_pass() -> None:
     answer = waiting(timed("s", 3, "10s", at="20s"), until="90s")
     assert answer.at("s") is None
 
@@ -117,7 +117,7 @@ def test_r8_one_after_the_other_as_long_as_there_is_time() -> None:
     assert sorted(answer.times("s"))[3] == 150.0
 
 
-def test_r8_a_bad_run_time_does_not_count_and_is_told() -> None:
+def test_r8_a_bad_run_time_does_not_count_and_is_reported() -> None:
     for bad in ("soon", "-1s", "0s"):
         answer = waiting(m.pod("s", 2, at="20s", run_time="10s", annotations={RUN_TIME: bad}))
         assert answer.at("s") == 150.0
@@ -135,7 +135,7 @@ def test_r8_one_that_overruns_delays_and_is_not_killed() -> None:
     assert not answer.lines("evicted") + answer.lines("deleted")
 
 
-def test_r8_while_somebody_overruns_nobody_passes() -> None:
+def test_r8_while_a_pod_overruns_no_gang_passes() -> None:
     """It may end any moment: the reservation is due."""
     answer = waiting(
         timed("s", 2, "50s", "150s", at="20s"), timed("t", 1, "1s", at="110s"), timed("u", 2, "1s", at="120s")
@@ -178,7 +178,7 @@ def test_r8_the_expected_start_is_published() -> None:
     assert any("00:01:40" in str(value) or value == 100.0 for value in found.values()), found
 
 
-def test_r8_the_expected_start_stands_on_what_the_user_wrote() -> None:
+def test_r8_the_expected_start_is_on_the_object_the_user_wrote() -> None:
     one = m.job("g", m.role("w", 2, cpu=2))
     answer = simulate(m.node("n"), timed("ahead", 2, "100s"), one, config=reserving(), until="50s")
     on_job, on_group = starts(answer.obj("Job", "g")), starts(answer.group_of("g"))
@@ -214,7 +214,7 @@ def test_r8_the_expected_start_moves_with_the_forecast() -> None:
     assert (starts(answer.obj("Pod", "big")) or "").endswith("T00:01:10Z")
 
 
-def test_r8_nobody_knows_when_if_somebody_says_nothing() -> None:
+def test_r8_the_start_is_unknown_if_one_run_time_is() -> None:
     answer = simulate(m.node("n"), m.pod("ahead", 2), m.pod("big", 4), config=reserving(), until="50s")
     assert starts(answer.obj("Pod", "big")) is None
     found = answer.pending("default/big")
@@ -266,13 +266,13 @@ def test_r8_easy_needs_no_starving() -> None:
     assert not queued(timed("s", 2, "50s", at="2s")).lines("reserved")
 
 
-def test_r8_without_easy_anybody_passes() -> None:
+def test_r8_without_easy_every_gang_passes() -> None:
     answer = queued(timed("s", 2, "500s", at="2s"), config={"actions": "enqueue, allocate, backfill"})
     assert answer.at("s") == 2.0
     assert answer.at("head") == 502.0
 
 
-def test_r8_easy_leaves_the_extra_room_to_anybody() -> None:
+def test_r8_easy_leaves_the_extra_nodes_to_any_gang() -> None:
     """8 cpu: at 100s head takes 6, so that 2 are extra: for one of the two that run longer."""
     answer = simulate(
         m.node("n", 8),
@@ -293,7 +293,7 @@ def test_r8_easy_another_node_that_the_first_does_not_need_is_open() -> None:
     assert answer.bound("s")["s"] == (2.0, "m")
 
 
-def test_r8_easy_an_end_that_nobody_knows_reserves_nothing() -> None:
+def test_r8_easy_an_unknown_end_reserves_nothing() -> None:
     """When the head could start nobody knows: it delays nobody, as without EASY."""
     answer = simulate(
         m.node("n"),
@@ -428,7 +428,7 @@ def test_r8_members_of_one_kind_and_different_run_times_are_judged_each_by_its_o
     assert min(answer.times("s-"), default=100.0) >= 100.0
 
 
-def test_r8_a_job_that_ends_in_time_is_let_in() -> None:
+def test_r8_a_job_that_ends_in_time_is_enqueued() -> None:
     one = m.job("s", m.role("w", 2, run_time="60s"), at="20s")
     one["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(one).times("s-") == [20.0, 20.0]

@@ -127,7 +127,7 @@ def test_r1_the_configs_sla_counts() -> None:
     assert reserved(answer) == {"big": (16.0, "n")}
 
 
-def test_r1_a_bad_waiting_time_does_not_count_and_is_told() -> None:
+def test_r1_a_bad_waiting_time_does_not_count_and_is_reported() -> None:
     for bad in ("soon", "-5s", "0s", ""):
         answer = simulate(m.node("n"), full(), m.pod("big", 4, at="1s", annotations={SLA: bad}), config=reserving(10))
         assert reserved(answer) == {"big": (11.0, "n")}
@@ -156,7 +156,7 @@ def test_r1_an_annotation_gang_is_as_old_as_its_first_pod() -> None:
     assert {at for at, _ in reserved(answer).values()} == {10.0}
 
 
-def test_r1_who_is_not_complete_is_reserved_for_once_it_is() -> None:
+def test_r1_an_incomplete_gang_is_reserved_for_once_it_is_complete() -> None:
     first, second = m.koordinator_gang("g", 2, cpu=2)
     second = noted(second, **{"sim.enbloc.dev/at": "30s"})
     answer = simulate(m.node("n"), full(), first, second, config=reserving(10))
@@ -209,7 +209,7 @@ def test_r2_only_what_the_minimum_needs_is_reserved() -> None:
     assert set(reserved(answer)) == {"g-w-0", "g-w-1"}
 
 
-def test_r2_the_total_is_made_up_by_whoever_can_be_placed() -> None:
+def test_r2_the_total_is_made_up_of_any_tasks_that_can_be_placed() -> None:
     """Total 3 over roles without minimum: those that no node could hold are skipped."""
     relaxed = {"admission": {"minAvailable": "relaxed"}, "enqueue": {"admitOversized": True}}
     one = m.job("g", m.role("a", 2, cpu=9), m.role("b", 3, cpu=1), minimum=3)
@@ -284,7 +284,7 @@ def test_r3_the_older_of_equals_is_served_first() -> None:
     assert (answer.at("b"), answer.at("a")) == (100.0, 110.0)
 
 
-def test_r3_not_in_a_cycle_in_which_somebody_of_higher_order_was_scheduled() -> None:
+def test_r3_not_in_a_cycle_in_which_a_gang_of_higher_order_was_scheduled() -> None:
     """The one of higher order is bound first; then the starving one has its turn, in the same instant."""
     answer = simulate(
         CLASSES,
@@ -471,7 +471,7 @@ def test_r9_with_reserve_those_behind_it_stay_pending_until_it_has_run(percent: 
     assert all(answer.at(f"pod-{i}") == 150.0 for i in (5, 6, 7))
 
 
-def test_r9_those_who_came_before_the_reservation_wait_too() -> None:
+def test_r9_gangs_that_came_before_the_reservation_wait_too() -> None:
     """They were pending when the node was reserved: it takes nobody new."""
     answer = simulate(
         m.node("n", 3),
@@ -571,7 +571,7 @@ def test_r4_a_node_that_can_take_no_more_reservations_does_not_hide_others() -> 
     assert reserved(answer) == {"big-0": (10.0, "n"), "big-1": (10.0, "m")}
 
 
-def test_r4_it_counts_for_every_role_who_else_is_there() -> None:
+def test_r4_assigned_pods_count_for_every_role() -> None:
     """The second pod of `big` keeps away from those who run at first."""
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
     away = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -48,7 +48,7 @@ def below(answer: Answer) -> list[tuple[float, str]]:
 # ---- scaling
 
 
-def test_m2_scaling_up_adds_the_next_indexes_and_disturbs_nobody() -> None:
+def test_m2_scaling_up_adds_the_next_indexes_and_disturbs_no_pod() -> None:
     answer = simulate(m.node("n", 8), m.job("j", m.role("a", 2, run_time="60s")), scale("10s", a=4))
     assert made(answer)[2:] == [(10.0, "j-a-2"), (10.0, "j-a-3")]
     assert deleted(answer) == []
@@ -157,7 +157,7 @@ def lost(*more: m.Obj, policies: list[m.Obj] | None = None, until: str | None = 
     )
 
 
-def test_m5_a_node_dies_and_nobody_has_a_policy() -> None:
+def test_m5_a_node_fails_and_there_is_no_policy() -> None:
     answer = lost(until="30s")
     assert phases(answer)[-1] == (10.0, "Pending")
     assert below(answer) == [(10.0, "BelowMinimum: 2 of 4 pods run or succeeded, minAvailable 4: 2 wait")]

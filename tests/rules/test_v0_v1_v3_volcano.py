@@ -104,7 +104,7 @@ def test_v1_an_operator_may_name_volcano_as_its_scheduler() -> None:
     assert set(simulate(m.node("n"), m.podgroup("g", 1), member, made).first_bound()) == {"p", "j-w-0"}
 
 
-def test_v1_somebody_elses_pods_are_left_alone() -> None:
+def test_v1_pods_of_other_owners_are_left_alone() -> None:
     member = m.pod("p")
     member["spec"]["schedulerName"] = "default-scheduler"
     answer = simulate(m.node("n"), member)

@@ -107,7 +107,7 @@ def test_v2_a_command_by_a_step() -> None:
         ({"target": "nowhere", "kind": "Queue"}, "CloseQueue", "nowhere"),
     ],
 )
-def test_v2_a_command_that_nobody_can_carry_out_is_removed_with_a_warning(
+def test_v2_a_command_that_cannot_be_executed_is_removed_with_a_warning(
     target: dict[str, Any], action: str, word: str
 ) -> None:
     answer = simulate(m.node("n"), m.job("j", m.role("a", 1)), m.command("c", action, "10s", **target))

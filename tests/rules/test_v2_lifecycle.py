@@ -121,7 +121,7 @@ def test_v2_restart_pod_restarts_that_pod_alone() -> None:
     assert answer.phase("j") == "Completed"
 
 
-def test_v2_pod_evicted_is_what_somebody_else_deletes() -> None:
+def test_v2_pod_evicted_is_what_others_delete() -> None:
     answer = simulate(
         m.node("n"),
         m.job("j", m.role("a", 2, run_time="30s"), policies=[m.policy("RestartJob", "PodEvicted")]),
@@ -467,7 +467,7 @@ def test_v2_a_namesake_does_not_take_the_resources_of_its_predecessor() -> None:
     assert answer.phase("j") == "Running"
 
 
-def test_v2_a_strangers_pod_or_service_in_the_way_is_told_and_waited_for() -> None:
+def test_v2_a_pod_or_service_of_another_owner_in_the_way_is_reported_and_waited_for() -> None:
     stranger = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "j", "namespace": "default"}, "spec": {}}
     answer = simulate(
         m.node("n"),

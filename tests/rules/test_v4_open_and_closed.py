@@ -96,7 +96,7 @@ def test_v4_a_closed_queue_replaces_what_a_running_job_loses() -> None:
     assert [line["t"] for line in answer.lines("bound", "j-w-1")] == [0.0, 20.0]
 
 
-def test_v4_a_state_nobody_knows_is_refused() -> None:
+def test_v4_an_unknown_state_is_refused() -> None:
     assert "Ajar" in simulate(m.node("n"), m.queue("q", state="Ajar")).rejected("q")
 
 

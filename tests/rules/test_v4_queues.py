@@ -59,7 +59,7 @@ def test_v4_only_queues_with_demand_share() -> None:
     assert taken(answer) == {"a": 4, "b": 4, "c": 1}
 
 
-def test_v4_demand_of_gangs_not_yet_let_in_counts() -> None:
+def test_v4_demand_of_gangs_not_yet_enqueued_counts() -> None:
     """All room is taken at first, so that nobody of b is let in; yet b's demand counts when room comes free."""
     answer = simulate(
         [m.node("n1", 4), m.queue("a"), m.queue("b")],
@@ -250,7 +250,7 @@ def test_v4_room_under_the_capability_comes_back() -> None:
     assert sorted(answer.first_bound().values()) == [0.0, 0.0, 10.0, 10.0, 20.0]
 
 
-def test_v4_a_raised_capability_lets_those_in_who_wait() -> None:
+def test_v4_a_raised_capability_helps_gangs_that_wait() -> None:
     answer = simulate(
         m.node("n", 16, "64Gi"),
         m.queue("q", capability={"cpu": "2"}),
@@ -262,7 +262,7 @@ def test_v4_a_raised_capability_lets_those_in_who_wait() -> None:
     assert not answer.waits("default/j")
 
 
-def test_v4_enqueue_counts_what_was_let_in_against_the_capability() -> None:
+def test_v4_enqueue_counts_enqueued_gangs_against_the_capability() -> None:
     """Two jobs of 3 in a queue of 4: the second is not let in, its pods are never created."""
     answer = simulate(
         m.node("n", 16, "64Gi"),
@@ -285,7 +285,7 @@ def test_v4_a_smaller_gang_behind_one_that_does_not_fit_its_queue_runs() -> None
     assert set(answer.first_bound()) == {f"fits-w-{index}" for index in range(4)}
 
 
-def test_v4_a_lowered_capability_evicts_nobody_and_takes_nobody_more() -> None:
+def test_v4_a_lowered_capability_evicts_no_pod_and_accepts_no_more() -> None:
     answer = simulate(
         m.node("n", 8, "64Gi"),
         m.queue("q", capability={"cpu": "6"}),
@@ -454,7 +454,7 @@ def test_v4_root_and_queues_with_children_take_no_jobs() -> None:
     assert list(answer.first_bound()) == ["at-child-w-0"]
 
 
-def test_v4_a_queue_root_exists_and_its_faults_are_told() -> None:
+def test_v4_a_queue_root_exists_and_its_faults_are_reported() -> None:
     answer = simulate(m.node("n"), m.queue("orphan", parent="nobody"), m.queue("self", parent="self"))
     assert answer.obj("Queue", "root")["status"]["state"] == "Open"
     assert answer.obj("Queue", "default")["spec"]["parent"] == "root"

@@ -147,7 +147,7 @@ def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
     run(main)
 
 
-def test_that_a_gang_was_bound_is_told_though_its_conditions_say_nothing_new() -> None:
+def test_an_event_says_that_a_gang_was_bound_though_its_conditions_do_not_change() -> None:
     """Also of a gang that waited for a moment, and of which nobody heard that it did."""
 
     async def main() -> None:
@@ -346,7 +346,7 @@ def _config(**arguments: int) -> Config:
     return configs.parse({"actions": [*named, {"name": "reserve", "arguments": arguments}]})
 
 
-def test_p3_nobody_is_evicted_before_the_claim_is_written_down() -> None:
+def test_p3_no_pod_is_evicted_before_the_claim_is_written() -> None:
     async def main() -> None:
         low = [m.pod(f"low-{index}", 1, priority="low") for index in range(3)]
         classes = [m.priority_class("low", 1), m.priority_class("high", 9)]
@@ -460,7 +460,7 @@ def test_p3_an_eviction_that_is_refused_leaves_its_pod_alone_for_a_while() -> No
     run(main)
 
 
-def test_r8_a_gang_does_not_wait_until_it_was_told_when_it_would_start() -> None:
+def test_r8_a_gang_does_not_wait_until_its_expected_start_is_written() -> None:
     async def main() -> None:
         config = _config(starvingJobTimeThreshold=1, reservedNodePercent=100)
         first = m.pod("first", 1, run_time="10s", annotations={"enbloc.dev/expected-duration": "10s"})

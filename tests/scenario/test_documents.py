@@ -80,7 +80,7 @@ def test_lists_are_flattened_and_keep_their_path(tmp_path: Path) -> None:
     ]
 
 
-def test_a_directory_stands_for_its_manifests_in_name_order(tmp_path: Path) -> None:
+def test_a_directory_means_its_manifests_in_name_order(tmp_path: Path) -> None:
     for name in ("b.yaml", "a.json", "c.yml", "notes.txt"):
         (tmp_path / name).write_text(json.dumps({"from": name}))
     assert [d.value["from"] for d in read_documents([str(tmp_path)])] == ["a.json", "b.yaml", "c.yml"]
@@ -120,7 +120,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: \x00", "control characters"),
     ],
 )
-def test_what_cannot_be_read_is_told_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_what_cannot_be_read_is_reported_in_one_line(tmp_path: Path, text: str, told: str) -> None:
     assert told in problem(tmp_path, text)
 
 

@@ -144,11 +144,11 @@ def test_steps_are_read() -> None:
         ({**step("restart-scheduler"), "kind": "Leap"}, "kind: sim.enbloc.dev has one kind only"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_its_field(value: dict[str, Any], told: str) -> None:
+def test_what_makes_no_sense_is_reported_with_its_field(value: dict[str, Any], told: str) -> None:
     (line,) = findings(value)
     assert line.startswith("f.yaml:1")
     assert told in line
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     assert len(findings(pod(at="x"), pod(), pod(exit_code="x", run_time="y"))) == 3

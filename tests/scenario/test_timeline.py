@@ -54,7 +54,7 @@ def test_a_pod_that_comes_with_a_node_is_created_then_bound() -> None:
     assert made == ["t=0s created Pod ns/x", "t=0s bound Pod ns/x on n1", "t=0s running Pod ns/x on n1"]
 
 
-def test_eviction_is_told_once_with_its_reason() -> None:
+def test_eviction_is_reported_once_with_its_reason() -> None:
     watched = Watched()
     watched.see("ADDED", "Pod", spec={"nodeName": "n1"})
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "message": "for ns/y"}
@@ -94,7 +94,7 @@ def test_phases_of_jobs_and_groups() -> None:
     }
 
 
-def test_warnings_are_told_whenever_they_are_said() -> None:
+def test_warnings_are_shown_whenever_they_are_sent() -> None:
     watched = Watched()
     about = {"kind": "Job", "namespace": "ns", "name": "j"}
     event = {"type": "Warning", "reason": "Bad", "message": "why", "involvedObject": about}

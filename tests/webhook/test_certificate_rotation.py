@@ -103,7 +103,7 @@ def test_a_configuration_that_changes_meanwhile_keeps_its_change() -> None:
     assert api.bundle()
 
 
-def test_a_bundle_that_somebody_took_away_is_put_back() -> None:
+def test_a_bundle_that_was_removed_is_put_back() -> None:
     api = FakeApi()
     api.install()
     asyncio.run(rotation(api).renew(START))
@@ -133,7 +133,7 @@ def test_a_conflict_that_does_not_end_is_given_up() -> None:
         asyncio.run(rotation(api).renew(START))
 
 
-def test_what_the_api_forbids_is_told() -> None:
+def test_what_the_api_forbids_is_reported() -> None:
     api = FakeApi()
 
     def forbidden(write: Write) -> None:

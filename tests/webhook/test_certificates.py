@@ -92,7 +92,7 @@ def test_a_new_authority_is_trusted_before_it_signs() -> None:
     assert is_trusted(later, content.trusted, now + 3 * HOUR)
 
 
-def test_nobody_is_ever_cut_off_in_four_years() -> None:
+def test_no_connection_is_broken_in_four_years() -> None:
     """API servers learn of a bundle an hour late, and another replica serves what was there at its last look."""
     content, now = fresh(), START
     bundles = [content.trusted] * 2

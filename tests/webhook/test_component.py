@@ -89,7 +89,7 @@ def test_it_serves_whether_it_follows_or_asks(monkeypatch: pytest.MonkeyPatch, f
     asyncio.run(story())
 
 
-def test_what_somebody_else_follows_is_used() -> None:
+def test_what_another_component_watches_is_used() -> None:
     async def story() -> None:
         api = FollowedApi()
         api.install()

@@ -155,7 +155,7 @@ def warned(obj: Obj) -> list[str]:
     return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangRegistry())
 
 
-def test_k3_what_is_read_as_something_else_is_told() -> None:
+def test_k3_what_is_read_as_something_else_is_reported() -> None:
     gang = {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "1"}
     assert warned(pod(**gang)) == []
     (told,) = warned(pod(**gang, **{"gang.scheduling.koordinator.sh/mode": "Sometimes"}))
@@ -228,7 +228,7 @@ def test_an_unreadable_object_from_before_can_lose_its_finalizers() -> None:
         b'{"apiVersion": ' + b"[" * 100_000,
     ],
 )
-def test_what_is_no_review_is_told_so(body: bytes) -> None:
+def test_what_is_no_review_is_refused_with_the_reason(body: bytes) -> None:
     with pytest.raises(BadReview):
         read_request(body)
 

@@ -115,7 +115,7 @@ def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
     play(story)
 
 
-def test_whoever_writes_a_pod_or_a_job_is_warned() -> None:
+def test_the_author_of_a_pod_or_a_job_is_warned() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")
         notes = {"annotations": {"volcano.sh/sla-waiting-time": "soon"}}
@@ -129,7 +129,7 @@ def test_whoever_writes_a_pod_or_a_job_is_warned() -> None:
     play(story)
 
 
-def test_nobody_is_refused_because_a_cache_is_behind() -> None:
+def test_no_object_is_refused_because_a_cache_is_behind() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")
         world.api.store.create(m.queue("new"))  # the watch has not told yet
@@ -151,7 +151,7 @@ def test_before_the_caches_are_filled_the_api_is_asked() -> None:
     play(story)
 
 
-def test_without_the_api_nobody_is_let_in_unseen() -> None:
+def test_without_the_api_no_object_is_admitted_unchecked() -> None:
     """It fails closed, and goes on once the API is back."""
 
     async def story(world: World) -> None:
@@ -197,7 +197,7 @@ def test_bad_input_gets_a_4xx_and_never_a_wedge() -> None:
     play(story)
 
 
-def test_who_sends_nothing_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_sends_nothing_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "READ_S", 0.1)
 
     async def story(world: World) -> None:
@@ -250,7 +250,7 @@ def test_a_renewed_certificate_is_served_without_a_restart() -> None:
     play(story)
 
 
-def test_a_change_of_authority_cuts_nobody_off() -> None:
+def test_a_change_of_authority_breaks_no_connection() -> None:
     async def story(world: World) -> None:
         world.sees("default")
         old = world.api.bundle()

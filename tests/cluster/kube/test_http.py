@@ -129,7 +129,7 @@ class Rotating(Credentials):
         return f"Bearer token-{self.asked}"
 
 
-def test_a_token_that_is_refused_is_renewed_once_for_all_who_were_refused() -> None:
+def test_a_token_that_is_refused_is_renewed_once_for_all_requests() -> None:
     async def story() -> None:
         made: list[Rotating] = []
 

@@ -63,7 +63,7 @@ def test_pages_that_took_too_long_are_listed_at_once() -> None:
     play(story)
 
 
-def test_what_happens_is_told_in_order() -> None:
+def test_events_are_listed_in_order() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
             seen = Expectations()
@@ -140,7 +140,7 @@ def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on() -> None:
 
 
 @pytest.mark.parametrize("how", ["status", "event"])
-def test_a_forgotten_past_is_listed_and_the_difference_told(how: str) -> None:
+def test_a_compacted_history_is_listed_and_the_difference_sent(how: str) -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
             for name in ("stays", "changes", "goes", "again"):
@@ -176,7 +176,7 @@ def test_a_forgotten_past_is_listed_and_the_difference_told(how: str) -> None:
     play(story)
 
 
-def test_a_stream_that_skips_is_told_as_a_whole_story() -> None:
+def test_a_stream_that_skips_is_sent_without_gaps() -> None:
     """Whatever the server says, an observer hears ADDED, MODIFIED, DELETED of each UID and nothing twice."""
 
     async def story() -> None:
@@ -242,7 +242,7 @@ def test_a_watch_that_stalls_is_begun_again() -> None:
     play(story)
 
 
-def test_errors_are_waited_out_and_told_as_bad_health() -> None:
+def test_errors_are_retried_and_reported_as_bad_health() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
             seen = Expectations()
@@ -259,7 +259,7 @@ def test_errors_are_waited_out_and_told_as_bad_health() -> None:
     play(story)
 
 
-def test_a_kind_that_appears_is_followed_and_one_that_goes_is_told_as_deleted() -> None:
+def test_a_kind_that_appears_is_watched_and_one_that_goes_is_sent_as_deleted() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
             seen = Expectations()

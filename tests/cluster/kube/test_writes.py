@@ -56,7 +56,7 @@ def test_a_binding_whose_answer_was_lost_is_done(step: Fail | str) -> None:
     on_a_cluster(story)
 
 
-def test_a_binding_that_somebody_else_won_is_refused_even_if_an_answer_was_lost() -> None:
+def test_a_binding_that_another_scheduler_won_is_refused_even_if_an_answer_was_lost() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
         made = server.put(pod("a", nodeName="n2"))
         server.next("POST", "/binding", DROP)
@@ -78,7 +78,7 @@ def test_a_binding_to_the_same_node_by_another_decision_is_refused() -> None:
     on_a_cluster(story)
 
 
-def test_a_lost_creation_is_told_by_its_owner_or_its_content() -> None:
+def test_a_lost_creation_is_recognised_by_its_owner_or_its_content() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
         server.next("POST", "/pods", LOST)
         made = await cluster.execute(Create(pod("a")))
@@ -286,7 +286,7 @@ def test_an_eviction_marks_among_other_conditions_and_deletes() -> None:
     on_a_cluster(story)
 
 
-def test_events_are_counted_over_restarts_and_told_anew_when_they_expired() -> None:
+def test_events_are_counted_over_restarts_and_written_anew_when_they_expired() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
         def told() -> list[tuple[str, int]]:
             return [(obj["reason"], obj["count"]) for path, obj in server.objects.items() if "/events/" in path]

@@ -117,7 +117,7 @@ def test_g6_placed_tasks_keep_others_off() -> None:
     assert (reason, mask.tolist()) == (KEPT_OFF, [False, False, True, True])
 
 
-def test_g6_reasons_are_told_apart() -> None:
+def test_g6_reasons_are_distinguished() -> None:
     nodes = three_nodes()
     stateful = filters_with(nodes, (task("1", web, affinity=apart(term())), "a"))
     new = task("2", web, affinity=near(term()) | apart(term()))

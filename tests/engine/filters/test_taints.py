@@ -71,7 +71,7 @@ def test_g6_reasons_are_bounded() -> None:
     assert passing(nodes, found) == ["free"]
 
 
-def test_g6_who_tolerates_everything_is_not_checked() -> None:
+def test_g6_a_pod_that_tolerates_everything_is_not_checked() -> None:
     nodes = table(node("a", taints=[("k", "", "NoSchedule")]))
     cls = class_of(tolerations=[{"operator": "Exists"}])
     assert taints.checks(cls, nodes) == []

@@ -104,7 +104,7 @@ def test_pod_defaults() -> None:
         ({"limits": {"cpu": "1"}}, {"cpu": "1"}, "Burstable"),
     ],
 )
-def test_limits_stand_in_for_requests(resources: Any, requests: Any, qos: str) -> None:
+def test_limits_replace_missing_requests(resources: Any, requests: Any, qos: str) -> None:
     store, _ = make_store()
     asked = pod()
     asked["spec"]["containers"][0]["resources"] = resources

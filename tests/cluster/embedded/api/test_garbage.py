@@ -31,7 +31,7 @@ def test_dependants_go_with_their_last_owner() -> None:
     assert store.list("ConfigMap")[0] == []
 
 
-def test_owners_are_told_apart_by_uid() -> None:
+def test_owners_are_distinguished_by_uid() -> None:
     store, _ = make_store()
     made = store.create(config_map())
     store.create(child(owner(made)))

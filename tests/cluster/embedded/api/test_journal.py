@@ -225,7 +225,7 @@ def test_a_journal_that_fell_far_behind_writes_everything(tmp_path: Path) -> Non
     life.stop()
 
 
-def test_one_commit_serves_all_who_wait(tmp_path: Path) -> None:
+def test_one_commit_serves_all_waiting_writes(tmp_path: Path) -> None:
     life = Life(tmp_path)
     commits = 0
 
@@ -290,7 +290,7 @@ def test_two_processes_never_share_a_directory(tmp_path: Path) -> None:
     Life(tmp_path).stop()
 
 
-def test_a_directory_that_cannot_be_one_is_told(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_one_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(DataDirError, match="cannot be used as a data directory"):
@@ -325,15 +325,15 @@ def test_a_file_that_cannot_be_read_says_so_in_one_line(tmp_path: Path, harm: st
             db = sqlite3.connect(path, isolation_level=None)
             db.execute(statement)
             db.close()
-    with pytest.raises(DataDirError) as told:
+    with pytest.raises(DataDirError) as raised:
         Life(tmp_path)
-    message = str(told.value)
+    message = str(raised.value)
     assert message.startswith(f"{path} ")
     assert "\n" not in message
     assert ("newer enbloc" if harm == "newer" else "cannot be read") in message
 
 
-class Told:
+class WriterLog:
     """What a writer said: for each key the states it tried, by number, and the last number that was acknowledged."""
 
     def __init__(self) -> None:
@@ -361,7 +361,7 @@ class Told:
 
 
 def killed_lives(path: Path, rounds: int, chance: random.Random) -> int:
-    told = Told()
+    log = WriterLog()
     for life in range(1, rounds + 1):
         writer = subprocess.Popen([sys.executable, WRITER, path, str(life)], stdout=subprocess.PIPE)
         assert writer.stdout is not None
@@ -378,16 +378,16 @@ def killed_lives(path: Path, rounds: int, chance: random.Random) -> int:
         writer.wait(timeout=10)
         listener.join(timeout=10)
         writer.stdout.close()
-        told.hear(bytes(output))
+        log.hear(bytes(output))
         store, _ = make_store()
         data = DataDir(path)
         journal = Journal(data)
         journal.restore(store)
-        told.check(store)
+        log.check(store)
         journal._db.close()  # this life ends without a word as well
         journal._writer.shutdown()
         data.close()
-    return sum(len(tried) for tried in told.tried.values())
+    return sum(len(tried) for tried in log.tried.values())
 
 
 def test_killed_at_any_instant_nothing_acknowledged_is_lost(tmp_path: Path) -> None:

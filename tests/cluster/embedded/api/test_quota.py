@@ -39,7 +39,7 @@ def refusal(store: Store, obj: Obj) -> str:
     return caught.value.message
 
 
-def test_the_refusal_tells_the_numbers() -> None:
+def test_the_refusal_has_the_numbers() -> None:
     store, _ = make_store()
     store.create(quota({"cpu": "3", "pods": "10"}))
     store.create(pod("a", cpu="3"))

@@ -345,7 +345,7 @@ def test_events_repeat_by_count() -> None:
     assert store.emit(said(ref=Ref("Node", "", "n1")))["metadata"]["namespace"] == "default"
 
 
-def test_an_event_that_somebody_deleted_is_said_again() -> None:
+def test_an_event_that_was_deleted_is_written_again() -> None:
     store, _ = make_store()
     first = store.emit(said())
     store.delete(Ref("Event", "default", first["metadata"]["name"]))

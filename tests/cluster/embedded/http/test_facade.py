@@ -104,7 +104,7 @@ def test_what_cannot_be_done_is_refused_with_a_status(
     serve(test)
 
 
-def test_admission_tells_every_fault_as_a_cause() -> None:
+def test_admission_lists_every_fault_as_a_cause() -> None:
     async def test(api: Api) -> None:
         job = {"metadata": {"name": "j"}, "spec": {"minAvailable": 9, "tasks": [{"replicas": 1, "template": {}}]}}
         code, status = await api("POST", JOBS, job)
@@ -317,7 +317,7 @@ def test_a_definition_brings_its_resource() -> None:
     serve(test)
 
 
-def test_discovery_is_told_in_both_ways() -> None:
+def test_discovery_is_served_in_both_ways() -> None:
     async def test(api: Api) -> None:
         assert (await api.get("/api"))["versions"] == ["v1"]
         groups = [group["name"] for group in (await api.get("/apis"))["groups"]]

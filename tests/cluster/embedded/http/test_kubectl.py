@@ -111,7 +111,7 @@ def test_the_quickstart_looks_right(kubectl: Kubectl) -> None:
     assert "Name:" in kubectl("describe", "node", "node-1")
 
 
-def test_faults_are_told_by_field(kubectl: Kubectl) -> None:
+def test_faults_are_reported_by_field(kubectl: Kubectl) -> None:
     bad = QUICKSTART.read_text().replace("minAvailable: 3", "minAvailable: 9")
     done = kubectl.run("apply", "-f", "-", given=bad)
     assert done.returncode == 1

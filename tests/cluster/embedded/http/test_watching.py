@@ -111,7 +111,7 @@ def test_a_watch_in_tables() -> None:
     serve(test)
 
 
-def test_a_client_that_reads_nothing_is_cut_off_and_nobody_else_notices(monkeypatch) -> None:
+def test_a_client_that_reads_nothing_is_cut_off_and_no_other_client_notices(monkeypatch) -> None:
     monkeypatch.setattr(streaming, "STALL_S", 0.5)
 
     async def test(api: Api) -> None:

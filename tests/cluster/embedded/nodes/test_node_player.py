@@ -302,7 +302,7 @@ def test_fail_pod_of_a_pod_that_is_still_starting() -> None:
     "annotations",
     [{"run-time": "soon"}, {"start-delay": "-5s"}, {"stop-delay": "5"}, {"exit-code": "1,x"}, {"exit-code": "-1"}],
 )
-def test_bad_annotations_count_as_absent_and_are_told(annotations: dict[str, str]) -> None:
+def test_bad_annotations_count_as_absent_and_are_reported(annotations: dict[str, str]) -> None:
     stage = Stage().play(pod(annotations=annotations)).until(5)
     assert stage.pod()["status"]["phase"] == "Running"
     (event,) = stage.store.list("Event")[0]
@@ -337,7 +337,7 @@ def test_a_pod_that_ran_before_its_player_came_ends_when_it_would_have() -> None
     assert [entry for entry in stage.log if entry[1] != "q"][-2:] == [(50.0, "dead", "Failed"), (60.0, "p", "Failed")]
 
 
-def test_a_run_that_ended_while_nobody_played_it_has_ended() -> None:
+def test_a_run_that_ended_while_no_kubelet_ran_has_ended() -> None:
     stage = Stage().play(pod("p", annotations={"run-time": "60s"}, restartPolicy="Never"))
     stage.until(10)
     stage.player.close()

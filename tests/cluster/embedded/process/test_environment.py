@@ -136,7 +136,7 @@ def test_what_cannot_be_answered_says_so(entry: dict[str, Any], why: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["", "A=B"])
-def test_names_that_are_none_are_told(name: str) -> None:
+def test_names_that_are_none_are_reported(name: str) -> None:
     with pytest.raises(ContainerConfigError, match="is not a valid name of an environment variable"):
         environment_of(pod_with(env=[{"name": name, "value": "1"}]))
 

@@ -38,7 +38,7 @@ def test_it_is_a_node_runtime() -> None:
         ("kill -KILL $$$$", 137, "Failed", "Error"),
     ],
 )
-def test_exit_codes_and_signals_are_told(code: str, exit_code: int, phase: str, reason: str) -> None:
+def test_exit_codes_and_signals_are_reported(code: str, exit_code: int, phase: str, reason: str) -> None:
     with World() as world:
         world.run(pod_of(shell(code)))
         pod = world.ended()
@@ -405,7 +405,7 @@ def test_many_pods_at_once() -> None:
             assert world.log(name) == f"{name}\n"
 
 
-def test_closing_is_quick_even_if_nobody_listens() -> None:
+def test_closing_is_quick_even_if_no_client_reads() -> None:
     with World() as world:
         world.run(*(pod_of(python(IGNORES_TERM), name=f"p{number}") for number in range(3)))
         pids = []

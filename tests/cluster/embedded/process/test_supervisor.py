@@ -185,7 +185,7 @@ def test_a_stranger_with_a_recorded_number_is_never_hit(tmp_path: Path) -> None:
         stranger.wait()
 
 
-def test_records_of_another_boot_name_nobody(tmp_path: Path) -> None:
+def test_records_of_another_boot_name_no_process(tmp_path: Path) -> None:
     process = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
         record_supervisor(tmp_path, process.pid)

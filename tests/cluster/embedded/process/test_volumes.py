@@ -88,7 +88,7 @@ def test_sub_paths_and_nested_mounts() -> None:
         ({"downwardAPI": {"items": [{"path": "../x", "fieldRef": {"fieldPath": "metadata.name"}}]}}, {}, "leads out"),
     ],
 )
-def test_what_cannot_be_mounted_is_told(volume: dict[str, Any], mount: dict[str, Any], why: str) -> None:
+def test_what_cannot_be_mounted_is_reported(volume: dict[str, Any], mount: dict[str, Any], why: str) -> None:
     container = shell("true", volumeMounts=[{"name": "v", "mountPath": "/v", **mount}])
     with World() as world:
         world.run(pod_of(container, volumes=[{"name": "v", **volume}]))

@@ -172,9 +172,9 @@ def parse_duration(text: object) -> int:
     return -total if negative else total
 
 
-def format_duration(nanos: int) -> str:
+def format_duration(duration_ns: int) -> str:
     """A duration as people write it: `1h30m`, `45s`, `0.5s`."""
-    sign, rest = ("-", -nanos) if nanos < 0 else ("", nanos)
+    sign, rest = ("-", -duration_ns) if duration_ns < 0 else ("", duration_ns)
     out = ""
     for unit, size in (("h", 3600 * SECOND), ("m", 60 * SECOND)):
         if rest >= size:
@@ -201,9 +201,9 @@ def parse_timestamp(text: object) -> int:
     return int(moment.timestamp()) * SECOND + int((fraction or "0").ljust(9, "0"))
 
 
-def format_timestamp(nanos: int) -> str:
+def format_timestamp(time_ns: int) -> str:
     """RFC 3339 in UTC; with a fraction only if it is not zero, as the API writes it."""
-    seconds, fraction = divmod(nanos, SECOND)
+    seconds, fraction = divmod(time_ns, SECOND)
     text = datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00")
     return text + (f".{fraction:09d}".rstrip("0") if fraction else "") + "Z"
 

@@ -46,23 +46,23 @@ class CertificateRotation:
         self._names = names
         self._configurations = [Ref(kind, "", configuration) for kind in (MUTATING, VALIDATING)]
 
-    async def renew(self, now: int) -> Content:
+    async def renew(self, now_ns: int) -> Content:
         """The certificates to serve with, renewed if they are due. API servers trust them when this returns.
 
         Raises `Refused` if the API refuses a write; the next call completes what is half done."""
-        content = await self._content(now)
+        content = await self._content(now_ns)
         for ref in self._configurations:
             await self._trust(ref, certificates.bundle_pem(content))
         return content
 
-    async def _content(self, now: int) -> Content:
+    async def _content(self, now_ns: int) -> Content:
         for _ in range(ATTEMPTS):
             secret = await self._api.get(*self._ref)
             content = certificates.read((secret or {}).get("data") or {})
-            work = certificates.due(content, self._names, now)
+            work = certificates.due(content, self._names, now_ns)
             if work.is_nothing(content):
                 return content
-            content = certificates.renewed(content, work, self._names, now)
+            content = certificates.renewed(content, work, self._names, now_ns)
             try:
                 await self._api.execute(self._written(secret, content))
             except Refused as why:

@@ -8,7 +8,7 @@ never invalidated:
 - Then a new serving certificate is created. The old CA stays in the bundle as long as it is valid.
 
 Unusable certificates are replaced at once: expired, not valid yet (a clock was wrong), for other names, or not signed
-by a CA in the bundle. `now` is an argument; nothing here reads or writes a cluster.
+by a CA in the bundle. The time is an argument; nothing here reads or writes a cluster.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def read(data: Mapping[str, str]) -> Content:
     return Content(authority, trusted, serving)
 
 
-def due(content: Content, names: Sequence[str], now: int) -> Renewal:
+def due(content: Content, names: Sequence[str], now_ns: int) -> Renewal:
     """What is due at this time."""
-    at = _moment(now)
+    at = _moment(now_ns)
     valid = tuple(one for one in content.trusted if _is_valid(one, at))[:MAX_AUTHORITIES]
     authority, serving = content.authority, content.serving
     has_authority = authority is not None and _is_valid(authority.certificate, at)
@@ -106,9 +106,9 @@ def due(content: Content, names: Sequence[str], now: int) -> Renewal:
     return Renewal(False, (_is_due(serving.certificate, at) or of_the_past) and has_got_around, valid)
 
 
-def renewed(content: Content, work: Renewal, names: Sequence[str], now: int) -> Content:
+def renewed(content: Content, work: Renewal, names: Sequence[str], now_ns: int) -> Content:
     """The content after the work. Creates keys, so no two calls return the same."""
-    at = _moment(now)
+    at = _moment(now_ns)
     authority = new_authority(at) if work.new_authority or content.authority is None else content.authority
     others = tuple(one for one in work.kept if one != authority.certificate)
     serving = content.serving
@@ -192,8 +192,8 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _moment(now: int) -> datetime:
-    return datetime.fromtimestamp(now // SECOND, UTC)
+def _moment(now_ns: int) -> datetime:
+    return datetime.fromtimestamp(now_ns // SECOND, UTC)
 
 
 def _is_valid(certificate: x509.Certificate, at: datetime) -> bool:

@@ -20,9 +20,9 @@ LogSource = Callable[[str, str, str, LogQuery], LogReader]
 """Namespace, pod, container, and the part of its log. Raises `Refused` if there is none."""
 
 
-def log_query(query: Mapping[str, str], now: int) -> LogQuery:
+def log_query(query: Mapping[str, str], now_ns: int) -> LogQuery:
     since_s, since = number(query, "sinceSeconds"), query.get("sinceTime")
-    since_ns = None if since_s is None else now - since_s * SECOND
+    since_ns = None if since_s is None else now_ns - since_s * SECOND
     if since:
         try:
             since_ns = parse_timestamp(since)

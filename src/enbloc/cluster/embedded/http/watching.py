@@ -48,7 +48,7 @@ class View:
         self._heads = True
         self._plain = form == "object" and self._test is None
 
-    def line(self, event: WatchEvent, now: int) -> bytes | None:
+    def line(self, event: WatchEvent, now_ns: int) -> bytes | None:
         """The line for an event; `None` if this watch does not include it."""
         namespace = self.target.namespace
         if namespace and namespace_of(event.obj) != namespace:
@@ -56,7 +56,7 @@ class View:
         if self._plain and event.obj["apiVersion"] == self.target.api_version:
             return self._encodings.frame(event)
         type_ = self._type(event)
-        return None if type_ is None else self.shown(type_, event.obj, now)
+        return None if type_ is None else self.shown(type_, event.obj, now_ns)
 
     def _type(self, event: WatchEvent) -> str | None:
         """An object that begins to match is ADDED to this watch; one that ceases to is DELETED from it."""
@@ -70,20 +70,20 @@ class View:
             return "MODIFIED" if had else "ADDED"
         return "DELETED" if had else None
 
-    def shown(self, type_: str, obj: Obj, now: int) -> bytes:
+    def shown(self, type_: str, obj: Obj, now_ns: int) -> bytes:
         if obj["apiVersion"] != self.target.api_version:
             obj = {**obj, "apiVersion": self.target.api_version}
-            return event_line(type_, self._formed(obj, now)) if self.form != "object" else event_line(type_, obj)
+            return event_line(type_, self._formed(obj, now_ns)) if self.form != "object" else event_line(type_, obj)
         if self.form == "object":
             return line(type_, self._encodings.raw(obj))
-        return event_line(type_, self._formed(obj, now))
+        return event_line(type_, self._formed(obj, now_ns))
 
-    def _formed(self, obj: Obj, now: int) -> dict[str, Any]:
+    def _formed(self, obj: Obj, now_ns: int) -> dict[str, Any]:
         if self.form == "metadata":
             return partial(obj)
         heads, self._heads = self._heads, False
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return table(self.target.kind.id, [obj], now, self._include, metadata, heads=heads)
+        return table(self.target.kind.id, [obj], now_ns, self._include, metadata, heads=heads)
 
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
@@ -178,8 +178,8 @@ class Watches:
     ) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + (asked.timeout_s or random.uniform(1800, 3600))
-        now = self._store.now()
-        await self._write_all((view.shown("ADDED", obj, now) for obj in initial or ()), write)
+        now_ns = self._store.now()
+        await self._write_all((view.shown("ADDED", obj, now_ns) for obj in initial or ()), write)
         if asked.initial_events:
             await write(view.bookmark(since, initial_end=True))
         next_bookmark = loop.time() + BOOKMARK_S if asked.bookmarks else end
@@ -191,8 +191,8 @@ class Watches:
                 await write(event_line("ERROR", failure(why)))
                 return
             if events:
-                now = self._store.now()
-                lines = (made for event in events if (made := view.line(event, now)) is not None)
+                now_ns = self._store.now()
+                lines = (made for event in events if (made := view.line(event, now_ns)) is not None)
                 await self._write_all(lines, write)
                 continue
             at = loop.time()

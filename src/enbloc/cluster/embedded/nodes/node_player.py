@@ -41,8 +41,8 @@ class SimulatedPod:
     __slots__ = (
         "admitted_ns",
         "amounts",
-        "backoff",
-        "deadline",
+        "backoff_ns",
+        "deadline_ns",
         "key",
         "last_end",
         "node",
@@ -65,9 +65,9 @@ class SimulatedPod:
         self.amounts: Amounts = {}
         self.started_ns = 0
         self.restarts = 0
-        self.backoff = 0
+        self.backoff_ns = 0
         self.last_end: tuple[str, str, int] | None = None
-        self.deadline: int | None = None
+        self.deadline_ns: int | None = None
 
 
 Step = tuple[int, Action, SimulatedPod]
@@ -169,8 +169,8 @@ class NodePlayer(Kubelets[SimulatedPod]):
     def _changed(self, tracked: SimulatedPod, pod: Obj) -> None:
         if is_terminating(pod) and tracked.stage != "stopping":
             tracked.stage = "stopping"
-            delay = tracked.script.stop_delay_ns if self._pool.is_ready(tracked.node) else 0
-            self._plan(tracked, self._store.now() + delay, "remove")
+            delay_ns = tracked.script.stop_delay_ns if self._pool.is_ready(tracked.node) else 0
+            self._plan(tracked, self._store.now() + delay_ns, "remove")
         elif tracked.admitted_ns is not None:
             self._plan_deadline(tracked, pod)
 
@@ -181,25 +181,25 @@ class NodePlayer(Kubelets[SimulatedPod]):
     def _forget(self, tracked: SimulatedPod) -> None:
         tracked.turn += 1
         tracked.stage = "ended"
-        tracked.deadline = None
+        tracked.deadline_ns = None
         self._pool.release(tracked)
 
     # -- planning
 
-    def _plan(self, tracked: SimulatedPod, at: int, action: Action) -> None:
+    def _plan(self, tracked: SimulatedPod, at_ns: int, action: Action) -> None:
         """The pod's next step, in place of the one planned before."""
         tracked.turn += 1
-        self._steps.push(at, (tracked.turn, action, tracked))
+        self._steps.push(at_ns, (tracked.turn, action, tracked))
 
     def _plan_deadline(self, tracked: SimulatedPod, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")
         if seconds is None or tracked.admitted_ns is None:
-            tracked.deadline = None
+            tracked.deadline_ns = None
             return
-        deadline = tracked.admitted_ns + seconds * SECOND
-        if deadline != tracked.deadline:
-            tracked.deadline = deadline
-            self._steps.push(deadline, (0, "deadline", tracked))
+        deadline_ns = tracked.admitted_ns + seconds * SECOND
+        if deadline_ns != tracked.deadline_ns:
+            tracked.deadline_ns = deadline_ns
+            self._steps.push(deadline_ns, (0, "deadline", tracked))
 
     # -- steps
 
@@ -276,12 +276,12 @@ class NodePlayer(Kubelets[SimulatedPod]):
             return
         self._count_restart(tracked)
         tracked.last_end = end
-        delay, tracked.backoff = BACKOFF.after(tracked.backoff, now_ns - tracked.started_ns)
-        if not delay:
+        delay_ns, tracked.backoff_ns = BACKOFF.after(tracked.backoff_ns, now_ns - tracked.started_ns)
+        if not delay_ns:
             self._start(tracked, pod, now_ns)
             return
         tracked.stage = "backing off"
-        self._plan(tracked, now_ns + delay, "start")
+        self._plan(tracked, now_ns + delay_ns, "start")
         self._write(tracked, pod_status.backing_off(pod, at, tracked.restarts, end))
 
     def _count_restart(self, tracked: SimulatedPod) -> None:
@@ -310,10 +310,10 @@ class NodePlayer(Kubelets[SimulatedPod]):
         self._store.remove_pod(*tracked.key, tracked.uid)
 
 
-def _is_stale(at: int, step: Step) -> bool:
+def _is_stale(at_ns: int, step: Step) -> bool:
     turn, action, tracked = step
     if action == "deadline":
-        return tracked.deadline != at or tracked.stage not in ("starting", "running", "backing off")
+        return tracked.deadline_ns != at_ns or tracked.stage not in ("starting", "running", "backing off")
     return tracked.turn != turn or tracked.stage == "ended"
 
 
@@ -327,8 +327,8 @@ def _count_up(counts: OrderedDict[Key, int], key: Key) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _stamp_of(instant: int | None) -> str:
-    return format_timestamp(instant or 0)
+def _stamp_of(time_ns: int | None) -> str:
+    return format_timestamp(time_ns or 0)
 
 
 def _address_of(number: int) -> str:

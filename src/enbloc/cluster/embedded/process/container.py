@@ -22,7 +22,7 @@ class Container:
     """A container. `run` is the number of restarts."""
 
     __slots__ = (
-        "backoff",
+        "backoff_ns",
         "backoff_until_ns",
         "exit_code",
         "got_sigkill",
@@ -51,7 +51,7 @@ class Container:
         self.pid = 0
         self.started_ns = 0
         self.exit_code = 0
-        self.backoff = 0
+        self.backoff_ns = 0
         self.backoff_until_ns = 0
         self.got_sigterm = False
         self.got_sigkill = False
@@ -116,9 +116,9 @@ class Container:
         self.state = {"terminated": finished}
         self.stage = "done"
 
-    def back_off(self, until: int) -> None:
+    def back_off(self, until_ns: int) -> None:
         self.stage = "backing off"
-        self.backoff_until_ns = until
+        self.backoff_until_ns = until_ns
         self.last = self.state
         self.state = _waiting("CrashLoopBackOff", f"back-off restarting failed container {self.name}")
 

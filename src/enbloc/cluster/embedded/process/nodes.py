@@ -313,12 +313,12 @@ class ProcessNodes(Kubelets[ProcessPod]):
         seconds = pod["spec"].get("activeDeadlineSeconds")
         if seconds is None:
             return
-        deadline = self._started_at(tracked, pod) + seconds * SECOND
-        if now_ns >= deadline:
+        deadline_ns = self._started_at_ns(tracked, pod) + seconds * SECOND
+        if now_ns >= deadline_ns:
             message = "Pod was active on the node longer than the specified deadline"
             self._stop(tracked, now_ns, ("DeadlineExceeded", message), grace_s_of(pod))
         else:
-            self._plan(tracked, deadline)
+            self._plan(tracked, deadline_ns)
 
     def _start_containers(self, tracked: ProcessPod, pod: Obj, now_ns: int) -> None:
         """Starts containers in order: init containers and sidecars one after the other, then all main containers."""
@@ -366,10 +366,10 @@ class ProcessNodes(Kubelets[ProcessPod]):
         else:
             again = one.role == "sidecar" or policy == "Always" or (policy == "OnFailure" and failed)
         if again:
-            delay, one.backoff = self._backoff.after(one.backoff, now_ns - one.started_ns)
-            if delay:
-                one.back_off(now_ns + delay)
-                self._plan(tracked, now_ns + delay)
+            delay_ns, one.backoff_ns = self._backoff.after(one.backoff_ns, now_ns - one.started_ns)
+            if delay_ns:
+                one.back_off(now_ns + delay_ns)
+                self._plan(tracked, now_ns + delay_ns)
             else:
                 one.stage = "new"
         elif one.role == "init" and failed:
@@ -431,7 +431,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
     def _report(self, tracked: ProcessPod, pod: Obj) -> None:
         if any(one.stage == "starting" for one in tracked.containers):
             return  # wait for the answer
-        begun = format_timestamp(self._started_at(tracked, pod))
+        begun = format_timestamp(self._started_at_ns(tracked, pod))
         self._write(tracked, status_of(pod, tracked.containers, self._store.stamp(), tracked.address, begun))
 
     def _termination_message(self, tracked: ProcessPod, one: Container, code: int) -> str:
@@ -451,15 +451,15 @@ class ProcessNodes(Kubelets[ProcessPod]):
                 pass
         return words.decode(errors="replace")
 
-    def _started_at(self, tracked: ProcessPod, pod: Obj) -> int:
+    def _started_at_ns(self, tracked: ProcessPod, pod: Obj) -> int:
         """When the pod was first admitted, perhaps before a restart of the cluster."""
         try:
             return parse_timestamp((pod.get("status") or {}).get("startTime"))
         except ValueError:
             return tracked.admitted_ns or 0
 
-    def _plan(self, tracked: ProcessPod, at: int) -> None:
-        self._steps.push(at, tracked)
+    def _plan(self, tracked: ProcessPod, at_ns: int) -> None:
+        self._steps.push(at_ns, tracked)
 
     def _remove_directory(self, uid: str) -> None:
         self._remover.remove(PodDirectory(self._directory, uid).path)

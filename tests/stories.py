@@ -354,7 +354,7 @@ def simulate(
     read = [Document("story.yaml", number, value) for number, value in enumerate(documents(*values), 1)]
     simulation = Simulation(read_scenario(read), parse(config), plane)
     result = simulation.run(None if until is None else parse_duration(until))
-    assert result.ended != "cut-off", result.story
+    assert result.ended != "cut-off", result.reason
     out = io.BytesIO()
     result.write_json(out)
     return Answer(json.loads(out.getvalue()))

@@ -102,7 +102,7 @@ class Player:
         self._started_before = len(history.started)
         self._ended_before = len(history.ended)
         last = max((line.t for line in result.timeline if line.what == "bound"), default=0.0)
-        last = max([last, *(happening.at / SECOND for happening in scenario.events)])
+        last = max([last, *(event.at_ns / SECOND for event in scenario.events)])
         self._scale = min(0.3, max(0.08, 6 / last if last else 0.1))
         self._uids: dict[str, str] = {}
         self._made: list[str] = []
@@ -152,10 +152,10 @@ class Player:
         def add(at: int, order: int, what: Callable[[Any], None], of: object) -> None:
             found.append((at, order, lambda: what(of)))
 
-        for happening in self._scenario.events:
-            add(happening.at, happening.order, self._happen, happening)
-            if isinstance(happening, Arrival) and happening.delete_at is not None:
-                add(happening.delete_at, happening.order, self._depart, happening.obj)
+        for event in self._scenario.events:
+            add(event.at_ns, event.order, self._happen, event)
+            if isinstance(event, Arrival) and event.delete_at_ns is not None:
+                add(event.delete_at_ns, event.order, self._depart, event.obj)
         return [(at, what) for at, _, what in sorted(found, key=lambda one: one[:2])]
 
     # -- what has come about
@@ -193,11 +193,11 @@ class Player:
 
     # -- what happens
 
-    def _happen(self, happening: ScenarioEvent) -> None:
-        if isinstance(happening, Arrival):
-            self._arrive(happening.obj)
+    def _happen(self, event: ScenarioEvent) -> None:
+        if isinstance(event, Arrival):
+            self._arrive(event.obj)
         else:
-            self._perform(happening)
+            self._perform(event)
 
     def _arrive(self, obj: Json) -> None:
         obj = json.loads(_replaced(json.dumps(self._made_good(obj)), self._uids))

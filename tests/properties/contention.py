@@ -399,7 +399,7 @@ class Run(Simulation):
             self._probe()
 
     def _probe(self) -> None:
-        now, engine = self._clock.now, self.engine
+        now, engine = self._clock.now_ns, self.engine
         scheduler, cluster = fresh_scheduler(self._store, self._config)
         scheduler.schedule(now)
         assert cluster.tried == [], f"I5: a new scheduler wants {cluster.tried[:3]}"

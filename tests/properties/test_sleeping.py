@@ -186,7 +186,7 @@ class _Maker:
 def run(load: Load, plane: PlaneFactory) -> Result:
     documents = [Document("f", number, value) for number, value in enumerate(load.documents, 1)]
     result = Simulation(read_scenario(documents), parse(load.config), plane).run(60 * SECOND)
-    assert result.ended != "cut-off", result.story
+    assert result.ended != "cut-off", result.reason
     return result
 
 

@@ -229,7 +229,7 @@ class World:
 
     @property
     def now(self) -> int:
-        return self.sim._clock.now
+        return self.sim._clock.now_ns
 
     def do(self, *values: Obj, after: int = 1) -> None:
         """Lets time pass, then all of this happens at one instant."""
@@ -240,8 +240,8 @@ class World:
             scenario = read_scenario([Document("f", 1, document)])
             self.documents.append(document)
             order = len(self.documents)
-            for happening in scenario.events:
-                heapq.heappush(self.sim._player._upcoming, (happening.at, order, happening))
+            for event in scenario.events:
+                heapq.heappush(self.sim._player._upcoming, (event.at_ns, order, event))
         self.sim._run(self._seconds * SECOND, None)
 
     def step(self, do: str, kind: str = "", name: str = "", after: int = 1, **fields: Any) -> None:

@@ -47,10 +47,10 @@ def step(do: str = "patch", **fields: Any) -> dict[str, Any]:
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
 
 
-def test_happenings_are_in_order_of_time_then_appearance() -> None:
+def test_events_are_in_order_of_time_then_appearance() -> None:
     made = scenario(pod("b", at="5s"), pod("a"), pod("c", at="5s", delete_at="1m"))
-    assert [(h.at // SECOND, h.obj["metadata"]["name"]) for h in made.arrivals] == [(0, "a"), (5, "b"), (5, "c")]
-    assert [h.delete_at for h in made.arrivals] == [None, None, 60 * SECOND]
+    assert [(h.at_ns // SECOND, h.obj["metadata"]["name"]) for h in made.arrivals] == [(0, "a"), (5, "b"), (5, "c")]
+    assert [h.delete_at_ns for h in made.arrivals] == [None, None, 60 * SECOND]
 
 
 def test_namespaces_are_written_out_where_the_kind_has_them() -> None:

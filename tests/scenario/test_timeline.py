@@ -24,7 +24,7 @@ class Watched:
 
     def see(self, type_: Type, kind: str, at: int = 0, **fields: Any) -> list[str]:
         """Feeds one event and returns the lines that it made."""
-        self.clock.now += at * SECOND
+        self.clock.now_ns += at * SECOND
         before = len(self.recorder.lines)
         obj: Obj = {"kind": kind, "metadata": {"name": "x", "namespace": "ns", "uid": "u", **fields.pop("meta", {})}}
         self.recorder.observe(WatchEvent(type_, kind, {**obj, **fields}))
@@ -59,8 +59,8 @@ def test_eviction_is_reported_once_with_its_reason() -> None:
     watched.see("ADDED", "Pod", spec={"nodeName": "n1"})
     condition = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "message": "for ns/y"}
     status = {"conditions": [condition]}
-    told = ["t=0s evicted Pod ns/x on n1: Preempted: for ns/y"]
-    assert watched.see("MODIFIED", "Pod", spec={"nodeName": "n1"}, status=status) == told
+    lines = ["t=0s evicted Pod ns/x on n1: Preempted: for ns/y"]
+    assert watched.see("MODIFIED", "Pod", spec={"nodeName": "n1"}, status=status) == lines
     assert watched.see("MODIFIED", "Pod", spec={"nodeName": "n1"}, status=status) == []
 
 

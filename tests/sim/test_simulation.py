@@ -61,7 +61,7 @@ def run(
     return Simulation(read_scenario(documents), parse(None), plane).run(until)
 
 
-def told(result: Result, *leave_out: str) -> list[str]:
+def lines(result: Result, *leave_out: str) -> list[str]:
     return [str(line) for line in result.timeline if line.kind != "Node" and line.what not in leave_out]
 
 
@@ -87,7 +87,7 @@ def step(at: str, do: str, **fields: Any) -> Obj:
 
 def test_a_pod_lives() -> None:
     result = run(node(), pod(run_time="10s", start_delay="2s", at="1s"))
-    assert told(result) == [
+    assert lines(result) == [
         "t=1s created Pod default/p",
         "t=1s bound Pod default/p on n1",
         "t=3s running Pod default/p on n1",
@@ -102,7 +102,7 @@ def test_a_pod_lives() -> None:
 
 def test_all_that_is_due_happens_before_anyone_reacts() -> None:
     result = run(pod("a", at="5s"), pod("b", at="5s"), {**node(), "metadata": node("n1")["metadata"]})
-    assert told(result, "running") == [
+    assert lines(result, "running") == [
         "t=5s created Pod default/a",
         "t=5s created Pod default/b",
         "t=5s bound Pod default/a on n1",
@@ -112,8 +112,8 @@ def test_all_that_is_due_happens_before_anyone_reacts() -> None:
 
 def test_objects_go_when_their_annotation_says_so() -> None:
     result = run(node(), pod(delete_at="10s", stop_delay="3s"), pod("q", at="10s", delete_at="10s"))
-    assert "t=13s deleted Pod default/p" in told(result)
-    assert "t=10s deleted Pod default/q" in told(result)
+    assert "t=13s deleted Pod default/p" in lines(result)
+    assert "t=10s deleted Pod default/q" in lines(result)
     assert result.end == 13.0
 
 
@@ -142,7 +142,7 @@ def test_what_admission_refuses_is_one_line_and_the_run_goes_on() -> None:
     assert (line.kind, line.namespace, line.name) == ("Job", "default", "j")
     assert "spec.tasks" in line.message
     assert "nowhere" in line.message
-    assert "t=0s running Pod default/p on n1" in told(result)
+    assert "t=0s running Pod default/p on n1" in lines(result)
 
 
 def test_steps_act() -> None:
@@ -157,7 +157,7 @@ def test_steps_act() -> None:
         step("8s", "create", object=pod("r")),
         step("9s", "fail-node", target={"name": "n1"}),
     )
-    assert told(result)[6:] == [
+    assert lines(result)[6:] == [
         "t=6s failed Pod default/p on n1: exit code 3",
         "t=7s deleted Pod default/q",
         "t=8s created Pod default/r",
@@ -183,7 +183,7 @@ def test_a_patch_may_touch_the_status() -> None:
 def test_a_step_whose_target_is_not_there_is_a_warning(do: str) -> None:
     fields: dict[str, Any] = {"patch": {}} if do == "patch" else {}
     result = run(step("5s", do, target={"apiVersion": "v1", "kind": "Pod", "name": "p"}, **fields))
-    assert told(result) == [f"t=5s warning Step default/p: {do}: Pod default/p does not exist"]
+    assert lines(result) == [f"t=5s warning Step default/p: {do}: Pod default/p does not exist"]
 
 
 def test_restart_scheduler_makes_a_new_plane() -> None:
@@ -194,7 +194,7 @@ def test_restart_scheduler_makes_a_new_plane() -> None:
 
 def test_built_in_objects_make_no_lines_but_are_there() -> None:
     result = run(pod())
-    assert told(result) == ["t=0s created Pod default/p"]
+    assert lines(result) == ["t=0s created Pod default/p"]
     assert {"Queue root", "Queue default", "Namespace default"} <= {
         f"{obj['kind']} {name_of(obj)}" for obj in result.objects
     }
@@ -208,7 +208,7 @@ def test_a_users_own_default_queue_counts() -> None:
         "spec": {"weight": 7},
     }
     result = run(queue)
-    assert told(result) == ["t=0s created Queue default"]
+    assert lines(result) == ["t=0s created Queue default"]
     (kept,) = [obj for obj in result.objects if obj["kind"] == "Queue" and name_of(obj) == "default"]
     assert kept["spec"]["weight"] == 7
 
@@ -216,8 +216,8 @@ def test_a_users_own_default_queue_counts() -> None:
 def test_restarts_without_end_are_cut_off_with_their_story() -> None:
     result = run(node(), pod(restart="Always", run_time="1s", exit_code="1"))
     assert result.ended == "cut-off"
-    assert "pod default/p was restarted" in result.story
-    assert "restart 500" in result.story
+    assert "pod default/p was restarted" in result.reason
+    assert "restart 500" in result.reason
     assert run(node(), pod(restart="Always", run_time="1s"), until=60 * SECOND).ended == "until"
 
 
@@ -235,7 +235,7 @@ class Restless(FirstNode):
 def test_an_instant_that_never_settles_is_cut_off() -> None:
     result = run(node(), plane=Restless)
     assert result.ended == "cut-off"
-    assert "objects kept changing for 1,001 rounds" in result.story
+    assert "objects kept changing for 1,001 rounds" in result.reason
 
 
 class Recreator(FirstNode):
@@ -253,7 +253,7 @@ class Recreator(FirstNode):
 def test_recreating_without_end_is_cut_off_even_with_an_end() -> None:
     result = run(node(), plane=Recreator, until=SECOND)
     assert result.ended == "cut-off"
-    assert "pod default/p was created" in result.story
+    assert "pod default/p was created" in result.reason
 
 
 class Ticking(FirstNode):

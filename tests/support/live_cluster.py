@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time jumps to the next timer as soon as nobody has anything to do."""
+    """An event loop whose time jumps to the next timer as soon as no task is ready."""
 
     def __init__(self) -> None:
         self._virtual_s = 0.0
@@ -39,7 +39,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if not self._ready and self._scheduled:  # type: ignore[attr-defined]
             self._virtual_s = max(self._virtual_s, self._scheduled[0]._when)  # type: ignore[attr-defined]
         if not self._ready and not self._scheduled:  # type: ignore[attr-defined]
-            raise RuntimeError(f"everybody waits for ever: {asyncio.all_tasks(self)}")
+            raise RuntimeError(f"all tasks wait without end: {asyncio.all_tasks(self)}")
         super()._run_once()  # type: ignore[misc]
 
 
@@ -196,7 +196,7 @@ class LiveWorld:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _play(self) -> None:
-        """What kubelets, garbage collection and quotas do; and nobody may be where there is no room (I2)."""
+        """What kubelets, garbage collection and quotas do; no pod may be bound to a node without room (I2)."""
         while True:
             await asyncio.sleep(0.002)
             for event in self._audit.drain():

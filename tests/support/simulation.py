@@ -50,7 +50,7 @@ def simulate(
     """Runs the documents; `plane` may put something between the control plane and its cluster."""
     simulation = Simulation(read_scenario(documents(*values)), parse(config), plane)
     result = simulation.run(parse_duration(until) if until else None)
-    assert result.ended != "cut-off", result.story
+    assert result.ended != "cut-off", result.reason
     out = io.BytesIO()
     result.write_json(out)
     return Answer(json.loads(out.getvalue()))

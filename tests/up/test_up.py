@@ -166,7 +166,7 @@ def test_a_write_over_http_is_scheduled_and_the_state_is_kept(tmp_path: Path) ->
         assert again["metadata"]["uid"] == running[0]["metadata"]["uid"]
         assert len(cluster.ask("/api/v1/nodes")["items"]) == 1
         first.server = cluster.server
-        assert first.ask(f"{pods}/p") == again, "whoever has the kubeconfig of before goes on with it"
+        assert first.ask(f"{pods}/p") == again, "a kubeconfig of before is still valid"
 
 
 def test_a_played_pod_goes_on_after_a_restart(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, message",
     [
         (["--node-resources", "cpu"], "--node-resources: 'cpu' is not NAME=AMOUNT"),
         (["--node-resources", "cpu=many"], "--node-resources:"),
@@ -252,7 +252,7 @@ def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
         (["--listen", "203.0.113.7"], "cannot listen on 203.0.113.7"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], message: str, tmp_path: Path) -> None:
     code = "from enbloc.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "up", "--port", "0", *arguments],
@@ -262,7 +262,7 @@ def test_what_cannot_be_is_one_line_and_code_2(arguments: list[str], told: str, 
         timeout=60,
     )
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

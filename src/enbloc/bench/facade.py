@@ -117,11 +117,11 @@ def _facade(nodes: int, directory: str | None) -> Any:
     from enbloc.cluster.embedded.cluster import make_store
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
-    from enbloc.up.clock import now
+    from enbloc.up.clock import now_ns
     from enbloc.up.options import Options, make_nodes
 
     journal = Journal(DataDir(Path(directory))) if directory is not None else None
-    store = make_store(now, configs.parse(None), journal.restore if journal is not None else None)
+    store = make_store(now_ns, configs.parse(None), journal.restore if journal is not None else None)
     for node in make_nodes(Options(nodes=nodes), load_brings_nodes=False):
         store.create(node)
     return Facade(store, Access(TOKEN), committed=journal.durable if journal is not None else None)

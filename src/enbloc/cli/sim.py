@@ -58,7 +58,7 @@ def command(
         result = simulation.run(until_ns, progress)
     _print(result, output)
     if result.ended == CUT_OFF:
-        click.echo(f"enbloc: cut off: {result.story}", err=True)
+        click.echo(f"enbloc: cut off: {result.reason}", err=True)
         raise click.exceptions.Exit(1)
 
 

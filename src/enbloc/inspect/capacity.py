@@ -20,11 +20,11 @@ class Use(msgspec.Struct, frozen=True, rename="camel"):
     """Capacity and use of a resource, in nano-units."""
 
     used: int
-    room: int
+    capacity: int
 
     @property
     def percent(self) -> int:
-        return 100 * self.used // self.room if self.room > 0 else 0
+        return 100 * self.used // self.capacity if self.capacity > 0 else 0
 
 
 class Node(msgspec.Struct, frozen=True, rename="camel"):
@@ -59,10 +59,10 @@ def read_nodes(objects: Objects, reading: Reading) -> list[Node]:
     rows = []
     for obj in objects.get("Node", ()):
         status = view(obj, core.Node).status
-        room = (status.allocatable or status.capacity or {}) if status is not None else {}
+        capacity = (status.allocatable or status.capacity or {}) if status is not None else {}
         taken = used.get(name_of(obj), Counter())
-        names = [name for name in room if name != "pods"]
-        resources = {name: Use(taken[name], room[name].nanos) for name in names}
+        names = [name for name in capacity if name != "pods"]
+        resources = {name: Use(taken[name], capacity[name].nanos) for name in names}
         rows.append(Node(name_of(obj), _word(obj), taken["pods"] // NANO, resources))
     return sorted(rows, key=lambda row: natural_key(row.node))
 

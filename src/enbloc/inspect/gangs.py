@@ -15,6 +15,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
+from enbloc.config import Config
 from enbloc.gangs.claim_records import Record
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import GangKey, GangSpec
@@ -65,8 +66,9 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
 class Reading:
     """Listed objects, read once: the gangs, and the pods of each."""
 
-    def __init__(self, objects: Objects) -> None:
-        self.registry = GangRegistry()
+    def __init__(self, objects: Objects, config: Config | None = None) -> None:
+        """`config`: the scheduler's, where it is known."""
+        self.registry = GangRegistry(config.arbitrator, config.koordinator) if config is not None else GangRegistry()
         self._requests: dict[int, dict[str, int]] = {}  # by id(): the listed objects stay alive
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
         keys: dict[GangKey, None] = {}

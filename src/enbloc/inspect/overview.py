@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from enbloc.config import Config
 from enbloc.inspect import capacity
 from enbloc.inspect import gangs as gang_rows
 from enbloc.inspect.capacity import Node, Queue, amount
@@ -43,8 +44,9 @@ class Explanation(msgspec.Struct, frozen=True, rename="camel"):
     """What would let it start."""
 
 
-def read_overview(objects: Objects) -> Overview:
-    reading = Reading(objects)
+def read_overview(objects: Objects, config: Config | None = None) -> Overview:
+    """`config`: the scheduler's, where it is known; it decides how some gangs are read."""
+    reading = Reading(objects, config)
     gangs = reading.gangs()
     used = capacity.use_of_queues(objects, reading)
     return Overview(
@@ -100,7 +102,7 @@ def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
     free: dict[str, int] = {}
     for node in overview.nodes:
         for name, use in node.resources.items():
-            free[name] = free.get(name, 0) + use.room - use.used
+            free[name] = free.get(name, 0) + use.capacity - use.used
     numbers: dict[str, Any] = {
         "dialect": gang.dialect,
         "queue": gang.queue,
@@ -165,7 +167,7 @@ def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
             "status": node.status,
             "pods": node.pods,
             "resources": {
-                name: {"used": amount(name, use.used), "room": amount(name, use.room), "percent": use.percent}
+                name: {"used": amount(name, use.used), "room": amount(name, use.capacity), "percent": use.percent}
                 for name, use in node.resources.items()
             },
         }

@@ -55,7 +55,7 @@ def _nodes_in_the_way(gang: Gang, nodes: Sequence[Node]) -> list[str]:
     found = []
     for name, needed in sorted(gang.needs.items()):
         uses = [node.resources[name] for node in ready if name in node.resources]
-        room, used = sum(use.room for use in uses), sum(use.used for use in uses)
+        room, used = sum(use.capacity for use in uses), sum(use.used for use in uses)
         if needed > room:
             all_of_it = (
                 f"all ready nodes together have {amount(name, room)} {name}, and it needs {amount(name, needed)}"
@@ -74,7 +74,7 @@ def _nodes_in_the_way(gang: Gang, nodes: Sequence[Node]) -> list[str]:
 
 def _node_too_small(gang: Gang, ready: Sequence[Node]) -> list[str]:
     for name, largest in sorted(gang.largest.items()):
-        most = max((node.resources[name].room for node in ready if name in node.resources), default=0)
+        most = max((node.resources[name].capacity for node in ready if name in node.resources), default=0)
         if largest > most:
             return [
                 f"a node with {amount(name, largest)} {name} for one of its pods: the largest has {amount(name, most)}"

@@ -86,7 +86,7 @@ def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = Fals
         cells = []
         for name in names:
             use = node.resources.get(name)
-            text = f"{amount(name, use.used)}/{amount(name, use.room)}" if use is not None else ""
+            text = f"{amount(name, use.used)}/{amount(name, use.capacity)}" if use is not None else ""
             cells.append(f"{_bar(use.percent)} {text}" if bars and use is not None else text)
         table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
     return table

@@ -1,7 +1,7 @@
 """Writes status updates and Events over a transport: the one implementation for virtual time and for a real cluster.
 
-Of the updates for one object only the latest counts. Over a network an update is held for a moment, since most of what
-is said of a new gang no longer holds a moment later, and is sent at the lowest priority. For one object one write is
+Of the updates for one object only the latest counts. Over a network an update is held for a moment, since most
+updates of a new gang are outdated a moment later, and is sent at the lowest priority. For one object one write is
 under way at a time: the next waits for the watch event of the last one. Over an immediate transport nothing is
 held: an update is written when `put` returns.
 
@@ -112,7 +112,7 @@ class StatusWriter:
         entry = self._entry(update.gang, ref_of(obj), uid)
         for one in update.conditions:
             entry.conditions = entry.conditions | {one["type"]: one}
-            entry.set_event(one["type"], update.event)  # without one, what the last Event said no longer holds
+            entry.set_event(one["type"], update.event)  # without one, the last Event no longer holds
         if update.phase:
             entry.phase, entry.ready_at_s = update.phase, self._transport.time_s()
             self._overlays[uid] = merged_status(entry.update(obj), conditions_of(obj)) or {}

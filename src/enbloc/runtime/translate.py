@@ -270,7 +270,7 @@ class Translator:
             yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), informs=True)
 
     def _evict(self, decision: Evict) -> WritePlan:
-        """A pod is evicted for a gang only if the gang's claim to the room was written (P3)."""
+        """A pod is evicted for a gang only if the gang's claim was written (P3)."""
         evict = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
         if decision.preemptor is None:
             return WritePlan(decision, (decision.gang,), (Step((evict,), may_fail=True),))

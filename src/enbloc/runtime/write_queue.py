@@ -89,7 +89,7 @@ class WriteQueue:
         self._release()
 
     def _release(self) -> None:
-        """Starts the oldest waiting writes of each priority that has room, the highest first."""
+        """Starts the oldest waiting writes of each priority that may have more, the highest first."""
         for priority in WritePriority:
             waiting = self._waiting[priority]
             while waiting and (self._sealed or self._has_room(priority)):

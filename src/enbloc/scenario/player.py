@@ -53,7 +53,7 @@ class Player:
         self._nodes = nodes
         self._host = host
         self._upcoming: list[tuple[int, int, ScenarioEvent | _Deletion]] = [
-            (event.at, event.order, event) for event in scenario.events
+            (event.at_ns, event.order, event) for event in scenario.events
         ]
         self.total = len(self._upcoming)
 
@@ -86,9 +86,9 @@ class Player:
         except Refused as why:
             self._host.refused(obj, why)
             return
-        if arrival.delete_at is not None:
+        if arrival.delete_at_ns is not None:
             deletion = _Deletion(ref_of(made), uid_of(made))
-            heapq.heappush(self._upcoming, (arrival.delete_at, order, deletion))
+            heapq.heappush(self._upcoming, (arrival.delete_at_ns, order, deletion))
             self.total += 1
 
     def _delete(self, deletion: _Deletion) -> None:

@@ -34,18 +34,18 @@ _TARGET_KIND: Final = {"fail-pod": "Pod", "fail-node": "Node", "recover-node": "
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """An object is created, and deleted at `delete_at` if its annotation says so."""
+    """An object is created, and deleted if its annotation says when."""
 
-    at: int
+    at_ns: int
     order: int
     obj: Obj
-    delete_at: int | None = None
+    delete_at_ns: int | None = None
 
 
 class Step(msgspec.Struct, frozen=True):
     """An action on a target."""
 
-    at: int
+    at_ns: int
     order: int
     do: str
     target: Ref | None = None
@@ -80,7 +80,7 @@ def read_scenario(documents: Iterable[Document]) -> Scenario:
             events.append(event)
     if findings:
         raise BadInput(findings)
-    events.sort(key=lambda event: event.at)
+    events.sort(key=lambda event: event.at_ns)
     return Scenario(events)
 
 
@@ -132,11 +132,11 @@ def _event(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Scena
         return None
     obj = scopes.placed(value)
     annotations = obj["metadata"].get("annotations") or {}
-    at = parse_duration(annotations.get(PREFIX + "at", "0s"))
+    at_ns = parse_duration(annotations.get(PREFIX + "at", "0s"))
     delete_at = annotations.get(PREFIX + "delete-at")
-    if delete_at is not None and parse_duration(delete_at) < at:
+    if delete_at is not None and parse_duration(delete_at) < at_ns:
         faults.append(_annotation_fault("metadata", "delete-at", f"{delete_at!r} is before its creation"))
-    return Arrival(at, order, obj, None if delete_at is None else parse_duration(delete_at))
+    return Arrival(at_ns, order, obj, None if delete_at is None else parse_duration(delete_at))
 
 
 def _annotation_fault(path: str, key: str, message: str) -> Fault:
@@ -215,13 +215,13 @@ def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes
     faults.extend(_step_faults(value))
     if faults:
         return None
-    do, at = value["do"], parse_duration(value.get("at", "0s"))
+    do, at_ns = value["do"], parse_duration(value.get("at", "0s"))
     if do == "create":
-        return _step_arrival(at, order, value["object"], faults, scopes)
+        return _step_arrival(at_ns, order, value["object"], faults, scopes)
     target = None
     if do != "restart-scheduler":
         target = _target(do, value.get("target"), faults, scopes)
-    return Step(at, order, do, target, value.get("patch") or {}, value.get("exitCode", 1))
+    return Step(at_ns, order, do, target, value.get("patch") or {}, value.get("exitCode", 1))
 
 
 def _step_faults(value: dict[str, Any]) -> Iterator[Fault]:
@@ -255,7 +255,7 @@ def _absent(value: Any, wanted: str) -> str:
     return f"is missing: {wanted}" if value is None else "must be a mapping"
 
 
-def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
+def _step_arrival(at_ns: int, order: int, obj: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
     for fault in read_faults(obj):
         faults.append(Fault(f"object.{fault.field}".rstrip("."), fault.message))
     if faults:
@@ -264,9 +264,9 @@ def _step_arrival(at: int, order: int, obj: Any, faults: list[Fault], scopes: Sc
     if PREFIX + "at" in annotations:
         faults.append(_annotation_fault("object.metadata", "at", "the Step's own `at` says when"))
     delete_at = annotations.get(PREFIX + "delete-at")
-    if delete_at is not None and parse_duration(delete_at) < at:
+    if delete_at is not None and parse_duration(delete_at) < at_ns:
         faults.append(_annotation_fault("object.metadata", "delete-at", f"{delete_at!r} is before its creation"))
-    return Arrival(at, order, scopes.placed(obj), None if delete_at is None else parse_duration(delete_at))
+    return Arrival(at_ns, order, scopes.placed(obj), None if delete_at is None else parse_duration(delete_at))
 
 
 def _target(do: str, target: Any, faults: list[Fault], scopes: Scopes) -> Ref | None:

@@ -37,8 +37,8 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
     def __str__(self) -> str:
-        who = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        text = f"t={format_duration(round(self.t * SECOND))} {self.what} {self.kind} {who}"
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        text = f"t={format_duration(round(self.t * SECOND))} {self.what} {self.kind} {name}"
         if self.node:
             text += f" on {self.node}"
         return f"{text}: {self.message}" if self.message else text

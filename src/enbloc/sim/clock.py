@@ -13,19 +13,19 @@ EPOCH: Final = parse_timestamp("2026-01-01T00:00:00Z")
 class Clock:
     """The clock of a simulation. Calling it returns the time."""
 
-    __slots__ = ("now",)
+    __slots__ = ("now_ns",)
 
     def __init__(self) -> None:
-        self.now = EPOCH
+        self.now_ns = EPOCH
 
     def __call__(self) -> int:
-        return self.now
+        return self.now_ns
 
     @property
-    def elapsed(self) -> int:
+    def elapsed_ns(self) -> int:
         """Nanoseconds since the simulation began."""
-        return self.now - EPOCH
+        return self.now_ns - EPOCH
 
     @property
     def elapsed_s(self) -> float:
-        return (self.now - EPOCH) / SECOND
+        return (self.now_ns - EPOCH) / SECOND

@@ -99,5 +99,5 @@ def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arriva
     if before is None:
         return
     first, earlier = before
-    if earlier.delete_at is None or earlier.delete_at > arrival.at:
+    if earlier.delete_at_ns is None or earlier.delete_at_ns > arrival.at_ns:
         yield Fault("metadata.name", f"{ref} is defined twice: first in {first.file}:{first.number}")

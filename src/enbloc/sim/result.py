@@ -30,7 +30,7 @@ class Result(msgspec.Struct, frozen=True):
     summary: dict[str, Any]
     gangs: list[GangRecord] = []
     """What each gang did, for the text output."""
-    story: str = ""
+    reason: str = ""
     """Why the run was cut off, with the last lines of the timeline."""
 
     def write_json(self, out: BinaryIO) -> None:

@@ -36,7 +36,7 @@ MOST_RESTARTS: Final = 500
 IDLE_TIMERS: Final = 1_000
 """The run has ended when only timers are left and this many in a row changed nothing but Events: a creation that a
 quota refuses is retried without end."""
-_STORY_LINES: Final = 8
+_REASON_LINES: Final = 8
 _DRAIN_EVERY: Final = 1_000
 
 
@@ -62,7 +62,7 @@ class Simulation:
         self._config = config
         self._make_plane = plane
         self._store = make_store(self._clock, config)
-        provide_queues(self._store, (arrival.obj for arrival in scenario.arrivals if arrival.at == 0))
+        provide_queues(self._store, (arrival.obj for arrival in scenario.arrivals if arrival.at_ns == 0))
         self._watch = self._store.watch(None, self._store.version)
         self._nodes = NodePlayer(self._store)
         self._plane = plane(self._store, config)
@@ -74,34 +74,34 @@ class Simulation:
         self._created_now: Counter[tuple[str, str]] = Counter()
         self._runaway: _CutOff | None = None
         self._has_end = False
-        self._last_change = 0
+        self._last_change_ns = 0
 
-    def run(self, until: int | None = None, progress: Progress | None = None) -> Result:
-        """Runs to the end; `until` is in nanoseconds since the start. Raises nothing, whatever the scenario does."""
-        ended, story = IDLE, ""
-        self._has_end = until is not None
+    def run(self, until_ns: int | None = None, progress: Progress | None = None) -> Result:
+        """Runs to the end; `until_ns` is since the start. Raises nothing, whatever the scenario does."""
+        ended, reason = IDLE, ""
+        self._has_end = until_ns is not None
         try:
-            if self._run(until, progress):
+            if self._run(until_ns, progress):
                 ended = UNTIL
         except _CutOff as why:
-            ended, story = CUT_OFF, str(why)
-        return self._result(ended, story)
+            ended, reason = CUT_OFF, str(why)
+        return self._result(ended, reason)
 
-    def _run(self, until: int | None, progress: Progress | None) -> bool:
-        """Whether events or timers are left after `until`."""
+    def _run(self, until_ns: int | None, progress: Progress | None) -> bool:
+        """Whether events or timers are left after `until_ns`."""
         idle, lines = 0, 0
-        while (at := self._next_instant()) is not None:
-            if until is not None and at > until:
-                self._clock.now = EPOCH + until
+        while (at_ns := self._next_instant()) is not None:
+            if until_ns is not None and at_ns > until_ns:
+                self._clock.now_ns = EPOCH + until_ns
                 return True
-            self._clock.now = EPOCH + at
+            self._clock.now_ns = EPOCH + at_ns
             self._created_now.clear()
             self._play()
-            self._nodes.run(self._clock.now)
+            self._nodes.run(self._clock.now_ns)
             self._settle()
             if not self._has_end:
                 self._check_restarts()
-            if self._last_change == at or self._player.due() is not None or self._nodes.due() is not None:
+            if self._last_change_ns == at_ns or self._player.due() is not None or self._nodes.due() is not None:
                 idle, lines = 0, len(self._recorder.lines)
             elif not self._has_end and (idle := idle + 1) >= IDLE_TIMERS:
                 self._recorder.truncate(lines)
@@ -114,12 +114,12 @@ class Simulation:
         """The next event or timer, in nanoseconds since the start; `None` if there is none."""
         dues = [due - EPOCH for due in (self._nodes.due(), self._plane.due()) if due is not None]
         coming = self._player.due()
-        later = [due for due in dues if due > self._clock.elapsed]
+        later = [due for due in dues if due > self._clock.elapsed_ns]
         return min([*later, coming] if coming is not None else later, default=None)
 
     def _play(self) -> None:
         """All scenario events of this instant, in order."""
-        for done in self._player.run(self._clock.elapsed):
+        for done in self._player.run(self._clock.elapsed_ns):
             if done % _DRAIN_EVERY == 0:
                 self._record()
         self._record()
@@ -142,7 +142,7 @@ class Simulation:
     def _record(self) -> None:
         for event in self._watch.drain():
             if event.kind != "Event":
-                self._last_change = self._clock.elapsed
+                self._last_change_ns = self._clock.elapsed_ns
             self._recorder.observe(event)
             self._statistics.observe(event)
             if event.kind == "Pod" and event.type == "ADDED":
@@ -167,14 +167,14 @@ class Simulation:
             )
 
     def _at(self) -> str:
-        return f"t={format_duration(self._clock.elapsed)}"
+        return f"t={format_duration(self._clock.elapsed_ns)}"
 
     def _endless(self, pod: tuple[str, str], what: str) -> _CutOff:
-        lines = self._recorder.about("Pod", *pod, last=_STORY_LINES)
+        lines = self._recorder.about("Pod", *pod, last=_REASON_LINES)
         return _CutOff(f"{what} and would go on without end; set --until to run it for a time.{_last(lines)}")
 
     def _last_lines(self) -> str:
-        return _last(self._recorder.lines[-_STORY_LINES:])
+        return _last(self._recorder.lines[-_REASON_LINES:])
 
     # ---- the host of the player
 
@@ -185,26 +185,26 @@ class Simulation:
     def refused(self, obj: Obj, why: Refused) -> None:
         self._record()
         self._recorder.note("rejected", obj, refusal_text(why))
-        self._last_change = self._clock.elapsed
+        self._last_change_ns = self._clock.elapsed_ns
 
     def warned(self, obj: Obj, message: str) -> None:
         self._record()
         self._recorder.note("warning", obj, message)
-        self._last_change = self._clock.elapsed
+        self._last_change_ns = self._clock.elapsed_ns
 
-    def _result(self, ended: str, story: str) -> Result:
-        end = self._last_change
-        self._statistics.finish(self._clock.elapsed if ended == UNTIL else end)
+    def _result(self, ended: str, reason: str) -> Result:
+        end_ns = self._last_change_ns
+        self._statistics.finish(self._clock.elapsed_ns if ended == UNTIL else end_ns)
         pending = self._plane.pending()
         return Result(
-            end=end / SECOND,
+            end=end_ns / SECOND,
             ended=ended,
             timeline=self._recorder.lines,
             objects=list(self._store.objects()),
             pending=pending,
             summary=self._summary(len(pending)),
             gangs=list(self._statistics.gangs.values()),
-            story=story,
+            reason=reason,
         )
 
     def _summary(self, pending: int) -> dict[str, Any]:

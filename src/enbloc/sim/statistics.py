@@ -84,10 +84,10 @@ class Statistics:
                 self._titles.pop(key, None)
             if event.type == "ADDED" and event.kind in _GANG_KINDS:
                 title = f"{namespace_of(event.obj)}/{name_of(event.obj)}"
-                self._arrived_ns.setdefault(title, self._clock.elapsed)
+                self._arrived_ns.setdefault(title, self._clock.elapsed_ns)
 
     def _observe_pod(self, event: WatchEvent) -> None:
-        obj, uid, now_ns = event.obj, uid_of(event.obj), self._clock.elapsed
+        obj, uid, now_ns = event.obj, uid_of(event.obj), self._clock.elapsed_ns
         pod = self._pods.get(uid)
         if pod is None:
             pod = self._pods[uid] = _Pod(now_ns)
@@ -151,12 +151,12 @@ class Statistics:
             return
         status = event.obj.get("status") or {}
         stated = status.get("allocatable") or status.get("capacity") or {}
-        room = {resource: parse_quantity(amount).nanos for resource, amount in stated.items()}
-        self._nodes[name] = room
-        self._change(self._allocatable, room, 1)
+        amounts = {resource: parse_quantity(amount).nanos for resource, amount in stated.items()}
+        self._nodes[name] = amounts
+        self._change(self._allocatable, amounts, 1)
 
     def _change(self, sums: dict[str, int], amounts: dict[str, int], sign: int) -> None:
-        self._integrate(self._clock.elapsed)
+        self._integrate(self._clock.elapsed_ns)
         for resource, nanos in amounts.items():
             sums[resource] = sums.get(resource, 0) + sign * nanos
 

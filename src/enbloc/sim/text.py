@@ -114,9 +114,9 @@ def _print_rejected(console: Console, result: Result) -> None:
         return
     console.print("\nRejected objects", style="bold")
     for line in rejected[:_ROWS]:
-        who = f"{line.namespace}/{line.name}" if line.namespace else line.name
+        name = f"{line.namespace}/{line.name}" if line.namespace else line.name
         text = Text("  ")
-        text.append(f"{line.kind} {who}", style="red")
+        text.append(f"{line.kind} {name}", style="red")
         text.append(f" at {_seconds(line.t)}: {line.message}")
         console.print(text, soft_wrap=True)
     _print_rest(console, len(rejected), "objects")

@@ -9,7 +9,7 @@ from enbloc.units import SECOND
 _MILLISECOND = SECOND // 1_000
 
 
-def now() -> int:
+def now_ns() -> int:
     """Nanoseconds since the epoch."""
     return time.time_ns() // _MILLISECOND * _MILLISECOND
 
@@ -18,12 +18,12 @@ class StopWatch:
     """The time since it was created, for a timeline."""
 
     def __init__(self) -> None:
-        self.begin = now()
+        self.begin_ns = now_ns()
 
     @property
-    def elapsed(self) -> int:
-        return now() - self.begin
+    def elapsed_ns(self) -> int:
+        return now_ns() - self.begin_ns
 
     @property
     def elapsed_s(self) -> float:
-        return self.elapsed / SECOND
+        return self.elapsed_ns / SECOND

@@ -29,7 +29,7 @@ from enbloc.config import Config, scheduler_names
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
-from enbloc.up.clock import now
+from enbloc.up.clock import now_ns
 from enbloc.up.loop import Loop, NoControlPlane
 from enbloc.up.options import Options, make_nodes
 
@@ -50,8 +50,8 @@ class LocalCluster:
         self._warn = warn
         self._data = DataDir(options.data) if options.data is not None else None
         self._journal = Journal(self._data) if self._data is not None else None
-        self.store: Store = make_store(now, config, self._journal.restore if self._journal is not None else None)
-        provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at == 0))
+        self.store: Store = make_store(now_ns, config, self._journal.restore if self._journal is not None else None)
+        provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
         self._load = _Load(load, options.speed, self)
@@ -180,15 +180,15 @@ class _Load:
         self._cluster = cluster
         self._player = Player(scenario, cluster.store, injector, cluster)
         self._speed = speed
-        self._begin = now()
+        self._begin_ns = now_ns()
 
     def due(self) -> int | None:
-        at = self._player.due()
-        return None if at is None else self._begin + round(at / self._speed)
+        at_ns = self._player.due()
+        return None if at_ns is None else self._begin_ns + round(at_ns / self._speed)
 
     def run(self, now_ns: int) -> None:
         store = self._cluster.store
-        elapsed_ns = round((now_ns - self._begin) * self._speed)
+        elapsed_ns = round((now_ns - self._begin_ns) * self._speed)
         lenient, store.auto_namespaces = store.auto_namespaces, True  # files need not define namespaces
         try:
             for _ in self._player.run(elapsed_ns):

@@ -56,15 +56,15 @@ def make_nodes(options: Options, *, load_brings_nodes: bool) -> list[Obj]:
         from enbloc.cluster.embedded.process import local_node
 
         return [local_node(name, parts=count) for name in names]
-    room = {"pods": PODS, **(options.resources or DEFAULT_RESOURCES)}
-    return [_node(name, room) for name in names]
+    capacity = {"pods": PODS, **(options.resources or DEFAULT_RESOURCES)}
+    return [_node(name, capacity) for name in names]
 
 
-def _node(name: str, room: dict[str, str]) -> Obj:
+def _node(name: str, capacity: dict[str, str]) -> Obj:
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "status": {"capacity": room, "allocatable": room},
+        "status": {"capacity": capacity, "allocatable": capacity},
     }

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from enbloc.inspect.overview import Overview
 from enbloc.inspect.tables import gangs_table, nodes_table, queues_table
-from enbloc.up.clock import now
+from enbloc.up.clock import now_ns
 
 LOG_LINES = 6
 _OTHER_LINES = 14
@@ -32,18 +32,18 @@ class Screen:
         self._live.start()
 
     def draw(self, overview: Overview) -> None:
-        room = max(self._console.height - _OTHER_LINES - len(overview.queues), 6)
-        gangs = max(room * 2 // 3, 3)
+        rows = max(self._console.height - _OTHER_LINES - len(overview.queues), 6)
+        gangs = max(rows * 2 // 3, 3)
         parts: list[RenderableType] = [
             Text(self._heading, style="bold"),
             Text(),
-            gangs_table(overview, now(), gangs),
+            gangs_table(overview, now_ns(), gangs),
             *_more(len(overview.gangs) - gangs, "gangs"),
             Text(),
             queues_table(overview),
             Text(),
-            nodes_table(overview, room - gangs, bars=True),
-            *_more(len(overview.nodes) - (room - gangs), "nodes"),
+            nodes_table(overview, rows - gangs, bars=True),
+            *_more(len(overview.nodes) - (rows - gangs), "nodes"),
             Text(),
             *(Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in self._log_lines),
         ]

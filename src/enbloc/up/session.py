@@ -55,7 +55,7 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         }
 
     try:
-        pages = Pages(objects, figures)
+        pages = Pages(objects, figures, config)
         address, kubeconfig = await cluster.start(pages.handlers())
         garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from enbloc.config import Config
 from enbloc.inspect.gangs import FINISHED, RUNNING, WAITING, Objects
 from enbloc.inspect.overview import Overview, explain, gangs_json, nodes_json, queues_json, read_overview, shown
 
@@ -28,8 +29,11 @@ ANSWERS: Final = 8
 class Pages:
     """Serves an overview that is recomputed when it is too old."""
 
-    def __init__(self, objects: Callable[[], Objects], figures: Callable[[], dict[str, float]]) -> None:
+    def __init__(
+        self, objects: Callable[[], Objects], figures: Callable[[], dict[str, float]], config: Config | None = None
+    ) -> None:
         self._objects = objects
+        self._config = config
         self._figures = figures
         self._known: Overview | None = None
         self._until_s = 0.0
@@ -62,7 +66,7 @@ class Pages:
     async def _make(self) -> Overview:
         """Objects never change in place, so a thread may read them while the cluster goes on."""
         begin_s = time.monotonic()
-        made = await asyncio.to_thread(read_overview, self._objects())
+        made = await asyncio.to_thread(read_overview, self._objects(), self._config)
         end_s = time.monotonic()
         self._took_s = end_s - begin_s
         self._known, self._until_s = made, end_s + max(FRESH_S, 10 * self._took_s)

@@ -1,4 +1,4 @@
-"""Rule C: the config file; what Volcano's users write works, and every fault is told with its field path."""
+"""Rule C: the config file; what Volcano's users write works, and every fault is reported with its field path."""
 
 import importlib.metadata
 from typing import Any

@@ -86,8 +86,8 @@ def test_foreign_crdjob_does_what_it_promises() -> None:
     result = run("foreign-crdjob.yaml")
     assert bindings(result) == {f"simulate-{letter}": 30.0 for letter in "abc"}
     assert {line["node"] for line in result["timeline"] if line["what"] == "bound"} == {"node-1", "node-3"}
-    told = [line["message"] for line in result["timeline"] if line["what"] == "warning"]
-    assert "SchedulingSpec of CRDJob default/simulate does not exist" in told[0]
+    reported = [line["message"] for line in result["timeline"] if line["what"] == "warning"]
+    assert "SchedulingSpec of CRDJob default/simulate does not exist" in reported[0]
     assert "default/simulate " in enbloc("sim", EXAMPLES / "foreign-crdjob.yaml")
 
 
@@ -98,7 +98,7 @@ def objects(result: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 def test_reasons_are_five_different_ones() -> None:
     result = run("reasons.yaml")
     assert bindings(result) == {}
-    told = {entry["gang"].removeprefix("default/"): entry["message"] for entry in result["pending"]}
+    reported = {entry["gang"].removeprefix("default/"): entry["message"] for entry in result["pending"]}
     words = {
         "too-big": "whole cluster",
         "too-wide": "2 Insufficient cpu",
@@ -106,10 +106,10 @@ def test_reasons_are_five_different_ones() -> None:
         "over-its-queue": "queue small",
         "incomplete": "1 of 3 pods exist",
     }
-    assert told.keys() == words.keys()
+    assert reported.keys() == words.keys()
     for gang, word in words.items():
-        assert word in told[gang]
-    assert len(set(told.values())) == 5
+        assert word in reported[gang]
+    assert len(set(reported.values())) == 5
 
 
 def phases(result: dict[str, Any], job: str) -> list[tuple[float, str]]:

@@ -36,7 +36,7 @@ def run(story: Path) -> Result:
     return simulation.run(parse_duration(until[1]) if until else None)
 
 
-def told(result: Result) -> str:
+def timeline_text(result: Result) -> str:
     lines = [str(line) for line in result.timeline if line.what != "created" or line.kind not in FURNITURE]
     lines += [f"waits {entry['gang']}: {entry['message']}" for entry in result.pending]
     lines.append(f"end {result.ended} at {format_duration(round(result.end * SECOND))}")
@@ -48,7 +48,7 @@ def told(result: Result) -> str:
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
 def test_scenario(story: Path) -> None:
     expected = story.with_suffix(".timeline")
-    happened = told(run(story))
+    happened = timeline_text(run(story))
     if os.environ.get("ENBLOC_ACCEPT"):
         expected.write_text(happened)
     assert happened.splitlines() == expected.read_text().splitlines()

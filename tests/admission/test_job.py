@@ -462,7 +462,7 @@ def test_other_kinds_pass_unchanged() -> None:
 
 def test_m2_the_number_of_roles_is_bounded() -> None:
     template = {"spec": {"containers": [{"name": "main"}]}}
-    for count, told in ((256, []), (257, ["spec.tasks"])):
+    for count, reported in ((256, []), (257, ["spec.tasks"])):
         roles = [{"name": f"r{index}", "replicas": 1, "template": template} for index in range(count)]
         obj = {
             "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -471,4 +471,4 @@ def test_m2_the_number_of_roles_is_bounded() -> None:
             "spec": {"tasks": roles},
         }
         _, faults = admit("CREATE", obj, None, Objects(queue("default")))
-        assert [fault.field for fault in faults] == told
+        assert [fault.field for fault in faults] == reported

@@ -1,4 +1,4 @@
-"""How an object is read: which field is wrong and why, and what is kept though nobody here reads it."""
+"""How an object is read: which field is wrong and why, and what is kept though it is never read here."""
 
 from __future__ import annotations
 

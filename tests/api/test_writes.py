@@ -70,6 +70,6 @@ def test_a_null_takes_away(target: Any, patch: Any) -> None:
 
 @given(st.dictionaries(st.sampled_from("abc"), json))
 def test_what_a_patch_does_not_name_is_shared(target: dict[str, Any]) -> None:
-    """Controllers tell by identity that a spec did not change."""
+    """Controllers see by identity that a spec did not change."""
     patched = merge_patch(target, {"status": {"phase": "Running"}})
     assert all(patched[key] is value for key, value in target.items())

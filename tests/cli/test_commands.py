@@ -78,7 +78,7 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, reported",
     [
         (["fly"], "No such command 'fly'"),
         (["sim"], "Missing argument 'FILE...'"),
@@ -91,16 +91,16 @@ def test_version() -> None:
         (["config", "--config", "nope.yaml"], "nope.yaml: cannot be read"),
     ],
 )
-def test_bad_usage_is_exit_2(arguments: list[str], told: str) -> None:
+def test_bad_usage_is_exit_2(arguments: list[str], reported: str) -> None:
     done = enbloc(*arguments)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert reported in done.stderr
     assert done.stdout == ""
 
 
 @pytest.mark.parametrize("command", ["sim", "lint"])
 @pytest.mark.parametrize(
-    "text, told",
+    "text, reported",
     [
         ("a: [", "in.yaml:1: line 2"),
         (POD % "a" + "---" + POD % "Odd_Name", "in.yaml:2 Pod Odd_Name: metadata.name: 'Odd_Name' is not a valid name"),
@@ -116,10 +116,10 @@ def test_bad_usage_is_exit_2(arguments: list[str], told: str) -> None:
         ((JOB % ("default", 1)).replace("template", "tmplate"), "spec.tasks[0].template: is missing"),
     ],
 )
-def test_bad_input_is_exit_2_and_one_line(write, command: str, text: str, told: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_input_is_exit_2_and_one_line(write, command: str, text: str, reported: str) -> None:  # type: ignore[no-untyped-def]
     done = enbloc(command, write(text))
     assert done.returncode == 2
-    assert told in done.stderr
+    assert reported in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
 

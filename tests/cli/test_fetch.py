@@ -49,9 +49,9 @@ def test_everything_as_json(kubeconfig: Path) -> None:
     ]
     assert [queue["queue"] for queue in ask(kubeconfig, "queues")["queues"]] == ["default", "root"]
     assert [node["pods"] for node in ask(kubeconfig, "nodes")["nodes"]] == [2, 2]
-    told = ask(kubeconfig, "explain", "default/giant")
-    assert told["ahead"] == ["default/bert"]
-    assert "it needs 12 cpu" in told["sentence"]
+    reported = ask(kubeconfig, "explain", "default/giant")
+    assert reported["ahead"] == ["default/bert"]
+    assert "it needs 12 cpu" in reported["sentence"]
 
 
 def test_everything_for_people(kubeconfig: Path) -> None:

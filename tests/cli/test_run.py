@@ -9,7 +9,7 @@ from enbloc.cli.main import cli
 
 
 @pytest.mark.parametrize(
-    "arguments, told",
+    "arguments, reported",
     [
         (["--components", "sched"], "unknown component 'sched'"),
         (["--components", ","], "no component"),
@@ -18,10 +18,10 @@ from enbloc.cli.main import cli
         (["--config", "/nowhere/enbloc.yaml"], "/nowhere/enbloc.yaml"),
     ],
 )
-def test_bad_usage_is_reported_in_one_line(arguments: list[str], told: str) -> None:
+def test_bad_usage_is_reported_in_one_line(arguments: list[str], reported: str) -> None:
     done = CliRunner().invoke(cli, ["run", *arguments])
     assert done.exit_code == 2
-    assert told in done.output
+    assert reported in done.output
     assert len(done.output.strip().splitlines()) == 1
 
 

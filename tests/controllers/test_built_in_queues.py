@@ -1,4 +1,4 @@
-"""The queues that are always there, on a cluster where nobody else makes them."""
+"""The queues that are always there, on a cluster where no other component makes them."""
 
 from __future__ import annotations
 

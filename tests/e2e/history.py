@@ -159,10 +159,10 @@ class History:
                 line = response.readline()
                 if not line.endswith(b"\n"):
                     return
-                told = json.loads(line)
-                if told["type"] == "ERROR":
+                reported = json.loads(line)
+                if reported["type"] == "ERROR":
                     return
-                self._tell(told["type"], told["object"])
+                self._tell(reported["type"], reported["object"])
 
     def _tell(self, type_: str, pod: Json) -> None:
         uid, now = pod["metadata"]["uid"], time.monotonic()

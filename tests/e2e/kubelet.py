@@ -38,14 +38,14 @@ class Kubelets:
         self._thread.join(10)
 
     def _run(self) -> None:
-        told = 0
+        reported = 0
         admitted: dict[str, tuple[str, int]] = {}
         while not self._stop.is_set():
             with self._history.changed:
-                if len(self._history.events) == told:
+                if len(self._history.events) == reported:
                     self._history.changed.wait(1)
-                news = self._history.events[told:]
-            told += len(news)
+                news = self._history.events[reported:]
+            reported += len(news)
             for event in news:
                 node = event.pod["spec"].get("nodeName")
                 if event.type == "DELETED" or event.pod["status"].get("phase") in ENDED:

@@ -201,15 +201,15 @@ class Player:
 
     def _arrive(self, obj: Json) -> None:
         obj = json.loads(_replaced(json.dumps(self._made_good(obj)), self._uids))
-        told = obj["metadata"].pop("uid", None)
+        reported = obj["metadata"].pop("uid", None)
         path = self._path(Ref(kind_id(obj), obj["metadata"].get("namespace", ""), ""))
         until = time.monotonic() + 20
         while (answer := self._plane.api.request("POST", path, obj)).status in (404, 500):  # not served yet
             assert time.monotonic() < until, answer
             time.sleep(0.1)
         made = answer.must()
-        if told:
-            self._uids[told] = made["metadata"]["uid"]
+        if reported:
+            self._uids[reported] = made["metadata"]["uid"]
         self._made.append(f"{path}/{made['metadata']['name']}")
 
     def _depart(self, obj: Json) -> None:

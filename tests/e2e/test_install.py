@@ -264,12 +264,12 @@ def test_k3_the_author_of_a_pod_is_warned_of_what_is_read_as_something_else(
 
     bad = {"name": "g", "min-available": "1", "mode": "Sometimes"}
     until = time.monotonic() + 10  # API servers take a moment to hear of a changed webhook
-    while "Warning" not in (told := said(f"told-{time.monotonic_ns()}", "enbloc", bad)):
-        assert time.monotonic() < until, told
+    while "Warning" not in (reported := said(f"told-{time.monotonic_ns()}", "enbloc", bad)):
+        assert time.monotonic() < until, reported
         time.sleep(0.2)
-    assert "Sometimes" in told
-    assert "Strict" in told
-    assert "created" in told
+    assert "Sometimes" in reported
+    assert "Strict" in reported
+    assert "created" in reported
     assert "Warning" not in said("not-ours", "default-scheduler", bad)
     assert "Warning" not in said("good", "enbloc", bad | {"mode": "Strict"})
     assert "Warning" not in said("plain", "enbloc", {})
@@ -279,8 +279,8 @@ def test_k3_the_author_of_a_pod_is_warned_of_what_is_read_as_something_else(
         "metadata": {"name": "g"},
         "spec": {"minMember": 1, "scheduleTimeoutSeconds": -1},
     }
-    told = plane.kubectl("create", "-f", "-", stdin=json.dumps(group), with_errors=True)
-    assert "scheduleTimeoutSeconds -1 is not above 0" in told
+    reported = plane.kubectl("create", "-f", "-", stdin=json.dumps(group), with_errors=True)
+    assert "scheduleTimeoutSeconds -1 is not above 0" in reported
     plane.api.delete("/api/v1/namespaces/default/pods")
 
 

@@ -100,13 +100,13 @@ def test_what_people_ask_is_answered(installed: ControlPlane) -> None:
     installed.api.create(JOBS, job("asked", 3))
     installed.api.create(JOBS, job("vast", 400))
     end = time.monotonic() + 20
-    while not (told := ask("explain", "default/vast"))["numbers"]["reason"]:
-        assert time.monotonic() < end, told
+    while not (reported := ask("explain", "default/vast"))["numbers"]["reason"]:
+        assert time.monotonic() < end, reported
         time.sleep(0.5)
-    assert told["state"] == "Waiting"
-    assert "not let in: it needs 400 cpu" in told["sentence"]
-    assert told["numbers"]["needs"]["cpu"] == "400"
-    assert told["wouldHelp"][0].startswith("more nodes, or a smaller gang")
+    assert reported["state"] == "Waiting"
+    assert "not let in: it needs 400 cpu" in reported["sentence"]
+    assert reported["numbers"]["needs"]["cpu"] == "400"
+    assert reported["wouldHelp"][0].startswith("more nodes, or a smaller gang")
     assert {gang["gang"] for gang in ask("gangs")["gangs"]} >= {"default/asked", "default/vast"}
     assert {queue["queue"] for queue in ask("queues")["queues"]} >= {"default", "root"}
     assert all(node["resources"]["cpu"]["room"] for node in ask("nodes")["nodes"])
@@ -191,9 +191,11 @@ def test_kubectl_shows_and_describes(installed: ControlPlane) -> None:
     events = f"/api/v1/namespaces/{name}/events"
     installed.api.wait(events, lambda listed: "bound together" in str(listed))
     group = next(item for item in installed.api.items(events) if "bound together" in item["message"])
-    told = installed.kubectl("describe", "podgroup.scheduling.volcano.sh", group["involvedObject"]["name"], "-n", name)
-    assert "Scheduled" in told
-    assert "pods bound together: " in told
+    reported = installed.kubectl(
+        "describe", "podgroup.scheduling.volcano.sh", group["involvedObject"]["name"], "-n", name
+    )
+    assert "Scheduled" in reported
+    assert "pods bound together: " in reported
     assert "Events:" in installed.kubectl("describe", "vcjob", one, "-n", name)
     assert "State:" in installed.kubectl("describe", "queue", "default")
     installed.api.delete(f"/api/v1/namespaces/{name}")

@@ -1,4 +1,4 @@
-"""Classes of equal tasks: what tells two pods apart for the scheduler, and what does not."""
+"""Classes of equal tasks: what distinguishes two pods for the scheduler, and what does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m
 from support.simulation import simulate
-from test_scenarios import STORIES, run, told
+from test_scenarios import STORIES, run, timeline_text
 
 BASE: dict[str, Any] = {
     "schedulerName": "enbloc",
@@ -158,6 +158,6 @@ def test_what_was_worked_out_for_classes_that_are_gone_is_forgotten() -> None:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
 def test_forgetting_classes_after_every_cycle_changes_nothing(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = told(run(story))
+    before = timeline_text(run(story))
     monkeypatch.setattr(ClassTable, "needs_compaction", lambda classes: True)
-    assert told(run(story)) == before
+    assert timeline_text(run(story)) == before

@@ -76,7 +76,7 @@ def test_g9_only_what_could_be_helped_wakes() -> None:
     waiting.wake(lambda equivalence: equivalence is other)
     assert (one.unschedulable, other.unschedulable) == (True, False)
     assert heads(waiting) == ["b"]
-    assert waiting.sleep(other, "still none") == []  # it is told again only to those that are new
+    assert waiting.sleep(other, "still none") == []  # only new gangs report it
     waiting.wake(lambda equivalence: True)
     put(waiting, "c", shape="t")
     assert [found.key.name for found in waiting.sleep(other, "still none")] == ["c"]
@@ -107,7 +107,7 @@ def test_an_empty_bucket_is_dropped_and_a_new_one_takes_its_place() -> None:
     equivalence = waiting.put(alone, "q", order(0, 0, "a"), "s")
     waiting.sleep(equivalence, "no room")
     waiting.take(alone)
-    waiting.wake(lambda equivalence: False)  # nobody is left in it
+    waiting.wake(lambda equivalence: False)  # the class is empty
     assert not waiting.holds(equivalence)
     assert waiting.in_queue("q") == []
     again = waiting.put(alone, "q", order(0, 0, "a"), "s")

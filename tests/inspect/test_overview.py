@@ -56,16 +56,16 @@ def test_the_quickstart_at_a_glance() -> None:
 
 def test_a_gang_is_explained() -> None:
     overview = overview_at(30)
-    told = explain(overview, "default/giant")
-    assert told is not None
-    assert told.sentence == "It waits: not let in: it needs 12 cpu, and 2 are free of 16."
-    assert told.ahead == ["default/bert"]
-    assert told.numbers["freeInCluster"]["cpu"] == "2"
-    assert told.would_help == [
+    reported = explain(overview, "default/giant")
+    assert reported is not None
+    assert reported.sentence == "It waits: not let in: it needs 12 cpu, and 2 are free of 16."
+    assert reported.ahead == ["default/bert"]
+    assert reported.numbers["freeInCluster"]["cpu"] == "2"
+    assert reported.would_help == [
         "10 more cpu free: it needs 12, and 2 of 16 are",
         "a node with 12 cpu for one of its pods: the largest has 8",
     ]
-    assert any("default/bert" in line for line in explanation_lines(told, 0))
+    assert any("default/bert" in line for line in explanation_lines(reported, 0))
     running = explain(overview, "resnet")
     assert running is not None
     assert running.sentence.startswith("It runs: 4 pods on node-1 (2), node-2 (2)")
@@ -136,27 +136,29 @@ def contended(tmp_path: Path, **arguments: Any) -> Overview:
 
 def test_r8_the_expected_start_is_reported(tmp_path: Path) -> None:
     overview = contended(tmp_path, backfill={"mode": "easy"})
-    told = explain(overview, "default/next")
-    assert told is not None
-    assert told.expected_start == "2026-01-01T00:01:00Z"
-    assert told.sentence.endswith(f"; it is expected to start at {told.expected_start}.")
-    assert told.would_help[0] == "1 more cpu free: it needs 2, and 1 of 4 are"
-    now = parse_timestamp(told.expected_start) - 40 * SECOND
-    assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(told, now))
+    reported = explain(overview, "default/next")
+    assert reported is not None
+    assert reported.expected_start == "2026-01-01T00:01:00Z"
+    assert reported.sentence.endswith(f"; it is expected to start at {reported.expected_start}.")
+    assert reported.would_help[0] == "1 more cpu free: it needs 2, and 1 of 4 are"
+    now = parse_timestamp(reported.expected_start) - 40 * SECOND
+    assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(reported, now))
     assert "expected to start in 40s" in text_of(gangs_table(overview, now))
-    assert shown(overview)["gangs"][0]["expectedStart"] == told.expected_start
+    assert shown(overview)["gangs"][0]["expectedStart"] == reported.expected_start
 
 
 def test_r_reserved_room_is_reported(tmp_path: Path) -> None:
-    told = explain(contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next")
-    assert told is not None
-    assert told.numbers["setAside"] == {"n1": 1}
-    assert told.would_help[0] == "the end of what runs on n1 (1): room is set aside for it there"
+    reported = explain(
+        contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next"
+    )
+    assert reported is not None
+    assert reported.numbers["setAside"] == {"n1": 1}
+    assert reported.would_help[0] == "the end of what runs on n1 (1): room is set aside for it there"
 
 
 def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
     overview = contended(tmp_path)
-    helps = {gang: told.would_help for gang in ("large", "capped", "long") if (told := explain(overview, gang))}
+    helps = {gang: reported.would_help for gang in ("large", "capped", "long") if (reported := explain(overview, gang))}
     assert helps == {
         "large": [
             "more nodes, or a smaller gang: all ready nodes together have 4 cpu, and it needs 5",

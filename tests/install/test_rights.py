@@ -57,7 +57,7 @@ NOT_SEEN_IN_A_SIMULATION: dict[Did, str] = {
         (CONTROLLERS, "get", KINDS[kind].group, KINDS[kind].plural): "to see who has the name already"
         for kind in ("ConfigMap", "Service", "NetworkPolicy.networking.k8s.io", "PersistentVolumeClaim")
     },
-    (CONTROLLERS, "get", "", "events"): "to count one up that another replica told",
+    (CONTROLLERS, "get", "", "events"): "to count one up that another replica wrote",
     (SCHEDULER, "get", "", "events"): "likewise",
     (CONTROLLERS, "patch", "", "events"): "to count one up",
     (SCHEDULER, "patch", "", "events"): "likewise",

@@ -47,7 +47,7 @@ BUDGET = "PodDisruptionBudget.policy"
 
 
 class Evicted(NamedTuple):
-    """Room that is being made for somebody."""
+    """Room that is being made for a gang."""
 
     preemptor: GangKey
     at: int
@@ -64,7 +64,7 @@ class Watcher(Overseer):
         super().__init__(store)
         self.config = config
         self.calm = calm
-        """Nothing is lost or deleted: whoever had somebody evicted lands."""
+        """Nothing is lost or deleted: every gang that evicted pods lands."""
         self.now = 0
         self.making: list[Evicted] = []
         self.evictions: list[tuple[GangKey, GangKey]] = []
@@ -113,7 +113,7 @@ class Watcher(Overseer):
                     for key in (each.gang, *each.others):
                         self.started.setdefault(key, self.now)
         for key, uids in victims.items():
-            assert key in records, f"P3: room was made for {key}, and nobody claims it"
+            assert key in records, f"P3: room was made for {key}, and it has no claim"
             slots = records[key].slots
             nodes = frozenset(name for places in slots.values() for name in places)
             self.making.append(Evicted(key, self.now, tuple(uids), tuple(slots), nodes))
@@ -154,7 +154,7 @@ class Watcher(Overseer):
         assert enough or not left, f"P1: {key} was left with {dict(left)} of {gang.spec.minimum} {gang.spec.minima}"
 
     def at_rest(self) -> None:
-        """P1: whoever had somebody evicted starts when they are gone, at the latest."""
+        """P1: a gang that evicted pods starts when they are gone, at the latest."""
         assert self.engine is not None
         there = {uid_of(pod): pod for pod in self.store.list("Pod")[0]}
         still: list[Evicted] = []
@@ -308,7 +308,7 @@ class Watcher(Overseer):
         assert not self.calm or len(reserved) <= limit, f"R6: {sorted(reserved)} are reserved, of {len(nodes)} nodes"
 
     def _check_made(self, write: Patch) -> None:
-        """R5: nobody makes room for himself where somebody else has a reservation."""
+        """R5: no gang makes room for itself where another has a reservation."""
         record = claim_records.read(write.patch["metadata"]["annotations"][claim_records.ANNOTATION] or "")
         if record is None or record.kind != claim_records.PREEMPT:
             return
@@ -370,7 +370,7 @@ class Watched(Overseen):
 
 
 class Run(Simulation):
-    """One run of a load. With `probed`, somebody asks at every rest whether anything was left undecided (I7, G9), and
+    """One run of a load. With `probed`, it is checked at every rest whether anything was left undecided (I7, G9), and
     whether a scheduler that starts then would know the same (I5)."""
 
     def __init__(self, load: Load, *, calm: bool, probed: bool = False, more: Sequence[Obj] = ()) -> None:
@@ -436,7 +436,7 @@ def known(engine: Engine) -> dict[str, Any]:
 
 
 def _is_a_word(decision: Decision) -> bool:
-    """Why somebody waits, or that nobody knows how long, may be told in other words when one asks again."""
+    """Why a gang waits, or that its start is unknown, may be worded otherwise when it is tried again."""
     return isinstance(decision, Waits) or (isinstance(decision, Expect) and decision.at is None)
 
 
@@ -496,7 +496,7 @@ def run(load: Load, *, calm: bool, probed: bool = False, more: Sequence[Obj] = (
 
 
 def check(load: Load, kind: Kind) -> Run:
-    """Runs a load as it is, with somebody asking at every rest, and with restarts: every time the same is done."""
+    """Runs a load as it is, with a check at every rest, and with restarts: every time the same is done."""
     calm = not kind.losses
     first, result = run(load, calm=calm)
     watcher = first.watcher
@@ -533,7 +533,7 @@ def _nobody_in_turn(watcher: Watcher, result: Result) -> None:
 
 
 def _no_head_is_late(watcher: Watcher, load: Load) -> None:
-    """EASY: whoever is first starts when that was foreseen, at the latest, unless a higher one came after that."""
+    """EASY: the head starts when that was foreseen, at the latest, unless a higher one came after that."""
     arrivals = {name_of(document): document for document in load.documents if document["kind"] in ("PodGroup", "Pod")}
     values = {name_of(each): each["value"] for each in CLASSES}
 
@@ -543,8 +543,8 @@ def _no_head_is_late(watcher: Watcher, load: Load) -> None:
     def came(name: str) -> int:
         return EPOCH + parse_duration(annotations_of(arrivals[name])["sim.enbloc.dev/at"])
 
-    for key, told in watcher.expected.items():
-        at, expected = told[0]
+    for key, reported in watcher.expected.items():
+        at, expected = reported[0]
         started = watcher.started.get(key)
         if started is not None and started <= expected:
             continue

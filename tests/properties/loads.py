@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     losses: bool = False
     """Nodes fail and come back, and objects are deleted."""
     exact: bool = False
-    """Everybody says how long he runs, and runs so long."""
+    """Every pod declares its run time, and runs so long."""
 
 
 def make_load(seed: int, kind: Kind) -> Load:
@@ -141,7 +141,7 @@ def _gang(draw: random.Random, kind: Kind, name: str, at: str, early: bool) -> l
     labels = {"app": draw.choice(["db", "web"])}
     form = draw.choice(["job", "group", "group", "pod"])
     if kind.exact and form == "job":
-        form = "group"  # a job is let in when there is room: it may come after those behind it
+        form = "group"  # a job is enqueued when there is room: it may come after those behind it
     if form == "pod":
         return [m.pod(name, cpu, at=at, annotations=notes, labels=labels, priority=priority, **life)]
     if form == "group":

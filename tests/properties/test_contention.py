@@ -99,35 +99,35 @@ def lasting(seconds: int, **notes: str) -> dict[str, Any]:
     return {"run_time": f"{seconds}s", "annotations": {RUN_TIME: f"{seconds}s", **notes}}
 
 
-def told(config: Obj, *documents: Obj | list[Obj]) -> Load:
+def load_of(config: Obj, *documents: Obj | list[Obj]) -> Load:
     flat = [one for each in documents for one in (each if isinstance(each, list) else [each])]
     return Load(config, [*CLASSES, *flat])
 
 
 FOUND = {
-    "r8_who_ended_unforeseen_makes_a_reservation_due_at_once": told(
+    "r8_who_ended_unforeseen_makes_a_reservation_due_at_once": load_of(
         acting(evicting=False, after=3),
         [m.node("n", 3), m.queue("a"), m.queue("b"), m.pod("g", 3, at="0s", priority="high", run_time="30s")],
         m.job("j", m.role("w", 2, run_time="5s"), at="0s", queue="b", priority="mid"),
         m.gang("k", 1, cpu=2, at="4s", queue="a", group_priority="high", **lasting(10)),
     ),
-    "i5_a_restart_knows_when_reservations_are_due": told(
+    "i5_a_restart_knows_when_reservations_are_due": load_of(
         acting(evicting=False, after=3),
         [m.node("n", 3), *m.gang("a", 1, at="0s", run_time="30s"), *m.gang("b", 1, cpu=3, at="0s", run_time="30s")],
         m.job("c", m.role("w", 2, run_time="2s", activeDeadlineSeconds=3), at="11s", priority="mid"),
     ),
-    "r3_a_guarantee_of_others_is_not_reserved": told(
+    "r3_a_guarantee_of_others_is_not_reserved": load_of(
         acting(after=3),
         [m.node("n", 3), m.queue("a", guarantee={"cpu": "1"}), m.pod("g", 3, at="0s", run_time="30s")],
         m.pod("k", 1, at="5s", run_time="30s"),
     ),
-    "g9_a_guarantee_that_is_used_lets_others_reserve": told(
+    "g9_a_guarantee_that_is_used_lets_others_reserve": load_of(
         acting(after=1),
         [m.node("n", 3), m.node("m", 3), m.queue("a", guarantee={"cpu": "1"})],
         m.gang("g", 2, cpu=3, at="15s", run_time="10s", group_priority="high"),
         m.gang("h", 1, at="18s", run_time="30s", queue="a"),
     ),
-    "i5_a_restart_at_the_instant_of_starving": told(
+    "i5_a_restart_at_the_instant_of_starving": load_of(
         acting(after=8),
         [
             m.node("n", 3),
@@ -136,7 +136,7 @@ FOUND = {
         ],
         m.pod("k", 1, at="10s", run_time="5s"),
     ),
-    "p1_echoes_reach_the_ledger": told(
+    "p1_echoes_reach_the_ledger": load_of(
         acting(after=1, percent=34),
         [m.node("n", 4), m.queue("b", weight=3), *m.gang("a", 2, at="0s", group_priority="low", queue="b")],
         [
@@ -144,31 +144,31 @@ FOUND = {
             m.job("j", m.role("w", 1, cpu=2), at="9s", priority="high", queue="b"),
         ],
     ),
-    "p1_surplus_is_not_spared_when_its_gang_goes": told(
+    "p1_surplus_is_not_spared_when_its_gang_goes": load_of(
         acting(),
         [m.node("n", 4), m.job("a", m.role("w", 3, 2, run_time="30s"), m.role("m", 1, 1, run_time="30s"), at="1s")],
         m.gang("g", 3, at="19s", group_priority="mid", run_time="30s"),
     ),
-    "p3_nobody_reserves_room_that_is_being_made": told(
+    "p3_nobody_reserves_room_that_is_being_made": load_of(
         acting(after=8),
         [m.node("n", 3), *m.gang("a", 3, at="0s", group_priority="mid", run_time="30s", stop_delay="7s")],
         m.gang("b", 1, cpu=3, at="7s", group_priority="polite", run_time="2s"),
         m.gang("g", 2, at="14s", group_priority="high", run_time="30s"),
     ),
-    "p3_a_victim_does_not_reserve_room_that_is_being_made": told(
+    "p3_a_victim_does_not_reserve_room_that_is_being_made": load_of(
         acting(after=1, percent=50),
         [m.node("n", 3), m.queue("a"), m.queue("b", guarantee={"cpu": "1"})],
         m.job("a", m.role("w", 3, 1, cpu=2, run_time="10s", stop_delay="7s"), at="0s", priority="mid", queue="a"),
         m.gang("b", 1, at="1s", group_priority="low", queue="b", run_time="30s"),
         m.gang("g", 1, at="9s", group_priority="high", queue="a", run_time="10s"),
     ),
-    "r5_nobody_makes_room_where_others_have_reserved": told(
+    "r5_nobody_makes_room_where_others_have_reserved": load_of(
         acting(after=3),
         [m.node("n", 3), m.queue("b"), m.pod("g", 3, at="1s", priority="mid", run_time="10s")],
         m.gang("a", 3, at="0s", group_priority="mid", queue="b", stop_delay="7s", **lasting(30)),
         m.pod("k", 1, at="13s", priority="low", **lasting(10)),
     ),
-    "p1_who_leaves_for_a_guarantee_is_not_spared": told(
+    "p1_who_leaves_for_a_guarantee_is_not_spared": load_of(
         acting(),
         [m.queue(name, guarantee={"cpu": "1"}) for name in "ab"],
         [
@@ -181,7 +181,7 @@ FOUND = {
             m.job("k", m.role("w", 1, run_time="30s"), at="1s", priority="low"),
         ],
     ),
-    "g9_who_could_not_reserve_for_room_that_is_being_made": told(
+    "g9_who_could_not_reserve_for_room_that_is_being_made": load_of(
         acting(after=3),
         [
             m.node("n", 4, pods=3),
@@ -192,7 +192,7 @@ FOUND = {
         m.job("b", m.role("w", 3), at="12s", queue="a"),
         m.job("g", m.role("w", 3, 2, run_time="2s"), at="16s", priority="mid"),
     ),
-    "i7_a_forecast_leaves_nominations_alone": told(
+    "i7_a_forecast_leaves_nominations_alone": load_of(
         acting(easy=True),
         [m.node("n", 3), *m.gang("a", 3, at="0s", group_priority="low", stop_delay="7s", run_time="30s")],
         [*m.gang("g", 2, at="5s", group_priority="high", run_time="10s"), m.pod("k", 1, at="6s", **lasting(2))],
@@ -206,7 +206,7 @@ def test_found(name: str) -> None:
 
 
 def test_r8_surplus_of_older_gangs_does_not_delay_the_first_one() -> None:
-    load = told(
+    load = load_of(
         acting(easy=True, evicting=False),
         [m.node("n", 2), m.pod("a", 1, at="0s", **lasting(10)), *m.gang("g", 2, 1, at="0s", **lasting(30))],
         m.pod("h", 2, at="1s", **lasting(5)),

@@ -64,5 +64,5 @@ def test_k12_groups_that_fit_alone_all_run_and_none_is_released_without_need(dat
     releases = {(line["t"], group_of(line)) for line in answer.lines("released")}
     for at, victim in releases:
         started = {group_of(line) for line in answer.lines("bound") if line["t"] == at}
-        assert started - {victim}, f"{victim} let go at {at} and nobody started"
+        assert started - {victim}, f"{victim} released at {at} and no gang started"
     assert len(releases) <= len(shapes) ** 2, "they take turns"

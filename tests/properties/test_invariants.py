@@ -194,7 +194,7 @@ class Cluster(AtRest):
 
     @rule(name=names, index=names, requests=strategies.plain_requests)
     def create_foreign_pod(self, name: int, index: int, requests: Any) -> None:
-        """Somebody else put it there, room or not."""
+        """Another scheduler put it there, room or not."""
         node = self._some("Node", index) or "n0"
         spec = strategies.pod_spec(requests, schedulerName="default-scheduler", nodeName=node)
         self.world.do(m.pod(f"f{name}", **spec))

@@ -124,7 +124,7 @@ def node(name: str, cpu: str) -> Obj:
 
 
 class Quiet(World):
-    """Nobody looks at each Binding: waves are gangs of their own (D3), and others test that."""
+    """Bindings are not checked one by one: waves are gangs of their own (D3), and others test that."""
 
     def _plane(self, store: Store, config: Config) -> Plane:
         return control_plane(store, config)
@@ -260,7 +260,7 @@ class Jobs(RuleBasedStateMachine):
                 self._waits(found, bool(leaves or lives))
 
     def _waits(self, found: Obj, alive: bool) -> None:
-        """A job that is Pending or Running waits for its pods, to be let in, for names that are taken, or for time."""
+        """A job that is Pending or Running waits for its pods, for being enqueued, for taken names, or for time."""
         world = self.world
         wanted = sum(task["replicas"] for task in found["spec"]["tasks"])
         group = world.store.get(volcano.POD_GROUP, "default", f"{name_of(found)}-{uid_of(found)}")

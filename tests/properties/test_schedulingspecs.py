@@ -1,4 +1,4 @@
-"""Gangs of owners that nobody knows, whose SchedulingSpecs come, change and go (A1, A2, V5).
+"""Gangs of owners of unknown kinds, whose SchedulingSpecs come, change and go (A1, A2, V5).
 
 With backfill and without it: nothing is miscounted, no wake-up is lost, and a restart makes no difference.
 """

@@ -1,4 +1,4 @@
-"""G9 as a property: sleeping changes nothing. Whoever is awake in every cycle fares as if everybody slept.
+"""G9 as a property: sleeping changes nothing. A gang that is tried in every cycle fares as one that sleeps.
 
 A scenario is made from a number, so that a number is all it takes to have it again.
 """
@@ -31,7 +31,7 @@ ON_POD = {"labels": [{"app": app} for app in APPS], "annotations": [{"gang.sched
 
 
 def sleepless(store: Store, config: Config) -> Plane:
-    """Everybody is awake in every cycle, and nobody shares a bucket with others."""
+    """Every gang is active in every cycle, and shares its equivalence class with no other."""
     plane = control_plane(store, config)
     assert isinstance(plane, ControlPlane)
     engine = plane.scheduler.engine
@@ -190,16 +190,16 @@ def run(load: Load, plane: PlaneFactory) -> Result:
     return result
 
 
-def told(result: Result) -> list[str]:
+def lines_of(result: Result) -> list[str]:
     """Who was bound or evicted, when and where, and who still waits. The order within an instant is left aside."""
     lines = sorted(str(line) for line in result.timeline if line.what in ("bound", "evicted"))
     return [*lines, *(f"{one['gang']} waits" for one in result.pending)]
 
 
 def difference(load: Load) -> str:
-    for one, other in zip_longest(told(run(load, control_plane)), told(run(load, sleepless))):
+    for one, other in zip_longest(lines_of(run(load, control_plane)), lines_of(run(load, sleepless))):
         if one != other:
-            return f"{one}, and where nobody sleeps {other}"
+            return f"{one}, and without sleep {other}"
     return ""
 
 

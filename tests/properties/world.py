@@ -1,4 +1,4 @@
-"""A whole cluster that is driven step by step, with somebody looking over the scheduler's shoulder at every write.
+"""A whole cluster that is driven step by step, with a check of every write of the scheduler.
 
 What was done is kept as documents, so that the same can be run again by an ordinary simulation.
 """
@@ -171,7 +171,7 @@ class Overseen(ControlPlane):
 
 
 class ReadOnly:
-    """A cluster that takes no writes, and remembers which were tried; words about why somebody waits do not count."""
+    """A cluster that takes no writes, and remembers which were tried; conditions of gangs that wait do not count."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -199,7 +199,7 @@ def fresh_scheduler(store: Store, config: Config) -> tuple[ControlPlane, ReadOnl
 
 
 class World:
-    """A simulation that is told what comes next while it runs."""
+    """A simulation whose next step is given while it runs."""
 
     def __init__(self, config: Config = CONFIG) -> None:
         self.config = config
@@ -288,7 +288,7 @@ def bound_lines(result: Result) -> list[str]:
 
 
 def _lasting(spec: GangSpec) -> GangSpec:
-    """Pods that came before their PodGroup: how old such a gang is matters to nobody, it is not tried."""
+    """Pods that came before their PodGroup: how old such a gang is does not matter, it is not tried."""
     return msgspec.structs.replace(spec, created=0) if spec.problem else spec
 
 

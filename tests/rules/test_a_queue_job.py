@@ -402,10 +402,10 @@ def test_a_restarts_of_everything_change_nothing() -> None:
     ]
     plain = simulate(docs, until="400s")
     again = simulate(docs, [m.restart(f"{at}s") for at in range(1, 200, 7)], until="400s")
-    told = ("bound", "phase", "succeeded", "failed", "deleted", "created")
+    reported = ("bound", "phase", "succeeded", "failed", "deleted", "created")
 
     def story(answer: Answer) -> list[m.Obj]:
-        return [line for line in answer.timeline if line["what"] in told]
+        return [line for line in answer.timeline if line["what"] in reported]
 
     assert story(again) == story(plain)
 

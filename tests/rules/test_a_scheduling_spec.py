@@ -28,10 +28,10 @@ def test_a1_an_unknown_kind(scheduler: str) -> None:
         m.node("m", 1, at="20s"),
     )
     assert answer.times("c") == [20.0] * 3
-    told = waits_because(
+    reported = waits_because(
         simulate(m.node("n", 2), m.owned(*m.pods(3, "c")), m.scheduling_spec("c", 3)).obj("SchedulingSpec", "c")
     )
-    assert told == "1 of 3 pods does not fit: 0/1 nodes are available: 1 Insufficient cpu."
+    assert reported == "1 of 3 pods does not fit: 0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_a1_the_title_is_what_the_user_wrote() -> None:
@@ -48,11 +48,11 @@ def test_a1_a_spec_that_comes_late_pulls_its_pods_in() -> None:
         m.node("n", 2), m.owned(*m.pods(3, "c")), m.scheduling_spec("c", 3, at="12s"), m.node("m", at="20s")
     )
     assert bound.times("c") == [0.0, 0.0, 20.0]  # two ran as ordinary pods; the third completes the gang
-    told = simulate(
+    reported = simulate(
         m.node("n", 2), m.owned(*m.pods(4, "c")), m.scheduling_spec("c", 4, at="12s"), m.node("m", 1, at="20s")
     )
-    assert told.times("c") == [0.0, 0.0]  # the two that lack start together
-    assert "1 of 2 pods does not fit" in told.why("default/c")
+    assert reported.times("c") == [0.0, 0.0]  # the two that lack start together
+    assert "1 of 2 pods does not fit" in reported.why("default/c")
 
 
 def test_a1_the_same_owner_is_one_of_the_same_uid() -> None:

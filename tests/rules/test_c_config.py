@@ -54,10 +54,10 @@ def test_c_actions_as_a_string_or_a_list(actions: Any) -> None:
 def test_c_only_the_actions_named_run() -> None:
     assert not simulate(m.node("n"), m.pod("p"), config={"actions": "enqueue"}).first_bound()
     answer = simulate(m.node("n"), m.one_pod_job("j"), config={"actions": "enqueue"})
-    assert answer.pods() == ["j-w-0"], "let in, its pods made, nobody places them"
+    assert answer.pods() == ["j-w-0"], "enqueued, its pods created, never placed"
     assert answer.group_of("j")["status"]["phase"] == "Inqueue"
     answer = simulate(m.node("n", 2), m.one_pod_job("j", 4), config={"actions": "allocate"})
-    assert answer.pods() == ["j-w-0"], "without enqueue everybody is let in"
+    assert answer.pods() == ["j-w-0"], "without enqueue every gang is enqueued"
     assert not answer.first_bound()
 
 

@@ -76,18 +76,18 @@ def test_d5_the_claim_is_written_down_and_used_up() -> None:
 
 
 def test_d5_the_timeline_shows_which_gang_has_room_where() -> None:
-    def told(answer: Answer) -> list[tuple[float, str, str, str]]:
+    def room_lines(answer: Answer) -> list[tuple[float, str, str, str]]:
         lines = [line for line in answer.data["timeline"] if line["what"] in ("reserved", "released")]
         return [(line["t"], line["what"], line["name"], line["node"]) for line in lines]
 
     reserved = [(0.0, "reserved", f"j-work-{index}", "n") for index in range(2)]
-    assert told(simulate(m.node("n", 3), two_waves())) == reserved, "what is used is not let go"
+    assert room_lines(simulate(m.node("n", 3), two_waves())) == reserved, "what is used is not let go"
     config = {"dependsOn": {"gangDeadline": "20s"}}
     late = simulate(m.node("n", 3), two_waves(start="60s"), config=config, until="30s")
-    assert told(late) == [*reserved, *[(20.0, "released", f"j-work-{index}", "n") for index in range(2)]]
+    assert room_lines(late) == [*reserved, *[(20.0, "released", f"j-work-{index}", "n") for index in range(2)]]
     made = two_waves(start="60s")
     made["metadata"]["annotations"]["sim.enbloc.dev/delete-at"] = "15s"
-    assert [line[:2] for line in told(simulate(m.node("n", 3), made))[2:]] == [(15.0, "released")] * 2
+    assert [line[:2] for line in room_lines(simulate(m.node("n", 3), made))[2:]] == [(15.0, "released")] * 2
 
 
 def test_d5_survives_a_restart_of_the_scheduler() -> None:

@@ -18,11 +18,11 @@ def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
     }
     group = answer.obj("PodGroup", "a")
     for one in (group, answer.obj("Pod", "a-0"), answer.obj("Pod", "a-1")):
-        told = waits_because(one)
-        assert "2 of 2 pods" in told
-        assert "0/3 nodes are available" in told
-        assert "2 Insufficient cpu" in told
-        assert "1 node(s) had untolerated taint" in told
+        reported = waits_because(one)
+        assert "2 of 2 pods" in reported
+        assert "0/3 nodes are available" in reported
+        assert "2 Insufficient cpu" in reported
+        assert "1 node(s) had untolerated taint" in reported
 
 
 def test_g10_counts_those_that_do_not_fit_among_all_that_are_needed() -> None:
@@ -41,9 +41,9 @@ def test_g10_a_bare_pod_says_so_itself() -> None:
 
 def test_g10_is_withdrawn_when_it_no_longer_holds() -> None:
     answer = simulate(m.node("n", 1), m.gang("a", 2), m.node("late", 1, at="9s"))
-    told = condition(answer.obj("PodGroup", "a"), "Unschedulable")
-    assert told is not None
-    assert told["status"] == "False"
+    reported = condition(answer.obj("PodGroup", "a"), "Unschedulable")
+    assert reported is not None
+    assert reported["status"] == "False"
     for one in answer.all("Pod"):
         scheduled = condition(one, "PodScheduled")
         assert scheduled is not None
@@ -119,8 +119,8 @@ def test_g10_a_gang_whose_minimum_was_lowered_to_what_is_met_waits_no_more() -> 
 
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:
     answer = simulate(m.node("n"), m.queue("q", capability={"cpu": "1"}), m.gang("a", 2, queue="q"), config=NO_ENQUEUE)
-    for told in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
-        assert "queue q may use 1 cpu" in told
+    for reported in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
+        assert "queue q may use 1 cpu" in reported
 
 
 def test_g10_a_node_that_goes_is_counted_no_more() -> None:

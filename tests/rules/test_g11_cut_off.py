@@ -25,7 +25,7 @@ class Killed(Exception):
 
 
 class Wire:
-    """The cluster as the scheduler sees it, with somebody at the wire: `refuse` and `kill` look at each Binding by its
+    """The cluster as the scheduler sees it, over a wire that can fail: `refuse` and `kill` look at each Binding by its
     number and pod."""
 
     def __init__(
@@ -215,7 +215,7 @@ def test_g11_a_job_starts_over() -> None:
 
 
 def test_g11_after_it_gave_up_every_gang_it_kept_out_is_woken() -> None:
-    """The node that `b` wants has not changed; only nobody keeps it any more."""
+    """The node that `b` wants has not changed; only its reservation ended."""
     answer = partial_gangs(
         m.node("m", "500m", labels={"m": "yes"}),
         m.gang("b", 1, cpu="100m", at="5s", nodeSelector={"m": "yes"}),

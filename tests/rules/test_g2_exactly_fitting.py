@@ -181,8 +181,8 @@ def test_g10_exactly_fitting_what_was_said_changes_with_the_room() -> None:
     roles = [m.role("small", 1, cpu=2), m.role("large", 2, cpu=3)]
     docs = [m.node("a"), m.node("b", 3), m.node("c", 1, at="1s"), m.step("2s", "patch", "Node", "b", patch=_cpu(5))]
     answer = simulate(docs, m.job("j", *roles), config={"actions": "allocate"})
-    told = [line["message"] for line in answer.lines("warning", kind="PodGroup")]
-    assert [PACKED in one for one in told] == [False, True]
+    reported = [line["message"] for line in answer.lines("warning", kind="PodGroup")]
+    assert [PACKED in one for one in reported] == [False, True]
     assert where(answer) == {"j-small-0": "b", "j-large-0": "a", "j-large-1": "b"}
 
 

@@ -27,7 +27,7 @@ def test_g8_higher_priority_first_then_older_then_name() -> None:
 
 
 def test_g8_a_group_and_a_pod_of_the_same_instant() -> None:
-    """A group that is let in at once is tried at once: nobody slips in between."""
+    """A group that is enqueued at once is tried at once: no other gang slips in between."""
     answer = simulate(m.HIGH_LOW, m.node("n", 2), m.pods(2, "z", priority="low"), m.gang("a", 2, priority="high"))
     assert sorted(answer.bound()) == ["a-0", "a-1"]
     rich = m.gang("a", 2, priority="high", resources={"cpu": "2"})
@@ -122,8 +122,8 @@ def test_g8_in_a_fifo_queue_a_failed_gang_blocks(behind: str) -> None:
     assert answer.times("b") == [60.0]
     stuck = simulate(m.node("n", 3), fifo, first, second)
     assert not stuck.bound()
-    (told,) = [one["message"] for one in stuck.data["pending"] if one["gang"].startswith("default/b")]
-    assert "behind default/a" in told
+    (reported,) = [one["message"] for one in stuck.data["pending"] if one["gang"].startswith("default/b")]
+    assert "behind default/a" in reported
 
 
 @pytest.mark.parametrize("behind", ["job", "group", "best effort"])

@@ -37,7 +37,7 @@ class Watched:
         return made
 
     def decided_when_forced(self) -> list[Any]:
-        """What the engine would decide if it looked at everybody once more."""
+        """What the engine would decide if it tried every gang once more."""
         engine = self.planes[-1].scheduler.engine
         now = engine.now
         assert cycle(engine, now) == []
@@ -213,7 +213,7 @@ def test_g9_a_pod_whose_labels_changed_is_tried(watched: Watched, waits: list[m.
 
 @pytest.mark.parametrize("mode", ["Strict", m.NON_STRICT])
 def test_g9_a_pod_first_selected_now_whose_labels_change_is_tried(watched: Watched, mode: str) -> None:
-    """When `p` was queued nobody looked at it yet: `early` was placed in that very cycle."""
+    """When `p` was queued no pod selected it yet: `early` was placed in that very cycle."""
     answer = simulate(
         m.node("n", 4, labels={"zone": "a"}),
         m.pod("early", 1, affinity=away_from("web")),
@@ -226,7 +226,7 @@ def test_g9_a_pod_first_selected_now_whose_labels_change_is_tried(watched: Watch
     assert watched.decided_when_forced() == []
 
 
-# ---- whoever found nobody to evict, and whoever found no nodes to reserve
+# ---- a gang that found no victims, and one that found no nodes to reserve
 
 LAZY: m.Obj = {
     "apiVersion": "storage.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""G1–G5, G7: what holds for any gang, told as stories over the whole simulation."""
+"""G1–G5, G7: what holds for any gang, through the whole simulation."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_g3_surplus_is_placed_when_room_comes_later() -> None:
 
 
 def test_g3_surplus_waits_for_the_pods_of_a_gang_that_was_enqueued() -> None:
-    """The room that frees at 20 s is the rigid job's, though its pods are only made once it is let in."""
+    """The room that frees at 20 s is the rigid job's, though its pods are only created once it is enqueued."""
     elastic = m.job("elastic", m.role("w", 8, minimum=2, run_time="20s"))
     answer = simulate(m.node("n", 4), elastic, m.job("rigid", m.role("w", 4, run_time="20s"), at="5s"))
     assert {answer.at(f"rigid-w-{index}") for index in range(4)} == {20.0}
@@ -215,7 +215,7 @@ def test_g3_surplus_does_not_wait_for_ever_for_pods_that_never_come() -> None:
     elastic = m.job("elastic", m.role("w", 8, minimum=2, run_time="20s"))
     poor = m.job("poor", m.role("w", 2), at="5s", namespace="poor")
     answer = simulate(m.node("n", 4), quota, elastic, poor, until="60s")
-    assert answer.at("elastic-w-4") == 25.0, "five seconds after the room was freed and the poor job let in"
+    assert answer.at("elastic-w-4") == 25.0, "five seconds after the room was freed and the rigid job enqueued"
 
 
 def test_g4_what_is_missing_is_reported_by_role() -> None:
@@ -230,9 +230,9 @@ def test_g4_what_is_missing_is_reported_by_role() -> None:
     found = answer.pending("default/a")
     assert found["missing"] == {"work": 2}
     group = answer.obj("PodGroup", "a")
-    for told in (found["message"], waits_because(group), waits_because(answer.obj("Pod", "w0"))):
-        assert "2 of role work" in told
-        assert "master" not in told
+    for reported in (found["message"], waits_because(group), waits_because(answer.obj("Pod", "w0"))):
+        assert "2 of role work" in reported
+        assert "master" not in reported
 
 
 def test_g4_then_the_total() -> None:

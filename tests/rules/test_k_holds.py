@@ -47,7 +47,7 @@ def test_k6_members_that_fit_are_held_and_accumulate_until_all_do() -> None:
     )
     assert lines(answer, "held") == [(0.0, "a-0"), (0.0, "a-1"), (10.0, "a-2")]
     assert set(answer.times("a-")) == {20.0}
-    assert answer.at("s") == 20.0, "held room is nobody else's"
+    assert answer.at("s") == 20.0, "held room is for no other gang"
     assert not answer.lines("released")
     assert not claims(answer)
 
@@ -199,7 +199,7 @@ def test_k12_the_victims_clock_starts_anew() -> None:
 
 
 def test_k12_a_gang_that_waits_for_another_releases_nothing() -> None:
-    """b waits for a node that is not there: a waits for b, b for nobody who holds. No release; b's time runs out."""
+    """b waits for a node that is not there: a waits for b, b for no gang that holds. No release; b's time runs out."""
     apart = m.pod(
         "b-1",
         annotations=m.koordinator_annotations("b", 2, mode=m.NON_STRICT, wait="30s"),
@@ -235,7 +235,7 @@ def test_k12_a_gang_whose_room_is_of_no_use_releases_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> None:
-    """Whatever the arrival order, with a restart in between. Each release lets somebody start: there are not many."""
+    """Whatever the arrival order, with a restart in between. Each release lets a gang start: there are not many."""
     print(f"seed {seed}")
     dice = random.Random(seed)
     sizes = [dice.randint(1, 4) for _ in range(3)]

@@ -163,7 +163,7 @@ def test_k3_the_oldest_pod_with_a_good_value_counts() -> None:
     assert answer.at("a-0") == 1.0
     later = m.pod("b-1", at="1s", annotations=m.koordinator_annotations("b", 5))
     answer = simulate(m.node("n", 1), m.pod("b-0", annotations=m.koordinator_annotations("b", 2)), later)
-    assert any("disagree" in told for told in warnings(answer, "b-1"))
+    assert any("disagree" in reported for reported in warnings(answer, "b-1"))
 
 
 def test_k3_a_minimum_of_0_keeps_no_pod_waiting() -> None:
@@ -202,7 +202,7 @@ def test_a_pod_that_speaks_several_dialects_has_one_gang_and_is_warned() -> None
     both = [m.pod(f"a-{i}", group="v", annotations=m.koordinator_annotations("k", 5)) for i in range(2)]
     answer = simulate(m.node("n", 4), m.gang("v", 0, minimum=2), both)
     assert together(answer, "a-") == 0.0
-    assert any("several" in told for told in warnings(answer, "a-0"))
+    assert any("several" in reported for reported in warnings(answer, "a-0"))
 
 
 # ---- K5, K7
@@ -241,7 +241,7 @@ def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_repor
     ]
     answer = simulate(m.node("n", 2), *chain, m.node("late", 1, at="7s"))
     assert together(answer, "a-", "b-", "c-") == 7.0
-    assert any("disagree" in told for told in warnings(answer))
+    assert any("disagree" in reported for reported in warnings(answer))
 
 
 def test_k7_it_is_not_attempted_until_each_named_gang_exists_with_enough_members() -> None:

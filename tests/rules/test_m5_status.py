@@ -45,7 +45,7 @@ def test_m5_pending_before_its_pods_exist_and_while_they_wait() -> None:
     assert counts(answer) == {}
     answer = simulate(
         m.node("n", 5), m.one_pod_job("takes", 3), m.job("j", m.role("w", 3), at="1s")
-    )  # let in by overcommit, and no room
+    )  # enqueued by overcommit, and no room
     assert answer.phase("j") == "Pending"
     assert counts(answer) == {"pending": 3}
     assert by_role(answer) == {"w": {"phase": {"Pending": 3}}}

@@ -1,4 +1,4 @@
-"""M6: a gang is let in for what it may preempt or reclaim, or because it starves, though there is no room yet."""
+"""M6: a gang is enqueued for what it may preempt or reclaim, or because it starves, though there is no room yet."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ def test_m6_the_condition_says_on_what_grounds() -> None:
     answer = simulate(
         CLASSES, m.node("n"), m.pod("a", 4, priority="low", stop_delay="30s"), wants(priority="high"), until="20s"
     )
-    told = condition(answer.group_of("j"), "Enqueued")
-    assert told is not None
-    assert told["reason"].lower().startswith("preempt")
+    reported = condition(answer.group_of("j"), "Enqueued")
+    assert reported is not None
+    assert reported["reason"].lower().startswith("preempt")
 
 
 def test_m6_enqueued_by_preempting_and_over_a_restart() -> None:
@@ -220,7 +220,7 @@ def test_m6_without_reserve_no_gang_starves() -> None:
 
 
 def test_m6_one_enqueued_by_starving_that_cannot_be_reserved_for_counts_against_no_other() -> None:
-    """Half of two nodes is one, and it needs two: it is let in, and keeps nobody else out."""
+    """Half of two nodes is one, and it needs two: it is enqueued, and keeps no other gang out."""
     full = [m.pod(f"full{i}", 4, nodeName=name, run_time="100s") for i, name in enumerate("nm")]
     answer = simulate(
         m.node("n"),
@@ -236,7 +236,7 @@ def test_m6_one_enqueued_by_starving_that_cannot_be_reserved_for_counts_against_
 
 
 def test_m6_its_claims_count_against_others() -> None:
-    """All that is free is reserved: a job that comes is not let in, and says why."""
+    """All that is free is reserved: a job that comes is not enqueued, and says why."""
     answer = simulate(
         m.node("n"),
         m.pod("full", 2, run_time="100s"),
@@ -266,7 +266,7 @@ def test_m6_enqueued_by_starving_and_over_a_restart(instants: tuple[int, ...]) -
 
 
 def test_m6_a_starving_one_of_two_that_ask_for_the_same() -> None:
-    """They stand together; only the older one starves, and only it is let in."""
+    """They are equivalent; only the older one starves, and only it is enqueued."""
     answer = simulate(
         m.node("n"),
         m.pods(4, "full", run_time="100s"),
@@ -280,7 +280,7 @@ def test_m6_a_starving_one_of_two_that_ask_for_the_same() -> None:
 
 
 def test_m6_what_is_used_and_reserved_on_one_node_counts_once() -> None:
-    """n is full and reserved; m is free: a job of m's size is let in."""
+    """n is full and reserved; m is free: a job of m's size is enqueued."""
     answer = simulate(
         m.node("n"),
         m.node("m"),

@@ -1,4 +1,4 @@
-"""M6: a gang is let in when what it needs at least could be met; its pods are created only then."""
+"""M6: a gang is enqueued when what it needs at least could be met; its pods are created only then."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_m6_without_room_it_stays_pending_says_why_and_has_no_pods() -> None:
     group = answer.group_of("j")
     assert group["status"]["phase"] == "Pending"
     assert not answer.all("Pod", "j-")
-    told = waits_because(group)
-    assert "2" in told
-    assert "cpu" in told
+    reported = waits_because(group)
+    assert "2" in reported
+    assert "cpu" in reported
     found = answer.pending("default/j")
-    assert found["message"] == told
+    assert found["message"] == reported
     assert found["missing"] == {"w": 2}
     assert found["reasons"] == [{"role": "", "reason": "Insufficient cpu", "nodes": 1}]
 
@@ -67,7 +67,7 @@ def test_m6_what_other_enqueued_gangs_will_take_counts_until_they_were_tried() -
 
 
 def test_m6_one_that_was_tried_and_failed_counts_no_more() -> None:
-    """`a` is let in, fits nowhere for its selector, and does not keep `b` out."""
+    """`a` is enqueued, fits nowhere for its selector, and does not keep `b` out."""
     picky = m.job("a", m.role("w", 4, nodeSelector={"no": "such"}))
     answer = simulate(m.node("n", 4), picky, m.job("b", m.role("w", 4), at="1s"))
     assert answer.times("b-") == [1.0] * 4
@@ -78,7 +78,7 @@ def test_m6_one_that_was_tried_and_failed_counts_no_more() -> None:
 
 
 def test_m6_one_that_was_tried_before_a_restart_keeps_no_gang_out_after_it() -> None:
-    """What `b` is told does not change, so nothing is written that would wake it: it must be looked at all the same."""
+    """What `b` reports does not change, so nothing is written that would wake it: it must be looked at all the same."""
     answer = simulate(
         m.node("n", 4),
         m.job("a", m.role("w", 4, nodeSelector={"no": "such"})),
@@ -107,9 +107,9 @@ def test_m6_never_enqueued_if_the_cluster_could_not_hold_it() -> None:
     """11 of 10 cpu would be within the overcommitted room, and yet could never run."""
     answer = simulate(m.node("n", 10), m.job("j", m.role("w", 11)))
     assert not answer.all("Pod", "j-")
-    told = waits_because(answer.group_of("j"))
-    assert "11" in told
-    assert "10" in told
+    reported = waits_because(answer.group_of("j"))
+    assert "11" in reported
+    assert "10" in reported
     answer = simulate(m.node("n", 10), m.job("j", m.role("w", 11)), m.node("late", 1, at="30s"))
     assert answer.times("j-") == [30.0] * 11
 
@@ -229,7 +229,7 @@ def test_m6_stays_enqueued_over_a_restart_of_the_scheduler() -> None:
 
 
 def test_m6_a_later_reason_replaces_the_first() -> None:
-    """Refused at enqueue first; then let in by the overcommit, and short of real room."""
+    """Refused at enqueue first; then enqueued by the overcommit, and short of real room."""
     answer = simulate(
         m.node("n", 10),
         full(8),
@@ -238,10 +238,10 @@ def test_m6_a_later_reason_replaces_the_first() -> None:
         until="20s",
     )
     group = answer.group_of("j")
-    told = condition(group, "Unschedulable")
-    assert told is not None
-    assert told["status"] == "True"
-    assert "0/1 nodes are available" in told["message"]
+    reported = condition(group, "Unschedulable")
+    assert reported is not None
+    assert reported["status"] == "True"
+    assert "0/1 nodes are available" in reported["message"]
     assert group["status"]["phase"] == "Inqueue"
 
 
@@ -249,9 +249,9 @@ def test_m6_a_group_that_was_enqueued_says_since_when() -> None:
     answer = simulate(
         m.node("n", 2), m.job("first", m.role("w", 2, run_time="30s")), m.job("second", m.role("w", 2), at="5s")
     )
-    told = condition(answer.group_of("second"), "Enqueued")
-    assert told is not None
-    assert told["lastTransitionTime"].endswith("00:00:30Z")
+    reported = condition(answer.group_of("second"), "Enqueued")
+    assert reported is not None
+    assert reported["lastTransitionTime"].endswith("00:00:30Z")
 
 
 def test_m6_enqueued_and_unschedulable_are_two_conditions() -> None:
@@ -264,7 +264,7 @@ def test_m6_enqueued_and_unschedulable_are_two_conditions() -> None:
 
 @pytest.mark.parametrize("restarts", [[], [m.restart("10s")]], ids=["plain", "restarted"])
 def test_m6_a_gang_that_was_tried_counts_no_more_though_the_scheduler_restarted(restarts: list[m.Obj]) -> None:
-    """`a` has run in part and waits for members that nobody makes: it takes nothing from those behind it."""
+    """`a` has run in part and waits for members that are never created: it takes nothing from those behind it."""
     roles = [m.role("r", 2, 1, cpu=2, run_time="60s"), m.role("s", 1, run_time="1s", exit_code="1")]
     more = [m.role("r", 3, 3, cpu=2, run_time="60s"), m.role("s", 1, 1, run_time="1s", exit_code="1")]
     raised = m.step("500ms", "patch", "Job", "a", patch={"spec": {"minAvailable": 4, "tasks": more}})

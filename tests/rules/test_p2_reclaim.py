@@ -299,7 +299,7 @@ def test_p2_a_job_is_enqueued_for_what_it_may_reclaim() -> None:
 
 
 def test_p2_the_evicted_wait_and_do_not_take_it_back() -> None:
-    """Jobs whose pods come back at once: two of a's and two of b's run, and nobody is evicted any more."""
+    """Jobs whose pods come back at once: two of a's and two of b's run, and no pod is evicted any more."""
     first = [m.job(f"x{i}", m.role("w", 1), queue="a") for i in range(4)]
     second = [m.job(f"y{i}", m.role("w", 1), queue="b", at="10s") for i in range(4)]
     answer = simulate(two(), m.node("n"), first, second, [m.restart("100s"), m.restart("1000s")], until="10h")

@@ -1,4 +1,4 @@
-"""P2: whom nobody evicts."""
+"""P2: pods that are never evicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""P3: room that is freed for somebody is nobody else's, and nobody evicts in turn."""
+"""P3: room that is freed for a gang is for no other, and no victim evicts in turn."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_p3_it_says_that_room_is_being_made() -> None:
 def test_p3_it_takes_another_place_that_is_free_sooner() -> None:
     answer = leaving(vip(), m.node("m", at="20s"), m.pod("s", 4, at="21s", priority="low"), until="100s")
     assert answer.bound("vip")["vip"] == (20.0, "m")
-    assert answer.at("s") == 40.0, "what was freed is for everybody then"
+    assert answer.at("s") == 40.0, "what was freed is for any gang then"
 
 
 def test_p3_when_it_is_deleted_the_room_is_for_others() -> None:
@@ -155,7 +155,7 @@ def test_p3_no_pod_is_evicted_twice_for_one() -> None:
 
 
 def test_p3_no_eviction_without_the_preemptor_landing() -> None:
-    """Whoever made others leave runs in the end."""
+    """Every gang that preempted runs in the end."""
     answer = leaving(vip(run_time="10s"), m.pod("vip2", 2, priority="mid", at="12s", run_time="10s"))
     assert answer.at("vip") == 40.0
     assert answer.at("vip2") is not None
@@ -212,7 +212,7 @@ def test_p3_preempt_and_reclaim_do_not_fight() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
-    """Jobs of queues and priorities, elastic and rigid, slow to leave; with restarts. Everybody runs in the end."""
+    """Jobs of queues and priorities, elastic and rigid, slow to leave; with restarts. All of them run in the end."""
     dice = random.Random(seed)
     print(f"seed {seed}")
     queues = [m.queue("a", weight=dice.randint(1, 3)), m.queue("b", weight=dice.randint(1, 3))]
@@ -247,7 +247,7 @@ def test_p3_any_mix_ends_and_evicts_no_pair_in_turn(seed: int) -> None:
         assert all(count <= 6 for count in by_pod.values()), by_pod
         assert not claims(answer)
     pairs = {(line["name"].rsplit("-w-", 1)[0], line["message"].rsplit("/", 1)[-1]) for line in plain.lines("evicted")}
-    assert not {(b, a) for a, b in pairs} & pairs, "nobody in turn"
+    assert not {(b, a) for a, b in pairs} & pairs, "no pair evicts each other"
 
 
 # ---- several at once

@@ -172,7 +172,7 @@ def test_p1_no_more_than_it_takes() -> None:
     answer = simulate(CLASSES, m.node("n"), m.pods(4, "a", priority="low"), vip(2))
     assert len(evicted(answer)) == 2
     answer = simulate(CLASSES, m.node("n"), m.pod("a", 1, priority="least"), m.pod("b", 3, priority="low"), vip(3))
-    assert evicted(answer) == [(10.0, "b")], "a's going alone helps nobody"
+    assert evicted(answer) == [(10.0, "b")], "evicting a alone helps no gang"
 
 
 def test_p1_free_room_is_used_along() -> None:

@@ -158,7 +158,7 @@ def test_r5_in_backfill(mode: str) -> None:
 
 
 def contended(*more: Any, priority: str = "polite", **kw: Any) -> Answer:
-    """A node with a low pod of 2 of its 4 cpu, reserved for `big`, who evicts nobody."""
+    """A node with a low pod of 2 of its 4 cpu, reserved for `big`, which evicts no pod."""
     return simulate(
         CLASSES,
         m.node("n"),

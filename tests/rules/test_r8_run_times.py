@@ -1,4 +1,4 @@
-"""R8: run times that are known let others use reserved room in time, and tell when the one that waits can start."""
+"""R8: run times that are known let others use reserved room in time, and give the expected start."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_r8_one_that_ends_early_lets_it_start_early() -> None:
 
 
 def test_r8_the_forecast_is_refreshed_by_every_change() -> None:
-    """ahead ends early: what was let pass meanwhile delays big, and nobody else is let pass after that."""
+    """ahead ends early: what passed meanwhile delays big, and no other pod passes after that."""
     answer = simulate(
         m.node("n"),
         timed("ahead", 2, "100s", "40s"),
@@ -294,7 +294,7 @@ def test_r8_easy_another_node_that_the_first_does_not_need_is_open() -> None:
 
 
 def test_r8_easy_an_unknown_end_reserves_nothing() -> None:
-    """When the head could start nobody knows: it delays nobody, as without EASY."""
+    """The start of the head is unknown: it delays no other gang, as without EASY."""
     answer = simulate(
         m.node("n"),
         m.pod("ahead", 2, run_time="100s"),

@@ -15,7 +15,7 @@ CLASSES = [m.priority_class("high", 1000), m.priority_class("mid", 500), m.prior
 
 
 def reserving(after: int = 10, percent: int = 100, tiers: list[m.Obj] | None = None) -> m.Obj:
-    """A config in which nobody is evicted, and whoever waited so long gets nodes."""
+    """A config without evictions, in which a gang that waited so long gets nodes."""
     arguments = {"starvingJobTimeThreshold": after, "reservedNodePercent": percent}
     actions: list[m.Obj] = [{"name": name} for name in ("enqueue", "allocate", "backfill")]
     found: m.Obj = {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
@@ -135,7 +135,7 @@ def test_r1_a_bad_waiting_time_does_not_count_and_is_reported() -> None:
 
 
 def test_r1_a_gang_made_anew_under_its_name_waits_for_itself() -> None:
-    """Even if the first would have starved at the very instant at which the second does, and somebody before both."""
+    """Even if the first would have starved at the very instant at which the second does, and a gang before both."""
     for first, second, at in (("10s", "8s", 11.0), ("10s", "20s", 23.0), ("20s", "5s", 8.0)):
         answer = simulate(
             m.node("n"),
@@ -472,7 +472,7 @@ def test_r9_with_reserve_those_behind_it_stay_pending_until_it_has_run(percent: 
 
 
 def test_r9_gangs_that_came_before_the_reservation_wait_too() -> None:
-    """They were pending when the node was reserved: it takes nobody new."""
+    """They were pending when the node was reserved: it accepts no other pod."""
     answer = simulate(
         m.node("n", 3),
         m.pods(3, "run-", run_time="60s"),
@@ -485,7 +485,7 @@ def test_r9_gangs_that_came_before_the_reservation_wait_too() -> None:
 
 
 def test_r9_by_the_default_actions_too() -> None:
-    """With preempt and reclaim on, among equals: nobody is evicted."""
+    """With preempt and reclaim on, among equals: no pod is evicted."""
     arguments = {"starvingJobTimeThreshold": 10}
     actions: list[m.Obj] = [{"name": n} for n in ("enqueue", "allocate", "backfill", "preempt", "reclaim")]
     answer = picture({"actions": [*actions, {"name": "reserve", "arguments": arguments}]})
@@ -537,7 +537,7 @@ def test_r1_a_waiting_time_that_is_over_when_it_is_written() -> None:
     assert reserved(answer) == {"big": (50.0, "n")}
 
 
-# ---- G9: whoever found no nodes looks again when that may have changed
+# ---- G9: a gang that found no nodes is tried again when that may have changed
 
 
 def test_r4_a_parent_that_may_use_more_lets_its_childs_gang_reserve() -> None:
@@ -609,7 +609,7 @@ def test_r7_room_that_is_there_when_it_is_reserved_is_used_at_once() -> None:
 
 @pytest.mark.parametrize("first", ["before", "after"])
 def test_r3_nothing_is_reserved_for_those_behind_in_a_fifo_queue(first: str) -> None:
-    """`ahead` is not let in: its queue may not use so much. It comes before or after `big` was tried in vain."""
+    """`ahead` is not enqueued: its queue may not use so much. It comes before or after `big` was tried in vain."""
     fifo = m.queue("q", dequeueStrategy="fifo", capability={"cpu": "4"})
     ahead = m.job("ahead", m.role("w", 5), priority="high", queue="q", at="0s" if first == "before" else "5s")
     answer = simulate(

@@ -1,4 +1,4 @@
-"""V2: Commands, by which somebody asks for an action."""
+"""V2: Commands, by which a user asks for an action."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def test_v2_what_the_controller_deletes_is_no_eviction() -> None:
 
 
 def test_v2_a_restart_of_the_controller_within_restart_task_is_no_eviction() -> None:
-    """Terminating pods of an earlier run are told from evicted ones by what the status says."""
+    """Terminating pods of an earlier run are distinguished from evicted ones by the status."""
     documents = (
         m.node("n"),
         m.job(

@@ -1,4 +1,4 @@
-"""V4 and G8: queues share a cluster, cap, guarantee, block, close; told through the simulation."""
+"""V4 and G8: queues share a cluster, cap, guarantee, block, close; through the whole simulation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_v4_only_queues_with_demand_share() -> None:
 
 
 def test_v4_demand_of_gangs_not_yet_enqueued_counts() -> None:
-    """All room is taken at first, so that nobody of b is let in; yet b's demand counts when room comes free."""
+    """All room is taken at first, so that no gang of b is enqueued; yet b's demand counts when room comes free."""
     answer = simulate(
         [m.node("n1", 4), m.queue("a"), m.queue("b")],
         jobs("a", 4, run_time="10s"),
@@ -165,7 +165,7 @@ def test_v4_a_queue_of_higher_priority_is_served_first() -> None:
 
 
 def test_v4_priority_of_a_queue_counts_at_enqueue_too() -> None:
-    """Room for one gang: the one of the high queue is let in, though it came last."""
+    """Room for one gang: the one of the high queue is enqueued, though it came last."""
     queues = [m.queue("a"), m.queue("b", priority=1)]
     answer = simulate(
         m.node("n", 4, "64Gi"),
@@ -201,7 +201,7 @@ def test_v4_a_bare_gang_above_the_capability_says_so_on_its_pods() -> None:
     assert not answer.first_bound()
     message = answer.pending("default/g")["message"]
     assert "queue q may use 4 cpu in all and would use 5" in message, message
-    assert answer.pending("default/g")["missing"], "how many are missing is told"
+    assert answer.pending("default/g")["missing"], "how many are missing is reported"
     for name in answer.pods("p-"):
         condition = next(c for c in answer.obj("Pod", name)["status"]["conditions"] if c["type"] == "PodScheduled")
         assert condition["status"] == "False"
@@ -263,7 +263,7 @@ def test_v4_a_raised_capability_helps_gangs_that_wait() -> None:
 
 
 def test_v4_enqueue_counts_enqueued_gangs_against_the_capability() -> None:
-    """Two jobs of 3 in a queue of 4: the second is not let in, its pods are never created."""
+    """Two jobs of 3 in a queue of 4: the second is not enqueued, its pods are never created."""
     answer = simulate(
         m.node("n", 16, "64Gi"),
         m.queue("q", capability={"cpu": "4"}),
@@ -556,7 +556,7 @@ def test_v4_fifo_goes_on_when_the_one_in_front_goes_away() -> None:
 
 
 def test_v4_fifo_keeps_priority_and_age() -> None:
-    """Those who run at once run in order; a gang that lacks members was not tried, and blocks nobody (G4)."""
+    """Those who run at once run in order; a gang that lacks members was not tried, and blocks no other (G4)."""
     answer = simulate(
         m.node("n", 4),
         m.queue("q", dequeueStrategy="fifo"),

@@ -16,8 +16,8 @@ def test_v5_pods_wait_for_a_group_that_does_not_exist_yet() -> None:
     assert not early.bound()
     found = early.pending("default/late")
     assert found["dialect"] == "volcano"
-    for told in (found["message"], waits_because(early.obj("Pod", "a0"))):
-        assert "PodGroup default/late does not exist" in told
+    for reported in (found["message"], waits_because(early.obj("Pod", "a0"))):
+        assert "PodGroup default/late does not exist" in reported
 
 
 def test_v5_a_vanished_group_what_runs_runs_on_what_waits_says_so() -> None:
@@ -94,12 +94,12 @@ def test_v5_a_vanished_queue_what_runs_runs_on_what_waits_says_so() -> None:
     assert answer.at("a-0", "succeeded") == 60.0
     assert not answer.lines("evicted")
     assert not answer.bound("b")
-    for told in (
+    for reported in (
         answer.why("default/b"),
         waits_because(answer.obj("PodGroup", "b")),
         waits_because(answer.obj("Pod", "b-0")),
     ):
-        assert "queue q does not exist" in told
+        assert "queue q does not exist" in reported
     again = simulate(docs, m.step("90s", "create", object=m.queue("q")))
     assert again.times("b") == [90.0, 90.0]
 

@@ -148,7 +148,7 @@ def test_g10_why_a_gang_waits_is_said_once_and_withdrawn() -> None:
 
 
 def test_an_event_says_that_a_gang_was_bound_though_its_conditions_do_not_change() -> None:
-    """Also of a gang that waited for a moment, and of which nobody heard that it did."""
+    """Also of a gang that waited for a moment, and never reported that it did."""
 
     async def main() -> None:
         world = LiveWorld(m.node("n1", 4), m.job("at-once", m.role("w", 2)), *m.gang("waits", 3))
@@ -216,7 +216,7 @@ def test_who_lost_the_lead_writes_nothing_more() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_i1_i2_i3_hold_under_lag_refusals_lost_answers_and_restarts(seed: int) -> None:
-    """Random gangs on too little room; in the end whoever could start did, whole, and once."""
+    """Random gangs on too little room; in the end every gang that could start did, whole, and once."""
 
     async def main() -> None:
         dice = random.Random(seed)
@@ -293,7 +293,7 @@ def test_g10_what_was_said_together_with_a_phase_is_withdrawn(seed: int) -> None
 
 
 def test_g10_what_is_said_last_of_an_object_counts_whichever_gang_it_is_of_by_then() -> None:
-    """Its owner left a SchedulingSpec behind before it was told why the owner's gang waits."""
+    """Its owner left a SchedulingSpec behind before its condition said why the owner's gang waits."""
 
     async def main() -> None:
         world = LiveWorld(
@@ -371,7 +371,7 @@ def test_p3_no_pod_is_evicted_before_the_claim_is_written() -> None:
         writes = [one for one in world.cluster.writes if isinstance(one, EvictPod) or "enbloc.dev/claims" in str(one)]
         assert len(refused) == 1
         assert isinstance(writes[0], Patch), "the claim comes first"
-        assert Counter(type(one) for one in writes)[EvictPod] == 3, "and nobody is evicted twice"
+        assert Counter(type(one) for one in writes)[EvictPod] == 3, "and no pod is evicted twice"
         assert sorted(world.bound()) == ["vip-0", "vip-1", "vip-2"]
         await world.end()
 

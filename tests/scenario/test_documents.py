@@ -92,7 +92,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    "text, told",
+    "text, reported",
     [
         ("a: [1", ":1: line 2, column 1: "),
         ("a: 1\n---\nb: {\n", ":2: line 4, column 1: "),
@@ -120,8 +120,8 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: \x00", "control characters"),
     ],
 )
-def test_what_cannot_be_read_is_reported_in_one_line(tmp_path: Path, text: str, told: str) -> None:
-    assert told in problem(tmp_path, text)
+def test_what_cannot_be_read_is_reported_in_one_line(tmp_path: Path, text: str, reported: str) -> None:
+    assert reported in problem(tmp_path, text)
 
 
 def test_nothing_is_constructed_from_a_tag(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_steps_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "value, told",
+    "value, reported",
     [
         (pod(at="soon"), "metadata.annotations[sim.enbloc.dev/at]: 'soon' is not a duration"),
         (pod(at="-1s"), "is negative"),
@@ -144,10 +144,10 @@ def test_steps_are_read() -> None:
         ({**step("restart-scheduler"), "kind": "Leap"}, "kind: sim.enbloc.dev has one kind only"),
     ],
 )
-def test_what_makes_no_sense_is_reported_with_its_field(value: dict[str, Any], told: str) -> None:
+def test_what_makes_no_sense_is_reported_with_its_field(value: dict[str, Any], reported: str) -> None:
     (line,) = findings(value)
     assert line.startswith("f.yaml:1")
-    assert told in line
+    assert reported in line
 
 
 def test_everything_wrong_is_reported_at_once() -> None:

@@ -428,7 +428,7 @@ def crdjob_owner(name: str = "c", uid: str = "u-1", kind: str = "CRDJob", api_ve
 
 
 def owned(*objects: Obj, by: Mapping[str, Any] | None = None) -> list[Obj]:
-    """The objects, owned by a controller (unless told otherwise by the CRDJob `c`)."""
+    """The objects, owned by a controller (the CRDJob `c` unless `by` says otherwise)."""
     references = [dict(by or crdjob_owner())]
     return [one | {"metadata": one["metadata"] | {"ownerReferences": references}} for one in objects]
 

@@ -1,4 +1,4 @@
-"""How large everything is that somebody remembers: all containers that can be reached, by who has them."""
+"""Sizes of all containers that can be reached from some objects, by the attribute that holds them."""
 
 from __future__ import annotations
 

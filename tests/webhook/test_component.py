@@ -35,7 +35,7 @@ class FollowedApi(FakeApi):
 
 
 async def answers(api: FollowedApi, port: int) -> int:
-    """The status of /readyz, once somebody answers."""
+    """The status of /readyz, once the server answers."""
     for _ in range(1000):
         await asyncio.sleep(0.01)
         if not api.bundle():
@@ -53,7 +53,7 @@ async def answers(api: FollowedApi, port: int) -> int:
                     return answer.status
         except aiohttp.ClientConnectorError:
             continue
-    raise AssertionError("nobody answers")
+    raise AssertionError("the server does not answer")
 
 
 def free_port() -> int:
@@ -97,7 +97,7 @@ def test_what_another_component_watches_is_used() -> None:
         api.store.create(m.queue("default"))
         port = free_port()
         end = await serve_webhook(api, parse(None), known=known, namespace=NAMESPACE, port=port)
-        assert await answers(api, port) == 503, "not all was told yet"
+        assert await answers(api, port) == 503, "the cache is not complete yet"
         known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", m.queue("default")))
         known.listed()
         assert await answers(api, port) == 200
@@ -135,5 +135,5 @@ def test_the_namespace_is_the_pods(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert own_namespace() == "enbloc-system"
     (tmp_path / "namespace").write_text("mounted\n")
     assert own_namespace() == "mounted"
-    monkeypatch.setenv("ENBLOC_NAMESPACE", "told")
-    assert own_namespace() == "told"
+    monkeypatch.setenv("ENBLOC_NAMESPACE", "given")
+    assert own_namespace() == "given"

@@ -31,10 +31,10 @@ def lookup(*objects: Obj) -> RecordingLookup:
 
 def asked(question: dict[str, Any], *, mutates: bool = True, others: tuple[Obj, ...] = ()) -> dict[str, Any]:
     request = read_request(json.dumps(question).encode())
-    told = json.loads(answer(request, evaluate(request, lookup(*others), Settings()), mutates=mutates))
-    assert told["apiVersion"] == "admission.k8s.io/v1"
-    assert told["kind"] == "AdmissionReview"
-    response: dict[str, Any] = told["response"]
+    reported = json.loads(answer(request, evaluate(request, lookup(*others), Settings()), mutates=mutates))
+    assert reported["apiVersion"] == "admission.k8s.io/v1"
+    assert reported["kind"] == "AdmissionReview"
+    response: dict[str, Any] = reported["response"]
     assert response["uid"] == question["request"]["uid"]
     return response
 
@@ -158,22 +158,22 @@ def warned(obj: Obj) -> list[str]:
 def test_k3_what_is_read_as_something_else_is_reported() -> None:
     gang = {"gang.scheduling.koordinator.sh/name": "g", "gang.scheduling.koordinator.sh/min-available": "1"}
     assert warned(pod(**gang)) == []
-    (told,) = warned(pod(**gang, **{"gang.scheduling.koordinator.sh/mode": "Sometimes"}))
-    assert "Sometimes" in told
-    (told,) = warned(pod(**{"enbloc.dev/expected-duration": "soon"}))
-    assert "enbloc.dev/expected-duration 'soon' is not a duration" in told
+    (reported,) = warned(pod(**gang, **{"gang.scheduling.koordinator.sh/mode": "Sometimes"}))
+    assert "Sometimes" in reported
+    (reported,) = warned(pod(**{"enbloc.dev/expected-duration": "soon"}))
+    assert "enbloc.dev/expected-duration 'soon' is not a duration" in reported
     group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
-    (told,) = warned(group | {"spec": {"minMember": 1, "scheduleTimeoutSeconds": -1}})
-    assert "scheduleTimeoutSeconds -1" in told
-    (told,) = warned(group | {"spec": {"minMember": "many"}})
-    assert told.startswith("spec.minMember: ")
+    (reported,) = warned(group | {"spec": {"minMember": 1, "scheduleTimeoutSeconds": -1}})
+    assert "scheduleTimeoutSeconds -1" in reported
+    (reported,) = warned(group | {"spec": {"minMember": "many"}})
+    assert reported.startswith("spec.minMember: ")
 
 
 def test_warnings_refuse_nothing_and_go_by_the_validating_webhook() -> None:
     request = read_request(json.dumps(review("CREATE", job())).encode())
     verdict = msgspec.structs.replace(evaluate(request, lookup(), Settings()), warnings=["w"] * 99)
-    told = json.loads(answer(request, verdict, mutates=False))["response"]
-    assert (told["allowed"], told["warnings"]) == (True, ["w"] * 10)
+    reported = json.loads(answer(request, verdict, mutates=False))["response"]
+    assert (reported["allowed"], reported["warnings"]) == (True, ["w"] * 10)
     assert "warnings" not in json.loads(answer(request, verdict, mutates=True))["response"]
 
 
@@ -255,7 +255,7 @@ def test_objects_without_their_shape_are_refused_with_a_field(obj: Obj) -> None:
 
 
 def test_every_kind_that_is_reviewed_has_rules() -> None:
-    """An empty spec is refused, or filled in: nobody passes as he came."""
+    """An empty spec is refused, or filled in: no job passes unchanged."""
     for kind in map(KINDS.__getitem__, REVIEWED):
         obj = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {"name": "x"}, "spec": {"priority": 1}}
         response = asked(review("CREATE", obj))

@@ -70,8 +70,8 @@ class World:
     async def ask(self, question: dict[str, Any], path: str = "/mutate", bundle: str | None = None) -> dict[str, Any]:
         async with self.client(bundle) as client, client.post(self.url(path), json=question) as answer:
             assert answer.status == 200, await answer.text()
-            told: dict[str, Any] = (await answer.json())["response"]
-            return told
+            reported: dict[str, Any] = (await answer.json())["response"]
+            return reported
 
 
 @asynccontextmanager
@@ -121,9 +121,9 @@ def test_the_author_of_a_pod_or_a_job_is_warned() -> None:
         notes = {"annotations": {"volcano.sh/sla-waiting-time": "soon"}}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **notes}, "spec": {"containers": []}}
         for path, obj in (("/warn", pod), ("/validate", job() | {"metadata": job()["metadata"] | notes})):
-            told = await world.ask(review("CREATE", obj), path)
-            assert told["allowed"], told
-            assert ["soon" in one for one in told["warnings"]] == [True]
+            reported = await world.ask(review("CREATE", obj), path)
+            assert reported["allowed"], reported
+            assert ["soon" in one for one in reported["warnings"]] == [True]
         assert "warnings" not in await world.ask(review("CREATE", job()), "/validate")
 
     play(story)
@@ -132,7 +132,7 @@ def test_the_author_of_a_pod_or_a_job_is_warned() -> None:
 def test_no_object_is_refused_because_a_cache_is_behind() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")
-        world.api.store.create(m.queue("new"))  # the watch has not told yet
+        world.api.store.create(m.queue("new"))  # the watch has not delivered it yet
         assert (await world.ask(review("CREATE", job(queue="new"))))["allowed"]
         world.api.calls.clear()
         assert (await world.ask(review("CREATE", job())))["allowed"]

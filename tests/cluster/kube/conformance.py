@@ -76,9 +76,9 @@ class Stage:
         return [(what, name.removeprefix(f"t{self.prefix}-")) for what, name, _ in seen if self.prefix in name]
 
 
-def story(told: Diagnosis) -> Diagnosis:
-    STORIES.append(told)
-    return told
+def story(reported: Diagnosis) -> Diagnosis:
+    STORIES.append(reported)
+    return reported
 
 
 def tell(told: Diagnosis, kubeconfig: Path) -> None:
@@ -143,11 +143,11 @@ async def watches_go_on_where_they_ended(stage: Stage) -> None:
 async def what_is_too_long_ago_is_listed_anew(stage: Stage) -> None:
     known, unknown = await stage.map("known"), await stage.map("unknown")
     gone = {**known, "metadata": {**known["metadata"], "name": stage.name("gone"), "uid": NOBODY}}
-    told: list[tuple[str, str]] = []
+    reported: list[tuple[str, str]] = []
 
     def observe(event: WatchEvent) -> None:
         if stage.prefix in event.obj["metadata"]["name"]:
-            told.append((event.type, uid_of(event.obj)))
+            reported.append((event.type, uid_of(event.obj)))
 
     await stage.cluster.list(MAP)
     resource = stage.cluster._discovery.known(MAP)
@@ -159,14 +159,14 @@ async def what_is_too_long_ago_is_listed_anew(stage: Stage) -> None:
     assert await _says_410(stage, f"{resource.collection()}?watch=true&resourceVersion=1")
     informer = Informer(stage.cluster._api, resource, observe, find)
     informer.take([known, gone], "1")
-    del told[:]
+    del reported[:]
     following = asyncio.create_task(informer.follow())
-    await until(lambda: len(told) >= 2)
+    await until(lambda: len(reported) >= 2)
     await stage.do(Patch(stage.ref(MAP, "known"), {"data": {"x": "1"}}))
-    await until(lambda: len(told) >= 3)
+    await until(lambda: len(reported) >= 3)
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
-    assert told == [("DELETED", NOBODY), ("ADDED", uid_of(unknown)), ("MODIFIED", uid_of(known))]
+    assert reported == [("DELETED", NOBODY), ("ADDED", uid_of(unknown)), ("MODIFIED", uid_of(known))]
 
 
 async def _says_410(stage: Stage, path: str) -> bool:
@@ -251,9 +251,9 @@ async def the_status_is_apart(stage: Stage) -> None:
         "transitionID": "1",
     }
     patch = {"status": {"phase": "Pending", "conditions": [condition]}, "spec": {"minMember": 7}}
-    told = await stage.do(Patch(stage.ref(GROUP, "a"), patch, "status", uid_of(group)))
-    assert (told["status"]["phase"], told["spec"]["minMember"]) == ("Pending", 2)
-    assert told["status"]["conditions"][0]["message"] == "no"
+    reported = await stage.do(Patch(stage.ref(GROUP, "a"), patch, "status", uid_of(group)))
+    assert (reported["status"]["phase"], reported["spec"]["minMember"]) == ("Pending", 2)
+    assert reported["status"]["conditions"][0]["message"] == "no"
     kept = await stage.do(
         Patch(stage.ref(GROUP, "a"), {"status": {"phase": "Running"}, "metadata": {"labels": {"a": "b"}}})
     )
@@ -262,8 +262,8 @@ async def the_status_is_apart(stage: Stage) -> None:
     old = Patch(stage.ref(GROUP, "a"), patch, "status", uid_of(group), group["metadata"]["resourceVersion"])
     assert await stage.refused(old) == (409, "Conflict")
     waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
-    told = await stage.do(Patch(stage.ref("Pod", "a"), {"status": {"conditions": [waits]}}, "status", uid_of(pod)))
-    found = condition_of(told, "PodScheduled")
+    reported = await stage.do(Patch(stage.ref("Pod", "a"), {"status": {"conditions": [waits]}}, "status", uid_of(pod)))
+    found = condition_of(reported, "PodScheduled")
     assert found is not None
     assert found["message"] == "no room"
     assert await stage.refused(Patch(stage.ref("Pod", "a"), {"status": {"phase": "Failed"}}, "status", NOBODY)) == (

@@ -55,7 +55,7 @@ def test_a_server_that_never_answers_leaves_it_unsure_and_one_that_is_not_there_
             assert time.monotonic() - began < 2
         patient = msgspec.structs.replace(SHORT, attempt_s=5.0)
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # and nobody listens
+            taken.bind(("127.0.0.1", 0))  # and no server listens
             async with KubeCluster(Credentials(f"http://127.0.0.1:{taken.getsockname()[1]}"), bounds=patient) as nobody:
                 with pytest.raises(Refused) as caught:
                     await nobody.execute(BindPod("default", "a", uid, "n1"))
@@ -72,7 +72,7 @@ def test_errors_of_the_server_are_tried_a_few_times_only() -> None:
             with pytest.raises(Refused) as caught:
                 await cluster.execute(Patch(Ref("Pod", "default", "a"), {"metadata": {"labels": {"x": "y"}}}))
             assert len(server.asked("PATCH")) == QUICK.max_server_errors
-            # A server says 500 too when its store did not answer in time: nobody knows.
+            # A server says 500 too when its store did not answer in time: the outcome is unknown.
             assert (caught.value.code, caught.value.message) == (504, "failed calling webhook")
             server.script.clear()
             server.next("GET", "/pods/a", *[Fail(500, "InternalError")] * QUICK.max_server_errors)

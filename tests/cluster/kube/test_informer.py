@@ -333,7 +333,7 @@ def test_a_cluster_that_may_not_be_listed_is_an_error_at_the_start() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_to_the_wire_an_observer_ends_up_with_what_is(seed: int) -> None:
-    """Random changes, cuts, stalls, forgotten pasts and errors: the story told fits, and its end is the truth."""
+    """Random changes, cuts, stalls, compacted histories, errors: events are consistent, and their end is the truth."""
 
     async def story() -> None:
         chance = random.Random(seed)

@@ -208,7 +208,7 @@ def test_the_status_of_a_namesake_is_not_patched_though_the_server_would() -> No
         first = server.put(made)["metadata"]["uid"]
         await cluster.start({ref.kind}, lambda event: None)
         await cluster.execute(Patch(ref, {"status": {"phase": "Pending"}}, "status", first))
-        assert server.asked("GET", "/podgroups/g") == []  # its version was told
+        assert server.asked("GET", "/podgroups/g") == []  # its version was event_counts
         with server.unheard():
             server.put({**server.objects[path], "spec": {"minMember": 3}})
         await cluster.execute(Patch(ref, {"status": {"phase": "Inqueue"}}, "status", first))
@@ -288,24 +288,24 @@ def test_an_eviction_marks_among_other_conditions_and_deletes() -> None:
 
 def test_events_are_counted_over_restarts_and_written_anew_when_they_expired() -> None:
     async def story(server: ApiServer, cluster: KubeCluster) -> None:
-        def told() -> list[tuple[str, int]]:
+        def event_counts() -> list[tuple[str, int]]:
             return [(obj["reason"], obj["count"]) for path, obj in server.objects.items() if "/events/" in path]
 
         why = EmitEvent(REF, "uid-1", "Warning", "Unschedulable", "no room")
         for _ in range(3):
             await cluster.execute(why)
-        assert told() == [("Unschedulable", 3)]
+        assert event_counts() == [("Unschedulable", 3)]
         restarted = KubeCluster(cluster._api._credentials)
         async with restarted:
             await restarted.execute(why)
             await restarted.execute(EmitEvent(REF, "uid-1", "Warning", "Unschedulable", "less room"))
-        assert told() == [("Unschedulable", 4), ("Unschedulable", 1)]
+        assert event_counts() == [("Unschedulable", 4), ("Unschedulable", 1)]
         server.objects.clear()
         await cluster.execute(why)
-        assert told() == [("Unschedulable", 1)]
+        assert event_counts() == [("Unschedulable", 1)]
         server.next("POST", "/events", LOST)
         await cluster.execute(EmitEvent(Ref("Node", "", "n1"), "uid-2", "Normal", "Lost", "and found"))
-        assert told() == [("Unschedulable", 1), ("Lost", 1)]
+        assert event_counts() == [("Unschedulable", 1), ("Lost", 1)]
 
     on_a_cluster(story)
 

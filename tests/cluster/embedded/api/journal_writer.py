@@ -1,9 +1,9 @@
-"""A process that writes to a journal until it is killed, and tells on stdout what it tries and what is acknowledged.
+"""A process that writes to a journal until it is killed, and prints what it tries and what is acknowledged.
 
     journal_writer.py DIR SEED
 
 `T key number state` before a write, `A key number` once it is durable. Each key goes from number to number; a state is
-`here` or `gone`. Keys `x` and `y` are always written together, without a pause between: nobody may see one of the two.
+`here` or `gone`. Keys `x` and `y` are always written together, without a pause: no reader may see one of the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests that nobody in their right mind sends: every endpoint, verb, query and body, made from a seed."""
+"""Requests that no sane client sends: every endpoint, verb, query and body, made from a seed."""
 
 from __future__ import annotations
 

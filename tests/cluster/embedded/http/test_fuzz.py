@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is an answer: 2xx, or a refusal with a Status; and everybody else is served on."""
+"""Whatever is sent, the answer is an answer: 2xx, or a refusal with a Status; and all other clients are served on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def fuzz(seed: int, count: int) -> None:
         async with api.watch(f"{MAPS}?fieldSelector=metadata.name%3Dcanary") as following:
             for number in range(count):
                 request = fuzzer.request()
-                told = f"seed {seed}, request {number}: {request}"
+                reported = f"seed {seed}, request {number}: {request}"
                 code = 0
                 try:
                     url = URL(f"http://127.0.0.1:{api.port}{request.path}", encoded=True)
@@ -38,12 +38,12 @@ def fuzz(seed: int, count: int) -> None:
                         code, body = response.status, await response.json(content_type=None)
                 except ValueError:
                     body = None  # no JSON: fine only where it went well
-                    assert code < 300 or request.method == "HEAD", told
-                assert code < 500 or code == 504, f"{told} -> {code} {body}"
+                    assert code < 300 or request.method == "HEAD", reported
+                assert code < 500 or code == 504, f"{reported} -> {code} {body}"
                 if code >= 400 and request.method != "HEAD":
-                    assert body["kind"] == "Status", told
-                    assert body["code"] == code, told
-                    assert body["reason"], told
+                    assert body["kind"] == "Status", reported
+                    assert body["code"] == code, reported
+                    assert body["reason"], reported
                 if number % 100 == 99:
                     api.store.collect_garbage()
                     api.store.settle()

@@ -1,6 +1,6 @@
 """A process that runs a cluster with one pod until it is killed: `cluster_process.py DIRECTORY|- CODE`.
 
-Once the pod's command has told of its daemon, one line on stdout: the pids of the supervisor, the command, the daemon.
+Once the pod's command has named its daemon, one line on stdout: the pids of the supervisor, the command, the daemon.
 """
 
 from __future__ import annotations

@@ -89,15 +89,15 @@ class World:
         return out.decode()
 
     def said(self, words: str, name: str = "p", container: str = "") -> None:
-        """Until the container has written that, and the status tells that it was started."""
+        """Until the container has written that, and the status says that it was started."""
 
         def has_said() -> bool:
             try:
-                told = words in self.log(name, container)
+                reported = words in self.log(name, container)
             except Refused:
                 return False
             statuses = self.get(name)["status"].get("containerStatuses") or ()
-            return told and any(status["state"].keys() & {"running", "terminated"} for status in statuses)
+            return reported and any(status["state"].keys() & {"running", "terminated"} for status in statuses)
 
         self.until(has_said)
 

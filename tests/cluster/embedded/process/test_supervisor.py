@@ -1,4 +1,4 @@
-"""Nothing is left behind, whoever is killed; and nobody is hit who is not ours."""
+"""Nothing is left behind, whichever process is killed; and no foreign process is hit."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_when_the_supervisor_is_killed_all_end_and_a_new_one_is_made() -> None:
 
 
 def started(directory: Path, code: str, *more: str) -> tuple[subprocess.Popen[bytes], int, list[int]]:
-    """A process that runs a cluster with one such pod; its supervisor, and the pids that the pod told."""
+    """A process that runs a cluster with one such pod; its supervisor, and the pids that the pod printed."""
     cluster = subprocess.Popen([sys.executable, CHILD, directory, code, *more], stdout=subprocess.PIPE)
     assert cluster.stdout is not None
     words = cluster.stdout.readline().split()
@@ -147,7 +147,7 @@ def test_a_temporary_directory_goes_even_if_the_cluster_is_killed() -> None:
 
 def test_when_all_are_killed_at_one_blow_the_next_start_ends_the_rest(tmp_path: Path) -> None:
     cluster, supervisor, pids = started(tmp_path, ESCAPES + "time.sleep(300)")
-    for pid in (cluster.pid, supervisor):  # stopped first, so that nobody can react
+    for pid in (cluster.pid, supervisor):  # stopped first, so that no process can react
         os.kill(pid, signal.SIGSTOP)
     wardens = [pid for pid in tree(supervisor)[1:] if parent_of(pid) == supervisor]
     for pid in wardens:

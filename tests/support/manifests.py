@@ -118,7 +118,7 @@ def pod_spec(
     **spec: Any,
 ) -> Obj:
     """One container with these requests; `priority`: a class, or a value; `spec` is added, and wins."""
-    misspelt = [key for key in spec if "_" in key or key in ("run", "gone", "code", "start", "stop", "notes", "more")]
+    misspelt = [key for key in spec if "_" in key]
     assert not misspelt, f"fields of a pod's spec are spelled as in the API: {misspelt}"
     container: Obj = {"name": "main", "image": "busybox"}
     asked = requests(cpu, memory, extra)

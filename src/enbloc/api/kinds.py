@@ -157,6 +157,20 @@ KINDS: dict[str, Kind] = {
 }
 
 
+WORKLOADS: dict[str, Kind] = {
+    kind.id: kind
+    for kind in (
+        Kind("apps", _V1, "ReplicaSet", "replicasets", True),
+        Kind("apps", _V1, "StatefulSet", "statefulsets", True),
+        Kind("apps", _V1, "DaemonSet", "daemonsets", True),
+        Kind("batch", _V1, "Job", "jobs", True),
+        Kind("", _V1, "ReplicationController", "replicationcontrollers", True),
+    )
+}
+"""Kubernetes' own kinds that control pods. A real cluster serves them; the embedded one has no controllers for them, so
+there they are like any unregistered kind, and pods whose owner is not in the files are kept."""
+
+
 def kind_id(obj: Obj) -> str:
     """The id of an object's kind, whatever its version."""
     api_version: str = obj["apiVersion"]

@@ -20,6 +20,8 @@ DEFAULT_QUEUE: Final = "default"
 # Keys that Volcano's users select on and write (V0, V1, M3).
 GROUP_NAME_KEYS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 QUEUE_KEYS = ("volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
+GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
+"""On the owner of ordinary pods: they are a gang of at least this many (V1)."""
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 """On a Queue, `true`: it was closed with its parent and is opened with it (V4)."""
 NAMESPACE_QUEUE = "scheduling.volcano.sh/queue-name"

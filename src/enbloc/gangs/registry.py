@@ -22,6 +22,7 @@ from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.gangs.single_pod import SinglePod
 from enbloc.gangs.volcano import Volcano
+from enbloc.gangs.workload import Workload
 
 _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 
@@ -29,7 +30,7 @@ _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 class GangRegistry:
     """All gangs of a cluster, as their objects declare them."""
 
-    kinds = Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | {PRIORITY_CLASS}
+    kinds = Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | Workload.kinds | {PRIORITY_CLASS}
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class GangRegistry:
             Koordinator(koordinator),
             Kubernetes(self._priorities),
             Arbitrator(self._priorities, arbitrator),
+            Workload(),
             SinglePod(),
         )
         """In order of precedence."""

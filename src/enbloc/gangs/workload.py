@@ -1,0 +1,135 @@
+"""Ordinary pods whose owner asks for a gang: `scheduling.volcano.sh/group-min-member` on a ReplicaSet, StatefulSet, Job
+or the like (V1).
+
+The pods of one controlling owner are the gang, and the annotation its minimum. Kubernetes copies a Deployment's
+annotations to its ReplicaSets, so Deployments need no reading. Such a gang has no object of ours: its conditions and
+its claim record are on its pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from enbloc.api import volcano
+from enbloc.api.kinds import WORKLOADS, kind_id
+from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.gangs import claim_records
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.hints import hints_of
+from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.units import parse_timestamp
+
+DEFAULT_NAMESPACE = "default"
+"""Of an owner in a file that names none."""
+
+
+class Workload:
+    """Gangs declared on the owners of ordinary pods, by the owner's UID."""
+
+    name = "workload"
+    kinds = frozenset(WORKLOADS)
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Obj] = {}
+        """Owners that ask for a gang, by UID."""
+        self._pods: dict[str, dict[str, Obj]] = {}
+        """Pods by the UID of their owner: the owner may be observed after them."""
+        self._homes: dict[str, str] = {}
+        """Owner → the pod that carries the claim record, by UID."""
+
+    # Watch events
+
+    def observe(self, event: WatchEvent) -> Changed:
+        uid = uid_of(event.obj)
+        before = self._owners.pop(uid, None)
+        if event.type != "DELETED" and _minimum(event.obj) is not None:
+            self._owners[uid] = event.obj
+        if before is None and uid not in self._owners:
+            return NOTHING
+        key = GangKey(self.name, namespace_of(event.obj) or DEFAULT_NAMESPACE, uid)
+        moved = (before is None) != (uid not in self._owners)
+        return Changed((key,), tuple(self._pods.get(uid, {}).values()) if moved else ())
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        owner = _owner_uid(pod)
+        if not owner:
+            return NOTHING
+        pods = self._pods.setdefault(owner, {})
+        if gone:
+            pods.pop(uid_of(pod), None)
+        else:
+            pods[uid_of(pod)] = pod
+        if not pods:
+            del self._pods[owner]
+        if owner not in self._owners:
+            return NOTHING
+        key = GangKey(self.name, namespace_of(pod), owner)
+        home = self.home(key)
+        before = self._homes.get(owner, "")
+        if home is None:
+            self._homes.pop(owner, None)
+        else:
+            self._homes[owner] = uid_of(home)
+        changed = before != self._homes.get(owner, "") or (home is not None and uid_of(home) == uid_of(pod))
+        return Changed((key,)) if changed else NOTHING
+
+    # Gangs
+
+    def member(self, pod: Obj) -> Membership | None:
+        owner = _owner_uid(pod)
+        if owner not in self._owners:
+            return None
+        return Membership(GangKey(self.name, namespace_of(pod), owner), "", None)
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        owner = self._owners.get(key.name)
+        if owner is None:
+            return None
+        created = owner["metadata"].get("creationTimestamp")
+        home = self.home(key)
+        record = annotations_of(home).get(claim_records.ANNOTATION, "") if home is not None else ""
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{name_of(owner)}",
+            created=parse_timestamp(created) if created else 0,
+            minimum=_minimum(owner) or 0,
+            queue=queue_named_by(owner) or (queue_named_by(home) if home is not None else "") or DEFAULT_QUEUE,
+            claim=claim_records.read(record),
+            claim_home=uid_of(home) if home is not None else "",
+            hints=hints_of(owner),
+        )
+
+    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+        """Pods whose owner no longer asks for a gang are scheduled by themselves."""
+        return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created=created, minimum=0, queue=queue)
+
+    def object(self, key: GangKey) -> Obj | None:
+        return None
+
+    def home(self, key: GangKey) -> Obj | None:
+        """Its oldest pod."""
+        pods = self._pods.get(key.name, {}).values()
+        return min(pods, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", name_of(pod)), default=None)
+
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        text = annotations_of(obj).get(volcano.GROUP_MIN_MEMBER) if kind_id(obj) in self.kinds else None
+        if text and _minimum(obj) is None:
+            bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
+            yield f"{bad}: it does not count"
+
+
+def _minimum(owner: Obj) -> int | None:
+    text = annotations_of(owner).get(volcano.GROUP_MIN_MEMBER)
+    return count(text) if text else None
+
+
+def _owner_uid(pod: Obj) -> str:
+    """The UID of the workload that controls a pod; empty if none does."""
+    owner = controller_of(pod)
+    if owner is None:
+        return ""
+    group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
+    kind = f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
+    return (owner.get("uid") or "") if kind in WORKLOADS else ""

@@ -19,6 +19,7 @@ from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.served_kinds import CRD
+from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 from enbloc.units import is_dns_label, parse_quantity
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ AdmissionHook = Callable[[Operation, Obj, Obj | None], Obj]
 DeletionHook = Callable[[Obj], None]
 """Raises `Refused` if the object must not be deleted."""
 
-PRIORITY_CLASS = "PriorityClass.scheduling.k8s.io"
-SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 SYSTEM_NAMESPACES = ("default", "kube-system")
 
 
@@ -43,7 +42,7 @@ def bootstrap(store: Store) -> None:
     """Creates what every cluster has from the start: namespaces and the system's priority classes."""
     for name in SYSTEM_NAMESPACES:
         store.provide({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    for name, value in SYSTEM_PRIORITIES.items():
+    for name, value in sorted(SYSTEM_CLASSES.items()):
         store.provide(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
@@ -214,8 +213,8 @@ class _Priorities:
     def _resolve(self, pod: Obj, name: str) -> tuple[str, int, str]:
         if name:
             found = self._store.get(PRIORITY_CLASS, "", name)
-            if found is None and name in SYSTEM_PRIORITIES:
-                return name, SYSTEM_PRIORITIES[name], "PreemptLowerPriority"
+            if found is None and name in SYSTEM_CLASSES:
+                return name, SYSTEM_CLASSES[name], "PreemptLowerPriority"
             if found is None:
                 raise _forbidden(pod, f"no PriorityClass with name {name} was found")
         else:

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
 from enbloc.engine.cycle import cycle
-from enbloc.engine.placement.attempt import attempt, one_by_one, pending_tasks, runs, split
+from enbloc.engine.placement.attempt import attempt, one_by_one, runs
+from enbloc.engine.placement.constraints import UNCONSTRAINED
+from enbloc.engine.placement.request import pending_tasks, request_of
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
 from properties import strategies
@@ -62,19 +64,19 @@ def check_rollback(direct: DirectScheduler, data: st.DataObject) -> None:
         keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id.values()}
         match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
             case "minima":
-                _, rest, short = split(gang, pending_tasks(gang))
-                if gang.missing() or short > len(rest):
+                request = request_of(gang)
+                if gang.missing() or request.short > len(request.rest):
                     continue
                 transaction = Transaction(placer.state)
-                story = attempt(placer, gang, transaction)
+                story = attempt(placer, [request], transaction, UNCONSTRAINED)
                 assert (story is None) or not transaction.placed
             case "one by one":
                 transaction = Transaction(state)
-                one_by_one(placer, gang, transaction, pending_tasks(gang))
+                one_by_one(placer, gang, transaction, pending_tasks(gang), UNCONSTRAINED)
             case _:
                 transaction = Transaction(state)
                 for run in runs(state, pending_tasks(gang)):
-                    placer.place(transaction, run, data.draw(st.integers(0, len(run))))
+                    placer.place(transaction, run, data.draw(st.integers(0, len(run))), UNCONSTRAINED)
         state.validate()
         if transaction.placed and data.draw(st.booleans()):
             assert state.digest() != before

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from enbloc.engine.placement.attempt import split
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.placement.request import PlacementRequest, request_of
+from enbloc.engine.tables.tasks import GangState, Task
 from support import manifests as m
 from support.simulation import simulate
 
@@ -119,16 +119,16 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The order is asked twice at every turn: both times it is the same, and nothing has moved in between."""
     seen = []
 
-    def twice(gang: GangState, waiting: list[object]) -> object:
+    def twice(gang: GangState, pending: list[Task] | None = None) -> PlacementRequest:
         facts = (dict(gang.occupied), dict(gang.pending), [task.order for task in gang.tasks.values()])
-        first, second = split(gang, waiting), split(gang, waiting)  # type: ignore[arg-type]
+        first, second = request_of(gang, pending), request_of(gang, pending)
         assert first == second
         assert facts == (dict(gang.occupied), dict(gang.pending), [task.order for task in gang.tasks.values()])
         seen.append(gang)
         return first
 
-    monkeypatch.setattr("enbloc.engine.placement.attempt.split", twice)
-    monkeypatch.setattr("enbloc.engine.engine.split", twice)
+    monkeypatch.setattr("enbloc.engine.actions.allocate.request_of", twice)
+    monkeypatch.setattr("enbloc.engine.engine.request_of", twice)
     answer = simulate(m.node("n", 8), two_roles(False))
     assert seen
     assert [name.removeprefix("j-") for name in answer.order("j-")] == WITHOUT

@@ -21,13 +21,16 @@ from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
+from enbloc.engine.ordering import Band, GangOrder, Order
 from enbloc.engine.partial_gangs import PartialGangs, mark_others, see_satisfied
-from enbloc.engine.placement.attempt import Placer, pending_tasks, replacements, split, take_reserved
+from enbloc.engine.placement.attempt import Placer, take_reserved
 from enbloc.engine.placement.binding import binding
+from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.placement.request import pending_tasks, replacements, request_of
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Order, SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.queueing.starvation import Starving
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
@@ -49,8 +52,6 @@ TOLD_OF_A_BUCKET = 16
 PODS_EXPECTED_WITHIN = 5 * SECOND
 """How long surplus waits for the pods of a gang that was let in: a controller needs far less."""
 
-MINIMA, SURPLUS = 0, 1
-
 STARVING, PREEMPTING, RECLAIMING = "Starving", "Preempting", "Reclaiming"
 BEYOND_FREE_ROOM = frozenset({STARVING, PREEMPTING, RECLAIMING})
 """On these grounds a gang is let in though there is no room for it yet: it counts against nobody (M6)."""
@@ -64,6 +65,7 @@ class Engine:
         self.plugins = load(config)
         weights = config.scoring
         self.state = State(self.plugins, weights.node_affinity, weights.taint_toleration)
+        self.order = GangOrder(self.state, self.plugins)
         self.placer = Placer(self.state, weights.pod_affinity, weights.spread, plain)
         self.allocating = SchedulingQueue()
         self.backfilling = SchedulingQueue()
@@ -93,7 +95,6 @@ class Engine:
         """R6, unless a flag says no."""
         self.served: list[tuple[str, Order]] = []
         """Who was served in this cycle."""
-        """Whether it matters who ends when: then gangs of different run times are told apart."""
         easy = "backfill" in self._runs and config.backfill.mode == "easy"
         self.easy = EasyBackfill(self.state, self.placer, self.take_own_places) if easy else None
         self.expected_starts = ExpectedStarts(self.state, self.reservations, self.decide)
@@ -342,12 +343,12 @@ class Engine:
     def unit(self, group: Group) -> list[GangState]:
         """The gangs of a group whose minima are still to be bound, by order."""
         found = [gang for gang in self.groups.gangs(group) if not gang.satisfied and not gang.ready()]
-        return sorted(found, key=lambda gang: self.order(gang, MINIMA))
+        return sorted(found, key=self.order)
 
     def _queue_group(self, unit: list[GangState]) -> None:
         shape, classes = signature.of_unit(self.state, unit, self.reservations)
         first = unit[0]
-        order = self.order(first, MINIMA)
+        order = self.order(first)
         equivalence = self.allocating.put(first, first.spec.queue, order, shape, classes, volatile=True)
         for gang in unit:
             gang.why = equivalence.diagnosis if equivalence.unschedulable and gang is not first else None
@@ -363,15 +364,14 @@ class Engine:
             if gang.ready() or gang.satisfied:
                 self.reporter.withdraw(gang)
             return
-        gang.plan = split(gang, waiting)
-        needed, rest, short = gang.plan
+        _, needed, rest, short, _ = request_of(gang, waiting)
         # What was lost may have no replacement yet: then all that waits is surplus, though a minimum is not met.
-        band = SURPLUS if gang.ready() or (gang.satisfied and not needed and not short) else MINIMA
-        if band == SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
+        band = Band.SURPLUS if gang.ready() or (gang.satisfied and not needed and not short) else Band.MINIMA
+        if band is Band.SURPLUS and gang.spec.more_waves:  # D4: what a later wave needs is not for surplus
             self._dequeue(gang)
             self.reporter.withdraw(gang)
             return
-        wanted = waiting if band == SURPLUS else [*replacements(gang), *needed, *(rest if short else ())]
+        wanted = waiting if band is Band.SURPLUS else [*replacements(gang), *needed, *(rest if short else ())]
         if not wanted:
             self._dequeue(gang)
             return
@@ -404,7 +404,7 @@ class Engine:
         if equivalence.unschedulable:  # its like failed, and nothing has changed since
             gang.attempted = frozenset(gang.tasks)
             self._count(gang)
-            self.reporter.tell(gang, equivalence.diagnosis, of_gang=band == MINIMA)
+            self.reporter.tell(gang, equivalence.diagnosis, of_gang=band is Band.MINIMA)
 
     def stands_alone_now(self, gang: GangState) -> bool:
         """Whether it stands with its like, and others' placements have come to matter to it: they may not matter to the
@@ -422,7 +422,7 @@ class Engine:
             self.enqueued(gang)
             return
         shape = signature.at_the_door(self.state, gang, self.starving.is_starving(gang))
-        equivalence = self.knocking.put(gang, gang.spec.queue, self.order(gang, MINIMA), shape)
+        equivalence = self.knocking.put(gang, gang.spec.queue, self.order(gang), shape)
         gang.equivalence, gang.why = equivalence, None
         if equivalence.unschedulable:
             self.reporter.tell(gang, equivalence.diagnosis, of_gang=True)
@@ -430,12 +430,6 @@ class Engine:
     def _dequeue(self, gang: GangState) -> None:
         SchedulingQueue.take(gang)
         gang.equivalence = gang.why = None
-
-    def order(self, gang: GangState, band: int) -> Order:
-        """G8 inside a queue; minima before surplus among equals (G3), a gang that was cut off before others (G11)."""
-        spec = gang.spec
-        keys = tuple(key for order in self.plugins.gang_order for key in order(gang))
-        return (*keys, band, gang.partial_since is None, spec.created, spec.key.namespace, spec.title)
 
     def _count(self, gang: GangState) -> None:
         """What it asks for before its pods do, and what it will take once tried (M6, V4)."""
@@ -479,7 +473,7 @@ class Engine:
         """G3: a gang that comes first was let in, and its pods are being made. It is not waited for without end."""
         for gang in self.expected(queue):
             since = gang.spec.enqueued_at
-            if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang, MINIMA) < order:
+            if since is not None and self.now < since + PODS_EXPECTED_WITHIN and self.order(gang) < order:
                 until = since + PODS_EXPECTED_WITHIN
                 self._surplus_until = until if self._surplus_until is None else min(until, self._surplus_until)
                 return True
@@ -487,26 +481,28 @@ class Engine:
 
     # ---- room that is kept for others, and for itself
 
-    def close_to(self, gang: GangState, but_for: frozenset[GangKey] = frozenset(), *, in_time: bool = True) -> None:
-        """Whoever is placed next is this gang: rows that are kept for others, `but_for` some, are not for it (G11, R5).
-        If it is not there `in_time`, because others have to leave first, when it ends does not matter (R8)."""
+    def constraints(
+        self, gang: GangState, exclude: frozenset[GangKey] = frozenset(), *, honor_run_times: bool = True
+    ) -> Constraints:
+        """Closes nodes that are reserved for other gangs (R5), or needed by partially bound ones (G11). Reservations of
+        the gangs in `exclude` are ignored. `honor_run_times=False` disables R8: a gang that waits for evictions may not
+        end before a reservation is due."""
         kept = self.partial_gangs.closed_to(gang) if self.partial_gangs else None
         if kept is None and not self.reservations:
-            self.placer.closed = None
-            return
-
+            return UNCONSTRAINED
         nominated = [task for mate in self.groups.mates(gang) for task in self.nominations.of(mate)]
-        made = [self.state.nodes.rows[task.node] for task in nominated]
+        freed_rows = [self.state.nodes.rows[task.node] for task in nominated]
+        now = self.now if honor_run_times else None
 
         def closed(task: Task) -> list[tuple[str, Bools]]:
             found = [(diagnosis.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
-            reserved = self.reservations.closed_to(task.gang, task, self.now if in_time else None, but_for)
-            if reserved is not None and made:  # room that is made for it is its own, whoever waits for more there
+            reserved = self.reservations.closed_to(task.gang, task, now, exclude)
+            if reserved is not None and freed_rows:  # room that is freed for the gang is its own
                 reserved = reserved.copy()
-                reserved[made] = False
+                reserved[freed_rows] = False
             return found if reserved is None else [*found, (diagnosis.RESERVED, reserved)]
 
-        self.placer.closed = closed
+        return Constraints(closed)
 
     def take_own_places(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
         """What is kept for a gang is there for it: room that was made is free for it, and reserved nodes take the tasks
@@ -521,11 +517,6 @@ class Engine:
         for task, row in others:
             if task.status is TaskStatus.PENDING:
                 transaction.hold_again(task, row, TaskStatus.NOMINATED)
-
-    def turn(self, gang: GangState) -> tuple[object, ...]:
-        """Who comes first of gangs in different queues (G8)."""
-        queues = self.state.queues
-        return (queues.order(queues.get(gang.spec.queue), self.state.nodes.totals()), self.order(gang, MINIMA))
 
     def _tell_times_apart(self) -> None:
         """While nodes are reserved, gangs of one shape and different run times may fare differently."""
@@ -573,7 +564,7 @@ class Engine:
         for one in gangs:
             one.attempted = frozenset(one.tasks)
             self._count(one)
-            self.served.append((one.spec.queue, self.order(one, MINIMA)))
+            self.served.append((one.spec.queue, self.order(one)))
             self.evictions.see(one)
         self.state.events.any = True  # where others are may matter to those whose tasks look at it
         self.decide(binding(self.state, gangs, placed, commits))

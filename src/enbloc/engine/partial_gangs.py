@@ -7,7 +7,7 @@ it is complete; if that takes too long its bound members are evicted and it star
 from __future__ import annotations
 
 from enbloc.engine.decisions import Evict, Marked
-from enbloc.engine.placement.attempt import pending_tasks
+from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from enbloc.engine.actions.gang_groups import resolve_deadlock, start
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.engine import MINIMA, SURPLUS, Engine
-from enbloc.engine.placement.attempt import attempt, no_shadow, one_by_one, pending_tasks, replacements, split
-from enbloc.engine.queueing.scheduling_queue import Order, SchedulingQueue
+from enbloc.engine.engine import Engine
+from enbloc.engine.ordering import Band, Order
+from enbloc.engine.placement.attempt import attempt, one_by_one
+from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.request import pending_tasks, replacements, request_of
+from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task
 
@@ -25,30 +30,27 @@ def place_all(engine: Engine, lane: SchedulingQueue) -> None:
 
     engine.kept.rouse(lane)
     if engine.easy is None or lane is not engine.allocating:
-        serve_all(engine, lane, lambda gang: serve(engine, gang))
+        serve_all(engine, lane, lambda gang: serve(engine, gang, engine.constraints(gang)))
         return
     engine.easy.heads = {}
     serve_all(engine, lane, lambda gang: _serve_behind(engine, gang))
-    engine.placer.shadow = no_shadow
     for queue in {equivalence.queue for equivalence in lane.equivalences()}:
         head = first_waiting(engine, queue)
         if head is not None:
-            engine.close_to(head)
-            engine.easy.shadow(head, engine.now, len(engine.served))
+            engine.easy.shadow(head, engine.constraints(head), engine.now, len(engine.served))
     engine.expected_starts.settle_heads(engine.easy.heads, engine.now)
 
 
 def _serve_behind(engine: Engine, gang: GangState) -> Diagnosis | None:
     """EASY: whoever is not first in its queue must not delay the one that is."""
     head = first_waiting(engine, gang.spec.queue)
-    band = SURPLUS if gang.ready() else MINIMA
-    if head is not None and engine.order(head, MINIMA) >= engine.order(gang, band):
-        head = None
-    engine.placer.shadow = no_shadow
-    if head is not None and engine.easy is not None:
-        engine.close_to(head)
-        engine.placer.shadow = engine.easy.shadow(head, engine.now, len(engine.served))
-    return serve(engine, gang)
+    band = Band.SURPLUS if gang.ready() else Band.MINIMA
+    constraints = engine.constraints(gang)
+    if head is not None and engine.order(head) < engine.order(gang, band):
+        assert engine.easy is not None
+        shadow = engine.easy.shadow(head, engine.constraints(head), engine.now, len(engine.served))
+        constraints = constraints._replace(shadow=shadow)
+    return serve(engine, gang, constraints)
 
 
 def first_waiting(engine: Engine, queue: str) -> GangState | None:
@@ -60,40 +62,39 @@ def first_waiting(engine: Engine, queue: str) -> GangState | None:
             if equivalence.unschedulable and equivalence.diagnosis is not None and not equivalence.diagnosis.of_queue
             else None
         )
-        if head is not None and head[0][-5] == MINIMA and (found is None or head[0] < found[0]):
+        if head is not None and head[0].band is Band.MINIMA and (found is None or head[0] < found[0]):
             found = head
     return found[1] if found else None
 
 
-def serve(engine: Engine, gang: GangState) -> Diagnosis | None:
-    """One try for a gang; a story says why it failed."""
-    engine.close_to(gang)
+def serve(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+    """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
     if gang.satisfied or gang.ready():
-        return _singly(engine, gang)
+        return _singly(engine, gang, constraints)
     group = engine.groups.of(gang)
-    return _minima(engine, gang) if group is None else start(engine, group)
+    return _minima(engine, gang, constraints) if group is None else start(engine, group, constraints)
 
 
-def _minima(engine: Engine, gang: GangState) -> Diagnosis | None:
+def _minima(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     lost = replacements(gang)
     told = None
     if lost:
         transaction = Transaction(engine.state)
-        told = one_by_one(engine.placer, gang, transaction, lost)
+        told = one_by_one(engine.placer, gang, transaction, lost, constraints)
         if transaction.placed:
             engine.bind(gang, transaction.placed, commits=False)
     if gang.missing():
         return diagnosis.not_enough_members(gang)
-    needed, _, short = split(gang, pending_tasks(gang))
-    if lost and not needed and not short:  # the present wave is placed, and its Bindings have not come back
+    request = request_of(gang)
+    if lost and not request.needed and not request.short:  # the present wave is placed; its Bindings are under way
         if told is None:
             engine.queue(gang)
         return told
-    transaction, taken = engine.waves.take(engine.placer, gang)
+    transaction, taken = engine.waves.take(engine.placer, request)
     others = engine.take_own_places(transaction, gang)
     later = engine.waves.later_tasks(gang)
     keep = engine.kept.applies_to(gang)
-    told = attempt(engine.placer, gang, transaction, later, keep=keep)
+    told = attempt(engine.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
     engine.give_back(transaction, others)
     if told is None:
         engine.kept.let_go(gang)
@@ -108,21 +109,21 @@ def _minima(engine: Engine, gang: GangState) -> Diagnosis | None:
     return told
 
 
-def _singly(engine: Engine, gang: GangState) -> Diagnosis | None:
+def _singly(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3). Of those
     that may make up the total, one that does not fit is passed over."""
-    first = pending_tasks(gang)
-    rest: list[Task] = []
+    first: Sequence[Task] = pending_tasks(gang)
+    rest: Sequence[Task] = ()
     short = 0
     if not gang.ready():
-        needed, rest, short = split(gang, first)
+        _, needed, rest, short, _ = request_of(gang, first)
         first = needed if needed or short else rest
     transaction = Transaction(engine.state)
     kept = [(task, engine.state.nodes.rows[task.node]) for task in engine.nominations.of(gang)]
     others = engine.nominations.lift(transaction, gang)
-    told = one_by_one(engine.placer, gang, transaction, first)
+    told = one_by_one(engine.placer, gang, transaction, first, constraints)
     if short:
-        of_rest = one_by_one(engine.placer, gang, transaction, rest, short)
+        of_rest = one_by_one(engine.placer, gang, transaction, rest, constraints, short)
         told = told or of_rest
     engine.give_back(transaction, [*kept, *others])  # what is being made for it is still its own
     placed = transaction.placed

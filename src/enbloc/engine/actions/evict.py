@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.actions.lower_priority_claims import LowerPriorityClaim, lesser_claims
 from enbloc.engine.actions.queue_loop import is_behind
-from enbloc.engine.engine import MINIMA, Engine
-from enbloc.engine.eviction.planner import Need, Plan, Planner, Rules
-from enbloc.engine.placement.attempt import attempt, pending_tasks, replacements, split
+from enbloc.engine.engine import Engine
+from enbloc.engine.eviction.planner import Plan, Planner, Rules
+from enbloc.engine.ordering import Band
+from enbloc.engine.placement.attempt import attempt
+from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 
-RulesOf = Callable[[Engine, Sequence[GangState], Sequence[Need]], Rules | None]
+RulesOf = Callable[[Engine, Sequence[GangState], Sequence[PlacementRequest]], Rules | None]
 """Who may be evicted for gangs with those needs; `None`: nobody."""
-
-BAND = -5
-"""Where the band stands in an order (see `Engine.order`)."""
 
 
 def evict_for_all(engine: Engine, action: str, rules_of: RulesOf, claims_first: bool) -> None:
@@ -40,7 +40,7 @@ def evict_for_all(engine: Engine, action: str, rules_of: RulesOf, claims_first: 
 def _is_to_try(engine: Engine, equivalence: EquivalenceClass, action: str) -> bool:
     """Whether somebody waits there for a minimum, for whom nobody was looked for in vain yet."""
     head = equivalence.head()
-    if head is None or head[0][BAND] != MINIMA or engine.evictions.is_in_vain(action, head[1]):
+    if head is None or head[0].band is not Band.MINIMA or engine.evictions.is_in_vain(action, head[1]):
         return False
     return not is_behind(engine, head[1])
 
@@ -48,7 +48,7 @@ def _is_to_try(engine: Engine, equivalence: EquivalenceClass, action: str) -> bo
 def _turn(engine: Engine, equivalence: EquivalenceClass) -> tuple[object, ...]:
     head = equivalence.head()
     assert head is not None, "only buckets with somebody in them are served"
-    return engine.turn(head[1])
+    return engine.order.across_queues(head[1])
 
 
 def _serve(engine: Engine, gang: GangState, action: str, rules_of: RulesOf, claims_first: bool) -> bool:
@@ -80,12 +80,11 @@ def _makes_room(engine: Engine, unit: Sequence[GangState], action: str, rules_of
     if rules is None or not (rules.cells() or lesser):
         return False
     keys = frozenset(key for one in lesser for key in one.keys)
-    engine.close_to(unit[0], keys, in_time=False)
-    plan = _plan(engine, unit, rules, needs, lesser)
+    constraints = engine.constraints(unit[0], keys, honor_run_times=False)
+    plan = _plan(engine, unit, rules, needs, lesser, constraints)
     if plan is None and unit[0].satisfied and len(needs[0].needed) > 1:  # what was lost is replaced one by one (G7)
         only = needs[0]._replace(needed=needs[0].needed[:1], rest=(), short=0)
-        plan = _plan(engine, unit, rules, [only], lesser)
-    engine.close_to(unit[0])
+        plan = _plan(engine, unit, rules, [only], lesser, constraints)
     if plan is None or not (plan.victims or _of_use(lesser, plan)):
         return False  # or it fits as soon as those who are leaving have left
     _carry_out(engine, unit, action, plan, lesser)
@@ -98,23 +97,28 @@ def _of_use(lesser: Sequence[LowerPriorityClaim], plan: Plan) -> list[LowerPrior
     return [one for one in lesser if one.nodes & nodes]
 
 
-def _needs(unit: Sequence[GangState]) -> list[Need]:
+def _needs(unit: Sequence[GangState]) -> list[PlacementRequest]:
     """Minima, and replacements of members that were lost: surplus evicts nobody (P1)."""
     found = []
     for gang in unit:
         lost = replacements(gang)
-        needed, rest, short = split(gang, pending_tasks(gang))
+        request = request_of(gang)
         if gang.satisfied:
-            found.append(Need(gang, [*lost, *needed, *rest[:short]], (), 0))
+            found.append(PlacementRequest(gang, [*lost, *request.minimum]))
         elif gang.missing():
-            found.append(Need(gang, lost, (), 0))
+            found.append(PlacementRequest(gang, lost))
         else:
-            found.append(Need(gang, [*lost, *needed], rest, short))
+            found.append(request._replace(needed=[*lost, *request.needed]))
     return [need for need in found if need.needed or need.short]
 
 
 def _plan(
-    engine: Engine, unit: Sequence[GangState], rules: Rules, needs: Sequence[Need], lesser: Sequence[LowerPriorityClaim]
+    engine: Engine,
+    unit: Sequence[GangState],
+    rules: Rules,
+    needs: Sequence[PlacementRequest],
+    lesser: Sequence[LowerPriorityClaim],
+    constraints: Constraints,
 ) -> Plan | None:
     def prepare(transaction: Transaction) -> None:
         for one in lesser:
@@ -122,7 +126,7 @@ def _plan(
         for gang in unit:
             engine.take_own_places(transaction, gang)
 
-    planner = Planner(engine.state, engine.placer, engine.evictions, rules, engine.groups.mates)
+    planner = Planner(engine.state, engine.placer, engine.evictions, rules, constraints, engine.groups.mates)
     return planner.find(needs, prepare)
 
 
@@ -130,19 +134,18 @@ def _release_claims(engine: Engine, unit: Sequence[GangState], lesser: Sequence[
     """R5: it fits if claims of lower priority are released, no more of them than it takes."""
 
     def fits(some: Sequence[LowerPriorityClaim]) -> bool:
-        engine.close_to(unit[0], frozenset(key for one in some for key in one.keys))
+        constraints = engine.constraints(unit[0], frozenset(key for one in some for key in one.keys))
         transaction = Transaction(engine.state)
         for one in some:
             one.lift(transaction)
         fine = True
         for gang in unit:
-            gang.plan = split(gang, pending_tasks(gang))
+            request = request_of(gang)
             engine.take_own_places(transaction, gang)
-            if not gang.missing() and attempt(engine.placer, gang, transaction) is not None:
+            if not gang.missing() and attempt(engine.placer, [request], transaction, constraints) is not None:
                 fine = False
                 break
         transaction.rollback()
-        engine.close_to(unit[0])
         return fine and any(not gang.missing() for gang in unit)
 
     if not fits(lesser):
@@ -154,7 +157,7 @@ def _release_claims(engine: Engine, unit: Sequence[GangState], lesser: Sequence[
             chosen = others
     for one in chosen:
         one.release(f"released for {unit[0].spec.title}, of higher priority")
-    told = serve(engine, unit[0])
+    told = serve(engine, unit[0], engine.constraints(unit[0]))
     assert told is None, f"{unit[0]} was to start and did not: {told}"
     return True
 

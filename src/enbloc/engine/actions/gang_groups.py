@@ -10,52 +10,56 @@ import msgspec
 
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.engine import MINIMA, Engine
-from enbloc.engine.placement.attempt import attempt_together, pending_tasks, runs, split
-from enbloc.engine.queueing.scheduling_queue import Order
+from enbloc.engine.engine import Engine
+from enbloc.engine.ordering import Order
+from enbloc.engine.placement.attempt import attempt, runs
+from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.groups import Group
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import PODS
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
 
-def start(engine: Engine, group: Group) -> Diagnosis | None:
+def start(engine: Engine, group: Group, constraints: Constraints) -> Diagnosis | None:
     """One try for a whole group; a story says why it failed."""
     unit = engine.unit(group)
     told = _too_little_free(engine, group)
     if told is None:
         transaction = Transaction(engine.state)
-        told = _place(engine, unit, transaction)
-        if told is None or (group.holds and _start_elsewhere(engine, unit, transaction)):
+        told = _place(engine, unit, transaction, constraints)
+        if told is None or (group.holds and _start_elsewhere(engine, unit, transaction, constraints)):
             _bind(engine, group, unit, transaction.placed)
             return None
         if group.holds:
-            _hold(engine, group, unit)
+            _hold(engine, group, unit, constraints)
     held = sum(gang.total_held for gang in unit)
     engine.holds.changed = engine.holds.changed or held > 0
     meanwhile = f" {held} pods are held meanwhile" if held else ""
     return msgspec.structs.replace(told, message=f"{told.message}{meanwhile}{group.note}")
 
 
-def _place(engine: Engine, unit: list[GangState], transaction: Transaction) -> Diagnosis | None:
+def _place(
+    engine: Engine, unit: list[GangState], transaction: Transaction, constraints: Constraints
+) -> Diagnosis | None:
     """Places what the gangs still need; if that fails nothing is left placed."""
     others: list[tuple[Task, int]] = []
+    requests = [request_of(gang) for gang in unit]
     for gang in unit:
-        gang.plan = split(gang, pending_tasks(gang))
         others += engine.take_own_places(transaction, gang)
-    told = attempt_together(engine.placer, unit, transaction)
+    told = attempt(engine.placer, requests, transaction, constraints)
     engine.give_back(transaction, others)
     return told
 
 
-def _start_elsewhere(engine: Engine, unit: list[GangState], transaction: Transaction) -> bool:
+def _start_elsewhere(engine: Engine, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:
     """What is held may be in its own way: whether all fit if they are placed anew."""
     if not any(gang.total_held for gang in unit):
         return False
     for gang in unit:
         for task in engine.holds.of(gang):
             transaction.let_go(task)
-    return _place(engine, unit, transaction) is None
+    return _place(engine, unit, transaction, constraints) is None
 
 
 def _bind(engine: Engine, group: Group, unit: list[GangState], placed: list[Task]) -> None:
@@ -68,15 +72,15 @@ def _bind(engine: Engine, group: Group, unit: list[GangState], placed: list[Task
         engine.queue(gang)
 
 
-def _hold(engine: Engine, group: Group, unit: list[GangState]) -> None:
+def _hold(engine: Engine, group: Group, unit: list[GangState], constraints: Constraints) -> None:
     """What fits is held, of each gang as much as its minima ask for."""
     for gang in unit:
         transaction = Transaction(engine.state)
-        needed, rest, short = split(gang, pending_tasks(gang))
+        _, needed, rest, short, _ = request_of(gang)
         for run in runs(engine.state, needed):
-            engine.placer.place(transaction, run, len(run))
+            engine.placer.place(transaction, run, len(run), constraints)
         for run in runs(engine.state, rest):
-            short -= engine.placer.place(transaction, run, min(short, len(run))) if short else 0
+            short -= engine.placer.place(transaction, run, min(short, len(run)), constraints) if short else 0
         if transaction.placed:
             engine.holds.hold(group, gang, transaction.placed, engine.now)
 
@@ -126,7 +130,7 @@ def resolve_deadlock(engine: Engine) -> None:
         holds.let_go(victim, "LetGo", f"let go of {held} pods so that {title} could start: they waited for each other")
         for gang in engine.unit(victim):
             engine.reporter.tell(gang, Diagnosis("LetGo", victim.note.removeprefix("; ")), of_gang=True)
-    told = start(engine, winner)
+    told = start(engine, winner, engine.constraints(engine.unit(winner)[0]))
     assert told is None, f"{winner} was to start and did not: {told}"
 
 
@@ -173,9 +177,7 @@ def _fits(engine: Engine, group: Group) -> bool:
         return False
     transaction = Transaction(engine.state)
     unit = engine.unit(group)
-    if unit:
-        engine.close_to(unit[0])
-    fits = bool(unit) and _place(engine, unit, transaction) is None
+    fits = bool(unit) and _place(engine, unit, transaction, engine.constraints(unit[0])) is None
     transaction.rollback()
     return fits
 
@@ -188,4 +190,4 @@ def _release(engine: Engine, groups: list[Group], transaction: Transaction) -> N
 
 
 def _turn(engine: Engine, group: Group) -> Order:
-    return min(engine.order(gang, MINIMA) for gang in engine.groups.gangs(group))
+    return min(engine.order(gang) for gang in engine.groups.gangs(group))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from enbloc.engine.engine import MINIMA, Engine
+from enbloc.engine.engine import Engine
 from enbloc.engine.state.groups import Group
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
@@ -15,8 +15,8 @@ from enbloc.gangs.model import GangKey
 class LowerPriorityClaim(NamedTuple):
     """What somebody of lower priority has claimed and not taken."""
 
-    rank: tuple[object, ...]
-    """The lowest first."""
+    gang: GangState
+    """Whose claim it is; of a group, the first of its gangs."""
     keys: frozenset[GangKey]
     nodes: frozenset[str]
     lift: Callable[[Transaction], None]
@@ -35,9 +35,8 @@ def lesser_claims(engine: Engine, unit: Sequence[GangState]) -> list[LowerPriori
         return gang.key not in own and gang.priority < priority and not evicted
 
     found = [_reservation(engine, gang) for gang in engine.reservations.gangs() if is_lesser(gang)]
-    queue = unit[
-        0
-    ].spec.queue  # room that was reclaimed for another queue is that queue's by its share, not by priority
+    # Room that was reclaimed for another queue is that queue's by its share, not by priority.
+    queue = unit[0].spec.queue
     nominated = [gang for gang in engine.nominations.gangs() if gang.spec.queue == queue]
     found += [_nomination(engine, gang) for gang in nominated if is_lesser(gang)]
     for group in engine.holds.holders():
@@ -48,7 +47,8 @@ def lesser_claims(engine: Engine, unit: Sequence[GangState]) -> list[LowerPriori
         gang = engine.state.gangs.get(key)
         if gang is not None and is_lesser(gang):
             found.append(_wave(engine, gang))
-    return sorted(found, key=lambda one: one.rank)
+    found.sort(key=lambda one: engine.order(one.gang), reverse=True)
+    return sorted(found, key=lambda one: one.gang.priority)
 
 
 def _reservation(engine: Engine, gang: GangState) -> LowerPriorityClaim:
@@ -56,7 +56,7 @@ def _reservation(engine: Engine, gang: GangState) -> LowerPriorityClaim:
         engine.reservations.end(gang, "ReservationReleased", why)
 
     nodes = frozenset(engine.reservations.of(gang).values())
-    return LowerPriorityClaim(_rank(engine, gang), frozenset({gang.key}), nodes, lambda transaction: None, release)
+    return LowerPriorityClaim(gang, frozenset({gang.key}), nodes, lambda transaction: None, release)
 
 
 def _nomination(engine: Engine, gang: GangState) -> LowerPriorityClaim:
@@ -67,7 +67,7 @@ def _nomination(engine: Engine, gang: GangState) -> LowerPriorityClaim:
         engine.nominations.end(gang, "ClaimReleased", why)
 
     nodes = frozenset(task.node for task in engine.nominations.of(gang))
-    return LowerPriorityClaim(_rank(engine, gang), frozenset({gang.key}), nodes, lift, release)
+    return LowerPriorityClaim(gang, frozenset({gang.key}), nodes, lift, release)
 
 
 def _hold(engine: Engine, group: Group, gangs: Sequence[GangState]) -> LowerPriorityClaim:
@@ -81,7 +81,7 @@ def _hold(engine: Engine, group: Group, gangs: Sequence[GangState]) -> LowerPrio
         engine.holds.let_go(group, "LetGo", why)
 
     keys, nodes = frozenset(gang.key for gang in gangs), frozenset(task.node for task in tasks)
-    return LowerPriorityClaim(_rank(engine, gangs[0]), keys, nodes, lift, release)
+    return LowerPriorityClaim(gangs[0], keys, nodes, lift, release)
 
 
 def _wave(engine: Engine, gang: GangState) -> LowerPriorityClaim:
@@ -95,15 +95,4 @@ def _wave(engine: Engine, gang: GangState) -> LowerPriorityClaim:
         engine.waves.let_go(gang, "ClaimReleased", why)
 
     nodes = frozenset(ghost.node for ghost in ghosts)
-    return LowerPriorityClaim(_rank(engine, gang), frozenset({gang.key}), nodes, lift, release)
-
-
-def _rank(engine: Engine, gang: GangState) -> tuple[object, ...]:
-    """Lowest priority first; among equals, the last in order."""
-    return (gang.priority, tuple(_reversed(key) for key in engine.order(gang, MINIMA)))
-
-
-def _reversed(key: object) -> object:
-    if isinstance(key, int):
-        return -key
-    return tuple(-ord(char) for char in key) if isinstance(key, str) else 0
+    return LowerPriorityClaim(gang, frozenset({gang.key}), nodes, lift, release)

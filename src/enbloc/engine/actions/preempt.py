@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enbloc.engine.actions.evict import evict_for_all
 from enbloc.engine.engine import Engine
 from enbloc.engine.eviction.evictable import Cell
-from enbloc.engine.eviction.planner import Need
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.tables.tasks import GangState, Task
 
 
@@ -16,7 +16,7 @@ def run(engine: Engine) -> None:
         evict_for_all(engine, "preempt", _rules, claims_first=True)
 
 
-def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> _ByPriority | None:
+def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[PlacementRequest]) -> _ByPriority | None:
     return _ByPriority(engine, unit[0])
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.engine import MINIMA, SURPLUS, Engine
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Order, SchedulingQueue
+from enbloc.engine.engine import Engine
+from enbloc.engine.ordering import Band, Order
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.tables.tasks import GangState
 
 Serve = Callable[[GangState], Diagnosis | None]
@@ -36,15 +37,15 @@ def serve_all(engine: Engine, lane: SchedulingQueue, serve: Serve, with_enqueued
         if head is None or head[0] != order:  # the one that stood here has left
             _stand(lane, line, equivalence)
             continue
-        gang, band = head[1], _band(order)
-        if band == MINIMA and engine.state.queues.get(name).facts.fifo:
+        gang, band = head[1], order.band
+        if band is Band.MINIMA and engine.state.queues.get(name).facts.fifo:
             ahead = _blocker(engine, lane, name, order)
             if ahead is not None:
                 _tell_behind(engine, lane, name, ahead)
-                line[:] = [entry for entry in line if _band(entry[0]) != MINIMA]  # surplus is behind nobody
+                line[:] = [entry for entry in line if entry[0].band is not Band.MINIMA]  # surplus is behind nobody
                 heapq.heapify(line)
                 continue
-        if band == SURPLUS and engine.surplus_waits(name, order):
+        if band is Band.SURPLUS and engine.surplus_waits(name, order):
             continue  # it stays awake: the next cycle looks again
         if engine.stands_alone_now(gang):
             _stand(lane, line, equivalence)
@@ -52,7 +53,7 @@ def serve_all(engine: Engine, lane: SchedulingQueue, serve: Serve, with_enqueued
             continue
         told = serve(gang)
         if told is not None:
-            engine.sleep(lane, equivalence, told, of_gang=band == MINIMA)
+            engine.sleep(lane, equivalence, told, of_gang=band is Band.MINIMA)
             continue
         _stand(lane, line, equivalence)
         if gang.equivalence is not None and lane.holds(gang.equivalence):  # it waits again, for its surplus
@@ -80,17 +81,12 @@ def _next_queue(engine: Engine, lines: dict[str, Line], with_enqueued: bool) -> 
     return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
 
 
-def _band(order: Order) -> int:
-    band: int = order[-5]
-    return band
-
-
 def is_behind(engine: Engine, gang: GangState) -> bool:
     """Whether it sleeps in a FIFO queue behind somebody who cannot start: room would not help it."""
     queue = gang.spec.queue
     if not engine.state.queues.get(queue).facts.fifo:
         return False
-    return _blocker(engine, engine.allocating, queue, engine.order(gang, MINIMA)) is not None
+    return _blocker(engine, engine.allocating, queue, engine.order(gang)) is not None
 
 
 def _blocker(engine: Engine, served: SchedulingQueue, queue: str, order: Order) -> GangState | None:
@@ -100,10 +96,15 @@ def _blocker(engine: Engine, served: SchedulingQueue, queue: str, order: Order) 
     lanes = (engine.knocking, engine.allocating, engine.backfilling)
     for lane, equivalence in ((each, equivalence) for each in lanes for equivalence in each.in_queue(queue)):
         head = equivalence.head() if equivalence.unschedulable or lane is not served else None
-        if head is not None and _band(head[0]) == MINIMA and head[0] < order and (found is None or head[0] < found[0]):
+        if (
+            head is not None
+            and head[0].band is Band.MINIMA
+            and head[0] < order
+            and (found is None or head[0] < found[0])
+        ):
             found = head
     for gang in engine.expected(queue):
-        turn = engine.order(gang, MINIMA)
+        turn = engine.order(gang)
         if turn < order and (found is None or turn < found[0]):
             found = (turn, gang)
     return found[1] if found else None
@@ -112,7 +113,7 @@ def _blocker(engine: Engine, served: SchedulingQueue, queue: str, order: Order) 
 def _tell_behind(engine: Engine, lane: SchedulingQueue, queue: str, ahead: GangState) -> None:
     for equivalence in lane.active_in(queue):
         head = equivalence.head()
-        if head is not None and _band(head[0]) == MINIMA:
+        if head is not None and head[0].band is Band.MINIMA:
             for gang in equivalence.first(16):
                 gang.why = diagnosis.behind(gang, ahead)
                 engine.reporter.tell(gang, gang.why, of_gang=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from enbloc.engine.actions.evict import evict_for_all
 from enbloc.engine.engine import Engine
 from enbloc.engine.eviction.evictable import Cell
-from enbloc.engine.eviction.planner import Need
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.tables.queues import ROOT, Queue
 from enbloc.engine.tables.tasks import GangState, Task
 
@@ -18,10 +18,10 @@ def run(engine: Engine) -> None:
         evict_for_all(engine, "reclaim", _rules, claims_first=False)
 
 
-def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[Need]) -> ByShare | None:
+def _rules(engine: Engine, unit: Sequence[GangState], needs: Sequence[PlacementRequest]) -> ByShare | None:
     asked: dict[int, int] = {}
     for need in needs:
-        for task in [*need.needed, *need.rest[: need.short]]:
+        for task in need.minimum:
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
     rules = ByShare(engine, unit[0], asked)

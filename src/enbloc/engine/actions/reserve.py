@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from enbloc.engine.actions.queue_loop import is_behind
 from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue
-from enbloc.engine.engine import MINIMA, Engine
-from enbloc.engine.placement.attempt import pending_tasks, runs, split
+from enbloc.engine.engine import Engine
+from enbloc.engine.placement.attempt import runs
+from enbloc.engine.placement.request import pending_tasks, request_of
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tables.tasks import GangState, Task
 
@@ -63,13 +64,13 @@ def _starving(engine: Engine) -> list[list[GangState]]:
         if is_behind(engine, unit[0]):
             continue
         found[id(unit[0])] = unit
-    return sorted(found.values(), key=lambda unit: engine.turn(unit[0]))
+    return sorted(found.values(), key=lambda unit: engine.order.across_queues(unit[0]))
 
 
 def _was_served_before(engine: Engine, gang: GangState) -> bool:
     """R3: whether somebody of higher order was served in this cycle."""
     queues, totals = engine.state.queues, engine.state.nodes.totals()
-    own, order = gang.spec.queue, engine.order(gang, MINIMA)
+    own, order = gang.spec.queue, engine.order(gang)
     turn = queues.order(queues.get(own), totals)
     return any(
         other_order < order if queue == own else queues.order(queues.get(queue), totals) < turn
@@ -121,8 +122,7 @@ class _Plan:
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether room would not help it: its queue may not use more."""
         asked: dict[int, int] = {}
-        needed, rest, short = split(gang, pending_tasks(gang))
-        for task in [*needed, *rest[:short]]:
+        for task in request_of(gang).minimum:
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
         queues, queue = self._state.queues, self._state.queue_of(gang)
@@ -131,7 +131,7 @@ class _Plan:
         return is_beyond_queue(self._state, gang, asked)
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
-        needed, rest, short = split(gang, pending_tasks(gang))
+        _, needed, rest, short, _ = request_of(gang)
         found: list[Place] = []
         for run in runs(self._state, needed):
             placed = self._claim(run, len(run), moved)

@@ -9,6 +9,7 @@ import msgspec
 from enbloc.engine.claims.placeholders import Claims
 from enbloc.engine.decisions import SetAside
 from enbloc.engine.placement.attempt import Placer, take_places
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task
@@ -37,14 +38,15 @@ class Waves:
             found += self.claims.ghosts(gang, role, template, max(0, template.count - known.get(role, 0)))
         return found
 
-    def take(self, placer: Placer, gang: GangState) -> tuple[Transaction, list[Task]]:
+    def take(self, placer: Placer, request: PlacementRequest) -> tuple[Transaction, list[Task]]:
         """Tasks for which room was set aside take it; where it no longer suits them all of it is let go. Returns the
         ghosts whose places were taken."""
         transaction = Transaction(self._state)
+        gang = request.gang
         ghosts = self.claims.of(gang)
         if not ghosts:
             return transaction, []
-        taken = take_places(placer, transaction, gang.plan[0], ghosts)
+        taken = take_places(placer, transaction, request.needed, ghosts)
         if taken is None:
             transaction.rollback()
             self.let_go(gang, "ClaimDropped", "a pod differs from its template and does not fit where room was kept")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from enbloc.engine.decisions import Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.placement.attempt import pending_tasks
+from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
 if TYPE_CHECKING:

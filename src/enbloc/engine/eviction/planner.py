@@ -16,6 +16,8 @@ import numpy as np
 from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.placement.attempt import Placer, runs
+from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints
@@ -30,15 +32,6 @@ LEAVING_BOUND = 2_000
 
 TIERS = 16
 """So many priorities are tried one by one; beyond them, several at once."""
-
-
-class Need(NamedTuple):
-    """What a gang still needs: tasks that all must be placed, and so many of the rest."""
-
-    gang: GangState
-    needed: Sequence[Task]
-    rest: Sequence[Task]
-    short: int
 
 
 class Victims(NamedTuple):
@@ -132,6 +125,7 @@ class Planner:
         placer: Placer,
         evictions: EvictionHistory,
         rules: Rules,
+        constraints: Constraints,
         mates: Callable[[GangState], list[GangState]],
     ) -> None:
         self._state = state
@@ -140,6 +134,7 @@ class Planner:
         self._ledger = evictions.evictable
         self._disruptions = evictions.disruptions()
         self._rules = rules
+        self._constraints = constraints
         self._mates = mates
         self._nodes_of: dict[str, str] = {}
         """Where those who were looked at are, whether they were taken off meanwhile or not."""
@@ -153,7 +148,7 @@ class Planner:
         self._whole: dict[GangKey, tuple[int, Victims | None]] = {}
         """What it would be to take a gang as a whole, as of its version."""
 
-    def find(self, needs: Sequence[Need], prepare: Callable[[Transaction], None]) -> Plan | None:
+    def find(self, needs: Sequence[PlacementRequest], prepare: Callable[[Transaction], None]) -> Plan | None:
         """The plan, if there is one. `prepare` sets aside what is the gang's own, or others' to give up."""
         cells = sorted(self._rules.cells(), key=lambda cell: (cell[1], cell[0]))
         surplus = self._departures.surplus
@@ -191,7 +186,7 @@ class Planner:
 
     # ---- whether it could be
 
-    def _could(self, needs: Sequence[Need]) -> bool:
+    def _could(self, needs: Sequence[PlacementRequest]) -> bool:
         """Whether there would be room for each class if all of the tier left: cheap, and mostly says no."""
         counts: dict[int, tuple[Task, int]] = {}
         for need in needs:
@@ -215,12 +210,12 @@ class Planner:
     def _open(self, task: Task) -> Bools:
         count = self._state.nodes.count
         passing = self._state.candidates(task.cls).passing()
-        closed = self._placer.closed_rows(task)
+        closed = self._constraints.closed_rows(task)
         return passing if closed is None else passing & ~closed[:count]
 
     # ---- how
 
-    def _fill(self, needs: Sequence[Need], surplus_only: bool) -> bool:
+    def _fill(self, needs: Sequence[PlacementRequest], surplus_only: bool) -> bool:
         """Places everyone who is needed, evicting where there is no room."""
         for need in needs:
             for run in runs(self._state, [task for task in need.needed if task.status is TaskStatus.PENDING]):
@@ -235,13 +230,13 @@ class Planner:
 
     def _place(self, run: Sequence[Task], count: int, surplus_only: bool) -> int:
         """Places the first of a run: on room that is there, then on room that is made, a place at a time."""
-        placed = self._placer.place(self._transaction, run[:count], count)
+        placed = self._placer.place(self._transaction, run[:count], count, self._constraints)
         while placed < count:
             task = run[placed]
             if not self._placer.queue_room(task):
                 if not self._make_queue_room(task, surplus_only):
                     return placed
-                placed += self._placer.place(self._transaction, run[placed:count], count - placed)
+                placed += self._placer.place(self._transaction, run[placed:count], count - placed, self._constraints)
                 continue
             made = self._make_room(task, surplus_only)
             if made is None:
@@ -253,7 +248,7 @@ class Planner:
             self._transaction.place(run[placed : placed + fitting], [made] * fitting)
             placed += fitting
             if placed < count and len(self._chosen[-1][0].tasks) > 1:  # a whole gang left: elsewhere, too
-                placed += self._placer.place(self._transaction, run[placed:count], count - placed)
+                placed += self._placer.place(self._transaction, run[placed:count], count - placed, self._constraints)
         return placed
 
     def _how_many(self, run: Sequence[Task], row: int) -> int:

@@ -15,7 +15,9 @@ import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
 from enbloc.engine.forecast.run_times import end_of
-from enbloc.engine.placement.attempt import Placer, attempt, pending_tasks, split
+from enbloc.engine.placement.attempt import Placer, attempt
+from enbloc.engine.placement.constraints import Constraints, Shadow
+from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Ints
@@ -50,11 +52,11 @@ class EasyBackfill:
         """A new cycle: what was foreseen may not hold any more."""
         self._starts = {}
 
-    def shadow(self, head: GangState, now: int, at: object) -> Callable[[Task], AbstractContextManager[None]]:
+    def shadow(self, head: GangState, constraints: Constraints, now: int, at: object) -> Shadow:
         """What others may not use because of the first one; `at` is the same as long as nobody was placed."""
         known = self._starts.get(head.key)
         if known is None or known[0] != at:
-            known = self._starts[head.key] = (at, self._foresee(head, now))
+            known = self._starts[head.key] = (at, self._foresee(head, constraints, now))
         start = known[1]
         self.heads[head.spec.queue] = (head.key, start)
 
@@ -85,7 +87,7 @@ class EasyBackfill:
 
     # ---- the forecast
 
-    def _foresee(self, gang: GangState, now: int) -> Start:
+    def _foresee(self, gang: GangState, constraints: Constraints, now: int) -> Start:
         """The first instant at which the gang's minima fit, if nobody new comes."""
         ends, rows, amounts = self._ends(now)
         instants = np.unique(ends)
@@ -94,7 +96,7 @@ class EasyBackfill:
         while low < high:
             middle = (low + high) // 2
             gone = ends <= instants[middle]
-            start = self._fits_at(gang, int(instants[middle]), rows[gone], amounts[:, gone])
+            start = self._fits_at(gang, constraints, int(instants[middle]), rows[gone], amounts[:, gone])
             if start is None:
                 low = middle + 1
             else:
@@ -117,7 +119,7 @@ class EasyBackfill:
         ends = np.array([end for end, _, _ in found], np.int64)
         return ends, np.array([row for _, row, _ in found], np.int64), amounts
 
-    def _fits_at(self, gang: GangState, at: int, rows: Ints, amounts: Ints) -> Start | None:
+    def _fits_at(self, gang: GangState, constraints: Constraints, at: int, rows: Ints, amounts: Ints) -> Start | None:
         """Whether it fits when these have given their room back."""
         nodes = self._state.nodes
         more = np.zeros_like(nodes.free)
@@ -125,18 +127,17 @@ class EasyBackfill:
             np.add.at(more[column], rows, amounts[column])
         self._give(more, 1)
         transaction = Transaction(self._state)
-        needed, rest, short = split(gang, pending_tasks(gang))
-        plan, gang.plan = gang.plan, (needed, rest, min(short, len(rest)))  # what was lost may not have come again (G7)
+        request = request_of(gang)
+        request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
         try:
             self._take_own_places(transaction, gang)
-            if attempt(self._placer, gang, transaction) is not None:
+            if attempt(self._placer, [request], transaction, constraints) is not None:
                 return None
             used = {nodes.rows[task.node] for task in transaction.placed}
             left = {row: dict(enumerate(nodes.free[:, row].tolist())) for row in used}
             return Start(at, left)
         finally:
             transaction.rollback()
-            gang.plan = plan
             self._give(more, -1)
 
     def _give(self, more: Ints, by: int) -> None:

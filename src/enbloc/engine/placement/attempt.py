@@ -6,65 +6,24 @@ Where that leads nowhere though there might be a way, it is searched for (see `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
 import numpy as np
 
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.placement.exact.fitting import Fitting, Wanted
+from enbloc.engine.placement.constraints import Constraints, no_shadow
+from enbloc.engine.placement.exact.fitting import Fitting
 from enbloc.engine.placement.exact.packing import Failure
 from enbloc.engine.placement.kernels import place_bulk, place_one, place_plain
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.plugins.nodeorder import TIE
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.nodes import ROW_BITS
 from enbloc.engine.tables.resources import Bools
-from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus
-
-Closed = Callable[[Task], Sequence[tuple[str, Bools]]]
-"""Rows that are kept from a task for somebody else, and what is said of them."""
-
-Shadow = Callable[[Task], AbstractContextManager[None]]
-"""While it lasts, the room that somebody else will need is not there."""
-
-
-def no_shadow(task: Task) -> AbstractContextManager[None]:
-    return nullcontext()
-
-
-def pending_tasks(gang: GangState) -> list[Task]:
-    """Those that wait, in the order of O2."""
-    waiting = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
-    waiting.sort(key=attrgetter("order"))
-    return waiting
-
-
-def split(gang: GangState, waiting: Sequence[Task]) -> tuple[list[Task], list[Task], int]:
-    """O1: the tasks still needed for a role's minimum, the rest, and how many of the rest the total still needs."""
-    lacking = {role: minimum - gang.found(role) for role, minimum in gang.minima().items()}
-    needed: list[Task] = []
-    rest: list[Task] = []
-    for task in waiting:
-        if not gang.in_wave(task.role):
-            continue  # of an earlier wave (see `replacements`), or of one whose turn has not come
-        if lacking.get(task.role, 0) > 0:
-            lacking[task.role] -= 1
-            needed.append(task)
-        else:
-            rest.append(task)
-    return needed, rest, max(0, gang.short_of(gang.found_by_role()) - len(needed))
-
-
-def replacements(gang: GangState) -> list[Task]:
-    """Tasks for members that an earlier, satisfied wave has lost: ordinary pods now (G7, D3)."""
-    found: list[Task] = []
-    for role in sorted(gang.ran):
-        lacking = gang.spec.minima[role] - gang.occupied.get(role, 0)
-        found += [task for task in pending_tasks(gang) if task.role == role][: max(0, lacking)]
-    return sorted(found, key=attrgetter("order"))
+from enbloc.engine.tables.tasks import WAITS, GangState, Task
 
 
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
@@ -86,32 +45,27 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
 
 
 class Placer:
-    """Finds rows for runs of tasks within what queues and closed rows allow."""
+    """Finds rows for runs of tasks within what queues and constraints allow."""
 
     def __init__(self, state: State, affinity_weight: int, spread_weight: int, plain: bool = False) -> None:
         self.state = state
         self._weights = {"affinity": affinity_weight, "spread": spread_weight}
         self._plain = plain
-        """One by one by a fresh look at every row: the reference."""
-        self.closed: Closed | None = None
-        """Rows kept for somebody else."""
-        self.shadow: Shadow = no_shadow
-        """Room that somebody else will need in time (R8)."""
+        """Place one task at a time, with every row scored anew: the reference for tests and benchmarks."""
         self._fitting = Fitting(state)
 
-    def rows(self, run: Sequence[Task], count: int) -> list[int]:
-        """Rows for the first `count` of a run, as many as there are."""
+    def rows(self, run: Sequence[Task], count: int, constraints: Constraints) -> list[int]:
+        """Rows for the first `count` tasks of a run; fewer where fewer fit."""
         task = run[0]
         count = min(count, self.queue_room(task))
         if count == 0:
             return []
-        with self.shadow(task):
-            return self._best(run, count)
+        with constraints.shadow(task):
+            return self._best(run, count, constraints.closed_rows(task))
 
-    def _best(self, run: Sequence[Task], count: int) -> list[int]:
+    def _best(self, run: Sequence[Task], count: int, closed: Bools | None) -> list[int]:
         task, state = run[0], self.state
         candidates = state.candidates(task.cls)
-        closed = self.closed_rows(task)
         if len(run) > 1 or not state.stateful.applies(task):
             return place_bulk(candidates, count, closed)
         keys = candidates.keys()
@@ -126,33 +80,33 @@ class Placer:
             bonus = weighted if bonus is None else bonus + weighted
         return place_one(candidates, allowed, bonus)
 
-    def closed_rows(self, task: Task) -> Bools | None:
-        """All rows that are kept from a task."""
-        found: Bools | None = None
-        for _, rows in self.closed(task) if self.closed is not None else ():
-            found = rows if found is None else found | rows
-        return found
+    def pack(
+        self,
+        transaction: Transaction,
+        checkpoint: int,
+        requests: Sequence[PlacementRequest],
+        failure: Diagnosis,
+        constraints: Constraints,
+    ) -> Diagnosis | None:
+        """Greedy placement failed with a diagnosis: searches for an assignment of all tasks. If none exists, the
+        diagnosis says so. Not searched for while a shadow limits the room (EASY)."""
+        if constraints.shadow is not no_shadow:
+            return failure
 
-    def open_rows(self, task: Task) -> Bools:
-        """Where a task may go, whether there is room or not."""
-        standing, closed = self.state.candidates(task.cls).passing(), self.closed_rows(task)
-        return standing if closed is None else standing & ~closed[: len(standing)]
+        def open_rows(task: Task) -> Bools:
+            passing, closed = self.state.candidates(task.cls).passing(), constraints.closed_rows(task)
+            return passing if closed is None else passing & ~closed[: len(passing)]
 
-    def pack(self, transaction: Transaction, mark: int, wanted: Sequence[Wanted], told: Diagnosis) -> Diagnosis | None:
-        """Greedy placement failed, and `told` why: places all of it as it fits, or adds to the story that it does
-        not fit whatever is done. Not while room that is there is somebody else's in time."""
-        if self.shadow is not no_shadow:
-            return told
-        failure = self._fitting.place(transaction, mark, wanted, self.open_rows)
-        if failure is None:
+        result = self._fitting.place(transaction, checkpoint, requests, open_rows)
+        if result is None:
             return None
-        return diagnosis.even_if_packed(told) if failure is Failure.NONE_EXISTS else told
+        return diagnosis.even_if_packed(failure) if result is Failure.NONE_EXISTS else failure
 
-    def place(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
-        """Places the first tasks of a run, at most `count`; returns how many."""
+    def place(self, transaction: Transaction, run: Sequence[Task], count: int, constraints: Constraints) -> int:
+        """Places the first tasks of a run, at most `count`; returns how many were placed."""
         if self._plain and len(run) > 1:
             return self._place_plainly(transaction, run, count)
-        rows = self.rows(run, count)
+        rows = self.rows(run, count, constraints)
         if rows:
             transaction.place(run[: len(rows)], rows)
         return len(rows)
@@ -171,13 +125,20 @@ class Placer:
         free = self.state.free_total() if queues.guarantees else np.zeros(0, np.int64)
         return queues.allowed_tasks(self.state.queue_of(task.gang), task.cls.request, free)
 
-    def why_not(self, gang: GangState, task: Task, missing: dict[str, int], needed: dict[str, int]) -> Diagnosis:
-        """Why the task could not be placed, told of the state in which that was so."""
+    def diagnose(
+        self,
+        request: PlacementRequest,
+        task: Task,
+        missing: dict[str, int],
+        needed: dict[str, int],
+        constraints: Constraints,
+    ) -> Diagnosis:
+        """Why the task could not be placed, computed in the state in which the attempt failed."""
         state = self.state
         if self.queue_room(task) == 0:
-            return diagnosis.queue_full(state, gang, task, missing)
-        closed = list(self.closed(task)) if self.closed is not None else []
-        if self.shadow is not no_shadow:  # where there is room, and it is not for this one
+            return diagnosis.queue_full(state, request.gang, task, missing)
+        closed = list(constraints.closed(task)) if constraints.closed is not None else []
+        if constraints.shadow is not no_shadow:  # there is room, but not until the shadow time
             closed.append((diagnosis.KEPT_IN_TIME, state.candidates(task.cls).keys() >= 0))
         return diagnosis.no_room(state, task, missing, needed, closed)
 
@@ -222,84 +183,77 @@ def take_reserved(placer: Placer, transaction: Transaction, gang: GangState, pla
 
 
 def attempt(
-    placer: Placer, gang: GangState, transaction: Transaction, later: Sequence[Task] = (), *, keep: bool = False
+    placer: Placer,
+    requests: Sequence[PlacementRequest],
+    transaction: Transaction,
+    constraints: Constraints,
+    *,
+    keep: bool = False,
 ) -> Diagnosis | None:
-    """Places a gang's minima, all of them, and room for `later` waves. On failure nothing is left placed, unless what
-    it got is to be kept (A2), and the story says why."""
-    told = _place_all(placer, [_wanted(gang, later)], transaction)
-    if told is not None and not keep:
-        transaction.rollback()
-    return told
-
-
-def attempt_together(placer: Placer, gangs: Sequence[GangState], transaction: Transaction) -> Diagnosis | None:
-    """Places the minima of all the gangs; on failure nothing is left placed."""
-    told = _place_all(placer, [_wanted(gang) for gang in gangs], transaction)
-    if told is not None:
-        transaction.rollback()
-    return told
-
-
-def _wanted(gang: GangState, later: Sequence[Task] = ()) -> Wanted:
-    needed, rest, short = gang.plan
-    short = max(0, short - sum(task.status is TaskStatus.ASSUMED for task in rest))
-    waiting = [task for task in rest if task.status in WAITS]
-    return Wanted(gang, [task for task in needed if task.status in WAITS], later, waiting, short)
-
-
-def _place_all(placer: Placer, wanted: Sequence[Wanted], transaction: Transaction) -> Diagnosis | None:
-    """Each task where it is best; only if that leads nowhere, as all of them fit."""
-    mark = transaction.mark
-    for one in wanted:
-        told = _place_minima(placer, one, transaction)
-        if told is not None:
-            return placer.pack(transaction, mark, wanted, told)
+    """Places all that the requests ask for, greedily; only if that fails, by a search for any assignment that fits.
+    On failure nothing stays placed, unless `keep` says that a partial allocation does (A2)."""
+    remaining = [request.remaining() for request in requests]
+    checkpoint = transaction.mark
+    for request in remaining:
+        failure = _place_minima(placer, request, transaction, constraints)
+        if failure is not None:
+            failure = placer.pack(transaction, checkpoint, remaining, failure, constraints)
+            if failure is not None and not keep:
+                transaction.rollback()
+            return failure
     return None
 
 
-def _place_minima(placer: Placer, one: Wanted, transaction: Transaction) -> Diagnosis | None:
-    for run in (*runs(placer.state, one.needed), *runs(placer.state, one.later)):
-        placed = placer.place(transaction, run, len(run))
+def _place_minima(
+    placer: Placer, request: PlacementRequest, transaction: Transaction, constraints: Constraints
+) -> Diagnosis | None:
+    for run in (*runs(placer.state, request.needed), *runs(placer.state, request.later)):
+        placed = placer.place(transaction, run, len(run), constraints)
         if placed < len(run):
-            return _failed(placer, one, run[placed])
+            return _role_failed(placer, request, run[placed], constraints)
     failed: Task | None = None
-    short = one.short
-    for run in runs(placer.state, one.rest):
+    short = request.short
+    for run in runs(placer.state, request.rest):
         if short == 0:
             break
         wanted = min(short, len(run))
-        placed = placer.place(transaction, run, wanted)
+        placed = placer.place(transaction, run, wanted, constraints)
         short -= placed
         if placed < wanted:
-            failed = failed or run[placed]  # skipped: others may make up the total (G3)
+            failed = failed or run[placed]  # skipped: other tasks may make up the total (G3)
     if short:
-        assert failed is not None, f"{one.gang} was attempted though too few of its members exist"
-        missing = {failed.role: short}
-        return placer.why_not(one.gang, failed, missing, {failed.role: one.short})
+        assert failed is not None, f"{request.gang} was attempted though too few of its members exist"
+        return placer.diagnose(request, failed, {failed.role: short}, {failed.role: request.short}, constraints)
     return None
 
 
-def _failed(placer: Placer, of: Wanted, task: Task) -> Diagnosis:
+def _role_failed(placer: Placer, request: PlacementRequest, task: Task, constraints: Constraints) -> Diagnosis:
     missing: dict[str, int] = {}
-    wanted: dict[str, int] = {}
-    for one in of.must:
-        wanted[one.role] = wanted.get(one.role, 0) + 1
+    needed: dict[str, int] = {}
+    for one in request.must:
+        needed[one.role] = needed.get(one.role, 0) + 1
         if one.status in WAITS and one.role == task.role:
             missing[one.role] = missing.get(one.role, 0) + 1
-    return placer.why_not(of.gang, task, missing, wanted)
+    return placer.diagnose(request, task, missing, needed, constraints)
 
 
 def one_by_one(
-    placer: Placer, gang: GangState, transaction: Transaction, tasks: Sequence[Task], most: int | None = None
+    placer: Placer,
+    gang: GangState,
+    transaction: Transaction,
+    tasks: Sequence[Task],
+    constraints: Constraints,
+    most: int | None = None,
 ) -> Diagnosis | None:
-    """Places as many as there is room for, or `most` of them; the story is of the first that found none."""
-    told: Diagnosis | None = None
+    """Places as many tasks as fit, at most `most`; the diagnosis is that of the first that did not fit."""
+    failure: Diagnosis | None = None
     most = len(tasks) if most is None else most
+    request = PlacementRequest(gang)
     for run in runs(placer.state, tasks):
         wanted = min(most, len(run))
-        placed = placer.place(transaction, run, wanted)
+        placed = placer.place(transaction, run, wanted, constraints)
         most -= placed
-        if placed < wanted and told is None:
-            left = {run[placed].role: wanted - placed}
-            told = placer.why_not(gang, run[placed], left, {run[placed].role: wanted})
-    return told
+        if placed < wanted and failure is None:
+            role = run[placed].role
+            failure = placer.diagnose(request, run[placed], {role: wanted - placed}, {role: wanted}, constraints)
+    return failure

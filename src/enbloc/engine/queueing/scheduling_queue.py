@@ -11,9 +11,8 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from enbloc.engine.ordering import Order
 from enbloc.engine.tables.tasks import GangState
-
-Order = tuple[Any, ...]
 
 STALE_BOUND = 64
 """So many entries of gangs that left a bucket are always put up with in it."""
@@ -105,7 +104,7 @@ class SchedulingQueue:
         shared: bool = False,
     ) -> EquivalenceClass:
         """Queues a gang, in place of where it waited before."""
-        key = (queue, order[:-3], shape)
+        key = (queue, order.level, shape)
         equivalence = self._buckets.get(key)
         if equivalence is None:
             equivalence = self._buckets[key] = EquivalenceClass(key, self._tickets, queue, classes, volatile, shared)

@@ -8,7 +8,8 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from enbloc.engine.claims.reservations import Reservations
-from enbloc.engine.placement.attempt import pending_tasks, runs, split
+from enbloc.engine.placement.attempt import runs
+from enbloc.engine.placement.request import pending_tasks, request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
 
@@ -54,7 +55,7 @@ def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations)
     for gang in unit:
         waiting = pending_tasks(gang)
         classes.update((task.cls.id, None) for task in waiting)
-        needed, rest, short = split(gang, waiting)
+        _, needed, rest, short, _ = request_of(gang, waiting)
         wanted = [*needed, *(rest if short else ())]
         free = tuple(sorted(gang.spec.min_free_resources.items()))
         own, asked = own_facts(gang, wanted, reservations), asked_by(state, gang, wanted)

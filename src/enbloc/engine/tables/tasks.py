@@ -149,7 +149,6 @@ class GangState:
         "occupied",
         "partial_since",
         "pending",
-        "plan",
         "priority",
         "ran",
         "satisfied",
@@ -195,8 +194,6 @@ class GangState:
         """The queue in which its turn is kept until its pods are made (see `Engine.coming`), if one is."""
         self.ticket = 0
         """Changes whenever it is queued anew: entries with an older one are stale."""
-        self.plan: Any = None
-        """Its waiting tasks as `attempt.split` sorted them, as long as they are the same."""
         self.equivalence: Any = None
         """Where it waits (see `waiting`), if it is queued."""
         self.why: Any = None

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from enbloc.engine.placement.exact.packing import Failure, Failures, Kind, Packed, pack
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Request
@@ -21,20 +21,6 @@ from enbloc.engine.tables.tasks import GangState, Task
 
 OpenRows = Callable[[Task], Bools]
 """The rows that a task may go to, whether there is room or not."""
-
-
-class Wanted(NamedTuple):
-    """What a gang is to get, all at once: what its roles need, room for later waves (D5), any `short` of the rest."""
-
-    gang: GangState
-    needed: Sequence[Task]
-    later: Sequence[Task]
-    rest: Sequence[Task]
-    short: int
-
-    @property
-    def must(self) -> list[Task]:
-        return [*self.needed, *self.later]
 
 
 class Fitting:
@@ -45,7 +31,7 @@ class Fitting:
         self._failures = Failures()
 
     def place(
-        self, transaction: Transaction, mark: int, wanted: Sequence[Wanted], open_rows: OpenRows
+        self, transaction: Transaction, mark: int, wanted: Sequence[PlacementRequest], open_rows: OpenRows
     ) -> Failure | None:
         """Places what greedy could not: what the transaction did since `mark` is undone, and all of it placed anew. If
         there is no such placement nothing is changed, and the answer says how sure that is."""
@@ -63,13 +49,13 @@ class Fitting:
             transaction.place(tasks, rows)
         return None
 
-    def _is_packing(self, wanted: Sequence[Wanted]) -> bool:
+    def _is_packing(self, wanted: Sequence[PlacementRequest]) -> bool:
         """Whether room alone decides, and greedy may have missed something: with one class it is exact."""
         tasks = [task for one in wanted for task in (*one.must, *(one.rest if one.short else ()))]
         stateful = self._state.stateful
         return len({task.cls.id for task in tasks}) > 1 and not any(stateful.applies(task) for task in tasks)
 
-    def _queues_allow(self, wanted: Sequence[Wanted], placed: Iterable[Task]) -> bool:
+    def _queues_allow(self, wanted: Sequence[PlacementRequest], placed: Iterable[Task]) -> bool:
         """Whether the queues may take all of it, whichever of the rest is chosen; what is placed counts already."""
         asked: dict[str, dict[int, int]] = {}
 
@@ -96,7 +82,7 @@ class _Question:
     """Tasks as kinds and numbers, and numbers as tasks again. Classes that ask for the same amounts and may go to the
     same rows are one kind."""
 
-    def __init__(self, wanted: Sequence[Wanted], open_rows: OpenRows) -> None:
+    def __init__(self, wanted: Sequence[PlacementRequest], open_rows: OpenRows) -> None:
         self._wanted = wanted
         self._open_rows = open_rows
         self._of_class: dict[tuple[int, int | None], int] = {}
@@ -110,7 +96,7 @@ class _Question:
         for one in wanted:
             self._count(one)
 
-    def _count(self, one: Wanted) -> None:
+    def _count(self, one: PlacementRequest) -> None:
         for task in one.must:
             self._needed[self._kind(task)] += 1
         if not one.short:
@@ -164,7 +150,7 @@ class _Question:
                 shared.append((tasks, [next(of_kind) for _ in tasks]))
         return shared
 
-    def _chosen(self, one: Wanted, spare: list[int]) -> list[Task]:
+    def _chosen(self, one: PlacementRequest, spare: list[int]) -> list[Task]:
         """The first of the rest for which there is a place."""
         if not one.short:
             return []

@@ -1,0 +1,54 @@
+"""The order of gangs (G8), in one place: inside a queue, and across queues."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from enbloc.engine.plugins.plugin import Plugins
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.tasks import GangState
+
+
+class Band(IntEnum):
+    """Minima come before surplus among gangs that are otherwise equal (G3)."""
+
+    MINIMA = 0
+    SURPLUS = 1
+
+
+class Order(NamedTuple):
+    """The sort key of a gang inside its queue: lower is served first."""
+
+    keys: tuple[Any, ...]
+    """The keys of the plugins that order gangs, in the order of the config's tiers."""
+    band: Band
+    is_whole: bool
+    """False for a partially bound gang: it is completed before others (G11)."""
+    created: int
+    namespace: str
+    title: str
+
+    @property
+    def level(self) -> tuple[tuple[Any, ...], Band, bool]:
+        """Equal for gangs that differ only in age and name: such gangs may share an equivalence class."""
+        return (self.keys, self.band, self.is_whole)
+
+
+class GangOrder:
+    """Computes order keys from facts; comparing them changes nothing (O4)."""
+
+    def __init__(self, state: State, plugins: Plugins) -> None:
+        self._state = state
+        self._plugins = plugins
+
+    def __call__(self, gang: GangState, band: Band = Band.MINIMA) -> Order:
+        """The order of a gang inside its queue."""
+        spec = gang.spec
+        keys = tuple(key for order in self._plugins.gang_order for key in order(gang))
+        return Order(keys, band, gang.partial_since is None, spec.created, spec.key.namespace, spec.title)
+
+    def across_queues(self, gang: GangState) -> tuple[object, Order]:
+        """The order of gangs of different queues: by queue first, then inside the queue."""
+        queues = self._state.queues
+        return (queues.order(queues.get(gang.spec.queue), self._state.nodes.totals()), self(gang))

@@ -1,0 +1,80 @@
+"""What an attempt is asked to place for one gang: the tasks of its minima, room for later waves, part of its surplus.
+
+A `PlacementRequest` is computed from the gang's counts at the moment it is asked for, and passed on as a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus
+
+
+class PlacementRequest(NamedTuple):
+    """Placed as a whole or not at all: `needed`, `later`, and any `short` tasks of `rest` (O1, D5)."""
+
+    gang: GangState
+    needed: Sequence[Task] = ()
+    """Pending tasks that the role minima still need, in the order of O2."""
+    rest: Sequence[Task] = ()
+    """Other pending tasks of the present wave, in the order of O2."""
+    short: int = 0
+    """How many tasks of `rest` the total minimum still needs."""
+    later: Sequence[Task] = ()
+    """Placeholders for pods of later waves (D5)."""
+
+    @property
+    def must(self) -> list[Task]:
+        """The tasks that are placed whatever else is."""
+        return [*self.needed, *self.later]
+
+    @property
+    def minimum(self) -> list[Task]:
+        """The tasks of the minima, taking the first of `rest` for the total."""
+        return [*self.needed, *self.rest[: self.short]]
+
+    def remaining(self) -> PlacementRequest:
+        """The request without the tasks that were placed since it was made."""
+        placed = sum(task.status is TaskStatus.ASSUMED for task in self.rest)
+        return self._replace(
+            needed=[task for task in self.needed if task.status in WAITS],
+            rest=[task for task in self.rest if task.status in WAITS],
+            short=max(0, self.short - placed),
+        )
+
+
+def pending_tasks(gang: GangState) -> list[Task]:
+    """The pending tasks of a gang that are ours to schedule, in the order of O2."""
+    pending = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
+    pending.sort(key=attrgetter("order"))
+    return pending
+
+
+def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> PlacementRequest:
+    """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
+    lacking = {role: minimum - gang.found(role) for role, minimum in gang.minima().items()}
+    needed: list[Task] = []
+    rest: list[Task] = []
+    for task in pending_tasks(gang) if pending is None else pending:
+        if not gang.in_wave(task.role):
+            continue  # a replacement for an earlier wave, or a task of a later wave
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
+            needed.append(task)
+        else:
+            rest.append(task)
+    return PlacementRequest(gang, needed, rest, max(0, gang.short_of(gang.found_by_role()) - len(needed)))
+
+
+def replacements(gang: GangState) -> list[Task]:
+    """Pending tasks that replace lost members of an earlier, satisfied wave: ordinary pods now (G7, D3)."""
+    if not gang.ran:
+        return []
+    found: list[Task] = []
+    pending = pending_tasks(gang)
+    for role in sorted(gang.ran):
+        lacking = gang.spec.minima[role] - gang.occupied.get(role, 0)
+        found += [task for task in pending if task.role == role][: max(0, lacking)]
+    return sorted(found, key=attrgetter("order"))

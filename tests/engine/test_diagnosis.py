@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Pending, Reason
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import shown
@@ -82,7 +81,7 @@ def diagnosed(*objects: m.Obj) -> Pending:
     direct = DirectScheduler(parse({"actions": "allocate, backfill"}))
     for obj in objects:
         direct.put(obj)
-    cycle(direct.engine, 0)
+    direct.engine.run(0)
     (found,) = direct.engine.pending()
     return found
 
@@ -142,10 +141,10 @@ def test_g10_a_node_that_went_is_not_counted() -> None:
     direct = DirectScheduler(parse(None))
     for name in ("n1", "n2"):
         direct.put(m.node(name, cpu="1"))
-    cycle(direct.engine, 0)
+    direct.engine.run(0)
     direct.delete("Node", "n1")
     direct.put(m.pod("p", "2"))
-    cycle(direct.engine, 1)
+    direct.engine.run(1)
     (found,) = direct.engine.pending()
     assert "0/1 nodes are available: 1 Insufficient cpu" in found.message
 

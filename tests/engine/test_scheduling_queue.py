@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Order, SchedulingQueue
+from enbloc.engine.ordering import Band, Order
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey, GangSpec
 
@@ -15,7 +16,7 @@ def gang(name: str) -> GangState:
 
 
 def order(priority: int, created: int, name: str) -> Order:
-    return (-priority, created, "ns", name)
+    return Order((-priority,), Band.MINIMA, True, created, "ns", name)
 
 
 def put(

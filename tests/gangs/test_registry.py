@@ -135,7 +135,7 @@ keys = [
     *volcano.GROUP_NAME_KEYS,
     *volcano.QUEUE_KEYS,
     *[volcano.TASK_SPEC, volcano.TASK_INDEX, volcano.DEPENDENT_JOB, volcano.BEGUN_ROLES, volcano.WHOLE_JOB],
-    *[claim_records.ANNOTATION, arbitrator.QUEUE_JOB_LABEL],
+    *[*sorted(claim_records.ANNOTATIONS), arbitrator.QUEUE_JOB_LABEL],
 ]
 notes = st.none() | st.dictionaries(st.sampled_from(keys), words, max_size=5)
 owners = st.none() | st.lists(

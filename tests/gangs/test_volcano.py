@@ -8,7 +8,7 @@ from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING
-from enbloc.gangs.model import GangKey, GangSpec, Membership
+from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.priority_classes import SYSTEM_CLASSES, PriorityClasses
 from enbloc.gangs.volcano import Volcano
 from enbloc.units import NANO, parse_timestamp
@@ -86,7 +86,7 @@ def test_m3_a_group_as_it_is_written() -> None:
         min_resources={"cpu": 25 * NANO // 10, "memory": 1024 * NANO},
         object=Ref(volcano.POD_GROUP, "ns", "g"),
         object_uid="uid-g",
-        claim_home="uid-g",
+        observed=GangStatus(claim_home="uid-g"),
     )
 
 
@@ -114,8 +114,8 @@ def test_a_negative_minimum_is_none(number: int) -> None:
     ],
 )
 def test_what_a_phase_says(phase: str, enqueued: bool, started: bool, finished: bool) -> None:
-    spec = read(group(phase=phase, minMember=1))
-    assert (spec.enqueued, spec.started, spec.finished) == (enqueued, started, finished)
+    observed = read(group(phase=phase, minMember=1)).observed
+    assert (observed.enqueued, observed.started, observed.finished) == (enqueued, started, finished)
 
 
 def test_a_group_of_a_job_is_called_as_the_user_called_the_job() -> None:
@@ -239,10 +239,10 @@ def test_d5_no_templates_without_a_job_and_none_for_a_role_without_a_name() -> N
 
 
 def test_d5_a_claim_is_read_from_the_group() -> None:
-    record = claim_records.Record(claim_records.WAVE, 7, {"b": {"n1": 2}})
-    written = group(meta={"annotations": {claim_records.ANNOTATION: claim_records.write(record)}})
-    assert read(written).claim == record
-    assert read(group(meta={"annotations": {claim_records.ANNOTATION: "{"}})).claim is None
+    record = claim_records.Record(claim_records.ClaimKind.WAVE, 7, {"b": {"n1": 2}})
+    written = group(meta={"annotations": {claim_records.ClaimKind.WAVE.annotation: claim_records.write(record)}})
+    assert read(written).observed.claims == {claim_records.ClaimKind.WAVE: record}
+    assert read(group(meta={"annotations": {claim_records.ClaimKind.WAVE.annotation: "{"}})).observed.claims == {}
 
 
 # ---- what an event concerns

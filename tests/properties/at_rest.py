@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from enbloc.api.writes import Write
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Waits
 from properties.world import World, fresh_scheduler, seen
 
@@ -34,12 +33,12 @@ class AtRest(RuleBasedStateMachine):
     def decided_all_there_was_to_decide(self) -> None:
         """I7, G9: nothing more to do at rest, however hard one looks."""
         world = self.world
-        assert cycle(world.engine, world.now) == []
+        assert world.engine.run(world.now) == []
         world.engine.force()
-        found = cycle(world.engine, world.now)
+        found = world.engine.run(world.now)
         assert [each for each in found if not isinstance(each, Waits)] == [], "a wake-up was lost"
         world.engine.force()
-        assert cycle(world.engine, world.now) == [], "the same was said twice"
+        assert world.engine.run(world.now) == [], "the same was said twice"
 
     @precondition(lambda self: self.world.documents)
     @invariant()

@@ -16,7 +16,6 @@ from enbloc.api.writes import BindPod, EvictPod, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.eviction.evictable import Evictable
@@ -25,6 +24,7 @@ from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.plugins import plugin
 from enbloc.engine.state.state import State
 from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import COOLDOWN, PREEMPTABLE
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.registry import GangRegistry
@@ -99,9 +99,9 @@ class Watcher(Overseer):
         victims: dict[GangKey, list[str]] = {}
         for each in decisions:
             match each:
-                case SetAside(kind=claim_records.PREEMPT, record=None, reason="ClaimReleased"):
+                case SetAside(kind=ClaimKind.PREEMPT, record=None, reason="PreemptionReleased"):
                     self._released(each)
-                case SetAside(kind=claim_records.PREEMPT, record=claim_records.Record()):
+                case SetAside(kind=ClaimKind.PREEMPT, record=claim_records.Record()):
                     records[each.gang] = each.record
                 case Evict(preemptor=GangKey()):
                     self._evicts[each.uid] = each
@@ -182,9 +182,8 @@ class Watcher(Overseer):
         found = super().execute(write)
         if isinstance(write, BindPod):
             self.bound_at[write.name] = self.now
-        if isinstance(write, Patch) and claim_records.ANNOTATION in (
-            write.patch.get("metadata", {}).get("annotations") or {}
-        ):
+        annotations = (write.patch.get("metadata", {}).get("annotations") or {}) if isinstance(write, Patch) else {}
+        if isinstance(write, Patch) and claim_records.ANNOTATIONS & annotations.keys():
             self._check_reserved()
             self._check_made(write)
         return found
@@ -193,13 +192,11 @@ class Watcher(Overseer):
         """Every record: whose it is, and those of its pods that still wait."""
         for kind in HOMES:
             for home in self.store.list(kind)[0]:
-                record = claim_records.read(annotations_of(home).get(claim_records.ANNOTATION, ""))
-                if record is None:
-                    continue
-                pods = [self.store.get("Pod", namespace_of(home), name) for name in record.slots]
-                waiting = {name_of(pod): pod for pod in pods if pod is not None and not pod["spec"].get("nodeName")}
-                if waiting:
-                    yield GangRegistry().member(next(iter(waiting.values()))).gang, record, waiting
+                for record in claim_records.read_all(annotations_of(home)).values():
+                    pods = [self.store.get("Pod", namespace_of(home), name) for name in record.slots]
+                    waiting = {name_of(pod): pod for pod in pods if pod is not None and not pod["spec"].get("nodeName")}
+                    if waiting:
+                        yield GangRegistry().member(next(iter(waiting.values()))).gang, record, waiting
 
     def _check_claims(self, write: BindPod) -> None:
         """I4."""
@@ -216,10 +213,10 @@ class Watcher(Overseer):
             if key == own:
                 continue
             here = [each for name, each in waiting.items() if write.node in record.slots[name]]
-            if record.kind == claim_records.PREEMPT:
+            if record.kind == ClaimKind.PREEMPT:
                 for each in here:
                     claimed.update(requests_of(each))
-            elif record.kind == claim_records.RESERVE and here and not kept and set(+asked) != {"pods"}:
+            elif record.kind == ClaimKind.RESERVE and here and not kept and set(+asked) != {"pods"}:
                 self._check_in_time(write, key, record, waiting)
         if claimed == asked:
             return
@@ -233,7 +230,7 @@ class Watcher(Overseer):
     @staticmethod
     def _is_kept(record: claim_records.Record, write: BindPod) -> bool:
         """Whether room there is kept for the pod itself, or was made for its gang."""
-        if record.kind == claim_records.PREEMPT:
+        if record.kind == ClaimKind.PREEMPT:
             return any(write.node in nodes for nodes in record.slots.values())
         return write.node in record.slots.get(write.name, ())
 
@@ -294,7 +291,7 @@ class Watcher(Overseer):
         """R4, R6."""
         reserved: dict[str, Counter[str]] = {}
         for _, record, waiting in self.records():
-            if record.kind == claim_records.RESERVE:
+            if record.kind == ClaimKind.RESERVE:
                 for name, pod in waiting.items():
                     reserved.setdefault(next(iter(record.slots[name])), Counter()).update(requests_of(pod))
         nodes = {name_of(node) for node in self.store.list("Node")[0]}
@@ -309,12 +306,12 @@ class Watcher(Overseer):
 
     def _check_made(self, write: Patch) -> None:
         """R5: no gang makes room for itself where another has a reservation."""
-        record = claim_records.read(write.patch["metadata"]["annotations"][claim_records.ANNOTATION] or "")
-        if record is None or record.kind != claim_records.PREEMPT:
+        record = claim_records.read(write.patch["metadata"]["annotations"].get(ClaimKind.PREEMPT.annotation))
+        if record is None:
             return
         nodes = {name for places in record.slots.values() for name in places}
         for key, other, waiting in self.records():
-            if other.kind == claim_records.RESERVE and not waiting.keys() & record.slots.keys():
+            if other.kind == ClaimKind.RESERVE and not waiting.keys() & record.slots.keys():
                 reserved = {name for pod in waiting for name in other.slots[pod]}
                 assert not nodes & reserved, f"R5: room is made on {nodes & reserved}, which {key} has reserved"
 
@@ -407,10 +404,10 @@ class Run(Simulation):
         for what in mine:
             assert mine[what] == fresh[what], f"I5: {what}: {_difference(mine[what], fresh[what])}"
         self._check_ledger()
-        found = cycle(engine, now)
+        found = engine.run(now)
         assert found == [], f"I7: {found[:3]}"
         engine.force()
-        found = [each for each in cycle(engine, now) if not _is_a_word(each)]
+        found = [each for each in engine.run(now) if not _is_a_word(each)]
         assert found == [], f"I7: a wake-up was lost: {found[:3]}"
 
     def _check_ledger(self) -> None:
@@ -427,10 +424,15 @@ def known(engine: Engine) -> dict[str, Any]:
     for key, (spec, *rest) in found["gangs"].items():
         if spec.object is None:  # which of its pods carries the record is known when that comes back
             found["gangs"][key] = (msgspec.structs.replace(spec, claim_home=""), *rest)
-    found["reserved"] = {gang.key: dict(engine.reservations.of(gang)) for gang in engine.reservations.gangs()}
-    found["due"] = {key: max(due, engine.now) for key, due in engine.reservations.due.items() if key in gangs}
+    found["reserved"] = {
+        gang.key: dict(engine.parts.claims.reservations.of(gang)) for gang in engine.parts.claims.reservations.gangs()
+    }
+    found["due"] = {
+        key: max(due, engine.now_ns) for key, due in engine.parts.claims.reservations.due.items() if key in gangs
+    }
     found["nominated"] = {
-        gang.key: {task.name: task.node for task in engine.nominations.of(gang)} for gang in engine.nominations.gangs()
+        gang.key: {task.name: task.node for task in engine.parts.claims.nominations.of(gang)}
+        for gang in engine.parts.claims.nominations.gangs()
     }
     return found
 

@@ -33,7 +33,7 @@ keys = st.sampled_from(
         "scheduling.k8s.io/group-name",
         "volcano.sh/task-spec",
         "volcano.sh/queue-name",
-        "enbloc.dev/claims",
+        "enbloc.dev/claim-hold",
     ]
 )
 notes = st.dictionaries(keys, odd_texts, max_size=6)

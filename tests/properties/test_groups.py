@@ -95,7 +95,7 @@ class Gangs(AtRest):
     def nobody_waits_in_a_circle(self) -> None:
         """K12."""
         engine = self.world.engine
-        assert _stuck(engine, engine.holds.holders()) == []
+        assert _stuck(engine, engine.parts.claims.holds.holders()) == []
 
     def teardown(self) -> None:
         world = self.world

@@ -89,7 +89,7 @@ class World:
             self.plane.schedule(self.now)
             for event in self._watch.drain():
                 self._look(event)
-            self.looker.engine.tidy()
+            self.looker.engine.compact()
 
     def _look(self, event: WatchEvent) -> None:
         for looker in self.lookers:

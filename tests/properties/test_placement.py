@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.tables.classes import TaskClass
@@ -54,7 +53,7 @@ def bindings(decisions: list[Decision]) -> list[tuple[str, str]]:
 
 
 def same(fast: DirectScheduler, plain: DirectScheduler, now: int) -> None:
-    found, wanted = cycle(fast.engine, now), cycle(plain.engine, now)
+    found, wanted = fast.engine.run(now), plain.engine.run(now)
     assert bindings(found) == bindings(wanted)
     for mine, other in zip(found, wanted, strict=True):
         assert mine == other, f"\n{mine}\n{other}"

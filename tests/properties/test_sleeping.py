@@ -42,7 +42,7 @@ def sleepless(store: Store, config: Config) -> Plane:
         begin(now)
 
     engine.begin = wide_awake  # type: ignore[method-assign]
-    for lane in (engine.allocating, engine.backfilling, engine.knocking):
+    for lane in (engine.parts.queues.placement, engine.parts.queues.best_effort, engine.parts.queues.admission):
         put = lane.put
 
         def alone(gang: Any, queue: str, order: Any, shape: Any, *rest: Any, put: Any = put, **more: Any) -> Any:

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from enbloc.config.model import Scoring
-from enbloc.engine.cycle import cycle
 from enbloc.engine.placement.attempt import attempt, one_by_one, runs
 from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.request import pending_tasks, request_of
@@ -42,7 +41,7 @@ def clusters(draw: st.DrawFn) -> DirectScheduler:
                 labels = draw(strategies.labels)
                 direct.put(m.pod(f"{name}-{number}", group=name, labels=labels, **specs[number % len(specs)]))
         if wave == "run":
-            cycle(direct.engine, 0)
+            direct.engine.run(0)
     direct.engine.begin(1)
     return direct
 
@@ -53,13 +52,13 @@ def waiting(direct: DirectScheduler) -> list[GangState]:
 
 def check_rollback(direct: DirectScheduler, data: st.DataObject) -> None:
     """Places and goes back at random; what was committed stays, and nothing else does."""
-    state, placer = direct.engine.state, direct.engine.placer
+    state, placer = direct.engine.state, direct.engine.parts.placer
     for _ in range(data.draw(st.integers(1, 6))):
         gangs = waiting(direct)
         if not gangs:
             return
         gang = data.draw(st.sampled_from(gangs))
-        direct.engine.queue(gang)
+        direct.engine.parts.intake.queue(gang)
         before = state.digest()
         keys = {cls.id: state.candidates(cls).keys().tolist() for cls in state.classes.by_id.values()}
         match data.draw(st.sampled_from(["minima", "one by one", "by hand"])):
@@ -104,7 +103,7 @@ def test_a_placement_that_was_refused_leaves_no_trace(direct: DirectScheduler) -
     """`unplace` after a cycle is the way back once the transaction is gone."""
     state = direct.engine.state
     before = state.digest()
-    for action in (cycle(direct.engine, 2),):
+    for action in (direct.engine.run(2),):
         for decision in action:
             for placement in getattr(decision, "placements", ()):
                 state.unplace(placement.uid)

@@ -28,7 +28,7 @@ def two_waves(name: str = "j", *, whole: bool = True, start: str = "10s", **opti
 
 
 def claims(answer: Answer, name: str = "j") -> str:
-    return answer.group_of(name)["metadata"].get("annotations", {}).get("enbloc.dev/claims", "")
+    return answer.group_of(name)["metadata"].get("annotations", {}).get("enbloc.dev/claim-wave", "")
 
 
 def test_d3_each_wave_is_a_gang_of_its_own() -> None:

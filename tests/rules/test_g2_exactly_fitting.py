@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from enbloc.engine.cycle import cycle
 from enbloc.engine.placement.exact import packing
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
@@ -173,7 +172,7 @@ def test_g9_exactly_fitting_the_same_search_is_not_made_twice(monkeypatch: pytes
     assert len(searches) == 1
     engine = planes[-1].scheduler.engine
     engine.force()
-    assert cycle(engine, engine.now) == []
+    assert engine.run(engine.now_ns) == []
 
 
 def test_g10_exactly_fitting_what_was_said_changes_with_the_room() -> None:

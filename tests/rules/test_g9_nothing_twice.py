@@ -9,7 +9,6 @@ import pytest
 
 from enbloc.config import Config
 from enbloc.engine.actions import allocate
-from enbloc.engine.cycle import cycle
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m
@@ -25,7 +24,7 @@ class Watched:
         real = allocate.attempt
 
         def attempt(placer: Any, tried: Any, *rest: Any, **how: Any) -> Any:
-            self.attempts[tried.spec.title] += 1
+            self.attempts[tried[0].gang.spec.title] += 1
             return real(placer, tried, *rest, **how)
 
         monkeypatch.setattr(allocate, "attempt", attempt)
@@ -39,10 +38,10 @@ class Watched:
     def decided_when_forced(self) -> list[Any]:
         """What the engine would decide if it tried every gang once more."""
         engine = self.planes[-1].scheduler.engine
-        now = engine.now
-        assert cycle(engine, now) == []
+        now = engine.now_ns
+        assert engine.run(now) == []
         engine.force()
-        return cycle(engine, now)
+        return engine.run(now)
 
 
 @pytest.fixture

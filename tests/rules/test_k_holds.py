@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from enbloc.gangs.claim_records import ANNOTATION, HOLD, Record, write
+from enbloc.gangs.claim_records import ClaimKind, Record, write
 from support import manifests as m
 from support.answers import Answer, waits_because
 from support.simulation import simulate
@@ -29,7 +29,7 @@ def claims(answer: Answer) -> list[str]:
     return [
         one["metadata"]["name"]
         for one in answer.objects
-        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+        if "enbloc.dev/claim-hold" in (one["metadata"].get("annotations") or {})
     ]
 
 
@@ -171,20 +171,21 @@ def test_k12_the_seeds_example_ends_with_all_three_having_run() -> None:
     """Three groups of 5 in 10 units got 3, 3 and 4, as a scheduler left them that restarts now."""
     gangs = []
     for name, got in (("a", 3), ("b", 3), ("c", 4)):
-        record = Record(HOLD, 2**62, {f"{name}-{index}": {"n": 1} for index in range(got)})
+        record = Record(ClaimKind.HOLD, 2**62, {f"{name}-{index}": {"n": 1} for index in range(got)})
         gangs += holding(name, 5, run_time="20s")
-        gangs[-5]["metadata"]["annotations"][ANNOTATION] = write(record)
+        gangs[-5]["metadata"]["annotations"][ClaimKind.HOLD.annotation] = write(record)
     answer = simulate(m.node("n", 10), *gangs)
     assert [set(answer.times(f"{name}-")) for name in "abc"] == [{0.0}, {0.0}, {20.0}]
     assert Counter(name[0] for _, name in lines(answer, "held")) == {"a": 3, "b": 3, "c": 4}
     assert Counter(name[0] for _, name in lines(answer, "released")) == {"c": 4}, "the lowest order lets go"
-    assert any("let go" in line["message"] for line in answer.lines("warning", "c-0"))
+    assert any("released" in line["message"] for line in answer.lines("warning", "c-0"))
     assert len(answer.lines("succeeded")) == 15
 
 
 def test_k6_a_forged_record_holds_no_longer_than_the_waiting_time() -> None:
     gang = holding("a", 3, wait="20s")
-    gang[0]["metadata"]["annotations"][ANNOTATION] = write(Record(HOLD, 2**62, {"a-0": {"n": 1}}))
+    record = Record(ClaimKind.HOLD, 2**62, {"a-0": {"n": 1}})
+    gang[0]["metadata"]["annotations"][ClaimKind.HOLD.annotation] = write(record)
     answer = simulate(m.node("n", 1), gang, m.pod("s", 1, at="5s"))
     assert answer.at("s") == 20.0
 

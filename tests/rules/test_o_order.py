@@ -128,7 +128,7 @@ def test_o4_comparing_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         return first
 
     monkeypatch.setattr("enbloc.engine.actions.allocate.request_of", twice)
-    monkeypatch.setattr("enbloc.engine.engine.request_of", twice)
+    monkeypatch.setattr("enbloc.engine.intake.request_of", twice)
     answer = simulate(m.node("n", 8), two_roles(False))
     assert seen
     assert [name.removeprefix("j-") for name in answer.order("j-")] == WITHOUT

@@ -27,7 +27,7 @@ def claims(answer: Answer) -> list[str]:
     return [
         one["metadata"]["name"]
         for one in answer.objects
-        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+        if "enbloc.dev/claim-preempt" in (one["metadata"].get("annotations") or {})
     ]
 
 
@@ -117,7 +117,7 @@ def test_p3_a_restart_in_between_for_a_gang(dialect: str) -> None:
 
 def test_p3_it_says_that_room_is_being_made() -> None:
     answer = leaving(vip(), until="20s")
-    assert "room is being made" in waits_because(answer.obj("Pod", "vip"))
+    assert "room is being freed" in waits_because(answer.obj("Pod", "vip"))
     assert [(line["t"], line["node"]) for line in answer.lines("reserved", "vip")] == [(10.0, "n")]
 
 

@@ -48,7 +48,7 @@ def claims(answer: Answer) -> list[str]:
     return [
         one["metadata"]["name"]
         for one in answer.objects
-        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+        if "enbloc.dev/claim-reserve" in (one["metadata"].get("annotations") or {})
     ]
 
 
@@ -469,7 +469,7 @@ def test_r7_a_reservation_ends_when_its_job_is_deleted(target: tuple[str, str]) 
     assert released(answer, "g")[0][0] == 30.0
 
 
-def test_r7_a_member_that_is_deleted_ends_it_and_its_replacement_gets_another() -> None:
+def test_r7_the_slot_of_a_pod_that_its_job_recreates_stays() -> None:
     answer = simulate(
         m.node("n"),
         full(4),
@@ -478,7 +478,8 @@ def test_r7_a_member_that_is_deleted_ends_it_and_its_replacement_gets_another() 
         config=reserving(),
     )
     assert set(answer.times("g-")) == {100.0}
-    assert reserved(answer)["g-w-0"][0] == 30.0
+    assert reserved(answer)["g-w-0"][0] == 10.0, "the recreated pod takes its slot again"
+    assert [line["name"] for line in answer.lines("released")] == ["g-w-0"], "only the deleted pod's line"
 
 
 def test_r7_a_member_beyond_the_minimum_may_take_its_place() -> None:

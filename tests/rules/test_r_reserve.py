@@ -47,7 +47,7 @@ def claims(answer: Answer) -> list[str]:
     return [
         one["metadata"]["name"]
         for one in answer.objects
-        if "enbloc.dev/claims" in (one["metadata"].get("annotations") or {})
+        if "enbloc.dev/claim-reserve" in (one["metadata"].get("annotations") or {})
     ]
 
 

@@ -356,7 +356,7 @@ def test_p3_no_pod_is_evicted_before_the_claim_is_written() -> None:
         refused: list[Write] = []
 
         def refuse(write: Write) -> Refused | None:
-            if isinstance(write, Patch) and "enbloc.dev/claims" in str(write.patch) and not refused:
+            if isinstance(write, Patch) and "enbloc.dev/claim-" in str(write.patch) and not refused:
                 refused.append(write)
                 return Refused(500, "InternalError", "no")
             return None
@@ -368,7 +368,7 @@ def test_p3_no_pod_is_evicted_before_the_claim_is_written() -> None:
         assert [one for one in world.cluster.writes if isinstance(one, EvictPod)] == []
         await asyncio.sleep(40)  # those whose eviction was held back are asked again after 30 s
         await world.settle()
-        writes = [one for one in world.cluster.writes if isinstance(one, EvictPod) or "enbloc.dev/claims" in str(one)]
+        writes = [one for one in world.cluster.writes if isinstance(one, EvictPod) or "enbloc.dev/claim-" in str(one)]
         assert len(refused) == 1
         assert isinstance(writes[0], Patch), "the claim comes first"
         assert Counter(type(one) for one in writes)[EvictPod] == 3, "and no pod is evicted twice"
@@ -386,7 +386,7 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
         refused: list[Write] = []
 
         def refuse(write: Write) -> Refused | None:
-            if isinstance(write, Patch) and "'enbloc.dev/claims': None" in str(write.patch) and not refused:
+            if isinstance(write, Patch) and "'enbloc.dev/claim-reserve': None" in str(write.patch) and not refused:
                 refused.append(write)
                 return Refused(503, "Bad", "no")
             return None
@@ -398,7 +398,7 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
         assert refused
         group = world.store.get("PodGroup.scheduling.volcano.sh", "default", "big")
         assert group is not None
-        assert "enbloc.dev/claims" not in annotations_of(group)
+        assert "enbloc.dev/claim-" not in annotations_of(group)
         await world.end()
 
     run(main)
@@ -414,7 +414,7 @@ def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) ->
         refused: list[Write] = []
 
         def refuse(write: Write) -> Refused | None:
-            if isinstance(write, Patch) and "'enbloc.dev/claims': None" in str(write.patch) and not refused:
+            if isinstance(write, Patch) and "'enbloc.dev/claim-preempt': None" in str(write.patch) and not refused:
                 refused.append(write)
                 return Refused(code, "Bad", "no")
             return None
@@ -427,7 +427,7 @@ def test_p3_a_claim_that_could_not_be_taken_off_is_taken_off_later(code: int) ->
         assert refused
         group = world.store.get("PodGroup.scheduling.volcano.sh", "default", "vip")
         assert group is not None
-        assert "enbloc.dev/claims" not in annotations_of(group)
+        assert "enbloc.dev/claim-" not in annotations_of(group)
         await world.end()
 
     run(main)

@@ -26,13 +26,12 @@ from typing import Any, NamedTuple
 
 from enbloc import config as configs
 from enbloc.bench import load as loads
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, SetAside
 from enbloc.engine.engine import Engine
 from enbloc.engine.tables.nodes import NodeFacts
 from enbloc.engine.tables.queues import QueueFacts
 from enbloc.engine.tables.tasks import PodFacts, TaskStatus
-from enbloc.gangs.claim_records import RESERVE
+from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 from enbloc.units import NANO, SECOND
@@ -183,7 +182,9 @@ class _Bench:
         self._cycle()
         self._now += STARVES_AFTER
         seconds, decisions = self._cycle()
-        reserved = [one for one in decisions if isinstance(one, SetAside) and one.kind == RESERVE and one.record]
+        reserved = [
+            one for one in decisions if isinstance(one, SetAside) and one.kind is ClaimKind.RESERVE and one.record
+        ]
         self._expect([one.gang for one in reserved] == [spec.key], "gets no reservation")
         self._go(spec)
         return seconds
@@ -230,7 +231,7 @@ class _Bench:
     def _cycle(self) -> tuple[float, list[Decision]]:
         self._now += SECOND
         begin = time.process_time()
-        decisions = cycle(self._engine, self._now)
+        decisions = self._engine.run(self._now)
         return time.process_time() - begin, decisions
 
 

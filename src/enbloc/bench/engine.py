@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from enbloc import config as configs
 from enbloc.bench import load as loads
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind
 from enbloc.engine.engine import Engine
 from enbloc.units import SECOND
@@ -53,21 +52,21 @@ def run(nodes: int, pods: int, gang_size: int, seed: int) -> dict[str, Any]:
 def _measure(nodes: int, pods: int, gang_size: int, seed: int, plain: bool) -> Measured:
     engine = Engine(configs.parse(None), plain=plain)
     loads.put_nodes(engine, nodes)
-    cycle(engine, 0)
+    engine.run(0)
     load = list(loads.gangs(pods, gang_size, seed))
     loads.put_gangs(engine, load)
     gc.collect()
     gc.freeze()  # the loaded objects stay: the garbage collector need not traverse them again
     begin = time.process_time()
-    decisions = cycle(engine, 0)
+    decisions = engine.run(0)
     seconds = time.process_time() - begin
     binds = [decision for decision in decisions if isinstance(decision, Bind)]
     placements = {placement.uid: placement.node for bind in binds for placement in bind.placements}
     loads.acknowledge(engine, load, binds)
-    cycle(engine, SECOND)
+    engine.run(SECOND)
     begin = time.process_time()
     for _ in range(_IDLE_ROUNDS):
-        cycle(engine, 2 * SECOND)
+        engine.run(2 * SECOND)
     idle_ms = (time.process_time() - begin) / _IDLE_ROUNDS * 1e3
     gc.unfreeze()
     return Measured(placements, seconds, idle_ms)

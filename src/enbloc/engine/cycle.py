@@ -1,17 +1,148 @@
-"""One pass of the engine: what changed is taken in, then the actions run as the config lists them."""
+"""One scheduling cycle: what actions may see and do.
+
+An action is a function of a `Cycle`. It reads gangs from the queues, plans on the state in transactions, and ends each
+gang's turn with `bind` (it starts), a claim (it keeps room), or `queues.mark_unschedulable` (it waits, and says why).
+"""
 
 from __future__ import annotations
 
-from enbloc.engine.actions import ACTIONS
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from enbloc.config import Config
+from enbloc.engine.claims.claims import Claims
+from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.decisions import Decision
-from enbloc.engine.engine import Engine
+from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.forecast.easy_backfill import EasyBackfill
+from enbloc.engine.forecast.expected_start import ExpectedStarts
+from enbloc.engine.intake import Intake
+from enbloc.engine.ordering import GangOrder, Order
+from enbloc.engine.partial_gangs import PartialGangs
+from enbloc.engine.placement.attempt import Placer
+from enbloc.engine.placement.binding import binding
+from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.plugins.plugin import Plugins
+from enbloc.engine.queueing.awaited_pods import AwaitedPods
+from enbloc.engine.queueing.demand import QueueDemand
+from enbloc.engine.queueing.partial_allocations import PartialAllocations
+from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
+from enbloc.engine.queueing.starvation import Starvation
+from enbloc.engine.state.groups import Groups
+from enbloc.engine.state.state import State
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.resources import Bools
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.model import GangKey
 
 
-def cycle(engine: Engine, now: int) -> list[Decision]:
-    """Decides all that can be decided now. On an unchanged cluster that is nothing, at no cost (G9)."""
-    engine.begin(now)
-    for action in engine.config.actions:
-        run = ACTIONS.get(action.name)
-        if run is not None:
-            run(engine)
-    return engine.end()
+class Parts(NamedTuple):
+    """The parts of the engine that actions use, made once."""
+
+    config: Config
+    plugins: Plugins
+    state: State
+    placer: Placer
+    order: GangOrder
+    groups: Groups
+    claims: Claims
+    queues: SchedulingQueues
+    awaited: AwaitedPods
+    demand: QueueDemand
+    intake: Intake
+    starvation: Starvation
+    partial_gangs: PartialGangs
+    partial_allocations: PartialAllocations
+    evictions: EvictionHistory
+    easy: EasyBackfill | None
+    expected_starts: ExpectedStarts
+    reporter: Reporter
+
+
+class Cycle:
+    def __init__(self, parts: Parts, now_ns: int, decisions: list[Decision]) -> None:
+        self.parts = parts
+        self.now_ns = now_ns
+        self._decisions = decisions
+        self.served: list[tuple[str, Order]] = []
+        """Queue and order of every gang that was bound in this cycle (R3)."""
+        self.config = parts.config
+        self.state = parts.state
+        self.placer = parts.placer
+        self.order = parts.order
+        self.groups = parts.groups
+        self.claims = parts.claims
+        self.queues = parts.queues
+        self.intake = parts.intake
+        self.evictions = parts.evictions
+        self.reporter = parts.reporter
+
+    # ---- room that is kept for other gangs, and for the gang itself
+
+    def constraints(
+        self, gang: GangState, exclude: frozenset[GangKey] = frozenset(), *, honor_run_times: bool = True
+    ) -> Constraints:
+        """Closes nodes that are reserved for other gangs (R5), or needed by partially bound ones (G11). Reservations of
+        the gangs in `exclude` are ignored. `honor_run_times=False` disables R8: a gang that waits for evictions may not
+        end before a reservation is due."""
+        partial_gangs, claims = self.parts.partial_gangs, self.claims
+        kept = partial_gangs.closed_to(gang) if partial_gangs else None
+        if kept is None and not claims.reservations:
+            return UNCONSTRAINED
+        nominated = [task for mate in self.groups.mates(gang) for task in claims.nominations.of(mate)]
+        freed_rows = [self.state.nodes.rows[task.node] for task in nominated]
+        now_ns = self.now_ns if honor_run_times else None
+
+        def closed(task: Task) -> list[tuple[str, Bools]]:
+            found = [(diagnosis.KEPT_FOR_PARTIAL, kept)] if kept is not None else []
+            reserved = claims.reservations.closed_to(task.gang, task, now_ns, exclude)
+            if reserved is not None and freed_rows:  # room that is freed for the gang is its own
+                reserved = reserved.copy()
+                reserved[freed_rows] = False
+            return found if reserved is None else [*found, (diagnosis.RESERVED, reserved)]
+
+        return Constraints(closed)
+
+    def take_claimed_room(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
+        """Within a transaction: room that is freed for the gang is free, and its reserved tasks are placed on their
+        nodes as far as they fit (R7). Other gangs nominated to those nodes are taken off meanwhile, and returned:
+        `restore` puts them back."""
+        return take_claimed_room(self.placer, self.claims, transaction, gang)
+
+    def restore(self, transaction: Transaction, lifted: Sequence[tuple[Task, int]]) -> None:
+        """Nominates the tasks that were taken off again, unless the transaction was rolled back anyway."""
+        for task, row in lifted:
+            if task.status is TaskStatus.PENDING:
+                transaction.hold_again(task, row, TaskStatus.NOMINATED)
+
+    # ---- decisions
+
+    def decide(self, decision: Decision) -> None:
+        self._decisions.append(decision)
+
+    def bind(self, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> None:
+        """Binds the tasks that were placed, of one gang or of gangs that start together, by one decision. If it
+        `commits`, its very last Binding completes the minima of all of them (K7, G11)."""
+        for gang in gangs:
+            self.parts.demand.note_attempt(gang)
+            self.served.append((gang.spec.queue, self.order(gang)))
+            self.evictions.gang_read(gang)
+        self.state.events.any = True  # placements may matter to gangs whose filters look at other pods
+        self.decide(binding(self.state, gangs, placed, commits))
+        for gang in gangs:
+            self.claims.reservations.end(gang, "ReservationUsed", "its pods are bound")
+            if gang.ready() or not self.claims.nominations.of(gang):
+                self.claims.end(gang, ClaimKind.PREEMPT, "PreemptionSucceeded", "its pods are bound")
+            if commits or gang.ready():
+                self.reporter.withdraw(gang)
+
+
+def take_claimed_room(
+    placer: Placer, claims: Claims, transaction: Transaction, gang: GangState
+) -> list[tuple[Task, int]]:
+    lifted = claims.nominations.lift(transaction, gang)
+    take_reserved(placer, transaction, gang, claims.reservations.of(gang))
+    return lifted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from enbloc.gangs.claim_records import Record
+from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 
 
@@ -83,7 +83,7 @@ class SetAside(msgspec.Struct, frozen=True):
     """The room that is set aside for a gang from now on (`None`: none), written down before anybody relies on it."""
 
     gang: GangKey
-    kind: str
+    kind: ClaimKind
     record: Record | None
     reason: str
     message: str

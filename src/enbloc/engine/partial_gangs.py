@@ -7,6 +7,7 @@ it is complete; if that takes too long its bound members are evicted and it star
 from __future__ import annotations
 
 from enbloc.engine.decisions import Evict, Marked
+from enbloc.engine.follower import Follower
 from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
@@ -59,7 +60,7 @@ def _earned(gang: GangState, group: Group | None) -> str:
         return ""
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
     met = met and (group is None or len(group.keys) == 1 or group.met)
-    if met or (not best and spec.started):  # started, and no mark: the pod with it went while nobody looked
+    if met or (not best and gang.status.started):  # started, and no mark: the pod with it went while nobody looked
         return mark_of(spec)
     return best
 
@@ -80,7 +81,7 @@ def mark_others(gang: GangState) -> list[Marked]:
     return [Marked(gang.key, heir.namespace, heir.name, heir.uid, gang.covered) for heir in heirs]
 
 
-class PartialGangs:
+class PartialGangs(Follower):
     """The gangs that were cut off half-way."""
 
     def __init__(self, state: State, groups: Groups, timeout: int) -> None:
@@ -88,6 +89,7 @@ class PartialGangs:
         self._groups = groups
         self._timeout = timeout
         self._gangs: dict[GangKey, GangState] = {}
+        self._now_ns = 0
 
     def __bool__(self) -> bool:
         return bool(self._gangs)
@@ -97,7 +99,11 @@ class PartialGangs:
         since = [gang.partial_since for gang in self._gangs.values() if gang.partial_since is not None]
         return min(since) + self._timeout if since else None
 
-    def see(self, gang: GangState, now: int) -> None:
+    def gang_read(self, gang: GangState) -> None:
+        see_satisfied(self._state, gang, self._groups.of(gang))
+        self._note(gang)
+
+    def _note(self, gang: GangState) -> None:
         """Whether it was bound by a decision of ours that was never completed."""
         partial = (
             not gang.covered
@@ -108,17 +114,18 @@ class PartialGangs:
         if not partial:
             self.release(gang)
         elif gang.partial_since is None:
-            gang.partial_since = now
+            gang.partial_since = self._now_ns
             self._gangs[gang.key] = gang
 
-    def see_again(self, now: int) -> None:
-        """Before anyone is woken: some may be complete by now, or gone."""
+    def cycle_begins(self, now_ns: int) -> None:
+        """Some may be complete by now, or gone."""
+        self._now_ns = now_ns
         for gang in list(self._gangs.values()):
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
             elif any(mate.key in self._state.dirty for mate in self._groups.mates(gang)):
                 see_satisfied(self._state, gang, self._groups.of(gang))
-                self.see(gang, now)
+                self._note(gang)
                 self._state.events.any = self._state.events.everything = True  # it may need other nodes now
 
     def release(self, gang: GangState) -> None:

@@ -29,7 +29,7 @@ from enbloc.config import Arbitrator as Settings
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
 from enbloc.gangs.hints import hints_of
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
@@ -160,12 +160,15 @@ class Arbitrator:
             priority=self._priorities.of(asked.priority_class_name) if asked.priority_class_name else asked.priority,
             node_selector=asked.node_selector or {},
             keep_partial_allocation=True,
-            started=phase in ("Running", "Completed") and met >= minimum,
-            finished=phase == "Completed",
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
             object_uid=uid_of(obj),
-            claim=claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, "")),
-            claim_home=uid_of(obj),
+            observed=GangStatus(
+                started=phase in ("Running", "Completed") and met >= minimum,
+                finished=phase == "Completed",
+                claims=claim_records.read_all(annotations_of(obj)),
+                claim_home=uid_of(obj),
+            ),
+            recreated_by_us=(owner or {}).get("kind") == "QueueJob",
             hints=hints_of(obj),
             never_preempts=self._priorities.never_preempts(asked.priority_class_name or ""),
             problem="" if owner else "it has no controlling owner: pods with the same owner would be its gang",

@@ -23,7 +23,16 @@ from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import NONE as NO_HINTS
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import DIALECT, INT32_MAX, Values, Written, read, shown, written
-from enbloc.gangs.model import DEFAULT_QUEUE, ONCE_SATISFIED, Complaint, GangKey, GangSpec, Membership, without_group
+from enbloc.gangs.model import (
+    DEFAULT_QUEUE,
+    ONCE_SATISFIED,
+    Complaint,
+    GangKey,
+    GangSpec,
+    GangStatus,
+    Membership,
+    without_group,
+)
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -107,7 +116,7 @@ class _Pods:
     def signature(self) -> tuple[object, ...]:
         """While it is unchanged, so are the gang's facts."""
         oldest = self.oldest()
-        home = (uid_of(oldest), annotations_of(oldest).get(claim_records.ANNOTATION)) if oldest else None
+        home = (uid_of(oldest), claim_records.texts(annotations_of(oldest))) if oldest else None
         return (home, *((raw, uid_of(obj)) for raw, obj in self.distinct()))
 
 
@@ -196,13 +205,15 @@ class Koordinator:
             holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
             group=_either(by_pods.groups, by_group.groups) or (),
             waiting=waiting or self._settings.default_waiting_ns,
-            started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
             min_free_resources={
                 name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0
             },
-            claim=claim_records.read(annotations_of(home).get(claim_records.ANNOTATION, "")),
-            claim_home=uid_of(home),
+            observed=GangStatus(
+                started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
+                claims=claim_records.read_all(annotations_of(home)),
+                claim_home=uid_of(home),
+            ),
             hints=hints_of(group) if group else NO_HINTS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",

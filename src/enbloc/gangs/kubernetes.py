@@ -17,7 +17,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, without_group
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, without_group
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
@@ -62,12 +62,14 @@ class Kubernetes:
             minimum=_minimum(spec),
             queue=queue_named_by(group) or DEFAULT_QUEUE,
             priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
-            started=_started(group),
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
-            claim=claim_records.read(annotations_of(group).get(claim_records.ANNOTATION, "")),
-            claim_home=uid_of(group),
+            observed=GangStatus(
+                started=_started(group),
+                claims=claim_records.read_all(annotations_of(group)),
+                claim_home=uid_of(group),
+            ),
             hints=hints_of(group),
             never_preempts=self._priorities.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),

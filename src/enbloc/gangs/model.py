@@ -12,7 +12,7 @@ import msgspec
 
 from enbloc.api.meta import Ref
 from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
-from enbloc.gangs.claim_records import Record
+from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.hints import NONE, SchedulingHints
 
 ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
@@ -53,8 +53,29 @@ class Complaint(NamedTuple):
     message: str
 
 
+class GangStatus(msgspec.Struct, frozen=True):
+    """What the API says has become of a gang; or, in the engine, what was decided and the API has not confirmed yet."""
+
+    enqueued: bool = True
+    """Whether it passed enqueue (M6): always so for gangs that need not."""
+    enqueued_at: int | None = None
+    """When that was, in nanoseconds, if its object says so."""
+    enqueued_by: str = ""
+    """On what ground, if its object says so: a gang enqueued beyond the free room counts against no other (M6)."""
+    tried: bool = False
+    """Whether its object says that it was attempted and did not fit."""
+    started: bool = False
+    """Whether its object says that its minima have run since its pods were last all gone."""
+    finished: bool = False
+    """Whether it has run and ended."""
+    claims: Mapping[ClaimKind, Record] = {}
+    """The records of the room that is set aside for it."""
+    claim_home: str = ""
+    """The UID of the object that carries these records: a gang without an object of its own has only pods."""
+
+
 class GangSpec(msgspec.Struct, frozen=True):
-    """A gang as its objects declare it."""
+    """A gang as its objects declare it; `observed` is what the API says has become of it."""
 
     key: GangKey
     title: str
@@ -69,22 +90,10 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Its own class's. `None`: the highest of its members'."""
     min_resources: Mapping[str, int] | None = None
     """Nano-units by resource, for enqueue (M6). `None`: enqueued at once."""
-    enqueued: bool = True
-    """Whether it is enqueued: always so for gangs that pass no enqueue."""
-    enqueued_at: int | None = None
-    """When that was, if its object records it."""
-    tried: bool = False
-    """Whether its object records a failed attempt."""
-    enqueued_by: str = ""
-    """How it was enqueued, if its object records it; beyond the free room it does not count against others (M6)."""
-    started: bool = False
-    """Whether its object records that its minima have run since its pods were last all gone."""
     node_selector: Mapping[str, str] = {}
     """Labels that every node of the gang must have, besides each pod's own selector (A2)."""
     keep_partial_allocation: bool = False
     """Whether room found by a failed attempt is closed to other gangs in that cycle, unless `backfill` is on (A2)."""
-    finished: bool = False
-    """Whether it has run and ended."""
     waves: bool = False
     """Whether its roles begin one after the other (D): each wave is then a gang of its own."""
     wave_of: Mapping[str, int] = {}
@@ -95,10 +104,6 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Roles that have not begun and must fit together with the first wave (D5)."""
     templates: Mapping[str, Template] = {}
     """All roles of such a gang, as placeholders for later waves."""
-    claim: Record | None = None
-    """Its claim as recorded in the API."""
-    claim_home: str = ""
-    """The UID of the object that carries the record; it may change for a gang that has only pods."""
     object: Ref | None = None
     """The object that carries its phase and conditions; `None`: it has only pods."""
     object_uid: str = ""
@@ -125,6 +130,9 @@ class GangSpec(msgspec.Struct, frozen=True):
     never_preempts: bool = False
     """Whether its PriorityClass has `preemptionPolicy: Never` (P2)."""
     complaints: tuple[Complaint, ...] = ()
+    observed: GangStatus = GangStatus()
+    recreated_by_us: bool = False
+    """Whether a Job or QueueJob controller of ours recreates its pods under their names (R7)."""
     problem: str = ""
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 

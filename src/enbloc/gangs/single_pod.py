@@ -8,7 +8,7 @@ from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed
-from enbloc.gangs.model import GangKey, GangSpec, Membership
+from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 
 
 class SinglePod:
@@ -42,10 +42,10 @@ class SinglePod:
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
         spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created=created, minimum=1, queue=queue)
         pod = self._waiting.get(key)
-        text = annotations_of(pod).get(claim_records.ANNOTATION) if pod is not None else None
-        if pod is None or not text:
+        claims = claim_records.read_all(annotations_of(pod)) if pod is not None else {}
+        if pod is None or not claims:
             return spec
-        return msgspec.structs.replace(spec, claim=claim_records.read(text), claim_home=uid_of(pod))
+        return msgspec.structs.replace(spec, observed=GangStatus(claims=claims, claim_home=uid_of(pod)))
 
     def object(self, key: GangKey) -> Obj | None:
         return None

@@ -25,7 +25,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
 from enbloc.gangs.hints import hints_of, pod_hints
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, without_group
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template, without_group
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
@@ -142,19 +142,22 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
-        claim=claim_records.read(annotations_of(group).get(claim_records.ANNOTATION, "")),
         queue=spec.queue or DEFAULT_QUEUE,
         priority=priority,
         min_resources=_nanos(spec),
-        enqueued=status.phase not in ("", "Pending"),
-        enqueued_at=_enqueued_at(group),
-        tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
-        enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
-        started=status.phase in STARTED,
-        finished=status.phase == "Completed",
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
-        claim_home=uid_of(group),
+        observed=GangStatus(
+            enqueued=status.phase not in ("", "Pending"),
+            enqueued_at=_enqueued_at(group),
+            enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
+            tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
+            started=status.phase in STARTED,
+            finished=status.phase == "Completed",
+            claims=claim_records.read_all(annotations_of(group)),
+            claim_home=uid_of(group),
+        ),
+        recreated_by_us=job is not None and "deletionTimestamp" not in job["metadata"],
         hints=hints_of(group),
         longest_run=_longest_run(job),
         never_preempts=priorities.never_preempts(spec.priority_class_name),

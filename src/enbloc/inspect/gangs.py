@@ -5,7 +5,7 @@ Which gang a pod belongs to is read by `GangRegistry`; what the scheduler decide
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -156,7 +156,7 @@ class Reading:
             reason=str(condition.get("reason") or ""),
             since=str(condition.get("lastTransitionTime") or ""),
             expected_start=_expected(registry.home(key)) if state == WAITING else "",
-            set_aside=_set_aside(spec.claim) if state == WAITING else {},
+            set_aside=_set_aside(spec.observed.claims.values()) if state == WAITING else {},
             needs=needs,
             largest=largest,
         )
@@ -194,17 +194,19 @@ def _expected(home: Obj | None) -> str:
     return text
 
 
-def _set_aside(claim: Record | None) -> dict[str, int]:
+def _set_aside(records: Iterable[Record]) -> dict[str, int]:
+    """Node → number of pods for which room is set aside there."""
     found: Counter[str] = Counter()
-    for nodes in claim.slots.values() if claim is not None else ():
-        found.update(nodes)
+    for record in records:
+        for nodes in record.slots.values():
+            found.update(nodes)
     return dict(sorted(found.items()))
 
 
 def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
     alive = pods.get("running", 0) + pods.get("starting", 0)
     ended = pods.get("succeeded", 0) + pods.get("failed", 0)
-    if spec.finished or (ended and not alive and not pods.get("waiting")):
+    if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
         return FINISHED
     if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
         return RUNNING

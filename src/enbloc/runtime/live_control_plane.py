@@ -148,7 +148,7 @@ class LiveControlPlane:
             self._woken.clear()
             if not self.leads:
                 if self.scheduler is not None:
-                    self.scheduler.engine.tidy()
+                    self.scheduler.engine.compact()
                 continue
             begin_s = loop.time()
             self._turn()

@@ -19,6 +19,7 @@ from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import ClaimKind
 from enbloc.units import SECOND, format_duration
 
 _ENDS: Final = {"Succeeded": "succeeded", "Failed": "failed"}
@@ -187,19 +188,20 @@ class _Held:
             elif obj["spec"].get("nodeName"):  # its record is about to be removed
                 self._bound.add(key)
                 self._nodes.pop(key, None)
-        record = claim_records.read(annotations_of(obj).get(claim_records.ANNOTATION, ""))
+        records = claim_records.read_all(annotations_of(obj))
         if gone:
             known = self._of_record.pop(uid_of(obj), set())
-            if record is not None and (record.kind == claim_records.WAVE or event.kind != "Pod"):
+            if records and (ClaimKind.WAVE in records or event.kind != "Pod"):
                 yield from self._released(namespace, known)
-            return  # a hold's record is on another pod of the gang from now on
-        text = annotations_of(obj).get(claim_records.ANNOTATION, "")
-        if not text and uid_of(obj) not in self._of_record:
+            return  # another pod of the gang carries its records from now on
+        if not records and uid_of(obj) not in self._of_record:
             return
-        now = _pods_of(record, obj) if record is not None else {}
+        now: dict[str, tuple[str, str]] = {}
+        for kind, record in records.items():
+            what = "held" if kind is ClaimKind.HOLD else "reserved"
+            now.update({name: (what, node) for name, node in _pods_of(record, obj).items()})
         yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
-        what = "held" if record is None or record.kind == claim_records.HOLD else "reserved"
-        for name, node in now.items():
+        for name, (what, node) in now.items():
             was = self._nodes.get((namespace, name))
             if was != node and (namespace, name) not in self._bound:
                 if was:
@@ -217,7 +219,7 @@ class _Held:
 
 def _pods_of(record: claim_records.Record, obj: Obj) -> dict[str, str]:
     """Pod → node. A hold names its pods; pods of a later wave are named by job, role and index."""
-    if record.kind in claim_records.NAMES_PODS:
+    if record.kind.names_pods:
         return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
     job = (controller_of(obj) or {}).get("name") or name_of(obj)
     found = {}

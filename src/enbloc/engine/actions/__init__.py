@@ -1,13 +1,13 @@
-"""The steps of a cycle: one action a file, each a function of the engine, run in the order of the config."""
+"""The actions of a cycle, in the words of the config: each a function of the `Cycle`, one a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from enbloc.engine.actions import allocate, backfill, enqueue, preempt, reclaim, reserve
-from enbloc.engine.engine import Engine
+from enbloc.engine.cycle import Cycle
 
-ACTIONS: dict[str, Callable[[Engine], None]] = {
+ACTIONS: dict[str, Callable[[Cycle], None]] = {
     "enqueue": enqueue.run,
     "allocate": allocate.run,
     "backfill": backfill.run,

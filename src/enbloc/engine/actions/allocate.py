@@ -5,130 +5,133 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from enbloc.engine.actions.gang_groups import resolve_deadlock, start
-from enbloc.engine.actions.queue_loop import serve_all
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.engine import Engine
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import pending_tasks, replacements, request_of
+from enbloc.engine.queueing.queue_loop import serve_all
 from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task
 
 
-def run(engine: Engine) -> None:
-    place_all(engine, engine.allocating)
-    resolve_deadlock(engine)
-    for gang, told in engine.kept.give_back():
-        engine.reporter.tell(gang, told, of_gang=False)  # those of its pods that had a place while the others were told
+def run(cycle: Cycle) -> None:
+    place_all(cycle, cycle.queues.placement)
+    resolve_deadlock(cycle)
+    for gang, why in cycle.parts.partial_allocations.roll_back():
+        cycle.reporter.report(gang, why, of_gang=False)  # pods that had a place until now say it too
 
 
-def place_all(engine: Engine, lane: SchedulingQueue) -> None:
-    """Serves the gangs of a lane."""
-
-    engine.kept.rouse(lane)
-    if engine.easy is None or lane is not engine.allocating:
-        serve_all(engine, lane, lambda gang: serve(engine, gang, engine.constraints(gang)))
+def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
+    """Serves the gangs of a scheduling queue."""
+    cycle.parts.partial_allocations.wake_keepers(queue)
+    easy = cycle.parts.easy
+    if easy is None or queue is not cycle.queues.placement:
+        serve_all(cycle, queue, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
         return
-    engine.easy.heads = {}
-    serve_all(engine, lane, lambda gang: _serve_behind(engine, gang))
-    for queue in {equivalence.queue for equivalence in lane.equivalences()}:
-        head = first_waiting(engine, queue)
+    easy.heads = {}
+    serve_all(cycle, queue, lambda gang: serve(cycle, gang, _behind_head(cycle, gang)))
+    for name in {equivalence.queue for equivalence in queue.equivalences()}:
+        head = first_waiting(cycle, name)
         if head is not None:
-            engine.easy.shadow(head, engine.constraints(head), engine.now, len(engine.served))
-    engine.expected_starts.settle_heads(engine.easy.heads, engine.now)
+            easy.shadow(head, cycle.constraints(head), cycle.now_ns, len(cycle.served))
+    cycle.parts.expected_starts.set_heads(easy.heads, cycle.now_ns)
 
 
-def _serve_behind(engine: Engine, gang: GangState) -> Diagnosis | None:
-    """EASY: whoever is not first in its queue must not delay the one that is."""
-    head = first_waiting(engine, gang.spec.queue)
+def _behind_head(cycle: Cycle, gang: GangState) -> Constraints:
+    """EASY: a gang behind the first that waits in its queue must not delay it."""
+    constraints, easy = cycle.constraints(gang), cycle.parts.easy
+    head = first_waiting(cycle, gang.spec.queue)
     band = Band.SURPLUS if gang.ready() else Band.MINIMA
-    constraints = engine.constraints(gang)
-    if head is not None and engine.order(head) < engine.order(gang, band):
-        assert engine.easy is not None
-        shadow = engine.easy.shadow(head, engine.constraints(head), engine.now, len(engine.served))
-        constraints = constraints._replace(shadow=shadow)
-    return serve(engine, gang, constraints)
+    if head is None or easy is None or cycle.order(head) >= cycle.order(gang, band):
+        return constraints
+    shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, len(cycle.served))
+    return constraints._replace(shadow=shadow)
 
 
-def first_waiting(engine: Engine, queue: str) -> GangState | None:
-    """The first in a queue that found no room."""
+def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
+    """The first gang of a queue that was attempted and did not fit."""
     found: tuple[Order, GangState] | None = None
-    for equivalence in engine.allocating.in_queue(queue):
-        head = (
-            equivalence.head()
-            if equivalence.unschedulable and equivalence.diagnosis is not None and not equivalence.diagnosis.of_queue
-            else None
-        )
+    for equivalence in cycle.queues.placement.in_queue(queue):
+        why = equivalence.diagnosis
+        head = equivalence.head() if equivalence.unschedulable and why is not None and not why.of_queue else None
         if head is not None and head[0].band is Band.MINIMA and (found is None or head[0] < found[0]):
             found = head
     return found[1] if found else None
 
 
-def serve(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
     if gang.satisfied or gang.ready():
-        return _singly(engine, gang, constraints)
-    group = engine.groups.of(gang)
-    return _minima(engine, gang, constraints) if group is None else start(engine, group, constraints)
+        return _place_singly(cycle, gang, constraints)
+    group = cycle.groups.of(gang)
+    return _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
 
 
-def _minima(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     lost = replacements(gang)
-    told = None
-    if lost:
-        transaction = Transaction(engine.state)
-        told = one_by_one(engine.placer, gang, transaction, lost, constraints)
-        if transaction.placed:
-            engine.bind(gang, transaction.placed, commits=False)
+    failure = _replace_lost(cycle, gang, lost, constraints) if lost else None
     if gang.missing():
         return diagnosis.not_enough_members(gang)
     request = request_of(gang)
     if lost and not request.needed and not request.short:  # the present wave is placed; its Bindings are under way
-        if told is None:
-            engine.queue(gang)
-        return told
-    transaction, taken = engine.waves.take(engine.placer, request)
-    others = engine.take_own_places(transaction, gang)
-    later = engine.waves.later_tasks(gang)
-    keep = engine.kept.applies_to(gang)
-    told = attempt(engine.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
-    engine.give_back(transaction, others)
-    if told is None:
-        engine.kept.let_go(gang)
-        if later:  # written down before anybody relies on it
-            engine.waves.keep(gang, taken, later, engine.now)
-        engine.bind(gang, [task for task in transaction.placed if task.gang is gang], commits=True)
-        if not later:
-            engine.waves.keep(gang, taken, later, engine.now)
-        engine.queue(gang)
-    elif keep:
-        engine.kept.keep(gang, transaction, told)
-    return told
+        if failure is None:
+            cycle.intake.queue(gang)
+        return failure
+    waves, partial_allocations = cycle.claims.waves, cycle.parts.partial_allocations
+    transaction, taken = waves.take(cycle.placer, request)
+    lifted = cycle.take_claimed_room(transaction, gang)
+    later = waves.later_tasks(gang)
+    keep = partial_allocations.applies_to(gang)
+    failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
+    cycle.restore(transaction, lifted)
+    if failure is not None:
+        if keep:
+            partial_allocations.keep(gang, transaction, failure)
+        return failure
+    partial_allocations.release(gang)
+    placed = [task for task in transaction.placed if task.gang is gang]
+    if later:  # the claim is written before any Binding relies on it
+        waves.keep(gang, taken, later, cycle.now_ns)
+    cycle.bind([gang], placed, commits=True)
+    if not later:
+        waves.keep(gang, taken, later, cycle.now_ns)
+    cycle.intake.queue(gang)
+    return None
 
 
-def _singly(engine: Engine, gang: GangState, constraints: Constraints) -> Diagnosis | None:
-    """Once satisfied, what was lost is replaced one by one (G7); what is beyond the minima always is (G3). Of those
-    that may make up the total, one that does not fit is passed over."""
+def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: Constraints) -> Diagnosis | None:
+    """Members that an earlier, satisfied wave lost are replaced one by one (G7, D3)."""
+    transaction = Transaction(cycle.state)
+    failure = one_by_one(cycle.placer, gang, transaction, lost, constraints)
+    if transaction.placed:
+        cycle.bind([gang], transaction.placed, commits=False)
+    return failure
+
+
+def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+    """Once satisfied, lost members are replaced one by one (G7); surplus always is (G3). Of the tasks that may make up
+    the total, one that does not fit is skipped."""
     first: Sequence[Task] = pending_tasks(gang)
     rest: Sequence[Task] = ()
     short = 0
     if not gang.ready():
         _, needed, rest, short, _ = request_of(gang, first)
         first = needed if needed or short else rest
-    transaction = Transaction(engine.state)
-    kept = [(task, engine.state.nodes.rows[task.node]) for task in engine.nominations.of(gang)]
-    others = engine.nominations.lift(transaction, gang)
-    told = one_by_one(engine.placer, gang, transaction, first, constraints)
+    transaction = Transaction(cycle.state)
+    nominations = cycle.claims.nominations
+    own = [(task, cycle.state.nodes.rows[task.node]) for task in nominations.of(gang)]
+    lifted = nominations.lift(transaction, gang)
+    failure = one_by_one(cycle.placer, gang, transaction, first, constraints)
     if short:
-        of_rest = one_by_one(engine.placer, gang, transaction, rest, constraints, short)
-        told = told or of_rest
-    engine.give_back(transaction, [*kept, *others])  # what is being made for it is still its own
-    placed = transaction.placed
-    if placed:
-        engine.bind(gang, placed, commits=False)
-        engine.queue(gang)
+        of_rest = one_by_one(cycle.placer, gang, transaction, rest, constraints, short)
+        failure = failure or of_rest
+    cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
+    if transaction.placed:
+        cycle.bind([gang], transaction.placed, commits=False)
+        cycle.intake.queue(gang)
         return None
-    return told
+    return failure

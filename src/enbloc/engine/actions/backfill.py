@@ -1,10 +1,10 @@
-"""backfill: gangs whose tasks ask for nothing (BestEffort) go where there is a place left."""
+"""backfill: gangs whose tasks request nothing (BestEffort) are placed where there is a place left."""
 
 from __future__ import annotations
 
 from enbloc.engine.actions.allocate import place_all
-from enbloc.engine.engine import Engine
+from enbloc.engine.cycle import Cycle
 
 
-def run(engine: Engine) -> None:
-    place_all(engine, engine.backfilling)
+def run(cycle: Cycle) -> None:
+    place_all(cycle, cycle.queues.best_effort)

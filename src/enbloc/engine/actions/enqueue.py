@@ -5,33 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from enbloc.engine.actions.queue_loop import serve_all
-from enbloc.engine.actions.reclaim import ByShare
+from enbloc.api.reasons import PendingReason
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis, shown
-from enbloc.engine.engine import PREEMPTING, RECLAIMING, STARVING, Engine
+from enbloc.engine.eviction.rules import ByShare
+from enbloc.engine.queueing.demand import PREEMPTING, RECLAIMING, STARVING
+from enbloc.engine.queueing.queue_loop import serve_all
 from enbloc.engine.tables.resources import PODS, Ints
 from enbloc.engine.tables.tasks import GangState
 
 
-def run(engine: Engine) -> None:
-    if not engine.knocking.active():
+def run(cycle: Cycle) -> None:
+    if not cycle.queues.admission.active():
         return
-    totals = engine.state.nodes.totals()
-    used = totals - engine.state.free_total()[: len(totals)]
+    totals = cycle.state.nodes.totals()
+    used = totals - cycle.state.free_total()[: len(totals)]
 
     def serve(gang: GangState) -> Diagnosis | None:
-        told = _refusal(engine, gang, totals, used)
+        told = _refusal(cycle, gang, totals, used)
         if told is None:
-            engine.enqueued(gang)
+            cycle.intake.enqueue(gang)
             return None
-        for ground, freed in _beyond_free_room(engine, gang):
-            if _refusal(engine, gang, totals, used, freed) is None:
-                engine.enqueued(gang, ground)
+        for ground, freed in _beyond_free_room(cycle, gang):
+            if _refusal(cycle, gang, totals, used, freed) is None:
+                cycle.intake.enqueue(gang, ground)
                 return None
         return told
 
-    serve_all(engine, engine.knocking, serve, with_enqueued=True)
+    serve_all(cycle, cycle.queues.admission, serve, with_enqueued=True)
 
 
 class Freed(NamedTuple):
@@ -46,32 +48,32 @@ class Freed(NamedTuple):
 NOTHING_FREED = Freed({})
 
 
-def _beyond_free_room(engine: Engine, gang: GangState) -> Iterator[tuple[str, Freed]]:
+def _beyond_free_room(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Freed]]:
     """On what grounds a gang may be let in though there is no room for it yet (M6)."""
-    if engine.starving.is_starving(gang):
+    if cycle.parts.starvation.is_starving(gang):
         yield STARVING, Freed(None)
     if gang.spec.never_preempts:
         return
-    if engine.config.runs("preempt"):
+    if cycle.config.runs("preempt"):
         queue = gang.spec.queue
-        lower = [cell for cell in engine.evictions.evictable.cells() if cell[0] == queue and cell[1] < gang.priority]
+        lower = [cell for cell in cycle.evictions.evictable.cells() if cell[0] == queue and cell[1] < gang.priority]
         if lower:
-            freed = dict(enumerate(engine.evictions.evictable.freed(lower).sum(axis=1).tolist()))
+            freed = dict(enumerate(cycle.evictions.evictable.freed(lower).sum(axis=1).tolist()))
             yield PREEMPTING, Freed(freed, freed)
-    if engine.config.runs("reclaim"):
-        found = _reclaimable(engine, gang)
+    if cycle.config.runs("reclaim"):
+        found = _reclaimable(cycle, gang)
         if found:
             yield RECLAIMING, Freed(found)
 
 
-def _reclaimable(engine: Engine, gang: GangState) -> dict[int, int]:
+def _reclaimable(cycle: Cycle, gang: GangState) -> dict[int, int]:
     """What other queues use beyond their share and would have to give back, by column."""
-    asked = engine.state.resources.amounts(gang.spec.min_resources or {})
-    rules = ByShare(engine, gang, asked)
+    asked = cycle.state.resources.amounts(gang.spec.min_resources or {})
+    rules = ByShare(cycle.state, cycle.evictions, gang, asked)
     found: dict[int, int] = {}
     for name in {queue for queue, _ in rules.cells()}:
-        queue = engine.state.queues.get(name)
-        freed = engine.evictions.evictable.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
+        queue = cycle.state.queues.get(name)
+        freed = cycle.evictions.evictable.freed([cell for cell in rules.cells() if cell[0] == name]).sum(axis=1)
         for column in asked:
             if column < len(freed):
                 excess = max(0, int(queue.used[column] - queue.deserved[column]))
@@ -79,11 +81,9 @@ def _reclaimable(engine: Engine, gang: GangState) -> dict[int, int]:
     return found
 
 
-def _refusal(
-    engine: Engine, gang: GangState, totals: Ints, used: Ints, freed: Freed = NOTHING_FREED
-) -> Diagnosis | None:
+def _refusal(cycle: Cycle, gang: GangState, totals: Ints, used: Ints, freed: Freed = NOTHING_FREED) -> Diagnosis | None:
     """Why it is not let in, were so much freed for it; `None`: it is."""
-    state = engine.state
+    state = cycle.state
     amounts = state.resources.amounts(gang.spec.min_resources or {})
     state.nodes.widen()
     asked = {column: amount for column, amount in amounts.items() if amount and column != PODS}
@@ -91,13 +91,13 @@ def _refusal(
     def name(column: int) -> str:
         return state.resources.names[column]
 
-    if not engine.config.enqueue.admit_oversized:
+    if not cycle.config.enqueue.admit_oversized:
         for column, amount in asked.items():
             has = int(totals[column]) if column < len(totals) else 0
             if amount > has:
                 return _story(
                     gang, f"it needs {shown(name(column), amount)} {name(column)}, "
-                    f"the whole cluster has {shown(name(column), has)}", _short(engine, name(column))
+                    f"the whole cluster has {shown(name(column), has)}", _short(cycle, name(column))
                 )  # fmt: skip
     more = {column: amount - freed.of_queue.get(column, 0) for column, amount in asked.items()}
     over = state.queues.over_capability(state.queue_of(gang), more, with_enqueued=True)
@@ -111,44 +111,44 @@ def _refusal(
         )  # fmt: skip
     if freed.in_all is None:
         return None  # room will be kept for it as it comes
-    return _no_room(engine, gang, asked, totals, used, freed.in_all)
+    return _no_room(cycle, gang, asked, totals, used, freed.in_all)
 
 
 def _no_room(
-    engine: Engine, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints, freed: Mapping[int, int]
+    cycle: Cycle, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints, freed: Mapping[int, int]
 ) -> Diagnosis | None:
     """Free room, a little overcommitted, less what others that were let in will take."""
-    if engine.config.enqueue.admit_oversized:
+    if cycle.config.enqueue.admit_oversized:
         totals_of = {c: max(int(totals[c]) if c < len(totals) else 0, asked[c]) for c in asked}
     else:
         totals_of = {column: int(totals[column]) for column in asked}
-    queues = engine.state.queues
-    enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(engine.state.queue_of(gang))
-    reserved = engine.reservations.kept_from(gang, engine.now)
+    queues = cycle.state.queues
+    enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(cycle.state.queue_of(gang))
+    reserved = cycle.claims.reservations.kept_from(gang, cycle.now_ns)
     for column, amount in asked.items():
         taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column])
         taken += int(reserved[column]) if column < len(reserved) else 0
         taken -= freed.get(column, 0)
-        name = engine.state.resources.names[column]
-        free = totals_of[column] * engine.config.enqueue.overcommit_milli // 1000 - taken
+        name = cycle.state.resources.names[column]
+        free = totals_of[column] * cycle.config.enqueue.overcommit_milli // 1000 - taken
         if amount > free:
             return _story(
                 gang, f"it needs {shown(name, amount)} {name}, and "
                 f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}",
-                _short(engine, name),
+                _short(cycle, name),
             )  # fmt: skip
         if kept[column] and amount > totals_of[column] - taken - int(kept[column]):
             return _story(
                 gang, f"it needs {shown(name, amount)} {name}, and of the "
                 f"{shown(name, max(0, totals_of[column] - taken))} that are free {shown(name, int(kept[column]))} are "
-                f"guaranteed to other queues", _short(engine, name), of_queue=True
+                f"guaranteed to other queues", _short(cycle, name), of_queue=True
             )  # fmt: skip
     return None
 
 
-def _short(engine: Engine, resource: str) -> Reason:
+def _short(cycle: Cycle, resource: str) -> Reason:
     """No single node is to blame: all that may be used are, together."""
-    nodes = engine.state.nodes
+    nodes = cycle.state.nodes
     usable = nodes.alive[: nodes.count] & nodes.ready[: nodes.count] & ~nodes.unschedulable[: nodes.count]
     return Reason("", f"Insufficient {resource}", int(usable.sum()))
 
@@ -159,4 +159,4 @@ def _story(gang: GangState, why: str, reason: Reason, of_queue: bool = False) ->
     if rest > 0:
         missing[""] = rest
     told = f"not let in: {why}"
-    return Diagnosis("NotEnoughResources", told, missing=missing, reasons=(reason,), of_queue=of_queue)
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, told, missing=missing, reasons=(reason,), of_queue=of_queue)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from enbloc.api.reasons import PendingReason
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.engine import Engine
 from enbloc.engine.ordering import Order
 from enbloc.engine.placement.attempt import attempt, runs
 from enbloc.engine.placement.constraints import Constraints
@@ -21,74 +22,72 @@ from enbloc.engine.tables.resources import PODS
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
 
-def start(engine: Engine, group: Group, constraints: Constraints) -> Diagnosis | None:
+def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
     """One try for a whole group; a story says why it failed."""
-    unit = engine.unit(group)
-    told = _too_little_free(engine, group)
+    unit = cycle.intake.unit(group)
+    told = _too_little_free(cycle, group)
     if told is None:
-        transaction = Transaction(engine.state)
-        told = _place(engine, unit, transaction, constraints)
-        if told is None or (group.holds and _start_elsewhere(engine, unit, transaction, constraints)):
-            _bind(engine, group, unit, transaction.placed)
+        transaction = Transaction(cycle.state)
+        told = _place(cycle, unit, transaction, constraints)
+        if told is None or (group.holds and _start_elsewhere(cycle, unit, transaction, constraints)):
+            _bind(cycle, group, unit, transaction.placed)
             return None
         if group.holds:
-            _hold(engine, group, unit, constraints)
+            _hold(cycle, group, unit, constraints)
     held = sum(gang.total_held for gang in unit)
-    engine.holds.changed = engine.holds.changed or held > 0
+    cycle.claims.holds.changed = cycle.claims.holds.changed or held > 0
     meanwhile = f" {held} pods are held meanwhile" if held else ""
     return msgspec.structs.replace(told, message=f"{told.message}{meanwhile}{group.note}")
 
 
-def _place(
-    engine: Engine, unit: list[GangState], transaction: Transaction, constraints: Constraints
-) -> Diagnosis | None:
+def _place(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> Diagnosis | None:
     """Places what the gangs still need; if that fails nothing is left placed."""
     others: list[tuple[Task, int]] = []
     requests = [request_of(gang) for gang in unit]
     for gang in unit:
-        others += engine.take_own_places(transaction, gang)
-    told = attempt(engine.placer, requests, transaction, constraints)
-    engine.give_back(transaction, others)
+        others += cycle.take_claimed_room(transaction, gang)
+    told = attempt(cycle.placer, requests, transaction, constraints)
+    cycle.restore(transaction, others)
     return told
 
 
-def _start_elsewhere(engine: Engine, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:
+def _start_elsewhere(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:
     """What is held may be in its own way: whether all fit if they are placed anew."""
     if not any(gang.total_held for gang in unit):
         return False
     for gang in unit:
-        for task in engine.holds.of(gang):
+        for task in cycle.claims.holds.of(gang):
             transaction.let_go(task)
-    return _place(engine, unit, transaction, constraints) is None
+    return _place(cycle, unit, transaction, constraints) is None
 
 
-def _bind(engine: Engine, group: Group, unit: list[GangState], placed: list[Task]) -> None:
-    taken = [task for gang in unit for task in engine.holds.take(gang)]
+def _bind(cycle: Cycle, group: Group, unit: list[GangState], placed: list[Task]) -> None:
+    taken = [task for gang in unit for task in cycle.claims.holds.take(gang)]
     group.note = ""
     if taken or placed:
-        engine.bind_together(unit, [*taken, *placed], commits=True)
-    engine.holds.end(group)
+        cycle.bind(unit, [*taken, *placed], commits=True)
+    cycle.claims.holds.release(group, "HoldBound", "its pods are bound")
     for gang in unit:
-        engine.queue(gang)
+        cycle.intake.queue(gang)
 
 
-def _hold(engine: Engine, group: Group, unit: list[GangState], constraints: Constraints) -> None:
+def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constraints) -> None:
     """What fits is held, of each gang as much as its minima ask for."""
     for gang in unit:
-        transaction = Transaction(engine.state)
+        transaction = Transaction(cycle.state)
         _, needed, rest, short, _ = request_of(gang)
-        for run in runs(engine.state, needed):
-            engine.placer.place(transaction, run, len(run), constraints)
-        for run in runs(engine.state, rest):
-            short -= engine.placer.place(transaction, run, min(short, len(run)), constraints) if short else 0
+        for run in runs(cycle.state, needed):
+            cycle.placer.place(transaction, run, len(run), constraints)
+        for run in runs(cycle.state, rest):
+            short -= cycle.placer.place(transaction, run, min(short, len(run)), constraints) if short else 0
         if transaction.placed:
-            engine.holds.hold(group, gang, transaction.placed, engine.now)
+            cycle.claims.holds.hold(group, gang, transaction.placed, cycle.now_ns)
 
 
-def _too_little_free(engine: Engine, group: Group) -> Diagnosis | None:
+def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
     """K7: its minResources against all that is free, what its own members have included."""
-    state = engine.state
-    gangs = engine.groups.gangs(group)
+    state = cycle.state
+    gangs = cycle.groups.gangs(group)
     asked: dict[int, int] = {}
     for gang in gangs:
         for column, amount in state.resources.amounts(gang.spec.min_free_resources).items():
@@ -113,33 +112,36 @@ def _too_little_free(engine: Engine, group: Group) -> Diagnosis | None:
 # ---- K12
 
 
-def resolve_deadlock(engine: Engine) -> None:
+def resolve_deadlock(cycle: Cycle) -> None:
     """Groups that hold and wait for each other: the lowest in order let go so that one can start."""
-    holds = engine.holds
+    holds = cycle.claims.holds
     if not holds.changed:
         return
     holds.changed = False
-    stuck = _stuck(engine, sorted(holds.holders(), key=lambda group: _turn(engine, group)))
+    stuck = _stuck(cycle, sorted(holds.holders(), key=lambda group: _turn(cycle, group)))
     if len(stuck) < 2:
         return
-    victims, winner = _victims(engine, stuck)
+    victims, winner = _victims(cycle, stuck)
     for victim in victims:
-        held = sum(gang.total_held for gang in engine.groups.gangs(victim))
-        title = engine.unit(winner)[0].spec.title
-        victim.note = f"; it let go of {held} pods that were held, so that {title} could start"
-        holds.let_go(victim, "LetGo", f"let go of {held} pods so that {title} could start: they waited for each other")
-        for gang in engine.unit(victim):
-            engine.reporter.tell(gang, Diagnosis("LetGo", victim.note.removeprefix("; ")), of_gang=True)
-    told = start(engine, winner, engine.constraints(engine.unit(winner)[0]))
+        held = sum(gang.total_held for gang in cycle.groups.gangs(victim))
+        title = cycle.intake.unit(winner)[0].spec.title
+        victim.note = f"; it released {held} held pods so that {title} could start"
+        holds.release(
+            victim, "HoldReleased", f"released {held} held pods so that {title} can start: they blocked each other"
+        )
+        for gang in cycle.intake.unit(victim):
+            why = Diagnosis(PendingReason.HOLD_RELEASED, victim.note.removeprefix("; "))
+            cycle.reporter.report(gang, why, of_gang=True)
+    told = start(cycle, winner, cycle.constraints(cycle.intake.unit(winner)[0]))
     assert told is None, f"{winner} was to start and did not: {told}"
 
 
-def _stuck(engine: Engine, groups: list[Group]) -> list[Group]:
+def _stuck(cycle: Cycle, groups: list[Group]) -> list[Group]:
     """Of groups that hold, those that wait for each other and for nobody else: each would fit if they all let go."""
     while len(groups) > 1:
-        transaction = Transaction(engine.state)
-        _release(engine, groups, transaction)
-        left = [group for group in groups if _fits(engine, group)]
+        transaction = Transaction(cycle.state)
+        _release(cycle, groups, transaction)
+        left = [group for group in groups if _fits(cycle, group)]
         transaction.rollback()
         if len(left) == len(groups):
             return groups
@@ -147,47 +149,47 @@ def _stuck(engine: Engine, groups: list[Group]) -> list[Group]:
     return []
 
 
-def _victims(engine: Engine, stuck: list[Group]) -> tuple[list[Group], Group]:
+def _victims(cycle: Cycle, stuck: list[Group]) -> tuple[list[Group], Group]:
     """Who lets go, and who can start then: the lowest in order first, and nobody in vain."""
     victims: list[Group] = []
     winner: Group | None = None
     for victim in reversed(stuck[1:]):
         victims.append(victim)
-        winner = next((group for group in stuck if group not in victims and _fits_if(engine, group, victims)), None)
+        winner = next((group for group in stuck if group not in victims and _fits_if(cycle, group, victims)), None)
         if winner is not None:
             break
     assert winner is not None, f"{stuck[0]} fits if all others let go"
     for victim in reversed(list(victims)):
         others = [other for other in victims if other is not victim]
-        if _fits_if(engine, winner, others):
+        if _fits_if(cycle, winner, others):
             victims = others
     return victims, winner
 
 
-def _fits_if(engine: Engine, group: Group, victims: list[Group]) -> bool:
-    transaction = Transaction(engine.state)
-    _release(engine, [*victims, group], transaction)
-    fits = _fits(engine, group)
+def _fits_if(cycle: Cycle, group: Group, victims: list[Group]) -> bool:
+    transaction = Transaction(cycle.state)
+    _release(cycle, [*victims, group], transaction)
+    fits = _fits(cycle, group)
     transaction.rollback()
     return fits
 
 
-def _fits(engine: Engine, group: Group) -> bool:
-    if not engine.may_start(group) or _too_little_free(engine, group) is not None:
+def _fits(cycle: Cycle, group: Group) -> bool:
+    if not cycle.intake.may_start(group) or _too_little_free(cycle, group) is not None:
         return False
-    transaction = Transaction(engine.state)
-    unit = engine.unit(group)
-    fits = bool(unit) and _place(engine, unit, transaction, engine.constraints(unit[0])) is None
+    transaction = Transaction(cycle.state)
+    unit = cycle.intake.unit(group)
+    fits = bool(unit) and _place(cycle, unit, transaction, cycle.constraints(unit[0])) is None
     transaction.rollback()
     return fits
 
 
-def _release(engine: Engine, groups: list[Group], transaction: Transaction) -> None:
+def _release(cycle: Cycle, groups: list[Group], transaction: Transaction) -> None:
     for group in groups:
-        for gang in engine.groups.gangs(group):
-            for task in engine.holds.of(gang):
+        for gang in cycle.groups.gangs(group):
+            for task in cycle.claims.holds.of(gang):
                 transaction.let_go(task)
 
 
-def _turn(engine: Engine, group: Group) -> Order:
-    return min(engine.order(gang) for gang in engine.groups.gangs(group))
+def _turn(cycle: Cycle, group: Group) -> Order:
+    return min(cycle.order(gang) for gang in cycle.groups.gangs(group))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
@@ -10,95 +11,99 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from enbloc.engine.actions.queue_loop import is_behind
 from enbloc.engine.claims.placeholders import is_claim
-from enbloc.engine.claims.reservations import is_beyond_queue
-from enbloc.engine.engine import Engine
+from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.placement.attempt import runs
 from enbloc.engine.placement.request import pending_tasks, request_of
+from enbloc.engine.queueing.queue_loop import is_blocked
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs.claim_records import ClaimKind
 
 Place = tuple[Task, int]
 Floats = NDArray[np.float64]
 _N = TypeVar("_N", float, Floats)
 
 
-def run(engine: Engine) -> None:
-    for unit in _starving(engine):
-        if _was_served_before(engine, unit[0]):
-            engine.state.events.any = True  # R3: in the next cycle, if nobody of higher order is served then
+def run(cycle: Cycle) -> None:
+    for unit in _starving(cycle):
+        if _was_served_before(cycle, unit[0]):
+            cycle.state.events.any = True  # R3: in the next cycle, if nobody of higher order is served then
             continue
-        places = _Plan(engine).places(unit)
+        places = _Plan(cycle).places(unit)
         if places is None:
-            engine.unreservable[unit[0].key] = _facts(engine, unit)
+            cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
             continue
         for gang in unit:
-            of_gang = [(task, engine.state.nodes.names[row]) for task, row in places if task.gang is gang]
-            if of_gang and not engine.reservations.make(gang, of_gang):
-                engine.unreservable[unit[0].key] = _facts(engine, unit)
-    engine.expected_starts.foresee(engine.now)
+            of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang is gang]
+            if of_gang and not cycle.claims.reservations.make(gang, of_gang):
+                cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+    cycle.parts.expected_starts.foresee(cycle.now_ns)
 
 
-def _starving(engine: Engine) -> list[list[GangState]]:
+def _starving(cycle: Cycle) -> list[list[GangState]]:
     """Whoever starves and has been tried in vain, the highest in order first; gangs that start together are one."""
     found: dict[int, list[GangState]] = {}
-    for gang in engine.starving.gangs.values():
-        group = engine.groups.of(gang)
-        unit = engine.unit(group) if group is not None else [gang]
+    for gang in cycle.parts.starvation.gangs.values():
+        group = cycle.groups.of(gang)
+        unit = cycle.intake.unit(group) if group is not None else [gang]
         if (
             not unit
             or unit[0].equivalence is None
             or not unit[0].equivalence.unschedulable
-            or not engine.allocating.holds(unit[0].equivalence)
+            or not cycle.queues.placement.holds(unit[0].equivalence)
         ):
             continue
         if unit[0].spec.later or (group is not None and group.holds):
             continue  # what it gets it holds (K6), or room for later waves would have to be found with it (D5)
-        if engine.unreservable.get(unit[0].key) == _facts(engine, unit):
+        if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
             continue
-        if all(engine.reservations.condition_ready(one) for one in unit):
+        if all(cycle.claims.reservations.condition_ready(one) for one in unit):
             continue
-        if any(engine.nominations.of(one) for one in unit):
+        if any(cycle.claims.nominations.of(one) for one in unit):
             continue  # room is being made for it already
-        if is_behind(engine, unit[0]):
+        if is_blocked(cycle, unit[0]) or any(cycle.intake.claim_obstacle(one) for one in unit):
             continue
         found[id(unit[0])] = unit
-    return sorted(found.values(), key=lambda unit: engine.order.across_queues(unit[0]))
+    return sorted(found.values(), key=lambda unit: cycle.order.across_queues(unit[0]))
 
 
-def _was_served_before(engine: Engine, gang: GangState) -> bool:
+def _was_served_before(cycle: Cycle, gang: GangState) -> bool:
     """R3: whether somebody of higher order was served in this cycle."""
-    queues, totals = engine.state.queues, engine.state.nodes.totals()
-    own, order = gang.spec.queue, engine.order(gang)
+    queues, totals = cycle.state.queues, cycle.state.nodes.totals()
+    own, order = gang.spec.queue, cycle.order(gang)
     turn = queues.order(queues.get(own), totals)
     return any(
         other_order < order if queue == own else queues.order(queues.get(queue), totals) < turn
-        for queue, other_order in engine.served
+        for queue, other_order in cycle.served
     )
 
 
-def _facts(engine: Engine, unit: Sequence[GangState]) -> object:
+def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer (G9)."""
-    state = engine.state
+    state = cycle.state
     stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
-    claimed = bool(engine.nominations) or bool(engine.holds) or bool(engine.waves.claims)
+    claimed = any(cycle.claims.has(kind) for kind in ClaimKind if kind is not ClaimKind.RESERVE)
     by_use = state.nodes.clock if stateful or limited or claimed else 0
-    return (state.nodes.static_clock, engine.reservations.version, by_use)
+    return (state.nodes.static_clock, cycle.claims.reservations.version, by_use)
 
 
 class _Plan:
     """Which nodes a gang's tasks could claim, whether there is room now or not (R4)."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._state = engine.state
-        reservations = engine.reservations
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._state = cycle.state
+        reservations = cycle.claims.reservations
         alive = int(self._state.nodes.alive[: self._state.nodes.count].sum())
-        self._reserved = {row: reservations.on(name) for name in reservations.nodes()
-                          if (row := self._state.nodes.rows.get(name)) is not None}  # fmt: skip
-        self._limit = -(-alive * engine.config.reserve.node_percent // 100)
+        rows = self._state.nodes.rows
+        self._reserved = {rows[name]: dict(reservations.on(name)) for name in reservations.nodes() if name in rows}
+        self._limit = -(-alive * cycle.config.reserve.node_percent // 100)
+        listed = cycle.config.plugin("nodeorder")
+        self._ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
+        """R6, unless a flag of the config says no."""
         self._idle: dict[int, dict[int, int]] = {}
         """What is left of a row's free room when claims have taken theirs: only a claim with room takes any."""
 
@@ -111,7 +116,7 @@ class _Plan:
                 if self._queue_is_full(gang):
                     return None
                 chosen = self._of_gang(gang, moved)
-                if chosen is None or not self._engine.reservations.would_be_ready(gang, [task for task, _ in chosen]):
+                if chosen is None or not reaches_minima(gang, Counter(task.role for task, _ in chosen)):
                     return None
                 found += chosen
         finally:
@@ -181,8 +186,8 @@ class _Plan:
         if self._state.stateful.applies(task):
             for _, passes in self._state.stateful.masks(task):
                 found &= passes[: nodes.count]
-        if self._engine.partial_gangs:
-            kept = self._engine.partial_gangs.closed_to(task.gang)
+        if self._cycle.parts.partial_gangs:
+            kept = self._cycle.parts.partial_gangs.closed_to(task.gang)
             if kept is not None:
                 found &= ~kept[: nodes.count]
         return found
@@ -225,7 +230,7 @@ class _Plan:
     def _nearness(self, request: Request) -> Floats:
         """How near every row is."""
         nodes = self._state.nodes
-        if not self._engine.ranks_by_nearness:
+        if not self._ranks_by_nearness:
             return np.zeros(nodes.count)
         free = nodes.free[:, : nodes.count].astype(np.float64)
         parts = {column: np.clip(free[column], 0, float(amount)) / float(amount) for column, amount in request}
@@ -233,7 +238,7 @@ class _Plan:
 
     def _near_now(self, row: int, request: Request) -> float:
         """The same for one row, less what was claimed of it."""
-        if not self._engine.ranks_by_nearness:
+        if not self._ranks_by_nearness:
             return 0.0
         idle = self._idle_of(row)
         parts = {c: min(max(float(idle[c]), 0.0), float(amount)) / float(amount) for c, amount in request}

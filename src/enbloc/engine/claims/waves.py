@@ -1,110 +1,148 @@
-"""Room for the later waves of a whole-job gang: found with the first wave, used by the later ones, let go (D5)."""
+"""Room for the later waves of a whole-job gang: found with the first wave, used by the later ones, or released (D5)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import msgspec
-
-from enbloc.engine.claims.placeholders import Claims
-from enbloc.engine.decisions import SetAside
-from enbloc.engine.placement.attempt import Placer, take_places
+from enbloc.engine.claims.claim import Claim, Ending, Slot
+from enbloc.engine.claims.placeholders import make_placeholders
+from enbloc.engine.claims.registry import ClaimRegistry
+from enbloc.engine.claims.room import replace_placeholders, still_fits
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState, Task
-from enbloc.gangs.claim_records import WAVE, Record
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.claim_records import ClaimKind, Record
 
 
 class Waves:
-    """What is set aside for whom. Every change of it is a decision, so that it is written down."""
+    kind = ClaimKind.WAVE
+    ended = "ClaimEnded"
+    used = "ClaimUsed"
 
-    def __init__(self, state: State, deadline: int, decide: Callable[[SetAside], None]) -> None:
+    def __init__(self, state: State, claims: ClaimRegistry, deadline_ns: int) -> None:
         self._state = state
-        self._deadline = deadline
-        self._decide = decide
-        self.claims = Claims(state)
+        self._claims = claims
+        self._deadline_ns = deadline_ns
 
-    def due(self) -> int | None:
-        return self.claims.due()
+    def of(self, gang: GangState) -> list[Task]:
+        """The placeholders of a gang."""
+        claim = self._claims.of(gang, self.kind)
+        return claim.tasks if claim is not None else []
 
     def later_tasks(self, gang: GangState) -> list[Task]:
-        """Of a whole-job gang that starts: tasks of its later waves for which no room is set aside yet."""
+        """For a whole-job gang that starts: placeholders for later waves that have no room yet."""
         if not gang.spec.later or gang.covered:
             return []
-        known = self.claims.roles(gang)
-        found = []
+        known: dict[str, int] = {}
+        for task in self.of(gang):
+            known[task.role] = known.get(task.role, 0) + 1
+        found: list[Task] = []
         for role, template in gang.spec.later.items():
-            found += self.claims.ghosts(gang, role, template, max(0, template.count - known.get(role, 0)))
+            count = max(0, template.count - known.get(role, 0))
+            found += make_placeholders(self._state, gang, role, template, len(self.of(gang)), count)
         return found
 
     def take(self, placer: Placer, request: PlacementRequest) -> tuple[Transaction, list[Task]]:
-        """Tasks for which room was set aside take it; where it no longer suits them all of it is let go. Returns the
-        ghosts whose places were taken."""
+        """Tasks take the places of their placeholders; where one no longer fits, the claim is released. Returns the
+        placeholders whose places were taken."""
         transaction = Transaction(self._state)
         gang = request.gang
-        ghosts = self.claims.of(gang)
-        if not ghosts:
+        placeholders = self.of(gang)
+        if not placeholders:
             return transaction, []
-        taken = take_places(placer, transaction, request.needed, ghosts)
+        taken = replace_placeholders(placer, transaction, request.needed, placeholders)
         if taken is None:
             transaction.rollback()
-            self.let_go(gang, "ClaimDropped", "a pod differs from its template and does not fit where room was kept")
+            self.release(gang, "ClaimDropped", "a pod differs from its template and does not fit in its room")
             return transaction, []
         return transaction, taken
 
-    def keep(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task], now: int) -> None:
-        """A wave is placed: tasks took the places of ghosts, ghosts of later waves got theirs."""
+    def keep(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task], now_ns: int) -> None:
+        """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs."""
         if not taken and not later:
             return
-        self.claims.forget(gang, taken, holds_room=False)
-        self.claims.adopt(gang, later, now + self._deadline)
-        record = self.claims.record(gang)
+        claim = self._claims.of(gang, self.kind)
+        for placeholder in taken if claim is not None else ():
+            assert claim is not None
+            del claim.slots[placeholder.name]
+            self._state.drop_ghost(placeholder, holds_room=False)
         if later:
-            nodes = len({ghost.node for ghost in later})
-            self._write(
-                gang, record, "ClaimMade", f"room for {len(later)} pods of later waves is kept on {nodes} nodes"
-            )
+            nodes = len({placeholder.node for placeholder in later})
+            message = f"room for {len(later)} pods of later waves is claimed on {nodes} nodes"
+            slots = [Slot(one.name, one.node, one) for one in later]
+            self._claims.extend(Claim(gang, self.kind, slots, now_ns + self._deadline_ns), "ClaimMade", message)
+            return
+        message = f"{len(taken)} pods took the room that was claimed for them"
+        if claim is not None and not claim.slots:
+            self._claims.end(gang, self.kind, self.used, message)
         else:
-            self._write(gang, record, "ClaimUsed", f"{len(taken)} pods took the room that was kept for them")
+            self._claims.write(gang, self.kind, self.used, message)
 
-    def let_go(self, gang: GangState, reason: str, message: str) -> None:
-        """What is set aside for a gang is for anybody again."""
-        self.claims.forget(gang, list(self.claims.of(gang)), holds_room=True)
-        self._write(gang, None, reason, message)
-        self._state.touch(gang)
+    def release(self, gang: GangState, reason: str, message: str) -> None:
+        self._claims.end(gang, self.kind, reason, message)
 
-    def end(self, now: int) -> None:
-        """Deadlines pass, and nodes go: what was set aside until then, or there, is let go."""
-        for key in self.claims.overdue(now):
-            gang = self._state.gangs[key]
-            self.let_go(gang, "ClaimExpired", "room for later waves was kept until now, and is let go")
-        for key, ghosts in self.claims.all():
-            gang = self._state.gangs[key]
-            if self._state.events.any and self.claims.broken(gang):
-                where = ", ".join(sorted({ghost.node for ghost in ghosts})[:5])
-                self.let_go(gang, "ClaimDropped", f"the room that was kept on {where} is no longer there")
+    # ---- policy
 
-    def follow(self, gang: GangState) -> None:
-        """What the API says of a gang's claim, and whether it is still wanted."""
-        claim = gang.spec.claim
-        if (claim is None or claim.kind != WAVE) and not self.claims.of(gang):
-            return
-        if not self.claims.follow(gang):
-            self.let_go(gang, "ClaimDropped", "the room that was kept is no longer there")
-            return
-        spec = gang.spec
-        ran = {role for role in self.claims.roles(gang) if gang.occupied.get(role, 0) >= spec.minima.get(role, 0)}
-        done = [ghost for ghost in self.claims.of(gang) if spec.finished or ghost.role in ran - set(spec.later)]
-        if done:
-            self.claims.forget(gang, done, holds_room=True)
-            self._write(
-                gang, self.claims.record(gang), "ClaimEnded", f"room that was kept for {len(done)} pods is free"
-            )
+    def occupy(self, claim: Claim) -> None:
+        for slot in claim.slots.values():
+            placeholder = slot.task
+            assert placeholder is not None, "a placeholder is always there"
+            if placeholder.node:
+                self._state.keep_ghost(placeholder)  # a transaction has placed it
+            else:
+                placeholder.node, placeholder.status = slot.node, TaskStatus.ASSUMED
+                self._state.put_ghost(placeholder)
 
-    def _write(self, gang: GangState, record: Record | None, reason: str, message: str) -> None:
-        if gang.spec.object is None:
-            return
-        self.claims.wrote(gang, record)
-        gang.spec = msgspec.structs.replace(gang.spec, claim=record)
-        self._decide(SetAside(gang.key, WAVE, record, reason, message))
+    def vacate(self, claim: Claim) -> None:
+        for placeholder in claim.tasks:
+            self._state.drop_ghost(placeholder, holds_room=True)
+
+    def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
+        slots: list[Slot] = []
+        for role, nodes in record.slots.items():
+            template = gang.spec.templates.get(role)
+            places = [
+                node for node, count in nodes.items() for _ in range(min(count, template.count if template else 0))
+            ]
+            if (
+                template is None
+                or len(places) > template.count
+                or not all(node in self._state.nodes.rows for node in places)
+            ):
+                return None
+            tasks = make_placeholders(self._state, gang, role, template, len(slots), len(places))
+            slots += [Slot(task.name, node, task) for task, node in zip(tasks, places, strict=True)]
+        return Claim(gang, self.kind, slots, record.until) if slots else None
+
+    def needs_review(self) -> bool:
+        return self._state.events.any
+
+    def is_used(self, claim: Claim) -> bool:
+        return not claim.slots
+
+    def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
+        if claim.until_ns <= now_ns:
+            return Ending("ClaimExpired", "the deadline for the later waves has passed")
+        if claim.gang.status.finished:
+            return Ending(self.ended, "the gang has finished")
+        if obstacle is not None and not obstacle.lacks_members:  # pods of later waves are created late (D2)
+            return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+        if not all(still_fits(self._state, task, task.node) for task in claim.tasks):
+            where = ", ".join(claim.nodes[:5])
+            return Ending("ClaimDropped", f"the room that was claimed on {where} is no longer there")
+        self._drop_done(claim)
+        return None if claim.slots else Ending(self.ended, "its later waves are bound")
+
+    def _drop_done(self, claim: Claim) -> None:
+        """Roles whose minimum is bound need their room no longer."""
+        gang = claim.gang
+        roles = {task.role for task in claim.tasks}
+        done = {role for role in roles if gang.occupied.get(role, 0) >= gang.spec.minima.get(role, 0)}
+        for slot in list(claim.slots.values()):
+            assert slot.task is not None
+            if slot.task.role in done - set(gang.spec.later):
+                del claim.slots[slot.name]
+                self._state.drop_ghost(slot.task, holds_room=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Reason
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.scoring.headroom import Headroom
@@ -28,12 +29,16 @@ PACKED = "In total the free room would do, but it does not fit even if packed pe
 class Diagnosis(msgspec.Struct, frozen=True):
     """Why it waits. `reason` is one word for machines, `message` a sentence for people."""
 
-    reason: str
+    reason: PendingReason
     message: str
     missing: Mapping[str, int] = {}
     reasons: tuple[Reason, ...] = ()
     of_queue: bool = False
-    """Whether the queue stood in the way: then less use of it helps."""
+    """Whether a queue keeps it out: then less use of that queue may help."""
+
+    @property
+    def lacks_members(self) -> bool:
+        return self.reason is PendingReason.NOT_ENOUGH_PODS
 
 
 def not_enough_members(gang: GangState) -> Diagnosis:
@@ -46,7 +51,7 @@ def not_enough_members(gang: GangState) -> Diagnosis:
     verb = "is" if sum(missing.values()) == 1 else "are"
     expected = f" ({gang.spec.expected} are expected in all)" if gang.spec.expected > gang.spec.minimum else ""
     return Diagnosis(
-        "NotEnoughPods",
+        PendingReason.NOT_ENOUGH_PODS,
         f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed{expected}",
         missing=missing,
     )
@@ -54,7 +59,7 @@ def not_enough_members(gang: GangState) -> Diagnosis:
 
 def problem(gang: GangState, text: str) -> Diagnosis:
     """It cannot be scheduled as it stands, and says what stands in the way."""
-    return Diagnosis("NotReady", text, missing=_needed(gang))
+    return Diagnosis(PendingReason.GANG_INVALID, text, missing=_needed(gang))
 
 
 def others_missing(
@@ -70,14 +75,14 @@ def others_missing(
     if waits:
         more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
         told.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
-    return Diagnosis("GroupNotReady", "; ".join(told), missing=_needed(gang))
+    return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(told), missing=_needed(gang))
 
 
 def timed_out(gang: GangState) -> Diagnosis:
     """K8: its pods are marked."""
     count = sum(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
     return Diagnosis(
-        "TimedOut",
+        PendingReason.TIMED_OUT,
         f"timed out: {count} of its pods are marked, and wait until the mark is taken off or they are replaced",
         missing=_needed(gang),
     )
@@ -87,8 +92,17 @@ def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Di
     """K7: what its group says it needs at least is not free, all nodes together."""
     told = f"its minResources ask for {shown(resource, asked)} {resource}, and {shown(resource, free)} are free in all"
     return Diagnosis(
-        "NotEnoughResources", told, missing=_needed(gang), reasons=(Reason("", f"Insufficient {resource}", 0),)
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        told,
+        missing=_needed(gang),
+        reasons=(Reason("", f"Insufficient {resource}", 0),),
     )
+
+
+def beyond_cluster(gang: GangState, resource: str, asked: int, has: int) -> Diagnosis:
+    """Its minResources exceed what all nodes together have."""
+    message = f"minResources requests {shown(resource, asked)} {resource}; the cluster has {shown(resource, has)}"
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang))
 
 
 def no_room(
@@ -109,7 +123,7 @@ def no_room(
     )
     verb = "does" if sum(missing.values()) == 1 else "do"
     return Diagnosis(
-        "Unschedulable",
+        PendingReason.UNSCHEDULABLE,
         f"{what} {verb} not fit: 0/{total} nodes are available: {told}.",
         missing=dict(missing),
         reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
@@ -135,7 +149,7 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
         reason = f"queue {place.name} may use {limit} {name} in all and would use {shown(name, would_use)}"
     pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
     return Diagnosis(
-        "QueueFull",
+        PendingReason.QUEUE_FULL,
         f"{pods}: {reason}",  # names no gang: all of one shape share it
         missing=dict(missing),
         reasons=(Reason(task.role, reason, 0),),
@@ -146,7 +160,9 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
 def behind(gang: GangState, ahead: GangState) -> Diagnosis:
     """Strict FIFO: those ahead block those behind (G8)."""
     return Diagnosis(
-        "Behind", f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}", missing=_needed(gang)
+        PendingReason.BLOCKED_BY_FIFO,
+        f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}",
+        missing=_needed(gang),
     )
 
 

@@ -1,97 +1,138 @@
-"""What is said of gangs that wait: to their objects and pods, once, and to people who ask (G10)."""
+"""Reports why gangs wait: as decisions to write conditions and events, once each, and as a list for people (G10)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
-from enbloc.engine.decisions import Pending, Waits
+from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.follower import Follower
 from enbloc.engine.placement.request import pending_tasks
+from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
-
-if TYPE_CHECKING:
-    from enbloc.engine.engine import Engine
+from enbloc.gangs.model import GangKey
 
 
-class Reporter:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+class ClaimedRoom(Protocol):
+    """What the reporter asks of claims."""
 
-    def tell(self, gang: GangState, told: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
-        """Says why a gang waits, to its object and its pods, if that was not said already (G10)."""
-        message = self._with_claims(gang, told.message)
-        said = f"{told.reason}: {message}"
+    def reserved(self, gang: GangState) -> Mapping[str, str]:
+        """Task UID → node."""
+        ...
+
+    def nominated(self, gang: GangState) -> Sequence[Task]: ...
+
+
+class _Reported:
+    """What was last reported of a gang."""
+
+    __slots__ = ("object_uid", "of_gang", "pods", "text")
+
+    def __init__(self, object_uid: str) -> None:
+        self.object_uid = object_uid
+        self.text = ""
+        self.of_gang = False
+        """Whether the gang's own object says so, and not only its pods."""
+        self.pods: set[str] | None = None
+        """UIDs of the pods that say so; `None`: not reported with this text."""
+
+
+class Reporter(Follower):
+    def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
+        self._state = state
+        self._decide = decide
+        self._reported: dict[GangKey, _Reported] = {}
+        self.claims: ClaimedRoom | None = None
+        """Set by the engine: claims are made above this floor."""
+
+    def gang_gone(self, gang: GangState) -> None:
+        self._reported.pop(gang.key, None)
+
+    def _of(self, gang: GangState) -> _Reported:
+        known = self._reported.get(gang.key)
+        if known is None or known.object_uid != gang.spec.object_uid:  # nothing was written on another object yet
+            known = self._reported[gang.key] = _Reported(gang.spec.object_uid)
+        return known
+
+    def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
+        """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10)."""
+        message = self._with_claims(gang, why.message)
+        text = f"{why.reason}: {message}"
+        known = self._of(gang)
         if of_gang:
-            gang.told_itself = True
-        elif gang.told_itself and (gang.ready() or gang.satisfied):  # only its surplus waits by now
+            known.of_gang = True
+        elif known.of_gang and (gang.ready() or gang.satisfied):  # only its surplus waits by now
             self.withdraw(gang)
-        if gang.told != said:
-            gang.told = said
-            gang.told_pods = set()
-        elif of_gang and gang.told_pods and not gang.total_pending:
+            known = self._of(gang)
+        if known.text != text:
+            known.text, known.pods = text, None
+        elif of_gang and known.pods is not None and not gang.total_pending:
             return
-        held = self._engine.holds.of(gang)
-        waiting = [task for task in [*pending_tasks(gang), *held, *also] if task.uid not in gang.told_pods]
-        if not waiting and gang.told_pods:
+        held = [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []
+        said = known.pods or set()
+        waiting = [task for task in [*pending_tasks(gang), *held, *also] if task.uid not in said]
+        if not waiting and known.pods is not None:
             return
-        gang.told_pods.update(task.uid for task in waiting)
-        gang.told_pods.add("")  # the gang itself was told
+        known.pods = {uid for uid in said if uid in gang.tasks}.union(task.uid for task in waiting)
         pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
-        self._engine.decide(Waits(gang.key, told.reason, message, pods, of_gang))
+        self._decide(Waits(gang.key, why.reason, message, pods, of_gang))
 
     def _with_claims(self, gang: GangState, message: str) -> str:
-        """What is said of a gang that waits, and what is kept for it meanwhile."""
-        reserved = self._engine.reservations.of(gang)
-        nodes = sorted({*reserved.values(), *(task.node for task in self._engine.nominations.of(gang))})
+        """The message, and where room is claimed for the gang."""
+        if self.claims is None:
+            return message
+        reserved = self.claims.reserved(gang)
+        nodes = sorted({*reserved.values(), *(task.node for task in self.claims.nominated(gang))})
         if not nodes:
             return message
         where = f"{', '.join(nodes[:5])}{f' and {len(nodes) - 5} more nodes' if len(nodes) > 5 else ''}"
-        verb = "is reserved" if reserved else "is being made"
+        verb = "is reserved" if reserved else "is being freed"
         return f"{message.removesuffix('.')}; room {verb} for it on {where}"
 
-    def was_told(self, gang: GangState) -> None:
-        """Somebody before us said of a gang that it waits: if that no longer holds, it is for us to withdraw it."""
-        gang.told = "as somebody said"
-        gang.told_itself = True
+    def was_reported(self, gang: GangState) -> None:
+        """The gang's object says that it waits, from before a restart: withdrawn if that no longer holds."""
+        known = self._of(gang)
+        known.text = "reported before the restart"
+        known.of_gang = True
 
     def withdraw(self, gang: GangState) -> None:
-        """What was said of the gang no longer holds (G10)."""
-        if gang.told:
-            gang.told = ""
-            gang.told_itself = False
-            gang.told_pods = set()
-            self._engine.decide(Waits(gang.key, "", "", (), True))
+        """What was reported of the gang no longer holds (G10)."""
+        known = self._reported.pop(gang.key, None)
+        if known is not None and known.text and known.object_uid == gang.spec.object_uid:
+            self._decide(Waits(gang.key, "", "", (), True))
 
-    def pending(self) -> list[Pending]:
+    def pending(self, start_of: Callable[[GangState], int | None]) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
-        for gang in self._engine.state.gangs.values():
-            stuck = bool(gang.spec.problem) and gang.total_pending > 0
-            if not stuck and (gang.ready() or ((gang.satisfied or gang.spec.finished) and not gang.total_pending)):
+        for gang in self._state.gangs.values():
+            if not _is_pending(gang):
                 continue
-            if not gang.tasks and gang.spec.object is None:
-                continue
-            if not any(task.ours for task in gang.tasks.values()) and gang.tasks:
-                continue
-            if gang.spec.object is None and all(task.status is TaskStatus.RELEASING for task in gang.tasks.values()):
-                continue  # it waits for nothing
             equivalence = gang.equivalence
-            told = (
-                equivalence.diagnosis
-                if equivalence is not None and (equivalence.unschedulable or gang.why is None)
-                else gang.why
-            )
-            told = told or diagnosis.problem(gang, "is next to be tried")
+            why = gang.why
+            if equivalence is not None and (equivalence.unschedulable or why is None):
+                why = equivalence.diagnosis
+            why = why or diagnosis.problem(gang, "is next to be attempted")
             found.append(
                 Pending(
                     gang.spec.title,
                     gang.spec.dialect or gang.key.dialect,
-                    dict(told.missing),
-                    self._with_claims(gang, told.message),
-                    tuple(told.reasons),
-                    self._engine.expected_starts.start_of(gang),
+                    dict(why.missing),
+                    self._with_claims(gang, why.message),
+                    tuple(why.reasons),
+                    start_of(gang),
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))
+
+
+def _is_pending(gang: GangState) -> bool:
+    invalid = bool(gang.spec.problem) and gang.total_pending > 0
+    if not invalid and (gang.ready() or ((gang.satisfied or gang.status.finished) and not gang.total_pending)):
+        return False
+    if not gang.tasks:
+        return gang.spec.object is not None
+    if not any(task.ours for task in gang.tasks.values()):
+        return False
+    return gang.spec.object is not None or any(task.status is not TaskStatus.RELEASING for task in gang.tasks.values())

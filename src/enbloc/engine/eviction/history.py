@@ -8,6 +8,7 @@ from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.eviction.disruptions import Disruptions
 from enbloc.engine.eviction.elastic import ElasticMembers
 from enbloc.engine.eviction.evictable import Evictable
+from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
@@ -17,14 +18,16 @@ REFUSED_FOR = 30 * SECOND
 """So long after an eviction was refused, nobody asks for it again."""
 
 
-class EvictionHistory:
+class EvictionHistory(Follower):
+    """Which tasks may be evicted now, which gangs were evicted for which, and for which gangs no plan was found."""
+
     def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
         self._state = state
         self._decide = decide
         self.evictable = Evictable(state)
         self._now = 0
         self.surplus = ElasticMembers(state, self.may_go, lambda: bool(self._staying))
-        self._in_vain: dict[tuple[str, GangKey], object] = {}
+        self._failed: dict[tuple[str, GangKey], object] = {}
         """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
         self._evicted: dict[GangKey, set[GangKey]] = {}
         """Who was evicted for each gang."""
@@ -34,8 +37,8 @@ class EvictionHistory:
         """When the next task may be evicted that may not be yet."""
         self._cooled = 0
 
-    def begin(self, now: int) -> None:
-        self._now = now
+    def cycle_begins(self, now_ns: int) -> None:
+        self._now = now = now_ns
         if self._cools_at is not None and self._cools_at <= now:
             self._cooled += 1
             self._cools_at = None
@@ -44,35 +47,32 @@ class EvictionHistory:
     def due(self) -> int | None:
         return self._cools_at
 
-    def see(self, gang: GangState) -> None:
-        """A gang was read, or placed."""
-        self.try_again(gang)
+    def gang_read(self, gang: GangState) -> None:
+        self.retry(gang)
         self.surplus.update(gang)
 
-    def forget(self, gang: GangState) -> None:
-        """A gang is gone. Whom others had evicted is remembered as long as they are there, though it may have gone
-        with that: it may come again."""
-        self.try_again(gang)
+    def gang_gone(self, gang: GangState) -> None:
+        """What was evicted for other gangs is remembered as long as those exist: the victim may come again."""
+        self.retry(gang)
         self._evicted.pop(gang.key, None)
         self.surplus.remove(gang)
 
-    # ---- tried in vain
+    # ---- plans that were not found
 
-    def is_in_vain(self, action: str, gang: GangState) -> bool:
-        """Whether nobody could be evicted for a gang, and nothing has changed since."""
-        return self._in_vain.get((action, gang.key)) == self._facts()
+    def has_failed(self, action: str, gang: GangState) -> bool:
+        """Whether no plan was found for a gang, and nothing that matters has changed since."""
+        return self._failed.get((action, gang.key)) == self._facts()
 
-    def try_again(self, gang: GangState) -> None:
-        """It asks for something else, perhaps together with others."""
-        self._in_vain.pop(("preempt", gang.key), None)
-        self._in_vain.pop(("reclaim", gang.key), None)
+    def retry(self, gang: GangState) -> None:
+        """The gang asks for something else, or with other gangs together."""
+        self._failed.pop(("preempt", gang.key), None)
+        self._failed.pop(("reclaim", gang.key), None)
 
-    def try_all_again(self) -> None:
-        """Something changed that may help anybody."""
-        self._in_vain.clear()
+    def retry_all(self) -> None:
+        self._failed.clear()
 
-    def note_in_vain(self, action: str, gang: GangState) -> None:
-        self._in_vain[action, gang.key] = self._facts()
+    def note_failed(self, action: str, gang: GangState) -> None:
+        self._failed[action, gang.key] = self._facts()
 
     def _facts(self) -> object:
         state = self._state
@@ -103,8 +103,8 @@ class EvictionHistory:
         self._state.evict(task)
         self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
 
-    def stays(self, uid: str) -> None:
-        """An eviction was refused: another plan is made, without that one for a while."""
+    def refused(self, uid: str) -> None:
+        """An eviction was refused: the next plans do without this task for a while."""
         self._staying[uid] = self._now + REFUSED_FOR
         self._state.stay(uid)
         self._state.events.any = True

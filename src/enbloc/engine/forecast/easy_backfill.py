@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
+from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.run_times import end_of
 from enbloc.engine.placement.attempt import Placer, attempt
 from enbloc.engine.placement.constraints import Constraints, Shadow
@@ -35,7 +36,7 @@ class Start(NamedTuple):
     """Row → column → what is still free there at that instant, when the gang has taken its part."""
 
 
-class EasyBackfill:
+class EasyBackfill(Follower):
     """The starts of those who are first, as of now."""
 
     def __init__(
@@ -48,8 +49,8 @@ class EasyBackfill:
         self.heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → who is first in it, and when it could start."""
 
-    def begin(self) -> None:
-        """A new cycle: what was foreseen may not hold any more."""
+    def cycle_begins(self, now_ns: int) -> None:
+        """The forecasts of the last cycle no longer hold."""
         self._starts = {}
 
     def shadow(self, head: GangState, constraints: Constraints, now: int, at: object) -> Shadow:

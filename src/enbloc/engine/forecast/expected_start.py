@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from enbloc.engine.claims.reservations import ENDLESS, Reservations
 from enbloc.engine.decisions import Decision, Expect
+from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.easy_backfill import Start
 from enbloc.engine.forecast.run_times import start_of
 from enbloc.engine.state.state import State
@@ -13,7 +14,7 @@ from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 
 
-class ExpectedStarts:
+class ExpectedStarts(Follower):
     def __init__(self, state: State, reservations: Reservations, decide: Callable[[Decision], None]) -> None:
         self._state = state
         self._reservations = reservations
@@ -46,12 +47,14 @@ class ExpectedStarts:
                 self._state.events.any = self._state.events.everything = True  # there is time for more
             self._publish(gang.key, start, now)
 
-    def forget(self, key: GangKey) -> None:
-        """A gang is gone."""
+    def gang_gone(self, gang: GangState) -> None:
+        self._drop(gang.key)
+
+    def _drop(self, key: GangKey) -> None:
         self._published.pop(key, None)
         self._seen.pop(key, None)
 
-    def settle_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now: int) -> None:
+    def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now: int) -> None:
         """EASY: another one is first, or its start moved, in time or in space: those behind are looked at anew."""
         if heads != self._heads:
             self._heads = dict(heads)
@@ -65,7 +68,7 @@ class ExpectedStarts:
         """Whoever has no reservation any more, in space or in time."""
         heads = {key for key, _ in self._heads.values()}
         for key in [key for key in self._published if key not in self._reservations.due and key not in heads]:
-            self.forget(key)
+            self._drop(key)
             self._news[key] = None
 
     def _publish(self, key: GangKey, start: int, now: int) -> None:
@@ -74,7 +77,7 @@ class ExpectedStarts:
             self._published[key] = start
             self._news[key] = start if start != ENDLESS else None
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """At the end of a cycle: a reservation may have ended and another one be made."""
         events, self._news = self._news, {}
         for key, start in events.items():

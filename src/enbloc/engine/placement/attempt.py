@@ -6,8 +6,7 @@ Where that leads nowhere though there might be a way, it is searched for (see `f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -141,45 +140,6 @@ class Placer:
         if constraints.shadow is not no_shadow:  # there is room, but not until the shadow time
             closed.append((diagnosis.KEPT_IN_TIME, state.candidates(task.cls).keys() >= 0))
         return diagnosis.no_room(state, task, missing, needed, closed)
-
-
-def take_places(
-    placer: Placer, transaction: Transaction, needed: Sequence[Task], ghosts: Sequence[Task]
-) -> list[Task] | None:
-    """Tasks for which room was set aside take their ghosts' places; returns those ghosts. `None`: a real pod differs
-    from its template, and the place does not suit it (D5)."""
-    state = placer.state
-    free = list(ghosts)
-    taken: list[Task] = []
-    for task in needed:
-        ghost = next((ghost for ghost in free if ghost.role == task.role), None)
-        if ghost is None:
-            continue
-        row = state.nodes.rows[ghost.node]
-        transaction.make_room(ghost, row)
-        fits = state.candidates(task.cls).keys()[row] >= 0
-        if fits and state.stateful.applies(task):
-            fits = all(passes[row] for _, passes in state.stateful.masks(task))
-        if not fits:
-            return None
-        transaction.place([task], [row])
-        free.remove(ghost)
-        taken.append(ghost)
-    return taken
-
-
-def take_reserved(placer: Placer, transaction: Transaction, gang: GangState, places: Mapping[str, str]) -> None:
-    """Tasks for which nodes are reserved go there, as far as there is room by now (R7)."""
-    state = placer.state
-    for task in sorted((gang.tasks[uid] for uid in places if uid in gang.tasks), key=attrgetter("order")):
-        row = state.nodes.rows.get(places[task.uid])
-        if row is None or task.status not in WAITS or not placer.queue_room(task):
-            continue
-        fits = state.candidates(task.cls).keys()[row] >= 0
-        if fits and state.stateful.applies(task):
-            fits = all(passes[row] for _, passes in state.stateful.masks(task))
-        if fits:
-            transaction.place([task], [row])
 
 
 def attempt(

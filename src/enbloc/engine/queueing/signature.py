@@ -63,7 +63,7 @@ def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations)
     return tuple(shape), tuple(classes)
 
 
-def at_the_door(state: State, gang: GangState, starves: bool) -> Hashable:
+def at_admission(state: State, gang: GangState, starves: bool) -> Hashable:
     """The shape of a gang that asks to be let in (M6); one that starves is like nobody else."""
     spec = gang.spec
     asked = tuple(sorted((spec.min_resources or {}).items())), spec.minimum, tuple(sorted(spec.minima.items()))

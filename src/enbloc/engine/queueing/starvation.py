@@ -1,87 +1,109 @@
-"""Gangs that have waited too long (R1): known at the instant at which that is first so."""
+"""Gangs that starve (R1): known at the instant at which they have waited long enough."""
 
 from __future__ import annotations
 
 import heapq
 
+from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 
 _STALE_BOUND = 64
-"""So many entries that mean nothing any more are always put up with."""
+"""The heap is rebuilt when it has more stale entries than watched gangs plus this many."""
 
 
-class Starving:
-    """Who starves, and who will when."""
-
-    def __init__(self, state: State, after: int | None) -> None:
-        """`after` is how long a gang can wait that does not say so itself; `None`: nobody starves."""
+class Starvation(Follower):
+    def __init__(self, state: State, after_ns: int | None) -> None:
+        """`after_ns`: how long a gang waits until it starves, unless its own annotation says; `None`: never."""
         self._state = state
-        self._after = after
-        self._now = 0
-        self._to_come: list[tuple[int, GangKey]] = []
-        """When whom to look at. Who is meant is in `_watched`: a gang may go and come again under one name."""
+        self._after_ns = after_ns
+        self._now_ns = 0
+        self._heap: list[tuple[int, GangKey]] = []
+        """When each gang starves. An entry is stale unless `_watched` has the same instant."""
         self._watched: dict[GangKey, tuple[int, GangState]] = {}
         self.gangs: dict[GangKey, GangState] = {}
-        """Those that starve, whether room is reserved for them by now or not."""
+        """Gangs that starve, with or without a reservation."""
+        self._failed: dict[GangKey, object] = {}
+        """Starving gangs for which no nodes could be reserved, and the facts on which that depends (G9)."""
 
-    def see(self, gang: GangState) -> None:
-        """A gang was read: it waits from its creation on, until its minima are placed."""
-        if self._after is None:
+    # ---- who starves
+
+    def gang_read(self, gang: GangState) -> None:
+        """A gang waits from its creation until its minima are placed."""
+        self.retry(gang)
+        if self._after_ns is None:
             return
-        if gang.satisfied or gang.spec.finished or gang.ready():
-            self.forget(gang)
+        if gang.satisfied or gang.status.finished or gang.ready():
+            self._forget(gang)
             return
-        instant = gang.spec.created + self._patience(gang)
+        at_ns = gang.spec.created + self._waiting_time_ns(gang)
         known = self._watched.get(gang.key)
-        if known is None or known[0] != instant or known[1] is not gang:
+        if known is None or known[0] != at_ns or known[1] is not gang:
             self.gangs.pop(gang.key, None)
-            self._watched[gang.key] = (instant, gang)
-            if instant <= self._now:
+            self._watched[gang.key] = (at_ns, gang)
+            if at_ns <= self._now_ns:
                 self.gangs[gang.key] = gang
             else:
-                heapq.heappush(self._to_come, (instant, gang.key))
-                self._tidy()
+                heapq.heappush(self._heap, (at_ns, gang.key))
+                self._compact()
 
-    def _tidy(self) -> None:
-        """Entries of gangs that were placed, or went, are dropped once they are the most."""
-        if len(self._to_come) > 2 * len(self._watched) + _STALE_BOUND:
-            self._to_come = [(instant, key) for key, (instant, _) in self._watched.items() if instant > self._now]
-            heapq.heapify(self._to_come)
+    def _compact(self) -> None:
+        if len(self._heap) > 2 * len(self._watched) + _STALE_BOUND:
+            self._heap = [(at_ns, key) for key, (at_ns, _) in self._watched.items() if at_ns > self._now_ns]
+            heapq.heapify(self._heap)
 
-    def forget(self, gang: GangState) -> None:
+    def _forget(self, gang: GangState) -> None:
         self._watched.pop(gang.key, None)
         self.gangs.pop(gang.key, None)
+
+    def gang_gone(self, gang: GangState) -> None:
+        self._forget(gang)
+        self.retry(gang)
 
     def is_starving(self, gang: GangState) -> bool:
         return self.gangs.get(gang.key) is gang
 
-    def begin(self, now: int) -> None:
-        """Whoever starves from now on is looked at anew."""
-        self._now = now
-        while self._to_come and self._to_come[0][0] <= now:
-            gang = self._meant(*heapq.heappop(self._to_come))
+    def cycle_begins(self, now_ns: int) -> None:
+        """Gangs that starve from now on are read anew."""
+        self._now_ns = now_ns
+        while self._heap and self._heap[0][0] <= now_ns:
+            gang = self._watched_gang(*heapq.heappop(self._heap))
             if gang is not None:
                 self.gangs[gang.key] = gang
                 self._state.touch(gang)
 
     def due(self) -> int | None:
-        while self._to_come and self._meant(*self._to_come[0]) is None:
-            heapq.heappop(self._to_come)
-        return self._to_come[0][0] if self._to_come else None
+        while self._heap and self._watched_gang(*self._heap[0]) is None:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
 
-    def _meant(self, instant: int, key: GangKey) -> GangState | None:
-        """The gang that an entry is about, if it still stands: it is the one that waits, and it is not placed yet."""
-        watched, gang = self._watched.get(key, (None, None))
-        if gang is None or watched != instant or self._state.gangs.get(key) is not gang:
+    def _watched_gang(self, at_ns: int, key: GangKey) -> GangState | None:
+        """The gang of a heap entry; `None` if the entry is stale."""
+        watched_ns, gang = self._watched.get(key, (None, None))
+        if gang is None or watched_ns != at_ns or self._state.gangs.get(key) is not gang:
             return None
         return None if gang.satisfied or gang.ready() else gang
 
-    def _patience(self, gang: GangState) -> int:
+    def _waiting_time_ns(self, gang: GangState) -> int:
         own = gang.spec.hints.sla_waiting_ns
         if own is None and gang.spec.object is None:
             said = [task.hints.sla_waiting_ns for task in gang.tasks.values() if task.hints.sla_waiting_ns is not None]
             own = min(said, default=None)
-        assert self._after is not None
-        return own if own is not None else self._after
+        assert self._after_ns is not None
+        return own if own is not None else self._after_ns
+
+    # ---- reservations that could not be made
+
+    def note_failed(self, gang: GangState, facts: object) -> None:
+        self._failed[gang.key] = facts
+
+    def has_failed(self, gang: GangState, facts: object) -> bool:
+        """Whether no nodes could be reserved for the gang, and nothing that matters has changed since."""
+        return self._failed.get(gang.key) == facts
+
+    def retry(self, gang: GangState) -> None:
+        self._failed.pop(gang.key, None)
+
+    def retry_all(self) -> None:
+        self._failed.clear()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
@@ -194,10 +195,11 @@ class State:
             self.priorities[gang.priority] += 1
             self.touch(gang)
             return
+        if gang.assumed is not None and gang.assumed == spec.observed:
+            gang.spec = msgspec.structs.replace(gang.spec, observed=gang.assumed)  # the echo of what was decided
+        gang.assumed = None
         if gang.spec == spec:
             return
-        if gang.spec.object_uid != spec.object_uid:
-            gang.told = ""  # another object, to which nobody said anything yet (G10)
         if _as_victims(gang.spec) != _as_victims(spec):
             self._touch_rows(gang)
         if gang.spec.queue != spec.queue:
@@ -327,7 +329,6 @@ class State:
         self.evicting.discard(uid)
         self._leave(task)
         del gang.tasks[uid]
-        gang.told_pods.discard(uid)
         if task.mark:
             self.unmarked[gang.key] = gang
         if not gang.tasks and gang.spec.object is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
@@ -10,9 +11,13 @@ import msgspec
 
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.gangs.hints import NONE, SchedulingHints
-from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec
+from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
 
 Order = tuple[int, int, int, str, str]
+
+
+STORY_LENGTH = 16
+"""How many events a gang remembers of itself."""
 
 
 class TaskStatus(IntEnum):
@@ -138,12 +143,13 @@ class GangState:
     """A gang and what has become of it."""
 
     __slots__ = (
+        "_story",
+        "assumed",
         "attempted",
         "behind",
         "counted",
         "covered",
         "equivalence",
-        "expected_in",
         "held",
         "key",
         "occupied",
@@ -155,9 +161,6 @@ class GangState:
         "spec",
         "tasks",
         "ticket",
-        "told",
-        "told_itself",
-        "told_pods",
         "version",
         "why",
     )
@@ -165,6 +168,9 @@ class GangState:
     def __init__(self, spec: GangSpec) -> None:
         self.key: GangKey = spec.key
         self.spec = spec
+        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+        self.assumed: GangStatus | None = None
+        """What was decided of its status and is not confirmed by the API yet; `None`: nothing."""
         self.tasks: dict[str, Task] = {}
         self.pending: dict[str, int] = {}
         """By role: how many wait for a node."""
@@ -190,20 +196,30 @@ class GangState:
         """Goes up whenever one of its tasks comes, goes or stands elsewhere."""
         self.counted: Any = None
         """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
-        self.expected_in = ""
-        """The queue in which its turn is kept until its pods are made (see `Engine.coming`), if one is."""
         self.ticket = 0
         """Changes whenever it is queued anew: entries with an older one are stale."""
         self.equivalence: Any = None
         """Where it waits (see `waiting`), if it is queued."""
         self.why: Any = None
         """Its story, if it waits and is not queued (see `story`)."""
-        self.told = ""
-        """What was last said of it."""
-        self.told_itself = False
-        """Whether its own object was told, and not only its pods."""
-        self.told_pods: set[str] = set()
-        """The pods that were told so."""
+
+    def note(self, what: str) -> None:
+        """Adds to the story of the gang: the last things that happened to it."""
+        self._story.append(what)
+
+    @property
+    def story(self) -> str:
+        """The last things that happened to the gang, for errors about it."""
+        return f"story of {self.spec.title}: {'; '.join(self._story) or 'nothing happened yet'}"
+
+    @property
+    def status(self) -> GangStatus:
+        """What the API says of it, with what was decided since."""
+        return self.assumed if self.assumed is not None else self.spec.observed
+
+    def assume(self, **changes: Any) -> None:
+        """Decided, and not confirmed by the API yet: the next change of its object replaces it."""
+        self.assumed = msgspec.structs.replace(self.status, **changes)
 
     @property
     def run_time(self) -> int | None:

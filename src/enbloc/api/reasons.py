@@ -1,0 +1,26 @@
+"""Why a gang waits: the closed set of reasons (N6). Conditions, events, `explain` and JSON use these words."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class PendingReason(StrEnum):
+    NOT_ENOUGH_PODS = "NotEnoughPods"
+    """Fewer members exist than the minima need (G4)."""
+    GANG_INVALID = "GangInvalid"
+    """Its object, its queue or its values do not allow it to be scheduled."""
+    GROUP_NOT_READY = "GroupNotReady"
+    """A gang that it starts together with cannot start (K7)."""
+    TIMED_OUT = "TimedOut"
+    """Its pods are annotated as timed out (K8)."""
+    NOT_ENOUGH_RESOURCES = "NotEnoughResources"
+    """Its minResources cannot be met: it is not enqueued (M6), or not attempted (K7)."""
+    UNSCHEDULABLE = "Unschedulable"
+    """It was attempted, and not all of its minima fit (G2)."""
+    QUEUE_FULL = "QueueFull"
+    """Its queue, or a queue above it, may not use more (V4)."""
+    BLOCKED_BY_FIFO = "BlockedByFIFO"
+    """A gang ahead of it in a strict FIFO queue waits (G8)."""
+    HOLD_RELEASED = "HoldReleased"
+    """It released held pods so that another group could start (K12)."""

@@ -1,0 +1,91 @@
+"""A claim: room on named nodes for tasks of one gang that are not bound yet (Words)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus
+from enbloc.gangs.claim_records import ClaimKind, Record
+
+RECREATION_NS = 5_000_000_000
+"""How long a slot stays for a pod that a Job or QueueJob of ours is recreating (R7)."""
+
+
+class Slot:
+    """The place of one task. Slots go by the pod's name: a pod that is recreated takes its slot again."""
+
+    __slots__ = ("absent_since_ns", "name", "node", "task")
+
+    def __init__(self, name: str, node: str, task: Task | None) -> None:
+        self.name = name
+        self.node = node
+        self.task = task
+        """`None` while the pod is being recreated."""
+        self.absent_since_ns: int | None = None
+
+    def is_for_member_of(self, gang: GangState) -> bool:
+        """Whether its pod exists and is a member of the gang."""
+        return self.task is not None and gang.tasks.get(self.task.uid) is self.task
+
+    @property
+    def waits(self) -> bool:
+        """Whether its pod exists and is not bound."""
+        return self.task is not None and (self.task.status in WAITS or self.task.status is TaskStatus.HELD)
+
+
+class Claim:
+    """What one gang claims of one kind."""
+
+    __slots__ = ("gang", "kind", "slots", "until_ns")
+
+    def __init__(self, gang: GangState, kind: ClaimKind, slots: Iterable[Slot], until_ns: int = 0) -> None:
+        self.gang = gang
+        self.kind = kind
+        self.slots = {slot.name: slot for slot in slots}
+        self.until_ns = until_ns
+        """When it expires; 0: it has no deadline."""
+
+    @property
+    def tasks(self) -> list[Task]:
+        """The tasks that it is for, as far as they exist."""
+        return [slot.task for slot in self.slots.values() if slot.task is not None]
+
+    @property
+    def members(self) -> list[Task]:
+        """The tasks that it is for and that are still members of the gang."""
+        return [task for task in self.tasks if self.gang.tasks.get(task.uid) is task]
+
+    @property
+    def nodes(self) -> list[str]:
+        return sorted({slot.node for slot in self.slots.values()})
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Task UID → node."""
+        return {slot.task.uid: slot.node for slot in self.slots.values() if slot.task is not None}
+
+    def record(self) -> Record:
+        """What is written down of it."""
+        slots: dict[str, dict[str, int]] = {}
+        for slot in self.slots.values():
+            name = slot.name if self.kind.names_pods or slot.task is None else slot.task.role
+            nodes = slots.setdefault(name, {})
+            nodes[slot.node] = nodes.get(slot.node, 0) + 1
+        return Record(self.kind, self.until_ns, slots)
+
+    def __repr__(self) -> str:
+        return f"Claim({self.gang.spec.title} {self.kind} of {len(self.slots)} slots)"
+
+
+class Ending(NamedTuple):
+    """Why a claim ends: a word for machines, and a sentence."""
+
+    reason: str
+    message: str
+
+
+def pod_slots(gang: GangState, record: Record) -> dict[str, str]:
+    """Pod name → node of a record that names pods; bounded by the members that exist."""
+    names = {task.name for task in gang.tasks.values()}
+    return {name: next(iter(nodes)) for name, nodes in record.slots.items() if name in names and nodes}

@@ -1,0 +1,87 @@
+"""Claims of gangs of lower priority: they are released before any pod is evicted (R5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from enbloc.engine.claims.claim import Claim
+from enbloc.engine.claims.claims import Claims
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.ordering import GangOrder
+from enbloc.engine.state.groups import Groups
+from enbloc.engine.state.state import State
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.model import GangKey
+
+RELEASED = {
+    ClaimKind.HOLD: "HoldReleased",
+    ClaimKind.RESERVE: "ReservationReleased",
+    ClaimKind.PREEMPT: "PreemptionReleased",
+    ClaimKind.WAVE: "ClaimReleased",
+}
+"""The event reason of a claim that is released for a gang of higher priority."""
+
+
+class LowerPriorityClaim(NamedTuple):
+    """The claims of one kind of a gang, or for holds of a group, that are released together."""
+
+    kind: ClaimKind
+    claims: tuple[Claim, ...]
+
+    @property
+    def gang(self) -> GangState:
+        return self.claims[0].gang
+
+    @property
+    def keys(self) -> frozenset[GangKey]:
+        return frozenset(claim.gang.key for claim in self.claims)
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset(node for claim in self.claims for node in claim.nodes)
+
+    def lift(self, state: State, transaction: Transaction) -> None:
+        """Within a transaction: as if the room were not claimed. Reservations take none; constraints exclude them."""
+        for task in (task for claim in self.claims for task in claim.tasks):
+            if self.kind is ClaimKind.WAVE:
+                transaction.make_room(task, state.nodes.rows[task.node])
+            elif task.status in (TaskStatus.HELD, TaskStatus.NOMINATED):
+                transaction.let_go(task)
+
+    def release(self, claims: Claims, message: str) -> None:
+        for claim in self.claims:
+            claims.end(claim.gang, self.kind, RELEASED[self.kind], message)
+
+
+def lower_priority_claims(
+    claims: Claims,
+    groups: Groups,
+    order: GangOrder,
+    evictions: EvictionHistory,
+    unit: Sequence[GangState],
+) -> list[LowerPriorityClaim]:
+    """The claims that could be released for gangs that start together: lowest priority first, then last in order."""
+    priority = max(gang.priority for gang in unit)
+    own = {gang.key for gang in unit}
+    queue = unit[0].spec.queue
+
+    def is_lower(claim: Claim) -> bool:
+        gang = claim.gang
+        if gang.key in own or gang.priority >= priority:
+            return False
+        if claim.kind is ClaimKind.PREEMPT and gang.spec.queue != queue:
+            return False  # room that was reclaimed for another queue is that queue's by its share
+        return not any(evictions.was_evicted_by(one, gang) for one in unit)  # no gang takes it back (P3)
+
+    found: list[LowerPriorityClaim] = []
+    for kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT, ClaimKind.WAVE):
+        found += [LowerPriorityClaim(kind, (claim,)) for claim in claims.all(kind) if is_lower(claim)]
+    for group in claims.holds.holders():
+        held = [claims.of(gang, ClaimKind.HOLD) or Claim(gang, ClaimKind.HOLD, ()) for gang in groups.gangs(group)]
+        if all(map(is_lower, held)):
+            found.append(LowerPriorityClaim(ClaimKind.HOLD, tuple(held)))
+    found.sort(key=lambda one: order(one.gang), reverse=True)
+    return sorted(found, key=lambda one: one.gang.priority)

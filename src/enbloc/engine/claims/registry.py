@@ -1,0 +1,264 @@
+"""All claims: one registry for every kind. Makes, adopts, reviews, releases and records them.
+
+A gang has at most one claim of a kind. Every change is a decision (`SetAside`), so that the claim is written down
+before anything relies on it. From the first look at a gang on, memory counts: what the API says of its claims after
+that is an echo, or older. After a restart the records are adopted once.
+
+What differs between kinds is in their policies: `holds`, `reservations`, `nominations`, `waves`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
+from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.follower import Follower
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.tasks import WAITS, GangState
+from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.gangs.model import GangKey
+
+Decide = Callable[[Decision], None]
+
+
+class ClaimPolicy(Protocol):
+    """What one kind of claim does differently."""
+
+    kind: ClaimKind
+    ended: str
+    """The event reason of a claim that ends because it no longer helps."""
+    used: str
+    """The event reason of a claim whose tasks were bound."""
+
+    def occupy(self, claim: Claim) -> None:
+        """A claim is stored: takes its room, if its kind does."""
+        ...
+
+    def vacate(self, claim: Claim) -> None:
+        """A claim is dropped: gives back what room it still has."""
+        ...
+
+    def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
+        """The claim of a record from before a restart, as far as it still holds."""
+        ...
+
+    def is_used(self, claim: Claim) -> bool:
+        """Whether the gang has what the claim was for."""
+        ...
+
+    def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
+        """Drops slots that no longer help; an ending if the whole claim does not. `obstacle`: what else keeps the gang
+        from being attempted."""
+        ...
+
+    def needs_review(self) -> bool:
+        """Whether the events since the last cycle could invalidate claims of this kind."""
+        ...
+
+
+class _Written:
+    """The last record that was written for a gang and kind, and the UID of the object that carries it."""
+
+    __slots__ = ("home", "record")
+
+    def __init__(self, home: str, record: Record | None) -> None:
+        self.home = home
+        self.record = record
+
+
+class ClaimRegistry(Follower):
+    def __init__(self, state: State, decide: Decide) -> None:
+        self._state = state
+        self._decide = decide
+        self._policies: dict[ClaimKind, ClaimPolicy] = {}
+        self._claims: dict[ClaimKind, dict[GangKey, Claim]] = {kind: {} for kind in ClaimKind}
+        self._written: dict[tuple[GangKey, ClaimKind], _Written] = {}
+        """Gangs whose records were read. A gang and kind that is not in here is known by its record alone."""
+        self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
+        """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
+        self.obstacle: Callable[[GangState], Diagnosis | None] = lambda gang: None
+        """What keeps a gang, or a gang that it starts with, from being attempted; set by intake."""
+        self.refresh: Callable[[GangState], None] = lambda gang: None
+        """Computes anew whether a gang is satisfied (G7); set by the engine."""
+        self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]
+        """The gangs that it starts together with, itself included; set by the engine."""
+
+    def add_policy(self, policy: ClaimPolicy) -> None:
+        self._policies[policy.kind] = policy
+
+    # ---- queries
+
+    def of(self, gang: GangState, kind: ClaimKind) -> Claim | None:
+        return self._claims[kind].get(gang.key)
+
+    def all(self, kind: ClaimKind) -> list[Claim]:
+        return list(self._claims[kind].values())
+
+    def has(self, kind: ClaimKind) -> bool:
+        return bool(self._claims[kind])
+
+    def every(self) -> Iterator[Claim]:
+        for claims in self._claims.values():
+            yield from claims.values()
+
+    def due(self) -> int | None:
+        """When the first claim expires, or the first slot whose pod was not recreated in time."""
+        ends = [claim.until_ns for claim in self.every() if claim.until_ns]
+        return min([*ends, *self._recreating.values()], default=None)
+
+    # ---- made and ended
+
+    def make(self, claim: Claim, reason: str, message: str) -> bool:
+        """Stores a claim in place of the gang's earlier one of that kind. `False`: its record would be too long."""
+        if not claim_records.fits(claim.record()):
+            return False
+        known = self._claims[claim.kind].pop(claim.gang.key, None)
+        if known is not None:
+            self._policies[claim.kind].vacate(known)
+        self._store(claim)
+        self._state.touch(claim.gang)  # with room of its own it is no longer equal to other gangs
+        self.write(claim.gang, claim.kind, reason, message)
+        return True
+
+    def extend(self, claim: Claim, reason: str, message: str) -> None:
+        """Adds the slots of a claim to the gang's claim of that kind."""
+        known = self.of(claim.gang, claim.kind)
+        if known is None:
+            self._store(claim)
+        else:
+            known.slots.update(claim.slots)
+            self._policies[claim.kind].occupy(claim)
+        self.write(claim.gang, claim.kind, reason, message)
+
+    def _store(self, claim: Claim) -> None:
+        self._claims[claim.kind][claim.gang.key] = claim
+        self._policies[claim.kind].occupy(claim)
+
+    def end(self, gang: GangState, kind: ClaimKind, reason: str, message: str) -> bool:
+        """Releases a gang's claim of a kind; `False`: it has none."""
+        if not self._drop(gang, kind):
+            return False
+        self.write(gang, kind, reason, message)
+        return True
+
+    def _drop(self, gang: GangState, kind: ClaimKind) -> bool:
+        claim = self._claims[kind].pop(gang.key, None)
+        if claim is None:
+            return False
+        self._recreating.pop((gang.key, kind), None)
+        self._policies[kind].vacate(claim)
+        if self._state.gangs.get(gang.key) is gang:
+            self._state.touch(gang)
+        return True
+
+    # ---- every cycle
+
+    def cycle_begins(self, now_ns: int) -> None:
+        """Before gangs are woken: records of gangs not seen before are adopted, and claims that can no longer do what
+        they are for end (R7, P3)."""
+        dirty = self._state.dirty
+        for gang in list(dirty.values()):
+            if gang.status.claims:
+                self.refresh(gang)
+                self._adopt(gang, now_ns)
+        for kind, policy in self._policies.items():
+            everything = policy.needs_review()
+            for claim in self.all(kind):
+                is_changed = any(mate.key in dirty for mate in self.mates(claim.gang))
+                is_due = (
+                    0 < claim.until_ns <= now_ns or self._recreating.get((claim.gang.key, kind), now_ns + 1) <= now_ns
+                )
+                if everything or is_changed or is_due:
+                    self._review(claim, now_ns)
+
+    def _adopt(self, gang: GangState, now_ns: int) -> None:
+        for kind, record in gang.status.claims.items():
+            if (gang.key, kind) in self._written:
+                continue
+            self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
+            claim = self._policies[kind].adopt(gang, record, now_ns)
+            if claim is None:
+                self.write(
+                    gang, kind, self._policies[kind].ended, "what was claimed before the restart no longer holds"
+                )
+            else:
+                self._store(claim)
+
+    def _review(self, claim: Claim, now_ns: int) -> None:
+        gang, policy = claim.gang, self._policies[claim.kind]
+        if self.of(gang, claim.kind) is not claim:
+            return  # ended together with the claim of another gang of its group
+        if policy.is_used(claim):
+            self.end(gang, claim.kind, policy.used, "its pods are bound")
+            return
+        if claim.kind.names_pods:
+            self._match_pods(claim, now_ns)
+        obstacle = self.obstacle(gang)
+        if obstacle is not None and (gang.key, claim.kind) in self._recreating and obstacle.lacks_members:
+            obstacle = None
+        ending = policy.review(claim, now_ns, obstacle)
+        if ending is None:
+            self._keep_written(claim)
+            return
+        for mate in self.mates(gang) if claim.kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]:
+            self.end(mate, claim.kind, *ending)
+
+    def _match_pods(self, claim: Claim, now_ns: int) -> None:
+        """Slots follow their pods: a pod that was recreated under its name takes its slot; one that a Job or QueueJob
+        of ours is recreating keeps it for a while (R7)."""
+        gang = claim.gang
+        self._recreating.pop((gang.key, claim.kind), None)
+        gone = [
+            slot for slot in claim.slots.values() if slot.task is None or gang.tasks.get(slot.task.uid) is not slot.task
+        ]
+        if not gone:
+            return
+        by_name = {task.name: task for task in gang.tasks.values() if task.status in WAITS and task.ours}
+        deadlines: list[int] = []
+        for slot in gone:
+            slot.task = by_name.get(slot.name)
+            if slot.task is not None:
+                slot.absent_since_ns = None
+                self._policies[claim.kind].occupy(Claim(gang, claim.kind, [slot], claim.until_ns))
+                continue
+            slot.absent_since_ns = now_ns if slot.absent_since_ns is None else slot.absent_since_ns
+            deadline = slot.absent_since_ns + RECREATION_NS
+            if gang.spec.recreated_by_us and now_ns < deadline:
+                deadlines.append(deadline)
+            else:
+                del claim.slots[slot.name]
+        if deadlines:
+            self._recreating[gang.key, claim.kind] = min(deadlines)
+
+    # ---- records
+
+    def _keep_written(self, claim: Claim) -> None:
+        """Writes the record again if it changed, or if the pod that carried it is gone."""
+        written = self._written.get((claim.gang.key, claim.kind))
+        if written is None or written.record != claim.record() or written.home != claim.gang.status.claim_home:
+            self.write(claim.gang, claim.kind, "ClaimChanged", f"{len(claim.slots)} pods have room set aside")
+
+    def write(self, gang: GangState, kind: ClaimKind, reason: str, message: str) -> None:
+        """Decides that the record of a gang's claim is written as the claim is now."""
+        claim = self.of(gang, kind)
+        record = claim.record() if claim is not None else None
+        self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
+        others = {other: known for other, known in gang.status.claims.items() if other is not kind}
+        gang.assume(claims=others if record is None else {**others, kind: record})
+        self._decide(SetAside(gang.key, kind, record, reason, message))
+
+    def refused(self, key: GangKey, kind: ClaimKind) -> None:
+        """A record could not be written: nothing relies on the claim. What the API says counts again."""
+        self._written.pop((key, kind), None)
+        gang = self._state.gangs.get(key)
+        if gang is not None and self._drop(gang, kind):
+            self._state.touch(gang)
+
+    def gang_gone(self, gang: GangState) -> None:
+        for kind in ClaimKind:
+            self._drop(gang, kind)
+            self._written.pop((gang.key, kind), None)

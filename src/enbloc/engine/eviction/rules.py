@@ -1,0 +1,95 @@
+"""Which tasks may be evicted for a gang: by priority inside its queue (preempt), or by shares of queues (reclaim)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from enbloc.engine.eviction.evictable import Cell
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.queues import ROOT, Queue
+from enbloc.engine.tables.resources import total
+from enbloc.engine.tables.tasks import GangState, Task
+
+
+class ByPriority:
+    """Whoever is lower, in the same queue."""
+
+    by_use = False
+
+    def __init__(self, evictions: EvictionHistory, gang: GangState) -> None:
+        self._evictions = evictions
+        self._gang = gang
+        queue, priority = gang.spec.queue, gang.priority
+        self._cells = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
+
+    def cells(self) -> Sequence[Cell]:
+        return self._cells
+
+    def allows(self, tasks: Sequence[Task]) -> bool:
+        return not any(self._evictions.was_evicted_by(self._gang, task.gang) for task in tasks)
+
+    def accepts(self, victims: Sequence[Task]) -> bool:
+        return True
+
+
+class ByShare:
+    """Whoever is in a queue above its share, before each eviction."""
+
+    by_use = True
+
+    def __init__(self, state: State, evictions: EvictionHistory, gang: GangState, asked: Mapping[int, int]) -> None:
+        self._state = state
+        self._evictions = evictions
+        self._gang = gang
+        self._asked = asked
+        self._queues = state.queues
+        self._queues.update_deserved(state.nodes.totals())
+        self._own = state.queue_of(gang)
+        self._found: list[Cell] | None = None
+
+    def cells(self) -> Sequence[Cell]:
+        if self._found is None:
+            queues = self._queues.queues.items()
+            above = {name for name, queue in queues if self._may_take_from(queue) and self._gives(queue)}
+            self._found = [cell for cell in self._evictions.evictable.cells() if cell[0] in above]
+        return self._found
+
+    def _may_take_from(self, queue: Queue) -> bool:
+        """Whether, with what is asked for, our queue and those above it would be within their share; not those that are
+        above the other one too, which have it already."""
+        if queue is self._own:
+            return False
+        places = [place for place in _below_root(self._own) if place not in queue.ancestors]
+        return all(self._queues.within_share(place, self._asked) for place in places)
+
+    def _gives(self, queue: Queue) -> bool:
+        """Whether a queue, and those above it that are not above us too, have more than their share."""
+        places = [place for place in _below_root(queue) if place not in self._own.ancestors]
+        return all(place.facts.reclaimable and self._queues.above_share(place) for place in places)
+
+    def allows(self, tasks: Sequence[Task]) -> bool:
+        queue = self._state.queue_of(tasks[0].gang)
+        if queue is self._own or not self._gives(queue):
+            return False
+        if self._evictions.was_evicted_by(self._gang, tasks[0].gang):
+            return False
+        less = total(task.cls.request for task in tasks)
+        places = [place for place in queue.ancestors if place not in self._own.ancestors]
+        return not any(self._queues.below_guarantee(place, less) for place in places)
+
+    def accepts(self, victims: Sequence[Task]) -> bool:
+        """Whether the victims could not take it back at once: nobody evicts in turn (P3)."""
+        if not self._queues.above_share(self._own):
+            return True
+        by_queue: dict[str, list[Task]] = {}
+        for task in victims:
+            by_queue.setdefault(task.gang.spec.queue, []).append(task)
+        return not any(
+            self._queues.within_share(self._queues.get(queue), total(task.cls.request for task in tasks))
+            for queue, tasks in by_queue.items()
+        )
+
+
+def _below_root(queue: Queue) -> Iterator[Queue]:
+    return (place for place in queue.ancestors if place.name != ROOT)

@@ -1,0 +1,280 @@
+"""Intake of one gang: what keeps it from being attempted, which queue it waits in, which group it starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from enbloc.config import Config
+from enbloc.engine.claims.claims import Claims
+from enbloc.engine.decisions import Decision, Enqueue
+from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.follower import Follower
+from enbloc.engine.ordering import Band, GangOrder
+from enbloc.engine.placement.request import pending_tasks, replacements, request_of
+from enbloc.engine.queueing import signature
+from enbloc.engine.queueing.awaited_pods import AwaitedPods
+from enbloc.engine.queueing.demand import QueueDemand
+from enbloc.engine.queueing.partial_allocations import PartialAllocations
+from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
+from enbloc.engine.queueing.starvation import Starvation
+from enbloc.engine.state.groups import Group, Groups
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.resources import PODS
+from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.gangs.claim_records import ClaimKind
+
+
+class Intake(Follower):
+    def __init__(
+        self,
+        config: Config,
+        state: State,
+        groups: Groups,
+        order: GangOrder,
+        queues: SchedulingQueues,
+        claims: Claims,
+        partial_allocations: PartialAllocations,
+        demand: QueueDemand,
+        awaited: AwaitedPods,
+        starvation: Starvation,
+        evictions: EvictionHistory,
+        reporter: Reporter,
+        decide: Callable[[Decision], None],
+    ) -> None:
+        self._config = config
+        self._runs = {action.name for action in config.actions}
+        self._state = state
+        self._groups = groups
+        self._order = order
+        self._queues = queues
+        self._claims = claims
+        self._partial_allocations = partial_allocations
+        self._demand = demand
+        self._awaited = awaited
+        self._starvation = starvation
+        self._evictions = evictions
+        self._reporter = reporter
+        self._decide = decide
+        self._now_ns = 0
+        self._groups_to_read: dict[int, Group] = {}
+        self.followers: tuple[Follower, ...] = ()
+        """What hears of every gang that is read, in order; set by the engine."""
+
+    def cycle_begins(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+
+    # ---- what keeps a gang from being attempted
+
+    def obstacle(self, gang: GangState) -> Diagnosis | None:
+        """What keeps a gang from being attempted, before any room is looked for (G4)."""
+        spec = gang.spec
+        queue = self._state.queues.get(spec.queue)
+        if spec.problem:
+            return diagnosis.problem(gang, spec.problem)
+        if not queue.exists:
+            return diagnosis.problem(gang, f"queue {spec.queue} does not exist")
+        if queue.facts.closed and spec.object is None and not gang.satisfied:
+            return diagnosis.problem(gang, f"queue {spec.queue} is closed")
+        if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
+            if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
+                return diagnosis.timed_out(gang)
+            return diagnosis.not_enough_members(gang)
+        return None
+
+    def claim_obstacle(self, gang: GangState) -> Diagnosis | None:
+        """What makes a gang's claims useless (R7, P3): its own obstacle, that of a gang that it starts with, or
+        minResources beyond what the cluster has."""
+        found = self.obstacle(gang) or self._beyond_cluster(gang)
+        group = self._groups.of(gang)
+        if found is not None or group is None or gang.satisfied:
+            return found
+        gangs = self._groups.gangs(group)
+        obstacles = {mate.key: why for mate in gangs if (why := self.obstacle(mate)) is not None}
+        if obstacles or len(gangs) < len(group.keys):
+            return diagnosis.others_missing(gang, group.keys, self._state.gangs, obstacles)
+        return None
+
+    def _beyond_cluster(self, gang: GangState) -> Diagnosis | None:
+        asked = gang.spec.min_free_resources
+        if not asked and not self._config.enqueue.admit_oversized and not gang.spec.waves:
+            asked = gang.spec.min_resources or {}
+        if not asked or gang.satisfied:
+            return None
+        totals = self._state.nodes.totals()
+        for column, amount in self._state.resources.amounts(asked).items():
+            has = int(totals[column]) if column < len(totals) else 0
+            if column != PODS and amount > has:
+                return diagnosis.beyond_cluster(gang, self._state.resources.names[column], amount, has)
+        return None
+
+    def may_start(self, group: Group) -> bool:
+        """Whether only room can keep a group from starting (G4, K7)."""
+        gangs = self._groups.gangs(group)
+        return len(gangs) == len(group.keys) and all(self.obstacle(gang) is None for gang in gangs)
+
+    def unit(self, group: Group) -> list[GangState]:
+        """The gangs of a group whose minima are not bound, in order."""
+        found = [gang for gang in self._groups.gangs(group) if not gang.satisfied and not gang.ready()]
+        return sorted(found, key=self._order)
+
+    # ---- reading gangs whose facts changed
+
+    def read_all(self) -> None:
+        """Reads all gangs whose facts changed, then the groups they are in."""
+        for complaint in self._groups.settle(self._state.dirty.values()):
+            self._decide(complaint)
+        dirty, self._state.dirty = self._state.dirty, {}
+        for gang in dirty.values():
+            if gang.key in self._state.gangs:
+                self.read(gang)
+        groups, self._groups_to_read = self._groups_to_read, {}
+        for group in groups.values():
+            self._read_group(group)
+
+    def read(self, gang: GangState) -> None:
+        """Puts a gang into the queue where it belongs, or reports why it is in none."""
+        group = self._groups.of(gang)
+        for follower in self.followers:
+            follower.gang_read(gang)
+        if gang.status.finished and not gang.total_pending:
+            self._queues.remove(gang)
+            self._reporter.withdraw(gang)
+        elif group is not None and not gang.satisfied:
+            self._groups_to_read[id(group)] = group
+        elif not gang.status.enqueued and not self.obstacle(gang):
+            self._ask_for_admission(gang)
+        else:
+            self._queue_or_report(gang, self.obstacle(gang))
+
+    def _queue_or_report(self, gang: GangState, why: Diagnosis | None) -> None:
+        if why is None:
+            self.queue(gang)
+        else:
+            self._queues.remove(gang)
+            gang.why = why
+            self._reporter.report(gang, why, of_gang=True)
+
+    def _read_group(self, group: Group) -> None:
+        """Queues the first gang in order for the whole group, unless one of its gangs cannot start (K7)."""
+        gangs = self._groups.gangs(group)
+        obstacles = {gang.key: why for gang in gangs if (why := self.obstacle(gang)) is not None}
+        unit = self.unit(group)
+        if obstacles or len(gangs) < len(group.keys):
+            complete = [gang for gang in unit if gang.key not in obstacles]
+            if complete and len(group.keys) > 1:
+                self._claims.holds.start_clock(group, complete[0], self._now_ns)
+            for gang in gangs:
+                if not gang.satisfied:
+                    other = diagnosis.others_missing(gang, group.keys, self._state.gangs, obstacles)
+                    self._queue_or_report(gang, obstacles.get(gang.key) or other)
+            return
+        for gang in gangs:
+            if gang not in unit and (gang.satisfied or not unit):
+                self._queue_or_report(gang, None)
+            else:  # the first in order is queued for all; surplus waits until all have started
+                self._queues.remove(gang)
+        if unit:
+            self._queue_group(unit)
+
+    # ---- queueing
+
+    def queue(self, gang: GangState) -> None:
+        """Queues a gang for what it still needs, or removes it from its queue if it needs nothing."""
+        waiting = pending_tasks(gang)
+        if not waiting:
+            self._queues.remove(gang)
+            if gang.ready() or gang.satisfied:
+                self._reporter.withdraw(gang)
+            return
+        request = request_of(gang, waiting)
+        # Lost members may not exist again yet: then all that waits is surplus, though a minimum is not met.
+        is_surplus = gang.ready() or (gang.satisfied and not request.needed and not request.short)
+        if is_surplus and gang.spec.more_waves:  # D4: room that a later wave needs is not for surplus
+            self._queues.remove(gang)
+            self._reporter.withdraw(gang)
+            return
+        rest = request.rest if request.short else ()
+        wanted = waiting if is_surplus else [*replacements(gang), *request.needed, *rest]
+        if not wanted:
+            self._queues.remove(gang)
+            return
+        asked = signature.asked_by(self._state, gang, wanted)
+        is_unlike_others = (
+            asked.moves
+            or gang.spec.later
+            or gang.spec.waves
+            or self._claims.of(gang, ClaimKind.WAVE)
+            or self._partial_allocations.applies_to(gang)
+            or self._claims.of(gang, ClaimKind.RESERVE)
+            or self._claims.of(gang, ClaimKind.PREEMPT)
+        )
+        queue = self._queues.placement
+        if "backfill" in self._runs and all(task.cls.best_effort for task in wanted):
+            queue = self._queues.best_effort
+        own = signature.own_facts(gang, wanted, self._claims.reservations) if is_unlike_others else None
+        never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
+        times = signature.times_of(self._state, wanted)
+        band = Band.SURPLUS if is_surplus else Band.MINIMA
+        equivalence = queue.put(
+            gang,
+            gang.spec.queue,
+            self._order(gang, band),
+            (own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times),
+            asked.classes,
+            volatile=bool(is_unlike_others) or len(asked.classes) > 1,
+            shared=not is_unlike_others,
+        )
+        gang.equivalence, gang.why = equivalence, None
+        if equivalence.unschedulable:  # an equal gang failed, and nothing has changed since
+            self._demand.note_attempt(gang)
+            self._reporter.report(gang, equivalence.diagnosis, of_gang=not is_surplus)
+
+    def _queue_group(self, unit: list[GangState]) -> None:
+        shape, classes = signature.of_unit(self._state, unit, self._claims.reservations)
+        first = unit[0]
+        queue = self._queues.placement
+        equivalence = queue.put(first, first.spec.queue, self._order(first), shape, classes, volatile=True)
+        for gang in unit:
+            gang.why = equivalence.diagnosis if equivalence.unschedulable and gang is not first else None
+        first.equivalence = equivalence
+        self._starvation.retry(first)  # earlier failures were those of other gangs together
+        self._evictions.retry(first)
+
+    def requeue_if_unlike(self, gang: GangState) -> bool:
+        """Whether other pods' placements have come to matter to a gang that shares an equivalence class: the others may
+        carry other labels. It is then queued by itself."""
+        equivalence = gang.equivalence
+        if not equivalence.shared or not any(self._state.stateful.applies(task) for task in pending_tasks(gang)):
+            return False
+        self.queue(gang)
+        return gang.equivalence is not equivalence
+
+    # ---- admission
+
+    def _ask_for_admission(self, gang: GangState) -> None:
+        started = gang.total_occupied > 0  # it was enqueued once, though its object may be a new one (V5)
+        if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
+            self.enqueue(gang)
+            return
+        shape = signature.at_admission(self._state, gang, self._starvation.is_starving(gang))
+        equivalence = self._queues.admission.put(gang, gang.spec.queue, self._order(gang), shape)
+        gang.equivalence, gang.why = equivalence, None
+        if equivalence.unschedulable:
+            self._reporter.report(gang, equivalence.diagnosis, of_gang=True)
+
+    def enqueue(self, gang: GangState, reason: str = "Enqueued") -> None:
+        """M6: from now on its pods are created and attempted."""
+        self._queues.remove(gang)
+        self._reporter.withdraw(gang)
+        gang.assume(enqueued=True, enqueued_at=self._now_ns, enqueued_by=reason)
+        gang.attempted = frozenset()
+        self._decide(Enqueue(gang.key, reason))
+        if gang.missing():
+            self._demand.gang_read(gang)
+            self._awaited.gang_read(gang)
+            self._state.touch(gang)  # its pods are created now: it is read when they exist
+        else:
+            self.read(gang)

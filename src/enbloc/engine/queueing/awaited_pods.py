@@ -1,0 +1,66 @@
+"""Gangs that are enqueued and whose pods do not exist yet, by queue.
+
+In a FIFO queue they keep their turn; surplus of other gangs waits for them for a short time (G3, G8).
+"""
+
+from __future__ import annotations
+
+from enbloc.engine.follower import Follower
+from enbloc.engine.ordering import GangOrder, Order
+from enbloc.engine.tables.tasks import GangState
+from enbloc.gangs.model import GangKey
+from enbloc.units import SECOND
+
+PODS_WITHIN_NS = 5 * SECOND
+"""How long surplus waits for the pods of an enqueued gang: a controller needs far less."""
+
+
+class AwaitedPods(Follower):
+    def __init__(self, order: GangOrder) -> None:
+        self._order = order
+        self._now_ns = 0
+        self._queue_of: dict[GangKey, str] = {}
+        self._gangs: dict[str, dict[GangKey, GangState]] = {}
+        self._due_ns: int | None = None
+
+    def cycle_begins(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+        self._due_ns = None
+
+    def due(self) -> int | None:
+        return self._due_ns
+
+    def gang_read(self, gang: GangState) -> None:
+        """Pods are awaited of a gang that counts as enqueued and lacks members."""
+        awaited = gang.counted is not None and gang.counted[2] and gang.missing()
+        self._set(gang, gang.spec.queue if awaited else "")
+
+    def gang_gone(self, gang: GangState) -> None:
+        self._set(gang, "")
+
+    def _set(self, gang: GangState, queue: str) -> None:
+        known = self._queue_of.get(gang.key, "")
+        if known == queue:
+            return
+        if known:
+            del self._queue_of[gang.key]
+            del self._gangs[known][gang.key]
+            if not self._gangs[known]:
+                del self._gangs[known]
+        if queue:
+            self._queue_of[gang.key] = queue
+            self._gangs.setdefault(queue, {})[gang.key] = gang
+
+    def in_queue(self, queue: str) -> list[GangState]:
+        return list(self._gangs.get(queue, {}).values())
+
+    def block_surplus(self, queue: str, order: Order) -> bool:
+        """G3: whether surplus of this order waits for the pods of a gang that comes before it; for a bounded time."""
+        for gang in self.in_queue(queue):
+            since_ns = gang.status.enqueued_at
+            if since_ns is None or self._now_ns >= since_ns + PODS_WITHIN_NS or self._order(gang) >= order:
+                continue
+            until_ns = since_ns + PODS_WITHIN_NS
+            self._due_ns = until_ns if self._due_ns is None else min(until_ns, self._due_ns)
+            return True
+        return False

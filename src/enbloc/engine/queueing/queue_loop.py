@@ -1,0 +1,118 @@
+"""How gangs are taken out of a scheduling queue: the next queue is chosen anew after each gang (G8)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from enbloc.engine.cycle import Cycle
+from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.ordering import Band, Order
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
+from enbloc.engine.tables.tasks import GangState
+
+Serve = Callable[[GangState], Diagnosis | None]
+"""One attempt for a gang; a diagnosis says why it failed."""
+
+Line = list[tuple[Order, int, EquivalenceClass]]
+"""A heap of the heads of equivalence classes, by order."""
+
+REPORTED_BEHIND = 16
+"""How many gangs of an equivalence class say that a FIFO queue blocks them."""
+
+
+def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued: bool = False) -> None:
+    """Serves all active gangs. A gang that fails does not block the gangs behind it, except in a FIFO queue."""
+    lines: dict[str, Line] = {}
+    for name in queue.active():
+        line = lines[name] = []
+        for equivalence in queue.active_in(name):
+            equivalence.in_line = False
+            _line_up(queue, line, equivalence)
+    while (name_or_none := _next_queue(cycle, lines, with_enqueued)) is not None:
+        name = name_or_none
+        line = lines[name]
+        order, _, equivalence = heapq.heappop(line)
+        equivalence.in_line = False
+        head = equivalence.head()
+        if head is None or head[0] != order:  # the gang that was lined up has left
+            _line_up(queue, line, equivalence)
+            continue
+        gang = head[1]
+        if order.band is Band.MINIMA and cycle.state.queues.get(name).facts.fifo:
+            ahead = _blocker(cycle, queue, name, order)
+            if ahead is not None:
+                _report_behind(cycle, queue, name, ahead)
+                line[:] = [entry for entry in line if entry[0].band is not Band.MINIMA]  # FIFO does not block surplus
+                heapq.heapify(line)
+                continue
+        if order.band is Band.SURPLUS and cycle.parts.awaited.block_surplus(name, order):
+            continue  # it stays active: the next cycle tries again
+        if cycle.intake.requeue_if_unlike(gang):
+            _line_up(queue, line, equivalence)
+            _line_up(queue, line, gang.equivalence)
+            continue
+        failure = serve(gang)
+        if failure is not None:
+            cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)
+            continue
+        _line_up(queue, line, equivalence)
+        if gang.equivalence is not None and queue.holds(gang.equivalence):  # it waits again, for its surplus
+            _line_up(queue, line, gang.equivalence)
+
+
+def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) -> None:
+    """The head of an equivalence class is lined up for the whole class."""
+    head = equivalence.head()
+    if head is None:
+        queue.drop(equivalence)
+    elif not equivalence.unschedulable and not equivalence.in_line:
+        equivalence.in_line = True
+        heapq.heappush(line, (head[0], equivalence.number, equivalence))
+
+
+def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool) -> str | None:
+    """The queue of the highest priority, then of the lowest share."""
+    waiting = [name for name, line in lines.items() if line]
+    if len(waiting) < 2:
+        return waiting[0] if waiting else None
+    if not cycle.parts.plugins.queue_order:
+        return min(waiting, key=lambda name: lines[name][0][0])
+    queues, totals = cycle.state.queues, cycle.state.nodes.totals()
+    return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
+
+
+def is_blocked(cycle: Cycle, gang: GangState) -> bool:
+    """Whether a gang waits in a FIFO queue behind one that cannot start: room would not help it."""
+    name = gang.spec.queue
+    if not cycle.state.queues.get(name).facts.fifo:
+        return False
+    return _blocker(cycle, cycle.queues.placement, name, cycle.order(gang)) is not None
+
+
+def _blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> GangState | None:
+    """In a FIFO queue: a gang before this one that is unschedulable, not enqueued, or enqueued and without pods. An
+    active gang in another scheduling queue blocks too: it was not attempted yet."""
+    found: tuple[Order, GangState] | None = None
+    for queue in cycle.queues.all():
+        for equivalence in queue.in_queue(name):
+            head = equivalence.head() if equivalence.unschedulable or queue is not served else None
+            if head is None or head[0].band is not Band.MINIMA or head[0] >= order:
+                continue
+            if found is None or head[0] < found[0]:
+                found = head
+    for gang in cycle.parts.awaited.in_queue(name):
+        own = cycle.order(gang)
+        if own < order and (found is None or own < found[0]):
+            found = (own, gang)
+    return found[1] if found else None
+
+
+def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangState) -> None:
+    for equivalence in queue.active_in(name):
+        head = equivalence.head()
+        if head is not None and head[0].band is Band.MINIMA:
+            for gang in equivalence.first(REPORTED_BEHIND):
+                gang.why = diagnosis.behind(gang, ahead)
+                cycle.reporter.report(gang, gang.why, of_gang=True)

@@ -35,6 +35,9 @@ def cleared(plane: ControlPlane, defined: None) -> Iterator[None]:
     clear(plane)
 
 
+RESERVATION = "enbloc.dev/claim-reserve"
+
+
 def _states(plane: ControlPlane) -> dict[str, Counter[bool]]:
     """By gang: how many of its pods that have not ended have a node."""
     found: dict[str, Counter[bool]] = {}
@@ -185,10 +188,8 @@ def test_r7_a_reservation_survives_a_kill(plane: ControlPlane, tmp_path: Path) -
     make_gang(plane, "small", 1, run_time=None)
     plane.api.wait(f"{PODS}/small-0", lambda pod: pod["spec"].get("nodeName"))
     make_gang(plane, "large", 2, run_time=None)
-    kept = plane.api.wait(
-        f"{GROUPS}/large", lambda one: one["metadata"].get("annotations", {}).get("enbloc.dev/claim-reserve")
-    )
-    assert "n0" in kept["metadata"]["annotations"]["enbloc.dev/claim-reserve"]
+    kept = plane.api.wait(f"{GROUPS}/large", lambda one: one["metadata"].get("annotations", {}).get(RESERVATION))
+    assert "n0" in kept["metadata"]["annotations"][RESERVATION]
     plane.api.wait(f"{GROUPS}/large", lambda one: _condition(one, "Reserved") == "True")
     part.kill()
     make_gang(plane, "greedy", 1, run_time=None)  # there is room for it, but for the reservation
@@ -196,17 +197,12 @@ def test_r7_a_reservation_survives_a_kill(plane: ControlPlane, tmp_path: Path) -
     part.wait_ready()
     plane.api.wait(f"{GROUPS}/greedy", lambda one: "reserved" in str(one.get("status")), 30)
     again = plane.api.get(f"{GROUPS}/large").must()
-    assert (
-        again["metadata"]["annotations"]["enbloc.dev/claim-reserve"]
-        == kept["metadata"]["annotations"]["enbloc.dev/claim-reserve"]
-    )
+    assert again["metadata"]["annotations"][RESERVATION] == kept["metadata"]["annotations"][RESERVATION]
     plane.api.delete(f"{PODS}/small-0")
     for index in range(2):
         plane.api.wait(f"{PODS}/large-{index}", lambda pod: pod["spec"].get("nodeName") == "n0")
     assert plane.api.get(f"{PODS}/greedy-0").must()["spec"].get("nodeName") is None
-    plane.api.wait(
-        f"{GROUPS}/large", lambda one: not one["metadata"].get("annotations", {}).get("enbloc.dev/claim-reserve")
-    )
+    plane.api.wait(f"{GROUPS}/large", lambda one: not one["metadata"].get("annotations", {}).get(RESERVATION))
     part.stop()
 
 

@@ -412,7 +412,7 @@ class Run(Simulation):
 
     def _check_ledger(self) -> None:
         """What could be freed is what one would count now."""
-        kept, anew = self.engine.evictions.evictable, Evictable(self.engine.state)
+        kept, anew = self.engine.parts.evictions.evictable, Evictable(self.engine.state)
         for cell in {*kept.cells(), *anew.cells()}:
             assert (kept.freed([cell]) == anew.freed([cell])).all(), f"P: the ledger is out of date for {cell}"
 

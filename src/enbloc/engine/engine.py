@@ -220,7 +220,7 @@ class Engine:
         match decision:
             case SetAside():
                 self._parts.claims.refused(decision.gang, decision.kind)
-            case Evict():
+            case Evict() if uid:
                 self._parts.evictions.refused(uid)
             case Bind() | TimeOut():
                 task = self.state.tasks.get(uid)

@@ -17,7 +17,6 @@ from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import (
     Bind,
     Complain,
@@ -127,7 +126,7 @@ class Translator:
             is_new = known is None or known.spec.object_uid != spec.object_uid
             state.put_gang(spec)
             if is_new and self._is_unschedulable(key):
-                self.engine.reporter.was_told(state.gangs[key])
+                self.engine.adopt_report(state.gangs[key])
             for complaint in spec.complaints:
                 self._add_complaint(complaint)
         elif known is not None and known.tasks:  # bound pods run on, the others wait for the object (V5)
@@ -173,7 +172,7 @@ class Translator:
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
-        for decision in cycle(self.engine, now_ns):
+        for decision in self.engine.run(now_ns):
             yield from self._writes(decision, now_ns)
 
     def refused(self, plan: WritePlan, write: Write | None) -> None:
@@ -283,11 +282,14 @@ class Translator:
             yield WritePlan(decision, (decision.gang,), (), is_base=True, has_no_object=True)
             return
         text = claim_records.write(decision.record) if decision.record else None
-        patch = Patch(ref_of(group), {"metadata": {"annotations": {claim_records.ANNOTATION: text}}}, uid=uid_of(group))
+        annotations: dict[str, str | None] = {decision.kind.annotation: text}
+        if claim_records.LEGACY_ANNOTATION in annotations_of(group):
+            annotations[claim_records.LEGACY_ANNOTATION] = None
+        patch = Patch(ref_of(group), {"metadata": {"annotations": annotations}}, uid=uid_of(group))
         event = EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message)
         steps = (Step((patch,)), Step((event,), if_accepted=True, may_fail=True))
         yield WritePlan(decision, (decision.gang,), steps, is_base=True)
-        if decision.kind == claim_records.RESERVE and group["kind"] != "Pod":
+        if decision.kind is claim_records.ClaimKind.RESERVE and group["kind"] != "Pod":
             status = "True" if decision.record else "False"
             condition = _condition("Reserved", status, decision.reason, decision.message, now_ns)
             yield StatusUpdate(decision.gang, group, (condition,))

@@ -16,6 +16,7 @@ from enbloc.api.writes import BindPod, EvictPod, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
+from enbloc.engine.cycle import Cycle
 from enbloc.engine.decisions import Bind, Decision, Evict, Expect, SetAside, Waits
 from enbloc.engine.engine import Engine
 from enbloc.engine.eviction.evictable import Evictable
@@ -84,8 +85,8 @@ class Watcher(Overseer):
         self.engine = engine
         end = engine.end
 
-        def ended() -> list[Decision]:
-            decisions = end()
+        def ended(cycle: Cycle) -> list[Decision]:
+            decisions = end(cycle)
             engine.state.validate()
             self._note(decisions)
             return decisions
@@ -423,7 +424,8 @@ def known(engine: Engine) -> dict[str, Any]:
     gangs = engine.state.gangs
     for key, (spec, *rest) in found["gangs"].items():
         if spec.object is None:  # which of its pods carries the record is known when that comes back
-            found["gangs"][key] = (msgspec.structs.replace(spec, claim_home=""), *rest)
+            observed = msgspec.structs.replace(spec.observed, claim_home="")
+            found["gangs"][key] = (msgspec.structs.replace(spec, observed=observed), *rest)
     found["reserved"] = {
         gang.key: dict(engine.parts.claims.reservations.of(gang)) for gang in engine.parts.claims.reservations.gangs()
     }
@@ -431,8 +433,8 @@ def known(engine: Engine) -> dict[str, Any]:
         key: max(due, engine.now_ns) for key, due in engine.parts.claims.reservations.due.items() if key in gangs
     }
     found["nominated"] = {
-        gang.key: {task.name: task.node for task in engine.parts.claims.nominations.of(gang)}
-        for gang in engine.parts.claims.nominations.gangs()
+        claim.gang.key: {task.name: task.node for task in engine.parts.claims.nominations.of(claim.gang)}
+        for claim in engine.parts.claims.all(ClaimKind.PREEMPT)
     }
     return found
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, parse
+from enbloc.engine.cycle import Cycle
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
@@ -37,9 +38,9 @@ def sleepless(store: Store, config: Config) -> Plane:
     engine = plane.scheduler.engine
     begin = engine.begin
 
-    def wide_awake(now: int) -> None:
+    def wide_awake(now_ns: int) -> Cycle:
         engine.force()
-        begin(now)
+        return begin(now_ns)
 
     engine.begin = wide_awake  # type: ignore[method-assign]
     for lane in (engine.parts.queues.placement, engine.parts.queues.best_effort, engine.parts.queues.admission):

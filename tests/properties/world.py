@@ -24,7 +24,7 @@ from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.engine import Engine
 from enbloc.engine.tables.commit_marks import COMMITTED, covers
-from enbloc.engine.tables.tasks import TaskStatus
+from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.registry import GangRegistry
 from enbloc.runtime.control_plane import ControlPlane
@@ -287,8 +287,9 @@ def bound_lines(result: Result) -> list[str]:
     return [str(line) for line in result.timeline if line.what in ("bound", "evicted")]
 
 
-def _lasting(spec: GangSpec) -> GangSpec:
-    """Pods that came before their PodGroup: how old such a gang is does not matter, it is not tried."""
+def _lasting(gang: GangState) -> GangSpec:
+    """With what was decided since. Of pods without their PodGroup the age does not matter: they are not attempted."""
+    spec = msgspec.structs.replace(gang.spec, observed=gang.status)
     return msgspec.structs.replace(spec, created=0) if spec.problem else spec
 
 
@@ -311,7 +312,7 @@ def seen(engine: Engine) -> dict[str, Any]:
             if queue.exists
         },
         "gangs": {
-            gang.key: (_lasting(gang.spec), gang.priority, gang.satisfied, gang.missing(), sorted(gang.tasks))
+            gang.key: (_lasting(gang), gang.priority, gang.satisfied, gang.missing(), sorted(gang.tasks))
             for gang in sorted(state.gangs.values(), key=lambda gang: gang.key)
             if gang.spec.object is not None or any(task.ours or task.node for task in gang.tasks.values())
         },

@@ -18,7 +18,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
 from enbloc.units import parse_timestamp
 
 DEFAULT_NAMESPACE = "default"
@@ -89,15 +89,16 @@ class Workload:
             return None
         created = owner["metadata"].get("creationTimestamp")
         home = self.home(key)
-        record = annotations_of(home).get(claim_records.ANNOTATION, "") if home is not None else ""
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{name_of(owner)}",
             created=parse_timestamp(created) if created else 0,
             minimum=_minimum(owner) or 0,
             queue=queue_named_by(owner) or (queue_named_by(home) if home is not None else "") or DEFAULT_QUEUE,
-            claim=claim_records.read(record),
-            claim_home=uid_of(home) if home is not None else "",
+            observed=GangStatus(
+                claims=claim_records.read_all(annotations_of(home)) if home is not None else {},
+                claim_home=uid_of(home) if home is not None else "",
+            ),
             hints=hints_of(owner),
         )
 

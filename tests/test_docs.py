@@ -1,4 +1,4 @@
-"""The documents: every relative link leads somewhere, and every decision is in the index."""
+"""The documents: links lead to files, decisions are in the index, paths in the architecture and reasons exist."""
 
 from __future__ import annotations
 
@@ -31,3 +31,14 @@ def test_decisions_named_in_code_and_documents_exist() -> None:
         for number in re.findall(r"decisions?[ /](?:\[)?(\d{4})\b", path.read_text()):
             named.setdefault(number, []).append(str(path.relative_to(ROOT)))
     assert {number: paths for number, paths in named.items() if number not in known} == {}
+
+
+PATH = re.compile(r"`((?:[a-z_]+/)+[a-z_]*(?:\.py)?|units\.py)`")
+
+
+def test_paths_in_the_architecture_exist() -> None:
+    """Paths of tests are relative to the repository, others to src/enbloc."""
+    named = PATH.findall((ROOT / "docs" / "architecture.md").read_text())
+    roots = {path: ROOT if path.startswith(("src/", "tests/")) else ROOT / "src" / "enbloc" for path in named}
+    assert len(roots) > 80
+    assert [path for path, root in roots.items() if not (root / path).exists()] == []

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from enbloc.api.reasons import PendingReason
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)")
@@ -42,3 +44,8 @@ def test_paths_in_the_architecture_exist() -> None:
     roots = {path: ROOT if path.startswith(("src/", "tests/")) else ROOT / "src" / "enbloc" for path in named}
     assert len(roots) > 80
     assert [path for path, root in roots.items() if not (root / path).exists()] == []
+
+
+def test_n6_every_reason_has_a_row() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
+    assert rows == [reason.value for reason in PendingReason]

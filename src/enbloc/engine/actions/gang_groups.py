@@ -67,7 +67,7 @@ def _bind(cycle: Cycle, group: Group, unit: list[GangState], placed: list[Task])
     if taken or placed:
         cycle.bind(unit, [*taken, *placed], commits=True)
     cycle.claims.holds.release(group, "HoldBound", "its pods are bound")
-    for gang in unit:
+    for gang in cycle.groups.gangs(group):
         cycle.intake.queue(gang)
 
 

@@ -86,7 +86,8 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
     claimed = any(cycle.claims.has(kind) for kind in ClaimKind if kind is not ClaimKind.RESERVE)
-    by_use = state.nodes.clock if stateful or limited or claimed else 0
+    ranked = cycle.config.reserve.node_percent < 100  # R6: which nodes are the nearest ones depends on what is free
+    by_use = state.nodes.clock if stateful or limited or claimed or ranked else 0
     return (state.nodes.static_clock, cycle.claims.reservations.version, by_use)
 
 

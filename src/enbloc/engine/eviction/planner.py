@@ -190,7 +190,7 @@ class Planner:
         """Whether there would be room for each class if all of the tier left: cheap, and mostly says no."""
         counts: dict[int, tuple[Task, int]] = {}
         for need in needs:
-            for task in need.needed:
+            for task in (task for task in need.needed if task.status is TaskStatus.PENDING):
                 known = counts.get(task.cls.id)
                 counts[task.cls.id] = (task, known[1] + 1 if known else 1)
         return all(int(self._capacity(task).sum()) >= count for task, count in counts.values())
@@ -390,7 +390,9 @@ class Planner:
 
     def _all_of(self, gang: GangState) -> Victims | None:
         """A whole gang, and those it starts with: they end together (K7)."""
-        mates = self._mates(gang)
+        mates = [
+            mate for mate in self._mates(gang) if any(one.status is TaskStatus.BOUND for one in mate.tasks.values())
+        ]
         if not all((mate.spec.queue, mate.priority) in self._cells for mate in mates):
             return None
         members = [one for mate in mates for one in mate.tasks.values() if one.status is TaskStatus.BOUND]

@@ -38,6 +38,6 @@ class QueueDemand(Follower):
         status = gang.status
         if not status.enqueued or gang.satisfied or status.enqueued_by in BEYOND_FREE_ROOM:
             return False
-        if status.tried or not gang.attempted.isdisjoint(gang.tasks):
+        if status.tried or gang.attempted:
             return False
         return not any(task.status in _ATTEMPTED or task.status is TaskStatus.GATED for task in gang.tasks.values())

@@ -58,8 +58,9 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)
             continue
         _line_up(queue, line, equivalence)
-        if gang.equivalence is not None and queue.holds(gang.equivalence):  # it waits again, for its surplus
-            _line_up(queue, line, gang.equivalence)
+        for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
+            if mate.equivalence is not None and queue.holds(mate.equivalence):
+                _line_up(queue, lines.setdefault(mate.spec.queue, []), mate.equivalence)
 
 
 def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) -> None:

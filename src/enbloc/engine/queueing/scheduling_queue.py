@@ -8,7 +8,8 @@ what waits.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import count
 from typing import Any
 
 from enbloc.engine.ordering import Order
@@ -87,11 +88,12 @@ class EquivalenceClass:
 class SchedulingQueue:
     """All buckets. Entries are never searched for: a gang that leaves changes its ticket, and its entry is stale."""
 
-    def __init__(self) -> None:
+    def __init__(self, tickets: Iterator[int] | None = None) -> None:
+        """`tickets`: shared by queues between which gangs move, so that no entry of one looks like one of another."""
+        self._tickets = tickets if tickets is not None else count(1)
         self._buckets: dict[Hashable, EquivalenceClass] = {}
         self._of_queue: dict[str, dict[Hashable, EquivalenceClass]] = {}
         self._awake: dict[str, dict[Hashable, EquivalenceClass]] = {}
-        self._tickets = 0
 
     def put(
         self,
@@ -105,13 +107,13 @@ class SchedulingQueue:
     ) -> EquivalenceClass:
         """Queues a gang, in place of where it waited before."""
         key = (queue, order.level, shape)
+        ticket = next(self._tickets)
         equivalence = self._buckets.get(key)
         if equivalence is None:
-            equivalence = self._buckets[key] = EquivalenceClass(key, self._tickets, queue, classes, volatile, shared)
+            equivalence = self._buckets[key] = EquivalenceClass(key, ticket, queue, classes, volatile, shared)
             self._of_queue.setdefault(queue, {})[key] = equivalence
             self._awake.setdefault(queue, {})[key] = equivalence
-        self._tickets += 1
-        gang.ticket = self._tickets
+        gang.ticket = ticket
         equivalence.add(order, gang)
         return equivalence
 

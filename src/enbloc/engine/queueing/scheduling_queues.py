@@ -7,6 +7,7 @@ event could help them, G9).
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
@@ -28,11 +29,12 @@ class SchedulingQueues:
         self._reporter = reporter
         self._evicts = evicts
         """Whether preempt or reclaim run: then a pod that was placed may be evicted for a gang at admission (M6)."""
-        self.admission = SchedulingQueue()
+        tickets = count(1)
+        self.admission = SchedulingQueue(tickets)
         """Gangs that are not enqueued yet (M6)."""
-        self.placement = SchedulingQueue()
+        self.placement = SchedulingQueue(tickets)
         """Gangs that `allocate` serves."""
-        self.best_effort = SchedulingQueue()
+        self.best_effort = SchedulingQueue(tickets)
         """Gangs whose tasks request nothing: `backfill` serves them."""
         self.after_attempt: Callable[[GangState], None] = lambda gang: None
         """Called for every gang that was attempted in vain for the first time; set by intake."""
@@ -76,6 +78,8 @@ class SchedulingQueues:
     def wake(self) -> None:
         """Activates the equivalence classes that the events since the last cycle could help (G9)."""
         events, state = self._state.events, self._state
+        # A queue that comes to use its guarantee keeps less of the free room from others (V4).
+        of_queues = events.less_used or state.queues.guarantees
         rows = [state.nodes.rows[name] for name in sorted(events.rows) if name in state.nodes.rows]
         helped: dict[int, bool] = {}
 
@@ -90,13 +94,13 @@ class SchedulingQueues:
                 return True
             if (events.volumes or events.claims) and any(map(self._volumes_help, equivalence.classes)):
                 return True
-            if events.less_used and equivalence.diagnosis is not None and equivalence.diagnosis.of_queue:
+            if of_queues and equivalence.diagnosis is not None and equivalence.diagnosis.of_queue:
                 return True
             return bool(rows) and any(helps_class(ident) for ident in equivalence.classes)
 
         self.placement.wake(could_help)
         self.best_effort.wake(could_help)
-        if events.everything or events.less_used or self._evicts:
+        if events.everything or of_queues or self._evicts:
             self.admission.wake(lambda equivalence: True)
 
     def _volumes_help(self, ident: int) -> bool:

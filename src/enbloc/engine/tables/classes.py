@@ -68,7 +68,7 @@ class ClassTable:
         """The class of a pod with that spec (raw JSON); `node_selector` is that of its gang (A2)."""
         facts = _relevant(spec)
         if node_selector:
-            facts["nodeSelector"] = {**(facts.get("nodeSelector") or {}), **node_selector}
+            facts["nodeSelector"] = _both_selectors(facts.get("nodeSelector") or {}, node_selector)
         if "affinity" in facts or "volumes" in facts or "topologySpreadConstraints" in facts:
             facts["namespace"] = namespace
         key = self._encode(facts)
@@ -111,4 +111,14 @@ def _reduced(container: dict[str, Any]) -> dict[str, Any]:
         found["ports"] = ports
         if not ports:
             del found["ports"]
+    return found
+
+
+def _both_selectors(own: dict[str, str], of_gang: dict[str, str]) -> dict[str, str]:
+    """A node selector that passes where both do (A2, G6). Two values of one label are never both there: no label value
+    contains a space, so no node has theirs together."""
+    found = {**own, **of_gang}
+    for key in own.keys() & of_gang.keys():
+        if own[key] != of_gang[key]:
+            found[key] = f"{own[key]} {of_gang[key]}"
     return found

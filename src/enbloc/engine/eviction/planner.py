@@ -495,6 +495,10 @@ def _tiers(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
         yield [cell for cell in cells if cell[1] <= top]
 
 
+def _has_bound(gang: GangState) -> bool:
+    return any(task.status is TaskStatus.BOUND for task in gang.tasks.values())
+
+
 def _covered(lacking: dict[int, int]) -> bool:
     return all(amount <= 0 for amount in lacking.values())
 

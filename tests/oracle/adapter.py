@@ -1,0 +1,171 @@
+"""Everything the oracle takes from the product, in one place: modules of the product move, this file follows.
+
+Shared are the formats (quantities, durations, timestamps), the embedded API with its admission, the nodes and the
+controllers, and the simulation that drives them. The scheduler is not: `plane_with` puts the oracle in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from enbloc.api.meta import Ref
+from enbloc.api.writes import BindPod, EvictPod, Patch, Refused
+from enbloc.config import Config, parse, scheduler_names
+from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.runtime.control_plane import ControlPlane
+from enbloc.scenario.documents import Document
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.result import Result
+from enbloc.sim.simulation import Simulation, control_plane
+from enbloc.units import SECOND, format_timestamp, natural_key, parse_duration, parse_quantity, parse_timestamp
+
+__all__ = [
+    "SECOND",
+    "Config",
+    "Result",
+    "bind",
+    "configured",
+    "evict",
+    "format_timestamp",
+    "natural_key",
+    "objects",
+    "parse_duration",
+    "parse_quantity",
+    "parse_timestamp",
+    "patch",
+    "run_engine",
+    "run_oracle",
+    "settings_of",
+]
+
+Obj = dict[str, Any]
+Cycle = Callable[[Any, Config, dict[str, Any], int], None]
+"""One scheduling cycle: the store, the config, what is remembered, and the time."""
+
+
+# ---- the cluster
+
+
+def objects(store: Any, kind: str) -> list[Obj]:
+    """All objects of a kind, by namespace and name."""
+    found: list[Obj] = store.list(kind)[0]
+    return found
+
+
+def bind(store: Any, pod: Obj, node: str, annotations: dict[str, str]) -> bool:
+    metadata = pod["metadata"]
+    return _written(store, BindPod(metadata["namespace"], metadata["name"], metadata["uid"], node, annotations))
+
+
+def evict(store: Any, pod: Obj, reason: str, message: str) -> bool:
+    metadata = pod["metadata"]
+    return _written(store, EvictPod(metadata["namespace"], metadata["name"], metadata["uid"], reason, message))
+
+
+def patch(store: Any, kind: str, obj: Obj, change: Obj, *, status: bool = False) -> bool:
+    metadata = obj["metadata"]
+    ref = Ref(kind, metadata.get("namespace") or "", metadata["name"])
+    return _written(store, Patch(ref, change, "status" if status else "", metadata["uid"]))
+
+
+def _written(store: Any, write: Any) -> bool:
+    try:
+        store.execute(write)
+    except Refused:
+        return False
+    return True
+
+
+# ---- runs
+
+
+def configured(settings: dict[str, Any] | None) -> Config:
+    return parse(settings)
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """What the oracle asks of the config, by names of its own."""
+    sla = config.sla_waiting_ns
+    return {
+        "names": scheduler_names(config, alone=True),
+        "actions": [action.name for action in config.actions],
+        "scoring": config.scoring,
+        "starving_after": sla if sla is not None else config.reserve.starving_after_ns,
+        "reserved_node_percent": config.reserve.node_percent,
+        "admit_oversized": config.enqueue.admit_oversized,
+        "overcommit_milli": config.enqueue.overcommit_milli,
+        "default_waiting": config.koordinator.default_waiting_ns,
+        "require_scheduling_spec": config.arbitrator.require_scheduling_spec,
+    }
+
+
+class _Deaf:
+    """Stands where the control plane has its scheduler: the oracle listens to no events, it reads."""
+
+    kinds: frozenset[str] = frozenset()
+
+    def observe(self, event: object) -> None:
+        """The oracle reads everything anew."""
+
+
+class OraclePlane:
+    """The product's controllers and the oracle's scheduler: what `Simulation` takes for a control plane."""
+
+    def __init__(
+        self, store: Any, config: Config, memory: dict[str, Any], cycle: Cycle, due: Any, pending: Any
+    ) -> None:
+        self._store = store
+        self._config = config
+        self._memory = memory
+        self._cycle, self._due, self._pending = cycle, due, pending
+        self._now = 0
+        self._controllers = ControlPlane(store, config, frozenset(), simulated_key_pair)
+        self._controllers.scheduler = _Deaf()  # type: ignore[assignment]
+        self._reconcilers = self._controllers._controllers
+
+    def reconcile(self, now: int) -> bool:
+        return self._controllers.reconcile(now)
+
+    def schedule(self, now: int) -> bool:
+        self._now = now
+        version = self._store.version
+        self._cycle(self._store, self._config, self._memory, now)
+        return bool(self._store.version != version)
+
+    def due(self) -> int | None:
+        timers = [self._due(self._store, self._config, self._memory, self._now)]
+        timers += [controller.due() for controller in self._reconcilers]
+        return min((timer for timer in timers if timer is not None), default=None)
+
+    def pending(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._pending(self._store, self._config, self._memory, self._now)
+        return found
+
+    def close(self) -> None:
+        self._controllers.close()
+
+
+def _scenario(documents: list[Obj]) -> Any:
+    return read_scenario([Document("oracle", number, value) for number, value in enumerate(documents, 1)])
+
+
+def run_engine(documents: list[Obj], config: Config, until: int | None = None) -> Result:
+    return Simulation(_scenario(documents), config, control_plane).run(until)
+
+
+def run_oracle(
+    documents: list[Obj],
+    config: Config,
+    memory: dict[str, Any],
+    cycle: Cycle,
+    due: Any,
+    pending: Any,
+    until: int | None,
+) -> Result:
+    """The same with the oracle. What it remembers outlives a restart of the scheduler, as the rules say it does."""
+
+    def plane(store: Any, config: Config) -> Any:
+        return OraclePlane(store, config, memory, cycle, due, pending)
+
+    return Simulation(_scenario(documents), config, plane).run(until)

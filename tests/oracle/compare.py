@@ -1,0 +1,157 @@
+"""Runs one scenario with the engine and with the oracle, and says where they disagree.
+
+Compared is what rules promise: which pods are bound (and where), held, reserved, released, evicted and marked, and at
+which instant; the phases of gangs and jobs; which gangs are pending at the end, what is missing and why. Inside one
+instant the order is free. Where a rule leaves a choice free (which perfect packing, which victims), the oracle is
+given the engine's choice, checks that the rule allows it, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from oracle import adapter, cycle, rules
+
+WATCHED = ("bound", "evicted", "timeout", "held", "reserved", "released", "succeeded", "failed")
+
+
+UNTIL = 120 * adapter.SECOND
+"""A run ends here: jobs that fail for ever would go on."""
+
+
+def disagreements(
+    documents: list[dict[str, Any]], settings: dict[str, Any] | None = None, *, excused: bool = True
+) -> list[str]:
+    """What differs, in words; empty if the two agree, or (`excused`) if what differs first is a bug that is known and
+    shows itself by nothing in the scenario."""
+    engine, (oracle, violations) = both(documents, settings)
+    found = differences(engine, oracle) or violations
+    return [] if excused and found and reserve_not_retried(documents, settings, found[0]) else found
+
+
+def reserve_not_retried(documents: list[dict[str, Any]], settings: dict[str, Any] | None, first: str) -> bool:
+    """`found/reserve-not-retried.yaml`: only the oracle reserves, and the engine does the same once it is restarted."""
+    shown = re.fullmatch(r"t=(\S+) engine: - \| oracle: (reserved [^,]+(?:, reserved [^,]+)*)", first)
+    if shown is None:
+        return False
+    at = float(shown[1]) + 0.5
+    step = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": f"{at:g}s", "do": "restart-scheduler"}
+    restarted = by_instant(adapter.run_engine([*documents, step], adapter.configured(settings), UNTIL))
+    return set(shown[2].split(", ")) <= set(restarted.get(at, []))
+
+
+def both(
+    documents: list[dict[str, Any]], settings: dict[str, Any] | None, until: int | None = UNTIL
+) -> tuple[Any, Any]:
+    config = adapter.configured(settings)
+    engine = adapter.run_engine(documents, config, until)
+    oracle, violations = cycle.run(documents, settings, hints_of(engine), until)
+    return engine, (oracle, violations)
+
+
+def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
+    """Instant -> what the engine chose: where pods were bound and reserved, and who was evicted for whom."""
+    start = adapter.parse_timestamp("2026-01-01T00:00:00Z")
+    found: dict[int, dict[str, Any]] = {}
+    last: Any = None
+    for line in engine.timeline:
+        if line.what in ("bound", "held", "reserved", "evicted"):
+            at = start + round(line.t * adapter.SECOND)
+            chosen = found.setdefault(at, {"bound": {}, "held": {}, "reserved": {}, "evicted": {}})
+            if line.what == "evicted":
+                verb, _, why = line.message.partition(": makes room for ")
+                action = {"Preempted": "preempt", "Reclaimed": "reclaim"}.get(verb, verb)
+                plans = chosen["evicted"].setdefault((action, why), [])
+                if last != (at, action, why):
+                    plans.append(set())
+                last = (at, action, why)
+                plans[-1].add((line.namespace, line.name))
+            else:
+                last = None
+                chosen[line.what][line.namespace, line.name] = line.node
+    return found
+
+
+def differences(engine: Any, oracle: Any) -> list[str]:
+    if engine.ended != oracle.ended:
+        return [f"the engine's run ended {engine.ended} ({engine.story}), the oracle's {oracle.ended} ({oracle.story})"]
+    found = in_timelines(engine, oracle)
+    return found or in_pending(engine, oracle)
+
+
+def in_timelines(engine: Any, oracle: Any) -> list[str]:
+    """The first instant at which something differs, and what."""
+    ours, theirs = by_instant(engine), by_instant(oracle)
+    for at in sorted({*ours, *theirs}):
+        mine, other = ours.get(at, []), theirs.get(at, [])
+        if mine != other:
+            only_engine = [line for line in mine if line not in other]
+            only_oracle = [line for line in other if line not in mine]
+            return [f"t={at:g} engine: {', '.join(only_engine) or '-'} | oracle: {', '.join(only_oracle) or '-'}"]
+    return []
+
+
+def by_instant(result: Any) -> dict[float, list[str]]:
+    found: dict[float, list[str]] = {}
+    for line in result.timeline:
+        if line.kind == "Pod" and line.what in WATCHED:
+            node = f"@{line.node}" if line.node and line.what != "evicted" else ""
+            found.setdefault(line.t, []).append(f"{line.what} {line.namespace}/{line.name}{node}")
+        elif line.what == "phase" and line.kind in ("Job", "PodGroup", "QueueJob"):
+            found.setdefault(line.t, []).append(f"{line.kind} {line.namespace}/{line.name.split('-')[0]} is {line.to}")
+    return {at: sorted(without_moves_in_place(lines)) for at, lines in found.items()}
+
+
+def without_moves_in_place(lines: list[str]) -> list[str]:
+    """A claim that ends and is made anew on the same node within one instant is no change, nor is one that ends in the
+    instant in which its pod is bound."""
+    bound = {line.split(" ")[1].partition("@")[0] for line in lines if line.startswith("bound ")}
+    left = [
+        line for line in lines if not (line.startswith("released ") and line.split(" ")[1].partition("@")[0] in bound)
+    ]
+    for line in lines:
+        what, _, rest = line.partition(" ")
+        if what in ("reserved", "held") and f"released {rest}" in left and line in left:
+            left.remove(line)
+            left.remove(f"released {rest}")
+    return left
+
+
+def in_pending(engine: Any, oracle: Any) -> list[str]:
+    ours = {(one["gang"], one["dialect"]): one for one in engine.pending}
+    theirs = {(one["gang"], one["dialect"]): one for one in oracle.pending}
+    found = []
+    for key in sorted({*ours, *theirs}):
+        mine, other = ours.get(key), theirs.get(key)
+        if mine is None or other is None:
+            found.append(f"pending at the end {key[0]}: engine {mine is not None}, oracle {other is not None}")
+        elif comparable(other) and mine["missing"] != other["missing"]:
+            found.append(
+                f"{key[0]} is missing: engine {mine['missing']} ({mine['message']}), "
+                f"oracle {other['missing']} ({other['reason']})"
+            )
+    return found
+
+
+def comparable(entry: dict[str, Any]) -> bool:
+    """By the old G10 the numbers of a gang that was attempted are those of the attempt, and may be out of date."""
+    attempted = entry["reason"] in ("Unschedulable", "QueueFull", "NotEnoughResources", "Behind")
+    return not entry["satisfied"] and (rules.follows("G10") or not attempted)
+
+
+# ---- I5
+
+
+def restarts(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
+    """I5: the engine restarted at each instant at which something happened, against the engine that runs on: what
+    differs."""
+    config = adapter.configured(settings)
+    plain = adapter.run_engine(documents, config, UNTIL)
+    found = []
+    for at in sorted({line.t for line in plain.timeline}):
+        step = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": f"{at:g}s", "do": "restart-scheduler"}
+        why = in_timelines(plain, adapter.run_engine([*documents, step], config, UNTIL))
+        if why:
+            found.append(f"restarted at {at:g} s: {why[0].replace('oracle:', 'restarted:')}")
+    return found

@@ -1,0 +1,348 @@
+"""K: gangs that start together, NonStrict holds, waiting times and deadlocks (K5 to K8, K12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import claims, minima, order, placing, queues, reasons, rules
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+# ---- K7: who belongs together
+
+
+def k7_groups(world: World) -> dict[Key, list[Key]]:
+    """Gang -> the gangs that it starts with, whether they exist or not. A gang that is alone is in none, unless it
+    holds or asks for free room before it is attempted."""
+    named = {
+        gang["key"]: list(gang["group"])
+        for gang in world["gangs"].values()
+        if gang["group"] or gang["holds"] or gang["needs_free"]
+    }
+    found: dict[Key, list[Key]] = {}
+    for key in named:
+        together = {key}
+        while True:
+            more = {other for one in together for other in neighbours(named, one)} - together
+            if not more:
+                break
+            together |= more
+        for one in together:
+            found[one] = sorted(together)
+    return found
+
+
+def neighbours(named: dict[Key, list[Key]], key: Key) -> set[Key]:
+    """Whom a gang names, and who names it."""
+    return set(named.get(key, [])) | {other for other, names in named.items() if key in names}
+
+
+def k7_group_of(world: World, gang: Gang) -> list[Key]:
+    found: list[Key] = world["groups"].get(gang["key"]) or [gang["key"]]
+    return found
+
+
+def k7_is_group(world: World, gang: Gang) -> bool:
+    return gang["key"] in world["groups"]
+
+
+def gangs_of(world: World, keys: list[Key]) -> list[Gang]:
+    return [world["gangs"][key] for key in keys if key in world["gangs"]]
+
+
+def is_non_strict(world: World, keys: list[Key]) -> bool:
+    """K7: a group with a Strict gang is Strict."""
+    return all(gang["holds"] for gang in gangs_of(world, keys))
+
+
+def unit(world: World, keys: list[Key]) -> list[Gang]:
+    """The gangs of a group whose minima are still to be bound, by order."""
+    found = [gang for gang in gangs_of(world, keys) if not gang["satisfied"] and not minima.m4_ready(world, gang)]
+    return sorted(found, key=lambda gang: order.g8_order(gang, order.MINIMA))
+
+
+def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
+    """The first in order waits for its whole group; not attempted until each named gang exists with members ≥ min."""
+    keys = k7_group_of(world, gang)
+    mates = gangs_of(world, keys)
+    obstacles = {mate["key"]: why for mate in mates if (why := order.obstacle(world, mate)) is not None}
+    if obstacles or len(mates) < len(keys):
+        why = obstacles.get(gang["key"]) or reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
+        world["reasons"][gang["key"]] = why
+        return None
+    waiting = unit(world, keys)
+    if gang not in waiting:
+        return order.standing_for_room(world, gang) if not waiting else None
+    return (order.ALLOCATING, order.MINIMA) if gang is waiting[0] else None
+
+
+# ---- K5, K6
+
+
+def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
+    """K5: every gang of the group's minima, or nothing. K6: a NonStrict group holds what fits."""
+    keys = k7_group_of(world, gang)
+    waiting = unit(world, keys)
+    why = k7_too_little_free(world, keys)
+    non_strict = is_non_strict(world, keys)
+    if why is None or (non_strict and rules.follows("K7")):
+        first = why
+        trial = placing.start_trial(world, set(keys))
+        for one in waiting:
+            claims.r7_take_own_places(world, trial, one)
+        why = first or placing.g2_all_or_nothing(world, trial, waiting)
+        if why is None:
+            bind_group(world, trial, keys, waiting)
+            return None
+        if non_strict and first is None and start_elsewhere(world, keys, waiting):
+            return None
+        if non_strict:
+            k6_hold(world, keys, waiting)
+    for one in waiting:
+        world["reasons"][one["key"]] = why
+        if one is not gang:
+            world["memory"]["tried"][one["key"]] = True
+    return why
+
+
+def bind_group(world: World, trial: dict[str, Any], keys: list[Key], waiting: list[Gang]) -> None:
+    for gang in waiting:
+        slots = slots_held(world, gang)
+        for task in gang["tasks"]:
+            if task["uid"] in slots:
+                trial["new"].append((task, slots[task["uid"]]))
+    let_go(world, keys)
+    placing.decide(world, trial, waiting, commits=True)
+
+
+def start_elsewhere(world: World, keys: list[Key], waiting: list[Gang]) -> bool:
+    """What is held never is in its group's own way: whether all fit if they are placed anew."""
+    if not any(slots_held(world, gang) for gang in waiting):
+        return False
+    before = world["memory"]["claims"]
+    world["memory"]["claims"] = {key: claim for key, claim in before.items() if key not in keys}
+    trial = placing.start_trial(world, set(keys))
+    why = placing.g2_all_or_nothing(world, trial, waiting)
+    world["memory"]["claims"] = before
+    if why is not None:
+        return False
+    let_go(world, keys)
+    placing.decide(world, trial, waiting, commits=True)
+    return True
+
+
+def slots_held(world: World, gang: Gang) -> dict[str, str]:
+    claim = world["memory"]["claims"].get(gang["key"])
+    if claim is None or claim["kind"] != "hold":
+        return {}
+    return {task["uid"]: claim["slots"][task["uid"]] for task in gang["tasks"] if minima.is_held(world, task)}
+
+
+def k6_hold(world: World, keys: list[Key], waiting: list[Gang]) -> None:
+    """K6: members that fit are held across cycles, of each gang as many as its minima ask for."""
+    for gang in waiting:
+        trial = placing.start_trial(world, set(keys))
+        needed, rest, short = minima.o1_split(world, gang)
+        placing.one_by_one(world, trial, gang, needed)
+        if short:
+            placing.one_by_one(world, trial, gang, rest, short)
+        if trial["new"]:
+            k8_start_clock(world, keys, gang, "hold")
+            claim = world["memory"]["claims"].setdefault(gang["key"], {"kind": "hold", "slots": {}})
+            claim["slots"].update({task["uid"]: node for task, node in trial["new"]})
+
+
+def let_go(world: World, keys: list[Key]) -> None:
+    """What a group holds is free for all, and its clock stops."""
+    for key in keys:
+        claim = world["memory"]["claims"].get(key)
+        if claim is not None and claim["kind"] == "hold":
+            del world["memory"]["claims"][key]
+        world["memory"]["clocks"].pop(key, None)
+
+
+def k6_holds_that_stand(world: World) -> None:
+    """What is held is not held any more if its node is gone or full, its pod is gone or marked, its group is Strict
+    now, or its gang is satisfied."""
+    for key in list(world["memory"]["clocks"]):
+        gang = world["gangs"].get(key)
+        if gang is None:
+            world["memory"]["claims"].pop(key, None)
+            world["memory"]["clocks"].pop(key, None)
+        elif gang["satisfied"] or not k7_is_group(world, gang):
+            let_go(world, [key])
+        elif slots_held(world, gang) and not is_non_strict(world, k7_group_of(world, gang)):
+            let_go(world, k7_group_of(world, gang))
+    for key, claim in world["memory"]["claims"].items():
+        if claim["kind"] == "hold":
+            keep_slots_that_stand(world, world["gangs"][key], claim)
+
+
+def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> None:
+    from oracle import predicates
+
+    nodes = {node["name"]: node for node in world["nodes"]}
+    trial = placing.start_trial(world)
+    kept = {}
+    for task in gang["tasks"]:
+        node = nodes.get(claim["slots"].get(task["uid"], ""))
+        if node is None or task["status"] != "pending":
+            continue
+        overfull = any(trial["free"][node["name"]].get(name, 0) < 0 for name in task["request"])
+        if not overfull and predicates.g6_standing_reason(gang, task, node) is None:
+            kept[task["uid"]] = node["name"]
+    claim["slots"] = kept
+
+
+# ---- K7: minResources
+
+
+def k7_too_little_free(world: World, keys: list[Key]) -> dict[str, Any] | None:
+    """A Strict group whose `minResources` exceed the free room in total is not attempted; what its own members hold
+    counts as free (new: also what is reserved and what is being freed for it)."""
+    asked: dict[str, int] = {}
+    for gang in gangs_of(world, keys):
+        queues.add(asked, gang["needs_free"])
+    if not asked:
+        return None
+    lifted = set(keys) if rules.follows("K7") else set()
+    trial = placing.start_trial(world, lifted)
+    free = queues.free_total(world, trial)
+    for gang in gangs_of(world, keys):
+        for task in gang["tasks"]:
+            if task["status"] == "bound" or task["uid"] in world["placed"] or minima.is_held(world, task):
+                queues.add(free, task["request"])
+    for name, count in asked.items():
+        if name != "pods" and count > free.get(name, 0):
+            first = gangs_of(world, keys)[0]
+            nodes = {("", f"Insufficient {name}"): 0}
+            return reasons.reason("NotEnoughResources", minima.needed_by_role(world, first), nodes)
+    return None
+
+
+# ---- K8
+
+
+def k8_clock(world: World, keys: list[Key]) -> int | None:
+    """When a group's time is up, if its clock runs. New: the longest waiting time as written now, from the earliest
+    start; old: as it was when the clock started."""
+    running = [world["memory"]["clocks"][key] for key in keys if key in world["memory"]["clocks"]]
+    if rules.follows("K8") and is_non_strict(world, keys):
+        running = [one for one in running if one["by"] == "hold"]
+    if not running:
+        return None
+    if rules.follows("K8"):
+        return int(min(one["start"] for one in running)) + k8_waiting_time(world, keys)
+    return int(min(one["until"] for one in running))
+
+
+def k8_waiting_time(world: World, keys: list[Key]) -> int:
+    return max(gang["waiting"] for gang in gangs_of(world, keys))
+
+
+def k8_start_clock(world: World, keys: list[Key], gang: Gang, by: str) -> None:
+    """`by`: a task is `hold`, or one that a complete gang names is `missing`."""
+    until = k8_clock(world, keys)
+    if until is None:
+        until = world["now"] + k8_waiting_time(world, keys)
+    known = world["memory"]["clocks"].get(gang["key"])
+    if known is None or (rules.follows("K8") and known["by"] != by == "hold"):
+        world["memory"]["clocks"][gang["key"]] = {"start": world["now"], "until": until, "by": by}
+
+
+def k8_start_clocks(world: World) -> None:
+    """K8: the clock of a group some of whose gangs cannot start starts when one of its gangs is complete. New: of a
+    Strict group only; a NonStrict one's starts with the first task that is held."""
+    for keys in distinct(world):
+        mates = gangs_of(world, keys)
+        if len(keys) < 2 or k8_clock(world, keys) is not None:
+            continue
+        if rules.follows("K8") and is_non_strict(world, keys):
+            continue
+        obstacles = [mate["key"] for mate in mates if order.obstacle(world, mate) is not None]
+        if not obstacles and len(mates) == len(keys):
+            continue
+        whole = [gang for gang in unit(world, keys) if gang["key"] not in obstacles]
+        if whole:
+            k8_start_clock(world, keys, whole[0], "missing")
+
+
+def distinct(world: World) -> list[list[Key]]:
+    found: list[list[Key]] = []
+    for key in sorted(world["groups"]):
+        if world["groups"][key] not in found:
+            found.append(world["groups"][key])
+    return found
+
+
+def k8_expire(world: World) -> None:
+    """At expiry an unsatisfied group lets everything go, and every member pod that waits is marked."""
+    for keys in distinct(world):
+        until = k8_clock(world, keys)
+        if until is None:
+            continue
+        if until > world["now"]:
+            world["timers"].append(until)
+            continue
+        expired = [gang for gang in gangs_of(world, keys) if not gang["satisfied"]]
+        let_go(world, keys)
+        for gang in expired:
+            for task in gang["tasks"]:
+                if task["status"] == "pending" and task["ours"]:
+                    task["status"] = "marked"
+                    world["marked"].append(task)
+            world["reasons"][gang["key"]] = reasons.k8_timed_out(world, gang)
+
+
+# ---- K12
+
+
+def k12_deadlock(world: World) -> None:
+    """Groups that hold and wait for each other, and for nothing else: the lowest in order let go so that one starts."""
+    stuck = [keys for keys in distinct(world) if any(slots_held(world, gang) for gang in gangs_of(world, keys))]
+    stuck.sort(key=lambda keys: min(order.g8_order(gang, order.MINIMA) for gang in gangs_of(world, keys)))
+    while len(stuck) > 1:
+        left = [keys for keys in stuck if fits_if(world, keys, stuck)]
+        if len(left) == len(stuck):
+            break
+        stuck = left
+    if len(stuck) < 2:
+        return
+    victims: list[list[Key]] = []
+    winner = None
+    for victim in reversed(stuck[1:]):
+        victims.append(victim)
+        able = [keys for keys in stuck if keys not in victims and fits_if(world, keys, [*victims, keys])]
+        if able:
+            winner = able[0]
+            break
+    assert winner is not None, "the first of them fits if all others let go"
+    for victim in reversed(list(victims)):
+        others = [keys for keys in victims if keys is not victim]
+        if fits_if(world, winner, [*others, winner]):
+            victims = others
+    for victim in victims:
+        let_go(world, victim)
+    why = k5_start_together(world, unit(world, winner)[0])
+    assert why is None, "the winner was to start"
+
+
+def fits_if(world: World, keys: list[Key], released: list[list[Key]]) -> bool:
+    """Whether a group could start if these let go."""
+    mates = gangs_of(world, keys)
+    if len(mates) < len(keys) or any(order.obstacle(world, gang) for gang in mates):
+        return False
+    gone = {key for one in released for key in one}
+    before = world["memory"]["claims"]
+    world["memory"]["claims"] = {
+        key: claim for key, claim in before.items() if key not in gone or claim["kind"] != "hold"
+    }
+    fits = k7_too_little_free(world, keys) is None and bool(unit(world, keys))
+    if fits:
+        trial = placing.start_trial(world, set(keys))
+        fits = placing.g2_all_or_nothing(world, trial, unit(world, keys)) is None
+    world["memory"]["claims"] = before
+    return fits

@@ -1,0 +1,137 @@
+"""G8: which gang is served next. The queue is chosen anew after each gang; inside a queue priority, age and name
+decide; in a strict FIFO queue a gang that cannot start blocks those behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from oracle import adapter, groups, minima, placing, queues, reasons, records
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+
+MINIMA, SURPLUS = 0, 1
+KNOCKING, ALLOCATING, BACKFILLING = "enqueue", "allocate", "backfill"
+PODS_EXPECTED_WITHIN = 5 * adapter.SECOND
+
+
+def g8_order(gang: Gang, band: int) -> tuple[Any, ...]:
+    """Priority (higher first); minima before surplus among equals (G3); older first; then namespace and name."""
+    return (-gang["priority"], band, gang["created"], gang["key"][1], gang["title"])
+
+
+def standing(world: World, gang: Gang) -> tuple[str, int] | None:
+    """Where a gang waits and for what; `None`: nowhere, and if something other than room is in its way, that is
+    noted as its reason."""
+    if gang["finished"] and not minima.waiting(world, gang):
+        return None
+    if groups.k7_is_group(world, gang) and not gang["satisfied"]:
+        return groups.k7_standing(world, gang)
+    why = obstacle(world, gang)
+    if why is not None:
+        world["reasons"][gang["key"]] = why
+        return None
+    if not gang["enqueued"]:
+        return (KNOCKING, MINIMA)
+    return standing_for_room(world, gang)
+
+
+def standing_for_room(world: World, gang: Gang) -> tuple[str, int] | None:
+    tasks = minima.waiting(world, gang)
+    if not tasks:
+        return None
+    needed, rest, short = minima.o1_split(world, gang)
+    beyond = minima.m4_ready(world, gang) or (gang["satisfied"] and not needed and not short)
+    if beyond and gang["more_waves"]:
+        return None  # D4: surplus does not take what a later wave's minimum needs
+    wanted = tasks if beyond else [*minima.g7_replacements(world, gang), *needed, *(rest if short else [])]
+    if not wanted:
+        return None
+    band = SURPLUS if beyond else MINIMA
+    if BACKFILLING in world["actions"] and all(task["best_effort"] for task in wanted):
+        return (BACKFILLING, band)
+    return (ALLOCATING, band)
+
+
+def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
+    """What is in a gang's way before room is looked for (G4, K4, V5)."""
+    queue = world["queues"].get(gang["queue"])
+    if gang["problem"] or queue is None:
+        return reasons.not_ready(world, gang)
+    if queue["closed"] and gang["object"] is None and not gang["satisfied"]:
+        return reasons.not_ready(world, gang)
+    if gang["enqueued"] and not gang["satisfied"] and minima.g4_missing(world, gang):
+        if minima.g7_replacements(world, gang):
+            return None
+        if any(task["status"] == "marked" for task in gang["tasks"]):
+            return reasons.k8_timed_out(world, gang)
+        return reasons.g4_not_enough_pods(world, gang)
+    return None
+
+
+def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, Any] | None]) -> None:
+    """Gives every gang of a lane its turn, until none is left that could come of it."""
+    failed: dict[Any, int] = {}
+    while True:
+        waiting: dict[str, list[tuple[Any, int, Gang]]] = {}
+        for gang in world["gangs"].values():
+            found = standing(world, gang)
+            if found is not None and found[0] == lane and failed.get(gang["key"], -1) < found[1]:
+                waiting.setdefault(gang["queue"], []).append((g8_order(gang, found[1]), found[1], gang))
+        if not waiting:
+            return
+        name = next_queue(world, waiting, lane)
+        _, band, gang = min(waiting[name], key=lambda entry: entry[0])
+        if band == MINIMA and world["queues"][name]["fifo"] and g8_blocked(world, gang, lane, failed):
+            for mate in groups.unit(world, groups.k7_group_of(world, gang)) or [gang]:
+                world["reasons"][mate["key"]] = reasons.g8_behind(world, mate)
+            failed[gang["key"]] = MINIMA
+            continue
+        if band == SURPLUS and g3_surplus_waits(world, gang):
+            failed[gang["key"]] = SURPLUS
+            continue
+        why = serve(world, gang)
+        if why is not None:
+            failed[gang["key"]] = band
+            records.tried(world, gang, why)
+
+
+def next_queue(world: World, waiting: dict[str, Any], lane: str) -> str:
+    """G8: the queue of the highest priority, then of the lowest share; in enqueue what was enqueued counts."""
+    if len(waiting) == 1:
+        return next(iter(waiting))
+    trial = placing.start_trial(world)
+    return min(waiting, key=lambda name: queues.g8_queue_order(world, trial, name, lane == KNOCKING))
+
+
+def g8_blocked(world: World, gang: Gang, lane: str, failed: dict[Any, int]) -> bool:
+    """Strict FIFO: a gang before it was not enqueued, failed, waits for another action, or its pods are still made."""
+    mine = g8_order(gang, MINIMA)
+    for other in world["gangs"].values():
+        if other["queue"] != gang["queue"] or other is gang or g8_order(other, MINIMA) >= mine:
+            continue
+        if g3_is_expected(world, other):
+            return True
+        found = standing(world, other)
+        if found is not None and found[1] == MINIMA and (found[0] != lane or other["key"] in failed):
+            return True
+    return False
+
+
+def g3_is_expected(world: World, gang: Gang) -> bool:
+    """It was enqueued, and its pods are still being made."""
+    return placing.m6_counts(world, gang) and bool(minima.g4_missing(world, gang))
+
+
+def g3_surplus_waits(world: World, gang: Gang) -> bool:
+    """G3: minima of gangs that were enqueued and whose pods are being made come first, for 5 s (decision 0020)."""
+    waits = False
+    for other in world["gangs"].values():
+        if other["queue"] != gang["queue"] or not g3_is_expected(world, other) or other["enqueued_at"] is None:
+            continue
+        until = other["enqueued_at"] + PODS_EXPECTED_WITHIN
+        if world["now"] < until and g8_order(other, MINIMA) < g8_order(gang, SURPLUS):
+            world["timers"].append(until)
+            waits = True
+    return waits

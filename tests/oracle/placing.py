@@ -1,0 +1,344 @@
+"""Finds nodes for tasks: all or nothing for minima (G2), one by one for what is beyond them (G3) and for what was lost
+(G7), never more on a node than it has (G5).
+
+A `trial` is what the cluster would look like: free room by node, use by queue. It is counted anew for each attempt from
+what is bound, placed in this cycle, claimed and enqueued; an attempt that fails is thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import claims, groups, minima, order, predicates, queues, reasons, scoring
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+Task = dict[str, Any]
+Trial = dict[str, Any]
+
+
+def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | None = None) -> Trial:
+    """The room and the queues as they are now. Claims of the gangs in `lifted` do not count, nor pods in `gone`."""
+    trial: Trial = {"placed": dict(world["placed"]), "new": [], "claimed": {}, "closed": {}}
+    trial["free"] = {node["name"]: dict(node["allocatable"]) for node in world["nodes"]}
+    trial["used"], trial["enqueued"] = {}, {}
+    for task in world["tasks"]:
+        node = world["placed"].get(task["uid"])
+        if node is None and task["status"] in ("bound", "terminating"):
+            node = task["node"]
+        if node and task["uid"] not in (gone or ()):
+            take(world, trial, task, node)
+    for task, node in world["kept"]:
+        take(world, trial, task, node)
+    for task, node in claims.room_taken(world, lifted or set()):
+        trial["claimed"][task["uid"]] = node
+        take(world, trial, task, node)
+    for gang in world["gangs"].values():
+        if m6_counts(world, gang):
+            for place in queues.path_up(world, gang["queue"]):
+                queues.add(trial["enqueued"].setdefault(place, {}), gang["min_resources"])
+    return trial
+
+
+def m6_counts(world: World, gang: Gang) -> bool:
+    """M6: a gang that was enqueued counts against others until its first attempt; gated pods not at all; one that was
+    enqueued by starving, preempting or reclaiming never."""
+    return bool(
+        gang["min_resources"]
+        and gang["enqueued"]
+        and not gang["finished"]
+        and not gang["satisfied"]
+        and gang["enqueued_by"] not in ("Starving", "Preempting", "Reclaiming")
+        and not world["memory"]["tried"].get(gang["key"])
+        and not any(
+            task["status"] in ("gated", "bound", "succeeded", "failed", "terminating") for task in gang["tasks"]
+        )
+        and not any(task["uid"] in world["placed"] for task in gang["tasks"])
+    )
+
+
+def take(world: World, trial: Trial, task: Task, node: str, times: int = 1) -> None:
+    """G5: a task takes its room on the node, and its queue's use with all queues above."""
+    if node in trial["free"]:
+        for name, count in task["request"].items():
+            trial["free"][node][name] = trial["free"][node].get(name, 0) - count * times
+    gang = world["gangs"][task["gang"]]
+    if task["ours"] or gang["object"] is not None:
+        for place in queues.path_up(world, gang["queue"]):
+            queues.add(trial["used"].setdefault(place, {}), task["request"], times)
+
+
+def put(world: World, trial: Trial, task: Task, node: str) -> None:
+    take(world, trial, task, node)
+    trial["placed"][task["uid"]] = node
+    trial["new"].append((task, node))
+
+
+def copy_trial(trial: Trial) -> Trial:
+    return {
+        **trial,
+        "placed": dict(trial["placed"]),
+        "new": list(trial["new"]),
+        "free": {node: dict(free) for node, free in trial["free"].items()},
+        "used": {queue: dict(used) for queue, used in trial["used"].items()},
+    }
+
+
+def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[str, Any]]:
+    """Nodes that the task may use, whether there is room or not."""
+    return [
+        node
+        for node in world["nodes"]
+        if predicates.g6_standing_reason(gang, task, node) is None
+        and claims.closed_reason(world, gang, task, node["name"]) is None
+    ]
+
+
+def best_node(world: World, trial: Trial, gang: Gang, task: Task) -> str | None:
+    """Of the nodes with room the one of the highest score; the first in rank of equal ones."""
+    if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
+        return None
+    best: tuple[int, str] | None = None
+    for node in open_nodes(world, trial, gang, task):
+        free = trial["free"][node["name"]]
+        if predicates.lacking(task, free):
+            continue
+        points = scoring.score(world["settings"]["scoring"], node, free, task["request"])
+        if best is None or points > best[0]:
+            best = (points, node["name"])
+    return best[1] if best else None
+
+
+# ---- G2
+
+
+def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str, Any] | None:
+    """G2: places the minima of all the gangs in the trial; a reason says why that cannot be."""
+    before = copy_trial(trial)
+    for gang in gangs:
+        why = place_minima(world, trial, gang)
+        if why is not None:
+            if pack(world, before, gangs):
+                trial.update(before)
+                return None
+            return why
+    return None
+
+
+def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | None:
+    needed, rest, short = wanted_now(world, trial, gang)
+    for position, task in enumerate(needed):
+        node = best_node(world, trial, gang, task)
+        if node is None:
+            return reasons.g10_does_not_fit(world, trial, gang, task, needed[position:], rest, short)
+        put(world, trial, task, node)
+    failed = None
+    for task in rest:
+        if short == 0:
+            break
+        node = best_node(world, trial, gang, task)
+        if node is None:
+            failed = failed or task  # G3: it is skipped, others may make up the total
+            continue
+        put(world, trial, task, node)
+        short -= 1
+    if short and failed is not None:
+        return reasons.g10_does_not_fit(world, trial, gang, failed, [], [failed], short)
+    assert not short, f"{gang['title']} was attempted though too few of its members exist"
+    return None
+
+
+def wanted_now(world: World, trial: Trial, gang: Gang) -> tuple[list[Task], list[Task], int]:
+    """O1, less what the trial has placed already."""
+    needed, rest, short = minima.o1_split(world, gang)
+    done = {task["uid"] for task, _ in trial["new"]}
+    short -= sum(1 for task in rest if task["uid"] in done)
+    return (
+        [one for one in needed if one["uid"] not in done],
+        [one for one in rest if one["uid"] not in done],
+        max(0, short),
+    )
+
+
+def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
+    """Placing task after task may fail though there is a way (decision 0023): looks at every way there is. Where the
+    engine found one it is taken over, if it is a way: which one is free."""
+    wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
+    if not world["packs"] or not queues_allow(world, trial, wanted):
+        return False
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    if hint and take_hint(world, trial, wanted, hint):
+        return True
+    tasks = [(gang, task) for gang, needed, _, _ in wanted for task in needed]
+    optional = [(gang, rest, short) for gang, _, rest, short in wanted if short]
+    return search(world, trial, tasks, optional, set())
+
+
+def queues_allow(world: World, trial: Trial, wanted: list[Any]) -> bool:
+    """Decision 0023: packing is left out where queues forbid the whole with the largest of the optional tasks."""
+    attempt = copy_trial(trial)
+    asked: dict[str, int] = {}
+    free, kept = queues.free_total(world, trial), {}
+    for gang, needed, rest, short in wanted:
+        more: dict[str, int] = {}
+        for task in needed:
+            queues.add(more, task["request"])
+        for name in {name for task in rest for name in task["request"]} if short else ():
+            queues.add(more, {name: max(task["request"].get(name, 0) for task in rest)}, short)
+        if queues.v4_over_capability(world, attempt, gang["queue"], more, enqueued=False) is not None:
+            return False
+        for place in queues.path_up(world, gang["queue"]):
+            queues.add(attempt["used"].setdefault(place, {}), more)
+        queues.add(asked, more)
+        kept = queues.v4_kept_for_others(world, trial, gang["queue"])
+        if any(kept.get(name, 0) > 0 and count > free.get(name, 0) - kept[name] for name, count in asked.items()):
+            return False
+    return True
+
+
+def take_hint(world: World, trial: Trial, wanted: list[Any], hint: dict[Any, str]) -> bool:
+    attempt = copy_trial(trial)
+    for gang, needed, rest, short in wanted:
+        chosen = [task for task in rest if (task["namespace"], task["name"]) in hint][:short]
+        if len(chosen) < short:
+            return False
+        for task in [*needed, *chosen]:
+            node = hint.get((task["namespace"], task["name"]))
+            if node is None or not fits_on(world, attempt, gang, task, node):
+                return False
+            put(world, attempt, task, node)
+    trial.update(attempt)
+    return True
+
+
+def fits_on(world: World, trial: Trial, gang: Gang, task: Task, name: str) -> bool:
+    if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
+        return False
+    names = [node["name"] for node in open_nodes(world, trial, gang, task)]
+    return name in names and not predicates.lacking(task, trial["free"][name])
+
+
+def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], failed: set[Any]) -> bool:
+    """Every task on every node, depth first; states that led nowhere are not looked at twice."""
+    if not tasks:
+        if not optional:
+            return True
+        gang, rest, short = optional[0]
+        if short == 0:
+            return search(world, trial, tasks, optional[1:], failed)
+        for position, task in enumerate(rest):
+            if len(rest) - position < short:
+                break
+            for node in room_for(world, trial, gang, task):
+                attempt = copy_trial(trial)
+                put(world, attempt, task, node)
+                if search(world, attempt, tasks, [(gang, rest[position + 1 :], short - 1), *optional[1:]], failed):
+                    trial.update(attempt)
+                    return True
+        return False
+    key = (len(tasks), tuple(sorted((node, tuple(sorted(free.items()))) for node, free in trial["free"].items())))
+    if key in failed:
+        return False
+    gang, task = tasks[0]
+    for node in room_for(world, trial, gang, task):
+        attempt = copy_trial(trial)
+        put(world, attempt, task, node)
+        if search(world, attempt, tasks[1:], optional, failed):
+            trial.update(attempt)
+            return True
+    failed.add(key)
+    return False
+
+
+def room_for(world: World, trial: Trial, gang: Gang, task: Task) -> list[str]:
+    if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
+        return []
+    nodes = open_nodes(world, trial, gang, task)
+    return [node["name"] for node in nodes if not predicates.lacking(task, trial["free"][node["name"]])]
+
+
+# ---- G3, G7
+
+
+def one_by_one(
+    world: World, trial: Trial, gang: Gang, tasks: list[Task], most: int | None = None
+) -> dict[str, Any] | None:
+    """As many as there is room for, or `most` of them; the reason is that of the first one that found none."""
+    why = None
+    for task in tasks:
+        if most == 0:
+            break
+        node = best_node(world, trial, gang, task)
+        if node is None:
+            why = why or reasons.g10_does_not_fit(world, trial, gang, task, [task], [], 0)
+            continue
+        put(world, trial, task, node)
+        most = None if most is None else most - 1
+    return why
+
+
+# ---- one turn of a gang
+
+
+def serve(world: World, gang: Gang) -> dict[str, Any] | None:
+    """One turn; a reason says why nothing came of it."""
+    if gang["satisfied"] or minima.m4_ready(world, gang):
+        return g7_singly(world, gang)
+    if groups.k7_is_group(world, gang):
+        return groups.k5_start_together(world, gang)
+    return minima_turn(world, gang)
+
+
+def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
+    lost = minima.g7_replacements(world, gang)
+    why = None
+    if lost:
+        trial = start_trial(world, {gang["key"]})
+        why = one_by_one(world, trial, gang, lost)
+        decide(world, trial, [gang], commits=False)
+    if minima.g4_missing(world, gang):
+        return reasons.g4_not_enough_pods(world, gang)
+    needed, _, short = minima.o1_split(world, gang)
+    if lost and not needed and not short:
+        return why
+    trial = start_trial(world, {gang["key"]})
+    claims.r7_take_own_places(world, trial, gang)
+    why = g2_all_or_nothing(world, trial, [gang])
+    if why is not None:
+        if gang["keeps_what_it_got"] and order.BACKFILLING not in world["actions"]:
+            world["kept"] += trial["new"]  # A2: it is not handed to another job within that cycle
+        return why
+    decide(world, trial, [gang], commits=True)
+    return None
+
+
+def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:
+    """G7: once satisfied, what was lost is replaced one by one; G3: what is beyond the minima always is."""
+    tasks, rest, short = minima.waiting(world, gang), [], 0
+    if not minima.m4_ready(world, gang):
+        needed, rest, short = minima.o1_split(world, gang)
+        tasks = needed if needed or short else rest
+    trial = start_trial(world, {gang["key"]})
+    why = one_by_one(world, trial, gang, tasks)
+    if short:
+        of_rest = one_by_one(world, trial, gang, rest, short)
+        why = why or of_rest
+    if not trial["new"]:
+        return why
+    decide(world, trial, [gang], commits=False)
+    return None
+
+
+def decide(world: World, trial: Trial, gangs: list[Gang], *, commits: bool) -> None:
+    """What a trial placed is bound."""
+    for task, node in trial["new"]:
+        world["placed"][task["uid"]] = node
+    for gang in gangs:
+        if not any(task["gang"] == gang["key"] for task, _ in trial["new"]) and not commits:
+            continue
+        world["memory"]["tried"][gang["key"]] = True
+        if commits:
+            minima.remember_bound(world, gang)
+        world["served"].append(gang["key"])
+        world["reasons"].pop(gang["key"], None)
+    claims.end_used(world, gangs, commits=commits)

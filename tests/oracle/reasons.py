@@ -1,0 +1,57 @@
+"""G10: why a gang waits, with the numbers. A reason is a dictionary: the word, what is missing by role, and for which
+reasons on how many nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import claims, minima, predicates, queues, rules
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+Task = dict[str, Any]
+
+
+def reason(word: str, missing: dict[str, int], nodes: dict[tuple[str, str], int] | None = None) -> dict[str, Any]:
+    return {"reason": word, "missing": missing, "reasons": nodes or {}}
+
+
+def g4_not_enough_pods(world: World, gang: Gang) -> dict[str, Any]:
+    return reason("NotEnoughPods", minima.g4_missing(world, gang))
+
+
+def not_ready(world: World, gang: Gang) -> dict[str, Any]:
+    return reason("NotReady", minima.needed_by_role(world, gang))
+
+
+def k8_timed_out(world: World, gang: Gang) -> dict[str, Any]:
+    return reason("TimedOut", minima.needed_by_role(world, gang))
+
+
+def g8_behind(world: World, gang: Gang) -> dict[str, Any]:
+    return reason("Behind", minima.needed_by_role(world, gang))
+
+
+def g10_does_not_fit(
+    world: World, trial: dict[str, Any], gang: Gang, task: Task, left: list[Task], rest: list[Task], short: int
+) -> dict[str, Any]:
+    """The task found no node; `left` are the needed tasks without a place, it included."""
+    missing: dict[str, int] = {}
+    for one in left:
+        if one["role"] == task["role"] or rules.follows("G10"):
+            missing[one["role"]] = missing.get(one["role"], 0) + 1
+    if not left:
+        missing = {task["role"]: short}
+    if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
+        return reason("QueueFull", missing, {(task["role"], "queue"): 0})
+    counts: dict[tuple[str, str], int] = {}
+    for node in world["nodes"]:
+        why = predicates.g6_standing_reason(gang, task, node)
+        why = why or claims.closed_reason(world, gang, task, node["name"])
+        found = [why] if why else []
+        if not found:
+            for name in predicates.lacking(task, trial["free"][node["name"]]):
+                found.append("Too many pods" if name == "pods" else f"Insufficient {name}")
+        for one in found:
+            counts[task["role"], one] = counts.get((task["role"], one), 0) + 1
+    return reason("Unschedulable", missing, counts)

@@ -1,0 +1,123 @@
+"""What the oracle writes: phases, Bindings, evictions, records of claims, marks, and why pods wait."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from oracle import adapter, minima
+
+CLAIMS = "enbloc.dev/claims"
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+
+
+def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]:
+    """What rules say is remembered. It outlives a restart of the scheduler (G11, R7, K8).
+
+    `hints` are the engine's choices where a rule leaves the choice free; the oracle checks them before it takes one.
+    """
+    return {
+        "satisfied": {},  # G7: gang -> the minima that were bound
+        "claims": {},  # Words: gang -> kind, slots (pod UID -> node), until
+        "clocks": {},  # K8: gang -> when its clock started
+        "tried": {},  # M6: gangs that were attempted since they were enqueued
+        "evicted_for": {},  # P3: who was evicted for whom
+        "timers": [],
+        "violations": [],  # choices of the engine that a rule does not allow
+        "hints": hints or {},
+    }
+
+
+def tried(world: World, gang: Gang, why: dict[str, Any]) -> None:
+    """An attempt failed: why, and that there was one (M6)."""
+    world["reasons"][gang["key"]] = why
+    if gang["enqueued"]:
+        world["memory"]["tried"][gang["key"]] = True
+
+
+def write_all(world: World) -> None:
+    write_phases(world)
+    write_bindings(world)
+    write_claims(world)
+    write_marks(world)
+    write_evictions(world)
+    write_reasons(world)
+
+
+def write_phases(world: World) -> None:
+    for gang in world["newly_enqueued"]:
+        conditions = with_condition(gang["object"], "Enqueued", "True", gang["enqueued_by"], "", world["now"])
+        status = {"phase": "Inqueue", "conditions": conditions}
+        adapter.patch(world["store"], gang["kind"], gang["object"], {"status": status}, status=True)
+
+
+def write_bindings(world: World) -> None:
+    for task in world["tasks"]:
+        if task["uid"] in world["placed"]:
+            adapter.bind(world["store"], task["pod"], world["placed"][task["uid"]], {})
+
+
+def write_claims(world: World) -> None:
+    """One record a gang, on its object, or else on its oldest pod: kind, end, and pod -> node."""
+    for gang in world["gangs"].values():
+        if gang["home"] is None:
+            continue
+        text = json.dumps(record, sort_keys=True) if (record := record_of(world, gang)) else None
+        known = (gang["home"]["metadata"].get("annotations") or {}).get(CLAIMS)
+        if known != text:
+            change = {"metadata": {"annotations": {CLAIMS: text}}}
+            adapter.patch(world["store"], gang["home_kind"], gang["home"], change)
+
+
+def record_of(world: World, gang: Gang) -> dict[str, Any] | None:
+    claim = world["memory"]["claims"].get(gang["key"])
+    clock = world["memory"]["clocks"].get(gang["key"])
+    if claim is None and clock is None:
+        return None
+    kind, slots = (claim["kind"], claim["slots"]) if claim else ("hold", {})
+    names = {task["name"]: {slots[task["uid"]]: 1} for task in gang["tasks"] if task["uid"] in slots}
+    return {"kind": kind, "slots": names, "until": clock["until"] if clock else 0}
+
+
+def write_marks(world: World) -> None:
+    for task in world["marked"]:
+        change = {"metadata": {"annotations": {"gang.scheduling.koordinator.sh/timeout": "true"}}}
+        adapter.patch(world["store"], "Pod", task["pod"], change)
+
+
+def write_evictions(world: World) -> None:
+    for task, verb, message in world["evictions"]:
+        adapter.evict(world["store"], task["pod"], verb, message)
+
+
+def write_reasons(world: World) -> None:
+    """G10, as far as others read it: a QueueJob's controller looks at the condition of its pods (A5)."""
+    for key, why in world["reasons"].items():
+        gang = world["gangs"].get(key)
+        for task in minima.waiting(world, gang) if gang else ():
+            known = condition_of(task["pod"], "PodScheduled")
+            if known.get("status") == "False" and known.get("reason") == "Unschedulable":
+                continue
+            conditions = with_condition(
+                task["pod"], "PodScheduled", "False", "Unschedulable", why["reason"], world["now"]
+            )
+            adapter.patch(world["store"], "Pod", task["pod"], {"status": {"conditions": conditions}}, status=True)
+
+
+def condition_of(obj: dict[str, Any], kind: str) -> dict[str, Any]:
+    for one in (obj.get("status") or {}).get("conditions") or ():
+        if one.get("type") == kind:
+            found: dict[str, Any] = one
+            return found
+    return {}
+
+
+def with_condition(
+    obj: dict[str, Any], kind: str, status: str, reason: str, message: str, now: int
+) -> list[dict[str, Any]]:
+    stamp = adapter.format_timestamp(now)
+    mine = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}
+    others = [one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type") != kind]
+    return [*others, mine]

@@ -1,0 +1,307 @@
+"""R: starving gangs, and the nodes that are reserved for them until they can start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import claims, groups, minima, order, placing, predicates, queues, rules
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+Task = dict[str, Any]
+Amounts = dict[str, int]
+
+
+# ---- R1, R2
+
+
+def r1_starves_at(world: World, gang: Gang) -> int | None:
+    """When a gang starves, if it goes on waiting; `None`: never. A job's own waiting time counts instead."""
+    if "reserve" not in world["actions"] or gang["satisfied"] or gang["finished"] or minima.m4_ready(world, gang):
+        return None
+    after = world["settings"]["starving_after"]
+    own = gang["terms"]["patience"]
+    if own is None and gang["object"] is None:
+        said = [task["terms"]["patience"] for task in gang["tasks"] if task["terms"]["patience"] is not None]
+        own = min(said, default=None)
+    return int(gang["created"] + (own if own is not None else after))
+
+
+def r1_is_starving(world: World, gang: Gang) -> bool:
+    at = r1_starves_at(world, gang)
+    return at is not None and at <= world["now"]
+
+
+def r1_timers(world: World) -> None:
+    for gang in world["gangs"].values():
+        at = r1_starves_at(world, gang)
+        if at is not None and at > world["now"]:
+            world["timers"].append(at)
+
+
+def r2_condition_ready(world: World, gang: Gang, reserved: list[Task]) -> bool:
+    """R2: occupied + reserved ≥ its minima, per role too."""
+    for role, minimum in minima.wave_minima(gang).items():
+        if minima.found(world, gang, role) + sum(1 for task in reserved if task["role"] == role) < minimum:
+            return False
+    mine = [task for task in reserved if minima.in_wave(gang, task["role"])]
+    return minima.found_in_wave(world, gang) + len(mine) >= minima.wave_total(gang)
+
+
+def reserved_tasks(world: World, gang: Gang) -> list[Task]:
+    claim = world["memory"]["claims"].get(gang["key"])
+    if claim is None or claim["kind"] != "reserve":
+        return []
+    return [task for task in gang["tasks"] if task["uid"] in claim["slots"]]
+
+
+# ---- R3
+
+
+def r3_reserve(world: World) -> None:
+    """R3: after the other actions, highest order first; only if no gang of higher order was served in this cycle."""
+    trial = placing.start_trial(world)
+    found: dict[Any, tuple[Any, list[Gang]]] = {}
+    for gang in world["gangs"].values():
+        if not r1_is_starving(world, gang):
+            continue
+        keys = groups.k7_group_of(world, gang)
+        together = groups.k7_is_group(world, gang)
+        unit = groups.unit(world, keys) if together else [gang]
+        if not unit or order.standing(world, unit[0]) != (order.ALLOCATING, order.MINIMA):
+            continue
+        if unit[0]["later"] or (together and groups.is_non_strict(world, keys) and not rules.follows("R1")):
+            continue
+        if all(r2_condition_ready(world, one, reserved_tasks(world, one)) for one in unit):
+            continue
+        if any(has_freed_room(world, one) for one in unit):
+            continue
+        everyone = dict.fromkeys(world["gangs"], order.MINIMA)
+        fifo = world["queues"][unit[0]["queue"]]["fifo"]
+        if fifo and order.g8_blocked(world, unit[0], order.ALLOCATING, everyone):
+            continue
+        found[unit[0]["key"]] = (turn(world, trial, unit[0]), unit)
+    for _, unit in sorted(found.values(), key=lambda entry: entry[0]):
+        if not r3_was_served_before(world, unit[0]):
+            r4_plan(world, unit)
+
+
+def turn(world: World, trial: dict[str, Any], gang: Gang) -> tuple[Any, ...]:
+    return (queues.g8_queue_order(world, trial, gang["queue"], False), order.g8_order(gang, order.MINIMA))
+
+
+def has_freed_room(world: World, gang: Gang) -> bool:
+    claim = world["memory"]["claims"].get(gang["key"])
+    return claim is not None and claim["kind"] == "preempt"
+
+
+def r3_was_served_before(world: World, gang: Gang) -> bool:
+    trial = placing.start_trial(world)
+    mine = queues.g8_queue_order(world, trial, gang["queue"], False)
+    for key in world["served"]:
+        other = world["gangs"][key]
+        if other["queue"] == gang["queue"]:
+            if order.g8_order(other, order.MINIMA) < order.g8_order(gang, order.MINIMA):
+                return True
+        elif queues.g8_queue_order(world, trial, other["queue"], False) < mine:
+            return True
+    return False
+
+
+# ---- R4, R6
+
+
+def r4_plan(world: World, unit: list[Gang]) -> None:
+    """R4: each needed task claims a node that passes every predicate but free room. All of them, or no trace."""
+    trial = placing.start_trial(world)
+    plan = {"reserved": r4_reserved(world), "idle": {node: dict(free) for node, free in trial["free"].items()}}
+    limit = -(-len(world["nodes"]) * world["settings"]["reserved_node_percent"] // 100)
+    chosen: list[tuple[Task, str]] = []
+    for gang in unit:
+        needed, rest, short = minima.o1_split(world, gang)
+        if queue_is_full(world, trial, gang, [*needed, *rest[:short]]):
+            return
+        mine: list[tuple[Task, str]] = []
+        for task in needed:
+            node = r6_nearest(world, plan, gang, task, limit)
+            if node is None:
+                return
+            mine.append((task, node))
+        for task in rest:
+            node = r6_nearest(world, plan, gang, task, limit) if short else None
+            if node is not None:
+                mine.append((task, node))
+                short -= 1
+        if short or not r2_condition_ready(world, gang, [task for task, _ in mine]):
+            return
+        chosen += mine
+    for gang in unit:
+        slots = {task["uid"]: node for task, node in chosen if task["gang"] == gang["key"]}
+        if slots:
+            world["memory"]["claims"][gang["key"]] = {"kind": "reserve", "slots": slots}
+
+
+def r4_reserved(world: World) -> dict[str, Amounts]:
+    """Node -> the sum of what is reserved on it."""
+    found: dict[str, Amounts] = {}
+    for gang in world["gangs"].values():
+        claim = world["memory"]["claims"].get(gang["key"])
+        if claim is not None and claim["kind"] == "reserve":
+            for task in gang["tasks"]:
+                if task["uid"] in claim["slots"]:
+                    queues.add(found.setdefault(claim["slots"][task["uid"]], {}), task["request"])
+    return found
+
+
+def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit: int) -> str | None:
+    """R6: the nearest node that may be claimed; at most a part of all nodes hold reservations."""
+    best: tuple[float, str] | None = None
+    for node in world["nodes"]:
+        name = node["name"]
+        if predicates.g6_standing_reason(gang, task, node) is not None:
+            continue
+        if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
+            continue
+        claimed = dict(plan["reserved"].get(name, {}))
+        for other, where in claims.room_taken(world, set()):
+            if where == name:
+                queues.add(claimed, other["request"])
+        if any(
+            claimed.get(resource, 0) + count > node["allocatable"].get(resource, 0)
+            for resource, count in task["request"].items()
+        ):
+            continue
+        near = r6_nearness(task["request"], plan["idle"][name])
+        if best is None or near > best[0]:
+            best = (near, name)
+    if best is None:
+        return None
+    idle = plan["idle"][best[1]]
+    has_room = all(idle.get(resource, 0) >= count for resource, count in task["request"].items())
+    queues.add(plan["reserved"].setdefault(best[1], {}), task["request"])
+    if has_room:
+        queues.add(idle, task["request"], -1)
+    return best[1]
+
+
+def r6_nearness(request: Amounts, idle: Amounts) -> float:
+    """Per resource 10·min(1, idle/request); a resource not requested counts 10; scalars by their mean."""
+    parts = {
+        name: min(max(float(idle.get(name, 0)), 0.0), float(count)) / float(count) for name, count in request.items()
+    }
+    plain = (10 * parts.get("cpu", 1.0) + 10 * parts.get("memory", 1.0)) / 2
+    scalars = [10 * part for name, part in parts.items() if name not in ("cpu", "memory", "pods")]
+    if not scalars:
+        return plain
+    return (plain + 2 * (sum(scalars) / len(scalars))) / 3
+
+
+def queue_is_full(world: World, trial: dict[str, Any], gang: Gang, tasks: list[Task]) -> bool:
+    """Room would not help a gang whose queue may not use more."""
+    asked: Amounts = {}
+    for task in tasks:
+        queues.add(asked, task["request"])
+    if queues.v4_over_capability(world, trial, gang["queue"], asked, enqueued=False) is not None:
+        return True
+    return beyond_queue(world, trial, gang, asked)
+
+
+def beyond_queue(world: World, trial: dict[str, Any], gang: Gang, asked: Amounts) -> bool:
+    """Whether its queue could not use so much even if it used nothing else."""
+    for place in queues.path_up(world, gang["queue"]):
+        for resource, limit in (world["queues"].get(place) or {}).get("capability", {}).items():
+            if asked.get(resource, 0) > limit:
+                return True
+    kept, has = queues.v4_kept_for_others(world, trial, gang["queue"]), queues.totals(world)
+    return any(kept.get(name, 0) > 0 and count > has.get(name, 0) - kept[name] for name, count in asked.items())
+
+
+# ---- R5, R7
+
+
+def r5_closed_nodes(world: World, gang: Gang, task: Task) -> set[str]:
+    """R5: a node with a reservation takes no new tasks but BestEffort ones and those that it is reserved for. Room that
+    is being made for a gang is its own, wherever it is."""
+    if task["best_effort"]:
+        return set()
+    closed: set[str] = set()
+    own: set[str] = set()
+    for key, claim in world["memory"]["claims"].items():
+        if claim["kind"] == "reserve" and key != gang["key"]:
+            closed |= set(claim["slots"].values())
+        if claim["kind"] == "preempt" and key in groups.k7_group_of(world, gang):
+            own |= set(claim["slots"].values())
+    return closed - own
+
+
+def r5_room_kept_from(world: World, trial: dict[str, Any], gang: Gang) -> Amounts:
+    """M6: the free room on nodes that are reserved for others is not for this gang."""
+    closed = set()
+    for key, claim in world["memory"]["claims"].items():
+        if claim["kind"] == "reserve" and key != gang["key"]:
+            closed |= set(claim["slots"].values())
+    found: Amounts = {}
+    for name in closed:
+        queues.add(found, {resource: max(0, count) for resource, count in trial["free"].get(name, {}).items()})
+    return found
+
+
+def r7_reservations_that_stand(world: World) -> None:
+    """R7: a reservation ends when its gang is bound, or when it can no longer make it condition-ready."""
+    for key, claim in list(world["memory"]["claims"].items()):
+        if claim["kind"] == "reserve" and not r7_stands(world, world["gangs"].get(key), claim):
+            world["memory"]["claims"].pop(key, None)
+
+
+def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
+    if gang is None or gang["satisfied"] or minima.m4_ready(world, gang):
+        return False
+    if rules.follows("R7") and not r7_could_start(world, gang):
+        return False
+    tasks = reserved_tasks(world, gang)
+    if len(tasks) < len(claim["slots"]) or not all(minima.is_waiting(world, task) for task in tasks):
+        return False
+    nodes = {node["name"]: node for node in world["nodes"]}
+    reserved = r4_reserved(world)
+    for task in tasks:
+        node = nodes.get(claim["slots"][task["uid"]])
+        if node is None or predicates.g6_standing_reason(gang, task, node) is not None:
+            return False
+        for resource, count in reserved[node["name"]].items():
+            if count > node["allocatable"].get(resource, 0):
+                return False
+    asked: Amounts = {}
+    for task in tasks:
+        queues.add(asked, task["request"])
+    if beyond_queue(world, placing.start_trial(world), gang, asked):
+        return False
+    return r2_condition_ready(world, gang, tasks)
+
+
+def r7_could_start(world: World, gang: Gang) -> bool:
+    """R7, P3 (new): its object, queue and members are there, its group is complete, and the cluster could hold its
+    `minResources`."""
+    keys = groups.k7_group_of(world, gang)
+    mates = groups.gangs_of(world, keys)
+    if len(mates) < len(keys) or any(order.obstacle(world, mate) is not None for mate in mates):
+        return False
+    asked: Amounts = {}
+    for mate in mates:
+        queues.add(asked, mate["needs_free"])
+    has = queues.totals(world)
+    return all(count <= has.get(name, 0) for name, count in asked.items() if name != "pods")
+
+
+def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
+    """R7: a reserved task is allocated on its node once the room there suffices."""
+    claim = world["memory"]["claims"].get(gang["key"])
+    for task in reserved_tasks(world, gang):
+        node = claim["slots"][task["uid"]] if claim else ""
+        if node not in trial["free"] or not minima.is_waiting(world, task):
+            continue
+        if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
+            continue
+        place = next(one for one in world["nodes"] if one["name"] == node)
+        if predicates.g6_standing_reason(gang, task, place) is None:
+            if not predicates.lacking(task, trial["free"][node]):
+                placing.put(world, trial, task, node)

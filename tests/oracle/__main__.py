@@ -38,7 +38,7 @@ def main() -> int:
         rules.RULES_AS_OF.update(texts)
         if asked.verbose:
             show(documents, settings)
-        found = compare.disagreements(documents, settings, excused=not asked.file)
+        found = compare.disagreements(documents, settings)
         print("\n".join(found) or "they agree")
         if asked.shrink and found:
             documents = shrink.smallest(documents, settings)

@@ -8,7 +8,6 @@ given the engine's choice, checks that the rule allows it, and goes on from ther
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from oracle import adapter, cycle, rules
@@ -20,25 +19,10 @@ UNTIL = 120 * adapter.SECOND
 """A run ends here: jobs that fail for ever would go on."""
 
 
-def disagreements(
-    documents: list[dict[str, Any]], settings: dict[str, Any] | None = None, *, excused: bool = True
-) -> list[str]:
-    """What differs, in words; empty if the two agree, or (`excused`) if what differs first is a bug that is known and
-    shows itself by nothing in the scenario."""
+def disagreements(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
+    """What differs, in words; empty if the two agree."""
     engine, (oracle, violations) = both(documents, settings)
-    found = differences(engine, oracle) or violations
-    return [] if excused and found and reserve_not_retried(documents, settings, found[0]) else found
-
-
-def reserve_not_retried(documents: list[dict[str, Any]], settings: dict[str, Any] | None, first: str) -> bool:
-    """`found/reserve-not-retried.yaml`: only the oracle reserves, and the engine does the same once it is restarted."""
-    shown = re.fullmatch(r"t=(\S+) engine: - \| oracle: (reserved [^,]+(?:, reserved [^,]+)*)", first)
-    if shown is None:
-        return False
-    at = float(shown[1]) + 0.5
-    step = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": f"{at:g}s", "do": "restart-scheduler"}
-    restarted = by_instant(adapter.run_engine([*documents, step], adapter.configured(settings), UNTIL))
-    return set(shown[2].split(", ")) <= set(restarted.get(at, []))
+    return differences(engine, oracle) or violations
 
 
 def both(

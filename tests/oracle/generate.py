@@ -16,16 +16,10 @@ KOORDINATOR = "gang.scheduling.koordinator.sh/"
 LAYERS = ("jobs", "queues", "koordinator", "waves", "edits", "evict", "reserve")
 
 WITHOUT = {
-    "mixed-best-effort": "surplus-before-minima-of-others.yaml",
-    "guarantee-and-enqueue": "guarantee-used-and-enqueue-not-woken.yaml",
-    "group-surplus": "group-mate-misses-its-turn.yaml",
     "preempt-and-reserve": "preempt-with-own-reservation.yaml",
     "queue-limits-and-reclaim": "reclaim-blocked-by-a-guarantee.yaml",
-    "group-priorities": "group-with-an-ended-gang-is-no-victim.yaml",
     "groups-and-reserve": "B5 of the findings: a group's clock and its reservation share one record",
     "holds-and-evictions": "R1, P1: NonStrict groups neither preempt nor are reserved for (old text)",
-    "podgroup-min-resources": "enqueued-twice.yaml, counts-again-without-pods.yaml",
-    "two-selectors": "scheduling-spec-overrides-node-selector.yaml",
     "restart-at-node-loss": "O2 of the findings: a committed gang is evicted as partial",
 }
 """Named switches: combinations that are left out until the engine is fixed, each with its file in `found/`."""

@@ -41,7 +41,7 @@ def smallest(documents: list[Obj], settings: Obj, rounds: int = 6) -> list[Obj]:
 
 def disagrees(documents: list[Obj], settings: Obj) -> bool:
     try:
-        return bool(compare.disagreements(documents, settings, excused=False))
+        return bool(compare.disagreements(documents, settings))
     except Exception:
         return False
 

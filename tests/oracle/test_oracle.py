@@ -20,6 +20,15 @@ SEEDS = {"jobs": 60, "queues": 60, "koordinator": 60, "waves": 40, "edits": 60, 
 RESTARTED = 2
 """How many seeds of some layers are run once for each restart."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))
+OPEN = frozenset(
+    {
+        "preempt-does-not-pack",
+        "preempt-victim-in-vain",
+        "preempt-with-own-reservation",
+        "reclaim-blocked-by-a-guarantee",
+    }
+)
+"""Found and not fixed yet."""
 FOUND = sorted((Path(__file__).parent / "found").glob("*.yaml"))
 
 
@@ -53,9 +62,13 @@ def test_i5_a_restart_changes_nothing(layer: str, seed: int) -> None:
     assert compare.restarts(*generate.scenario(seed, layer)) == []
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
-@pytest.mark.xfail(reason="the engine is not fixed yet, see FOUND.md", strict=True)
+def _found(path: Path) -> object:
+    open_bug = pytest.mark.xfail(reason="the engine is not fixed yet, see FOUND.md", strict=True)
+    return pytest.param(path, id=path.stem, marks=[open_bug] if path.stem in OPEN else [])
+
+
+@pytest.mark.parametrize("path", [_found(path) for path in FOUND])
 def test_what_was_found(path: Path) -> None:
     documents, settings, texts = command.load(str(path))
     with rules.reading(texts):
-        assert compare.disagreements(documents, settings, excused=False) == []
+        assert compare.disagreements(documents, settings) == []

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind, TimeOut
 from enbloc.units import SECOND
 from support import manifests as m
@@ -66,7 +65,7 @@ def waves(node_at_10s: m.Obj) -> Answer:
 
 
 def record(answer: Answer) -> str:
-    return str(answer.group_of("j")["metadata"].get("annotations", {}).get("enbloc.dev/claims", ""))
+    return str(answer.group_of("j")["metadata"].get("annotations", {}).get("enbloc.dev/claim-wave", ""))
 
 
 def test_d5_room_for_a_later_wave_ends_when_its_node_shrinks() -> None:
@@ -88,13 +87,13 @@ def test_k8_a_pod_whose_timeout_mark_was_refused_is_scheduled_again() -> None:
     direct.put(m.node("n", 1))
     for pod in m.koordinator_gang("a", 2, mode=m.NON_STRICT, wait="5s"):
         direct.put(pod)
-    cycle(direct.engine, 1)
-    marks = [one for one in cycle(direct.engine, 1 + 5 * SECOND) if isinstance(one, TimeOut)]
+    direct.engine.run(1)
+    marks = [one for one in direct.engine.run(1 + 5 * SECOND) if isinstance(one, TimeOut)]
     assert [name for one in marks for _, name, _ in one.pods] == ["a-0", "a-1"]
     for _, _, uid in marks[0].pods:
         direct.engine.state.unplace(uid)
     direct.put(m.node("late", 4))
-    assert set(bound(cycle(direct.engine, 1 + 6 * SECOND))) == {"a-0", "a-1"}
+    assert set(bound(direct.engine.run(1 + 6 * SECOND))) == {"a-0", "a-1"}
 
 
 # ---- an echo that says more than its Binding
@@ -115,11 +114,11 @@ def test_g6_a_label_that_arrives_with_the_echo_of_a_binding_counts() -> None:
     for name in ("n0", "n1"):
         direct.put(m.node(name))
     direct.put(m.pod("a", labels={"app": "old"}))
-    where = bound(cycle(direct.engine, 1))["a"]
+    where = bound(direct.engine.run(1))["a"]
     direct.put(m.pod("a", nodeName=where, labels={"app": "new"}))
     direct.put(m.pod("b", affinity=near("new")))
     direct.put(m.pod("c", affinity=near("old")))
-    assert bound(cycle(direct.engine, 2)) == {"b": where}
+    assert bound(direct.engine.run(2)) == {"b": where}
 
 
 # ---- P3: room that is there is for the gang it was made for

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from enbloc.api.reasons import PendingReason
 from enbloc.inspect.capacity import Node, Queue, amount
 from enbloc.inspect.gangs import WAITING, Gang
 
 _BY_REASON = {
-    "NotEnoughPods": "the pods that are missing: they have to be created",
-    "Behind": "the gangs ahead of it: its queue serves strictly in order",
-    "GroupNotReady": "the gangs that it is to start together with",
-    "TimedOut": "its time is up: replace its pods, or take their mark off",
-    "NotReady": "what its message names: until then it is not tried",
+    PendingReason.NOT_ENOUGH_PODS: "the pods that are missing: they have to be created",
+    PendingReason.BLOCKED_BY_FIFO: "the gangs ahead of it: its queue serves strictly in order",
+    PendingReason.GROUP_NOT_READY: "the gangs that it is to start together with",
+    PendingReason.TIMED_OUT: "its time is up: recreate its pods, or remove their annotation",
+    PendingReason.GANG_INVALID: "what its message names: until then it is not attempted",
 }
 
 

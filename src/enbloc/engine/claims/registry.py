@@ -124,15 +124,19 @@ class ClaimRegistry(Follower):
         self.write(claim.gang, claim.kind, reason, message)
         return True
 
-    def extend(self, claim: Claim, reason: str, message: str) -> None:
-        """Adds the slots of a claim to the gang's claim of that kind."""
+    def extend(self, claim: Claim, reason: str, message: str) -> bool:
+        """Adds the slots of a claim to the gang's claim of that kind. `False`: the record would be too long."""
         known = self.of(claim.gang, claim.kind)
+        slots = [*(known.slots.values() if known is not None else ()), *claim.slots.values()]
+        if not claim_records.fits(Claim(claim.gang, claim.kind, slots, claim.until_ns).record()):
+            return False
         if known is None:
             self._store(claim)
         else:
             known.slots.update(claim.slots)
             self._policies[claim.kind].occupy(claim)
         self.write(claim.gang, claim.kind, reason, message)
+        return True
 
     def _store(self, claim: Claim) -> None:
         self._claims[claim.kind][claim.gang.key] = claim

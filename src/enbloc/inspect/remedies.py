@@ -8,7 +8,7 @@ from enbloc.api.reasons import PendingReason
 from enbloc.inspect.capacity import Node, Queue, amount
 from enbloc.inspect.gangs import WAITING, Gang
 
-_BY_REASON = {
+_BY_REASON: dict[str, str] = {
     PendingReason.NOT_ENOUGH_PODS: "the pods that are missing: they have to be created",
     PendingReason.BLOCKED_BY_FIFO: "the gangs ahead of it: its queue serves strictly in order",
     PendingReason.GROUP_NOT_READY: "the gangs that it is to start together with",

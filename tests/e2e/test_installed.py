@@ -104,7 +104,7 @@ def test_what_people_ask_is_answered(installed: ControlPlane) -> None:
         assert time.monotonic() < end, reported
         time.sleep(0.5)
     assert reported["state"] == "Waiting"
-    assert "not let in: it needs 400 cpu" in reported["sentence"]
+    assert "not enqueued: requests 400 cpu" in reported["sentence"]
     assert reported["numbers"]["needs"]["cpu"] == "400"
     assert reported["wouldHelp"][0].startswith("more nodes, or a smaller gang")
     assert {gang["gang"] for gang in ask("gangs")["gangs"]} >= {"default/asked", "default/vast"}

@@ -157,7 +157,7 @@ class PartialGangs(Follower):
                 continue
             if any(task.status is TaskStatus.ASSUMED for task in gang.tasks.values()):
                 continue  # being completed in this very cycle
-            message = f"gang {gang.spec.title} was started only in part and could not be completed in time"
+            message = f"gang {gang.spec.title} was bound only partially and was not completed in time"
             for task in gang.tasks.values():
                 if task.status is TaskStatus.BOUND:
                     found.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))

@@ -59,7 +59,7 @@ def _fits_without_holds(
         return False
     for gang in unit:
         for task in cycle.claims.holds.of(gang):
-            transaction.let_go(task)
+            transaction.lift(task)
     return _place(cycle, unit, transaction, constraints) is None
 
 
@@ -190,7 +190,7 @@ def _release(cycle: Cycle, groups: list[Group], transaction: Transaction) -> Non
     for group in groups:
         for gang in cycle.groups.gangs(group):
             for task in cycle.claims.holds.of(gang):
-                transaction.let_go(task)
+                transaction.lift(task)
 
 
 def _order_of(cycle: Cycle, group: Group) -> Order:

@@ -51,7 +51,7 @@ def test_everything_as_json(kubeconfig: Path) -> None:
     assert [node["pods"] for node in ask(kubeconfig, "nodes")["nodes"]] == [2, 2]
     reported = ask(kubeconfig, "explain", "default/giant")
     assert reported["ahead"] == ["default/bert"]
-    assert "it needs 12 cpu" in reported["sentence"]
+    assert "requests 12 cpu" in reported["sentence"]
 
 
 def test_everything_for_people(kubeconfig: Path) -> None:

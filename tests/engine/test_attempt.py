@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.cycle import cycle
 from enbloc.engine.decisions import Bind
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
@@ -31,7 +30,7 @@ def member(name: str, of: str, role: str = "", cpu: int = 1, **fields: Any) -> m
 
 
 def bindings(direct: DirectScheduler) -> list[Bind]:
-    found = [one for one in cycle(direct.engine, 1) if isinstance(one, Bind)]
+    found = [one for one in direct.engine.run(1) if isinstance(one, Bind)]
     direct.engine.state.validate()
     return found
 

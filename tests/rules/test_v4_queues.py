@@ -296,7 +296,7 @@ def test_v4_a_lowered_capability_evicts_no_pod_and_accepts_no_more() -> None:
     )
     assert len(answer.pods("j-")) == 6
     assert not answer.first_bound("k")
-    assert "queue q may use 2" in answer.pending("default/k")["message"]
+    assert "queue q uses 6 of its capability of 2" in answer.pending("default/k")["message"]
 
 
 def test_v4_a_group_that_moves_to_another_queue_is_counted_there() -> None:

@@ -100,7 +100,7 @@ def test_reasons_are_five_different_ones() -> None:
     assert bindings(result) == {}
     reported = {entry["gang"].removeprefix("default/"): entry["message"] for entry in result["pending"]}
     words = {
-        "too-big": "whole cluster",
+        "too-big": "the cluster has",
         "too-wide": "2 Insufficient cpu",
         "not-tolerated": "untolerated taint",
         "over-its-queue": "queue small",

@@ -51,7 +51,7 @@ def test_everything_as_json(kubeconfig: Path) -> None:
     assert [node["pods"] for node in ask(kubeconfig, "nodes")["nodes"]] == [2, 2]
     reported = ask(kubeconfig, "explain", "default/giant")
     assert reported["ahead"] == ["default/bert"]
-    assert "it needs 12 cpu" in reported["sentence"]
+    assert "requests 12 cpu" in reported["sentence"]
 
 
 def test_everything_for_people(kubeconfig: Path) -> None:
@@ -60,7 +60,7 @@ def test_everything_for_people(kubeconfig: Path) -> None:
         assert done.exit_code == 0, done.output
         assert word in done.output
     done = run("explain", "default/bert", "--kubeconfig", str(kubeconfig))
-    assert done.output.startswith("default/bert: It waits: not let in: it needs 6 cpu, and 2 are free of 16.")
+    assert done.output.startswith("default/bert: It waits: not enqueued: requests 6 cpu, 2 of 16 available.")
     assert "none: it is first in its queue" in done.output
 
 

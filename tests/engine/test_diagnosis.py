@@ -154,8 +154,8 @@ def test_g10_a_node_that_went_is_not_counted() -> None:
 
 def test_g10_a_full_queue() -> None:
     found = diagnosed(m.node("n1", cpu="16"), m.queue("small", capability={"cpu": "3"}), *group(2, 2, queue="small"))
-    assert found.message == "1 of its pods does not fit: queue small may use 3 cpu in all and would use 4"
-    assert found.reasons == (Reason("", "queue small may use 3 cpu in all and would use 4", 0),)
+    assert found.message == "1 of its pods does not fit: queue small would use 4 cpu, its capability is 3"
+    assert found.reasons == (Reason("", "queue small would use 4 cpu, its capability is 3", 0),)
 
 
 def test_g10_a_full_queue_above() -> None:
@@ -165,7 +165,7 @@ def test_g10_a_full_queue_above() -> None:
         m.queue("sub", parent="top"),
         *group(2, 2, queue="sub"),
     )
-    assert found.message == "2 of its pods do not fit: queue top may use 1500m cpu in all and would use 4"
+    assert found.message == "2 of its pods do not fit: queue top would use 4 cpu, its capability is 1500m"
 
 
 def test_g10_what_is_guaranteed_to_others() -> None:

@@ -80,7 +80,7 @@ def test_a_placed_task_that_is_removed_waits_again(state: State) -> None:
     one = task(state, "g-0")
     transaction = Transaction(state)
     transaction.place([one], [B])
-    transaction.make_room(one, B)
+    transaction.remove(one, B)
     assert (free(state), used(state)) == ([1, 4], 2)
     assert (one.status, one.node) == (TaskStatus.PENDING, "")
     assert counts(one) == ({"w": 3, "m": 1}, {}, {})
@@ -111,7 +111,7 @@ def test_an_evicted_task_that_is_spared_is_where_it_was(state: State) -> None:
     one, before = task(state, "bound"), state.digest()
     transaction = Transaction(state)
     transaction.evict(one)
-    transaction.spare(one, A)
+    transaction.unevict(one, A)
     assert state.digest() == before
 
 
@@ -119,25 +119,25 @@ def test_an_evicted_task_that_is_spared_is_where_it_was(state: State) -> None:
 def test_a_claim_is_lifted_and_given_back(state: State, status: TaskStatus) -> None:
     one = task(state, "g-0")
     if status is TaskStatus.HELD:
-        state.hold_on(one, "b")
+        state.restore_hold(one, "b")
     else:
         state.nominate(one, "b")
     before, counted = state.digest(), counts(one)
     assert free(state) == [1, 3]
     transaction = Transaction(state)
-    transaction.let_go(one)
+    transaction.lift(one)
     assert (one.status, one.node, free(state)) == (TaskStatus.PENDING, "", [1, 4])
     assert counts(one) == ({"w": 3, "m": 1}, {}, {})
-    transaction.hold_again(one, B, status)
+    transaction.restore(one, B, status)
     assert state.digest() == before
     assert counts(one) == counted
 
 
 def test_held_tasks_are_counted_apart_from_those_that_wait(state: State) -> None:
     one = task(state, "g-0")
-    state.hold_on(one, "b")
+    state.restore_hold(one, "b")
     assert counts(one) == ({"w": 2, "m": 1}, {"w": 1}, {})
-    Transaction(state).let_go(one)
+    Transaction(state).lift(one)
     assert counts(one) == ({"w": 3, "m": 1}, {}, {})
 
 
@@ -162,13 +162,13 @@ def test_rollback_is_the_exact_reverse(state: State, name: str) -> None:
     state.validate()
     assert state.digest() == before
     assert state.candidates(task(state, "g-0").cls).keys().tolist() == passing
-    assert transaction.mark == 0
+    assert transaction.checkpoint == 0
 
 
 def test_rollback_goes_back_to_a_mark_and_keeps_what_was_before(state: State) -> None:
     transaction = Transaction(state)
     transaction.place([task(state, "g-0")], [A])
-    mark, digest = transaction.mark, state.digest()
+    mark, digest = transaction.checkpoint, state.digest()
     transaction.place([task(state, "g-1"), task(state, "g-2")], [B, B])
     transaction.evict(task(state, "bound"))
     assert [one.uid for one in transaction.placed] == ["Pod/g-0", "Pod/g-1", "Pod/g-2"]
@@ -183,12 +183,12 @@ def test_rollback_goes_back_to_a_mark_and_keeps_what_was_before(state: State) ->
 def test_operations_on_one_task_are_undone_last_first(state: State) -> None:
     """Held on b, lifted, placed on a, taken off again: only in reverse does each find what it left."""
     one = task(state, "g-0")
-    state.hold_on(one, "b")
+    state.restore_hold(one, "b")
     before = state.digest()
     transaction = Transaction(state)
-    transaction.let_go(one)
+    transaction.lift(one)
     transaction.place([one], [A])
-    transaction.make_room(one, A)
+    transaction.remove(one, A)
     transaction.place([one], [B])
     transaction.rollback()
     assert state.digest() == before
@@ -197,10 +197,10 @@ def test_operations_on_one_task_are_undone_last_first(state: State) -> None:
 
 def test_claims_that_were_given_back_are_not_placed(state: State) -> None:
     one = task(state, "g-0")
-    state.hold_on(one, "b")
+    state.restore_hold(one, "b")
     transaction = Transaction(state)
-    transaction.let_go(one)
-    transaction.hold_again(one, B, TaskStatus.HELD)
+    transaction.lift(one)
+    transaction.restore(one, B, TaskStatus.HELD)
     assert not transaction.placed
 
 
@@ -208,11 +208,11 @@ def test_what_was_free_before_a_mark(state: State) -> None:
     """Tasks of one class on one row several times, and evictions, which freed what was not free then."""
     transaction = Transaction(state)
     transaction.place([task(state, "g-0")], [A])
-    mark, then = transaction.mark, state.nodes.free[:, : state.nodes.count].copy()
+    mark, then = transaction.checkpoint, state.nodes.free[:, : state.nodes.count].copy()
     transaction.evict(task(state, "bound"))
     transaction.place([task(state, f"g-{index}") for index in (1, 2, 3)], [B, B, A])
     assert (transaction.free_before(mark) == then).all()
-    assert (transaction.free_before(transaction.mark) == state.nodes.free[:, : state.nodes.count]).all()
+    assert (transaction.free_before(transaction.checkpoint) == state.nodes.free[:, : state.nodes.count]).all()
 
 
 def test_filters_see_what_is_placed_until_it_is_rolled_back(state: State) -> None:

@@ -41,7 +41,7 @@ def test_the_quickstart_at_a_glance() -> None:
     ]
     bert = overview.gangs[0]
     assert (bert.minimum, bert.queue, bert.dialect) == (3, "default", "volcano")
-    assert "it needs 6 cpu, and 2 are free of 16" in bert.message
+    assert "requests 6 cpu, 2 of 16 available" in bert.message
     default = next(queue for queue in overview.queues if queue.queue == "default")
     assert (default.running, default.waiting, default.used["cpu"]) == (1, 2, 14 * SECOND)
     assert [(node.node, node.pods, node.resources["cpu"].percent) for node in overview.nodes] == [
@@ -58,7 +58,7 @@ def test_a_gang_is_explained() -> None:
     overview = overview_at(30)
     reported = explain(overview, "default/giant")
     assert reported is not None
-    assert reported.sentence == "It waits: not let in: it needs 12 cpu, and 2 are free of 16."
+    assert reported.sentence == "It waits: not enqueued: requests 12 cpu, 2 of 16 available."
     assert reported.ahead == ["default/bert"]
     assert reported.numbers["freeInCluster"]["cpu"] == "2"
     assert reported.would_help == [

@@ -108,8 +108,8 @@ class Watcher(Overseer):
                     self._evicts[each.uid] = each
                     victims.setdefault(each.preemptor, []).append(each.uid)
                     self.evictions.append((each.gang, each.preemptor))
-                case Expect(at=int()):
-                    self.expected.setdefault(each.gang, []).append((self.now, each.at))
+                case Expect(at_ns=int()):
+                    self.expected.setdefault(each.gang, []).append((self.now, each.at_ns))
                 case Bind(commits=True):
                     for key in (each.gang, *each.others):
                         self.started.setdefault(key, self.now)
@@ -240,7 +240,7 @@ class Watcher(Overseer):
     ) -> None:
         """R5, R8."""
         assert self.engine is not None
-        run_time = self.engine.state.tasks[write.uid].run_time
+        run_time = self.engine.state.tasks[write.uid].run_time_ns
         assert run_time is not None, f"R5: {write.name} is bound to {write.node}, which {gang} has reserved"
         due = self.due(record, waiting)
         late = (self.now + run_time - due) / SECOND
@@ -270,7 +270,7 @@ class Watcher(Overseer):
         assert self.engine is not None
         if pod["metadata"].get("deletionTimestamp"):
             return self.now
-        run_time = self.engine.state.tasks[uid_of(pod)].run_time
+        run_time = self.engine.state.tasks[uid_of(pod)].run_time_ns
         if run_time is None:
             return ENDLESS
         since = pod["status"].get("startTime")
@@ -441,7 +441,7 @@ def known(engine: Engine) -> dict[str, Any]:
 
 def _is_a_word(decision: Decision) -> bool:
     """Why a gang waits, or that its start is unknown, may be worded otherwise when it is tried again."""
-    return isinstance(decision, Waits) or (isinstance(decision, Expect) and decision.at is None)
+    return isinstance(decision, Waits) or (isinstance(decision, Expect) and decision.at_ns is None)
 
 
 def _difference(one: Any, other: Any) -> str:

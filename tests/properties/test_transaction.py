@@ -100,12 +100,12 @@ def test_rollback_restores_the_digest_at_length(direct: DirectScheduler, data: A
 
 @given(clusters())
 def test_a_placement_that_was_refused_leaves_no_trace(direct: DirectScheduler) -> None:
-    """`unplace` after a cycle is the way back once the transaction is gone."""
+    """`forget_assumed` after a cycle is the way back once the transaction is gone."""
     state = direct.engine.state
     before = state.digest()
     for action in (direct.engine.run(2),):
         for decision in action:
             for placement in getattr(decision, "placements", ()):
-                state.unplace(placement.uid)
+                state.forget_assumed(placement.uid)
     state.validate()
     assert state.digest() == before

@@ -305,7 +305,7 @@ def test_c_the_overcommit_factor_decides_what_is_enqueued() -> None:
 def test_c_admit_oversized_lets_in_what_no_cluster_holds_yet() -> None:
     big = m.job("big", m.role("w", 8))
     assert simulate(m.node("n", 4), big).pods() == []
-    assert "whole cluster has 4" in simulate(m.node("n", 4), big).pending("default/big")["message"]
+    assert "the cluster has 4" in simulate(m.node("n", 4), big).pending("default/big")["message"]
     answer = simulate(m.node("n", 4), big, m.node("m", 4, at="60s"), config={"enqueue": {"admitOversized": True}})
     assert len(answer.lines("created")) >= 8
     assert set(answer.first_bound().values()) == {60.0}

@@ -120,7 +120,7 @@ def test_g10_a_gang_whose_minimum_was_lowered_to_what_is_met_waits_no_more() -> 
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:
     answer = simulate(m.node("n"), m.queue("q", capability={"cpu": "1"}), m.gang("a", 2, queue="q"), config=NO_ENQUEUE)
     for reported in (answer.why("default/a"), waits_because(answer.obj("Pod", "a-0"))):
-        assert "queue q may use 1 cpu" in reported
+        assert "its capability is 1" in reported
 
 
 def test_g10_a_node_that_goes_is_counted_no_more() -> None:

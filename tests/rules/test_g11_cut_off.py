@@ -178,7 +178,7 @@ def test_g11_it_is_completed_before_anyone_of_equal_or_lower_priority_gets_its_n
 
 def test_g11_gangs_that_waited_for_it_say_so() -> None:
     answer = partial_gangs(m.gang("b", 1, at="5s"), taken=foreign(1, run_time="30s"), until="20s")
-    assert "cut off half-way" in answer.why("default/b")
+    assert "partially bound gang" in answer.why("default/b")
     assert "Insufficient cpu" in answer.why("default/a")
 
 

@@ -46,7 +46,7 @@ def test_m6_only_what_is_lower_counts() -> None:
     running = [m.pod("a", 3, priority="mid"), m.pod("b", 1, priority="low")]
     answer = simulate(CLASSES, m.node("n"), running, wants(priority="mid"), until="1h")
     assert not answer.all("Pod", "j-")
-    assert "not let in" in waits_because(answer.group_of("j"))
+    assert "not enqueued" in waits_because(answer.group_of("j"))
 
 
 def test_m6_not_without_the_action_preempt() -> None:

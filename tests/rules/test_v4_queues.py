@@ -188,7 +188,7 @@ def test_v4_minima_above_the_capability_wait_and_say_so() -> None:
     )
     assert not answer.first_bound()
     waits = answer.pending("default/j")
-    assert "it needs 5 cpu, and queue q may use 4 in all" in waits["message"], waits
+    assert "requests 5 cpu, queue q uses 0 of its capability of 4" in waits["message"], waits
     conditions = answer.group_of("j")["status"]["conditions"]
     assert any(one["type"] == "Unschedulable" and "queue q" in one["message"] for one in conditions), conditions
 
@@ -200,7 +200,7 @@ def test_v4_a_bare_gang_above_the_capability_says_so_on_its_pods() -> None:
     )
     assert not answer.first_bound()
     message = answer.pending("default/g")["message"]
-    assert "queue q may use 4 cpu in all and would use 5" in message, message
+    assert "queue q would use 5 cpu, its capability is 4" in message, message
     assert answer.pending("default/g")["missing"], "how many are missing is reported"
     for name in answer.pods("p-"):
         condition = next(c for c in answer.obj("Pod", name)["status"]["conditions"] if c["type"] == "PodScheduled")
@@ -296,7 +296,7 @@ def test_v4_a_lowered_capability_evicts_no_pod_and_accepts_no_more() -> None:
     )
     assert len(answer.pods("j-")) == 6
     assert not answer.first_bound("k")
-    assert "queue q may use 2" in answer.pending("default/k")["message"]
+    assert "queue q uses 6 of its capability of 2" in answer.pending("default/k")["message"]
 
 
 def test_v4_a_group_that_moves_to_another_queue_is_counted_there() -> None:

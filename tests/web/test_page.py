@@ -42,6 +42,6 @@ def test_a_browser_shows_gangs_queues_and_nodes(tmp_path: Path) -> None:
 
     shown = asyncio.run(look())
     assert "3 gangs, 2 waiting; 2 nodes" in shown
-    assert "It waits: not let in: it needs 6 cpu, and 2 are free of 16." in shown
+    assert "It waits: not enqueued: requests 6 cpu, 2 of 16 available." in shown
     assert "<td>node-2</td>" in shown
     assert "NONCE" not in shown

@@ -196,7 +196,7 @@ class _Bench:
         self.victims = self.victims or len(evicted)
         self._go(spec)
         for one in evicted:
-            self._engine.state.stay(one.uid)
+            self._engine.state.unevict(one.uid)
         self._cycle()
         return seconds
 
@@ -320,5 +320,5 @@ def _pod(
         node=node,
         status=status,
         ours=True,
-        since=0 if node else None,
+        since_ns=0 if node else None,
     )

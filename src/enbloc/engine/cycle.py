@@ -116,7 +116,7 @@ class Cycle:
         """Nominates the tasks that were taken off again, unless the transaction was rolled back anyway."""
         for task, row in lifted:
             if task.status is TaskStatus.PENDING:
-                transaction.hold_again(task, row, TaskStatus.NOMINATED)
+                transaction.restore(task, row, TaskStatus.NOMINATED)
 
     # ---- decisions
 

@@ -1,4 +1,4 @@
-"""What the engine decides, as values. The runtime carries them out; they come back as events."""
+"""Decisions of the engine, as values. The runtime writes them to the API; their effect comes back as events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enbloc.gangs.model import GangKey
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
-    """One pod goes to one node."""
+    """One pod on one node."""
 
     namespace: str
     name: str
@@ -32,11 +32,11 @@ class Bind(msgspec.Struct, frozen=True):
     mark: str
     commits: bool
     others: tuple[GangKey, ...] = ()
-    """The other gangs of its group, whose pods it binds as well: the mark is for all of them (K7)."""
+    """The other gangs of its group, whose pods it binds too: the mark covers all of them (K7)."""
     claims: tuple[tuple[str, str, str], ...] = ()
-    """Volume claims that get their node first: (namespace, claim, node)."""
+    """PersistentVolumeClaims that get their node first: (namespace, claim, node)."""
     volumes: tuple[tuple[str, str, str], ...] = ()
-    """Volumes that are promised to a claim first: (volume, namespace, claim)."""
+    """PersistentVolumes that get their claimRef first: (volume, namespace, claim)."""
 
 
 class Evict(msgspec.Struct, frozen=True):
@@ -47,26 +47,26 @@ class Evict(msgspec.Struct, frozen=True):
     reason: str
     message: str
     preemptor: GangKey | None = None
-    """For whom room is made (P)."""
+    """The gang for which the pod is evicted (P)."""
 
 
 class Enqueue(msgspec.Struct, frozen=True):
-    """Enqueue lets a gang in (M6), and on what ground."""
+    """A gang is enqueued (M6); `reason` is the ground."""
 
     gang: GangKey
     reason: str = "Enqueued"
 
 
 class Waits(msgspec.Struct, frozen=True):
-    """Why a gang, or some of its pods, cannot go on (G10); `message` empty: what was said no longer holds."""
+    """Why a gang, or some of its pods, waits (G10); empty `message`: the former report no longer holds."""
 
     gang: GangKey
     reason: str
     message: str
     pods: tuple[tuple[str, str, str], ...]
-    """(namespace, name, uid) of the pods that are told so."""
+    """(namespace, name, uid) of the pods that get the condition."""
     of_gang: bool
-    """Whether the gang's own object says so too: not if only its surplus waits."""
+    """Whether the gang's object gets the condition too: not if only its surplus waits."""
 
 
 class Marked(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Marked(msgspec.Struct, frozen=True):
 
 
 class SetAside(msgspec.Struct, frozen=True):
-    """The room that is set aside for a gang from now on (`None`: none), written down before anybody relies on it."""
+    """The record of a gang's claim (`None`: it ends), written before any decision relies on it."""
 
     gang: GangKey
     kind: ClaimKind
@@ -90,7 +90,7 @@ class SetAside(msgspec.Struct, frozen=True):
 
 
 class TimeOut(msgspec.Struct, frozen=True):
-    """A gang waited too long: its pods are marked, and not scheduled while they are (K8)."""
+    """A gang timed out: its pods get the timeout annotation, and are not scheduled while they carry it (K8)."""
 
     gang: GangKey
     pods: tuple[tuple[str, str, str], ...]
@@ -98,24 +98,24 @@ class TimeOut(msgspec.Struct, frozen=True):
 
 
 class Complain(msgspec.Struct, frozen=True):
-    """Something about a gang does not add up: a Warning on its object, or on its oldest pod (K7)."""
+    """A gang is inconsistent: a Warning on its object, or on its oldest pod (K7)."""
 
     gang: GangKey
     message: str
 
 
 class Expect(msgspec.Struct, frozen=True):
-    """When a gang that waits is expected to start; `None`: nobody knows any more (R8)."""
+    """When a gang that waits is expected to start; `None`: no longer known (R8)."""
 
     gang: GangKey
-    at: int | None
+    at_ns: int | None
 
 
 Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why a role's tasks do not fit, on how many nodes."""
+    """Why tasks of a role do not fit, and on how many nodes."""
 
     role: str
     reason: str
@@ -123,7 +123,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A gang that waits, as it is shown to people."""
+    """A gang that waits, for reports."""
 
     gang: str
     dialect: str
@@ -131,4 +131,4 @@ class Pending(msgspec.Struct, frozen=True):
     message: str
     reasons: tuple[Reason, ...]
     expected_start: int | None = None
-    """In nanoseconds since the epoch, where it can be told (R8)."""
+    """In nanoseconds since the epoch; `None`: unknown (R8)."""

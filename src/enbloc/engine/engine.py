@@ -28,7 +28,7 @@ from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
 from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
-from enbloc.engine.partial_gangs import PartialGangs, mark_others, see_satisfied
+from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisfied
 from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.plugins.plugin import load
@@ -102,7 +102,7 @@ class Engine:
             reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
-        claims.refresh = lambda gang: see_satisfied(state, gang, groups.of(gang))
+        claims.refresh = lambda gang: update_satisfied(state, gang, groups.of(gang))
         easy: EasyBackfill | None = None
         if "backfill" in runs and config.backfill.mode == "easy":
             easy = EasyBackfill(
@@ -159,7 +159,7 @@ class Engine:
         self._read()
         self._time_out(now_ns)
         if parts.claims.reservations:
-            parts.expected_starts.foresee(now_ns)
+            parts.expected_starts.forecast(now_ns)
         return Cycle(parts, now_ns, self._decisions)
 
     def _wake(self) -> None:
@@ -199,11 +199,11 @@ class Engine:
             return
         self.state.timed = timed
         for gang in self.state.gangs.values():
-            if gang.equivalence is not None and any(task.run_time is not None for task in pending_tasks(gang)):
+            if gang.equivalence is not None and any(task.run_time_ns is not None for task in pending_tasks(gang)):
                 self.state.touch(gang)
 
     def end(self, cycle: Cycle) -> list[Decision]:
-        for evict in self._parts.partial_gangs.give_up(cycle.now_ns):
+        for evict in self._parts.partial_gangs.evict_timed_out(cycle.now_ns):
             self._decide(evict)
         self._parts.expected_starts.publish()
         self.compact()
@@ -225,7 +225,7 @@ class Engine:
             case Bind() | TimeOut():
                 task = self.state.tasks.get(uid)
                 if task is not None and (isinstance(decision, TimeOut) or task.node == node):
-                    self.state.unplace(uid)
+                    self.state.forget_assumed(uid)
 
     def adopt_report(self, gang: GangState) -> None:
         """The gang's object says from before a restart that it waits: withdrawn when that no longer holds (G10)."""

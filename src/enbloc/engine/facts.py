@@ -51,7 +51,7 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         decision=annotations.get(DECISION, ""),
         hints=pod_hints(pod),
         never_preempts=spec.get("preemptionPolicy") == "Never",
-        since=_since(pod),
+        since_ns=_since(pod),
     )
 
 

@@ -203,7 +203,7 @@ class Intake(Follower):
             return
         asked = signature.asked_by(self._state, gang, wanted)
         is_unlike_others = (
-            asked.moves
+            asked.stateful
             or gang.spec.later
             or gang.spec.waves
             or self._claims.of(gang, ClaimKind.WAVE)

@@ -46,7 +46,7 @@ class GangOrder:
         """The order of a gang inside its queue."""
         spec = gang.spec
         keys = tuple(key for order in self._plugins.gang_order for key in order(gang))
-        return Order(keys, band, gang.partial_since is None, spec.created, spec.key.namespace, spec.title)
+        return Order(keys, band, gang.partial_since_ns is None, spec.created, spec.key.namespace, spec.title)
 
     def across_queues(self, gang: GangState) -> tuple[object, Order]:
         """The order of gangs of different queues: by queue first, then inside the queue."""

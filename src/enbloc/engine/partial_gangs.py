@@ -1,7 +1,7 @@
-"""Gangs that were satisfied, and gangs that were cut off half-way: told apart, and dealt with (G7, G11).
+"""Distinguishes gangs that were satisfied once from gangs that are partially bound (G7, G11).
 
-A gang whose decision was carried out only in part keeps the nodes it needs from others of equal or lower priority until
-it is complete; if that takes too long its bound members are evicted and it starts over.
+A gang whose decision was bound only partially reserves the nodes it needs against gangs of equal or lower priority
+until it is complete; after `partialGangTimeout` its bound pods are evicted and it is scheduled again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 
-def see_satisfied(state: State, gang: GangState, group: Group | None) -> None:
-    """G7: whether a mark covers its minima, or they are bound now; with no pod left it starts anew."""
+def update_satisfied(state: State, gang: GangState, group: Group | None) -> None:
+    """G7: a gang is satisfied if a commit mark covers its minima, or they are bound now; without pods it is not."""
     spec = gang.spec
-    nowhere = gang.total_pending + gang.total_held == len(gang.tasks)  # nobody has got anywhere yet
-    gang.covered = "" if nowhere else _earned(gang, group)
+    none_started = gang.total_pending + gang.total_held == len(gang.tasks)
+    gang.covered = "" if none_started else _earned_mark(gang, group)
     covered = covers(gang.covered, spec)
     gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
     gang.ran = gang.behind = frozenset()
@@ -32,16 +32,16 @@ def see_satisfied(state: State, gang: GangState, group: Group | None) -> None:
             role for role in spec.minima if role not in gang.ran and spec.wave_of.get(role, 0) > min(left)
         )
     if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group or _has_lost_its_object(gang)):
-        state.unmarked[gang.key] = gang  # unless somebody carries it
+        state.unmarked[gang.key] = gang  # unless a pod carries the mark
 
 
 def _has_lost_its_object(gang: GangState) -> bool:
     return bool(gang.spec.problem) and any(task.mark for task in gang.tasks.values())
 
 
-def _earned(gang: GangState, group: Group | None) -> str:
-    """The mark of what was bound of a gang once; empty if nothing is left of it. The mark of a group is one for all its
-    gangs, and minima that are bound count only if the others' are too (K7)."""
+def _earned_mark(gang: GangState, group: Group | None) -> str:
+    """The commit mark of what was bound of a gang once; empty if no such pod is left. A group has one mark for all its
+    gangs, and bound minima count only if those of the other gangs are bound too (K7)."""
     spec = gang.spec
     bound: dict[str, int] = {}
     evidence = False
@@ -60,14 +60,14 @@ def _earned(gang: GangState, group: Group | None) -> str:
         return ""
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
     met = met and (group is None or len(group.keys) == 1 or group.met)
-    if met or (not best and gang.status.started):  # started, and no mark: the pod with it went while nobody looked
+    if met or (not best and gang.status.started):  # its marked pod went while no scheduler ran
         return mark_of(spec)
     return best
 
 
 def mark_others(gang: GangState) -> list[Marked]:
-    """Members that are to carry what the gang has earned: those with a mark of less, from before a minimum was raised,
-    and one that lives on, or ended, if nobody carries it. So no pod that goes takes it along (G11)."""
+    """Members that get the gang's commit mark: those whose mark covers less, from before a minimum was raised, and one
+    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11)."""
     staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
     if not gang.covered:
         return []
@@ -82,12 +82,12 @@ def mark_others(gang: GangState) -> list[Marked]:
 
 
 class PartialGangs(Follower):
-    """The gangs that were cut off half-way."""
+    """The partially bound gangs."""
 
-    def __init__(self, state: State, groups: Groups, timeout: int) -> None:
+    def __init__(self, state: State, groups: Groups, timeout_ns: int) -> None:
         self._state = state
         self._groups = groups
-        self._timeout = timeout
+        self._timeout_ns = timeout_ns
         self._gangs: dict[GangKey, GangState] = {}
         self._now_ns = 0
 
@@ -95,16 +95,16 @@ class PartialGangs(Follower):
         return bool(self._gangs)
 
     def due(self) -> int | None:
-        """When the first of them is given up."""
-        since = [gang.partial_since for gang in self._gangs.values() if gang.partial_since is not None]
-        return min(since) + self._timeout if since else None
+        """When the first of them times out."""
+        since = [gang.partial_since_ns for gang in self._gangs.values() if gang.partial_since_ns is not None]
+        return min(since) + self._timeout_ns if since else None
 
     def gang_read(self, gang: GangState) -> None:
-        see_satisfied(self._state, gang, self._groups.of(gang))
+        update_satisfied(self._state, gang, self._groups.of(gang))
         self._note(gang)
 
     def _note(self, gang: GangState) -> None:
-        """Whether it was bound by a decision of ours that was never completed."""
+        """Tracks the gang if a decision of ours bound some of its pods and was never completed."""
         partial = (
             not gang.covered
             and gang.total_occupied > 0
@@ -113,51 +113,51 @@ class PartialGangs(Follower):
         )
         if not partial:
             self.release(gang)
-        elif gang.partial_since is None:
-            gang.partial_since = self._now_ns
+        elif gang.partial_since_ns is None:
+            gang.partial_since_ns = self._now_ns
             self._gangs[gang.key] = gang
 
     def cycle_begins(self, now_ns: int) -> None:
-        """Some may be complete by now, or gone."""
+        """Reads gangs again that may be complete by now, or gone."""
         self._now_ns = now_ns
         for gang in list(self._gangs.values()):
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)
             elif any(mate.key in self._state.dirty for mate in self._groups.mates(gang)):
-                see_satisfied(self._state, gang, self._groups.of(gang))
+                update_satisfied(self._state, gang, self._groups.of(gang))
                 self._note(gang)
                 self._state.events.any = self._state.events.everything = True  # it may need other nodes now
 
     def release(self, gang: GangState) -> None:
-        """What was kept for it is anybody's again."""
-        gang.partial_since = None
+        """Other gangs may use the nodes that the gang needed."""
+        gang.partial_since_ns = None
         if self._gangs.pop(gang.key, None) is not None:
             self._state.events.any = self._state.events.everything = True
 
     def closed_to(self, gang: GangState) -> Bools | None:
-        """Rows that one of them needs, of equal or higher priority: not for this gang. Of two that were cut off the one
-        that is first in order goes first: they do not wait for each other."""
+        """Rows that a partial gang of equal or higher priority needs and this gang must not use. Of two partial gangs
+        the first in order goes first, so that they do not wait for each other."""
         closed: Bools | None = None
         for other in self._gangs.values():
             mates = self._groups.mates(other)
             if any(mate is gang for mate in mates) or other.priority < gang.priority:
                 continue
-            if gang.partial_since is not None and _turn(gang) < _turn(other):
+            if gang.partial_since_ns is not None and _order_of(gang) < _order_of(other):
                 continue
             for task in [task for mate in mates for task in pending_tasks(mate)]:
-                standing = self._state.candidates(task.cls).passing()
-                closed = standing if closed is None else closed | standing
+                passing = self._state.candidates(task.cls).passing()
+                closed = passing if closed is None else closed | passing
         return closed
 
-    def give_up(self, now: int) -> list[Evict]:
-        """Their time is up: what was bound of them is evicted."""
+    def evict_timed_out(self, now_ns: int) -> list[Evict]:
+        """Evicts the bound pods of gangs that timed out."""
         found = []
         for gang in list(self._gangs.values()):
-            if gang.partial_since is None or now < gang.partial_since + self._timeout:
+            if gang.partial_since_ns is None or now_ns < gang.partial_since_ns + self._timeout_ns:
                 continue
             if any(task.status is TaskStatus.ASSUMED for task in gang.tasks.values()):
-                continue  # being completed in this very cycle
-            message = f"gang {gang.spec.title} was started only in part and could not be completed in time"
+                continue  # being completed in this cycle
+            message = f"gang {gang.spec.title} was bound only partially and was not completed in time"
             for task in gang.tasks.values():
                 if task.status is TaskStatus.BOUND:
                     found.append(Evict(gang.key, task.namespace, task.name, task.uid, "PartialGang", message))
@@ -165,5 +165,5 @@ class PartialGangs(Follower):
         return found
 
 
-def _turn(gang: GangState) -> tuple[int, int, GangKey]:
+def _order_of(gang: GangState) -> tuple[int, int, GangKey]:
     return (-gang.priority, gang.spec.created, gang.key)

@@ -263,7 +263,7 @@ class Translator:
     def _expect(self, decision: Expect) -> Iterator[WritePlan]:
         """Publishes when a gang is expected to start (R8)."""
         home = self._registry.home(decision.gang)
-        text = format_timestamp(decision.at) if decision.at is not None else None
+        text = format_timestamp(decision.at_ns) if decision.at_ns is not None else None
         if home is not None and annotations_of(home).get(EXPECTED_START) != text:
             patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
             yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), informs=True)

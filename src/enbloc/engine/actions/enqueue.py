@@ -1,4 +1,4 @@
-"""enqueue: gangs are let in when what they need at least could be met (M6). Their pods are created only then."""
+"""enqueue: a gang is enqueued when its minResources could be met (M6). Its pods are created only then."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ def run(cycle: Cycle) -> None:
     used = totals - cycle.state.free_total()[: len(totals)]
 
     def serve(gang: GangState) -> Diagnosis | None:
-        told = _refusal(cycle, gang, totals, used)
-        if told is None:
+        failure = _refusal(cycle, gang, totals, used)
+        if failure is None:
             cycle.intake.enqueue(gang)
             return None
-        for ground, freed in _beyond_free_room(cycle, gang):
+        for ground, freed in _by_eviction_or_starvation(cycle, gang):
             if _refusal(cycle, gang, totals, used, freed) is None:
                 cycle.intake.enqueue(gang, ground)
                 return None
-        return told
+        return failure
 
     serve_all(cycle, cycle.queues.admission, serve, with_enqueued=True)
 
 
 class Freed(NamedTuple):
-    """What could be freed for a gang."""
+    """Resources that evictions could free for a gang."""
 
     in_all: Mapping[int, int] | None
-    """By column; `None`: all that the cluster has, in time."""
+    """By column; `None`: in time all that the cluster has."""
     of_queue: Mapping[int, int] = {}
-    """Of that, what its own queue uses."""
+    """The part of it that its own queue uses."""
 
 
 NOTHING_FREED = Freed({})
 
 
-def _beyond_free_room(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Freed]]:
-    """On what grounds a gang may be let in though there is no room for it yet (M6)."""
+def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Freed]]:
+    """Grounds on which a gang may be enqueued beyond free resources, and what could be freed for it (M6)."""
     if cycle.parts.starvation.is_starving(gang):
         yield STARVING, Freed(None)
     if gang.spec.never_preempts:
@@ -67,7 +67,7 @@ def _beyond_free_room(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Free
 
 
 def _reclaimable(cycle: Cycle, gang: GangState) -> dict[int, int]:
-    """What other queues use beyond their share and would have to give back, by column."""
+    """What other queues use beyond their deserved share and reclaim could free, by column."""
     asked = cycle.state.resources.amounts(gang.spec.min_resources or {})
     rules = ByShare(cycle.state, cycle.evictions, gang, asked)
     found: dict[int, int] = {}
@@ -82,7 +82,7 @@ def _reclaimable(cycle: Cycle, gang: GangState) -> dict[int, int]:
 
 
 def _refusal(cycle: Cycle, gang: GangState, totals: Ints, used: Ints, freed: Freed = NOTHING_FREED) -> Diagnosis | None:
-    """Why it is not let in, were so much freed for it; `None`: it is."""
+    """Why the gang is not enqueued if `freed` is added to free resources; `None`: it is enqueued."""
     state = cycle.state
     amounts = state.resources.amounts(gang.spec.min_resources or {})
     state.nodes.widen()
@@ -95,29 +95,31 @@ def _refusal(cycle: Cycle, gang: GangState, totals: Ints, used: Ints, freed: Fre
         for column, amount in asked.items():
             has = int(totals[column]) if column < len(totals) else 0
             if amount > has:
-                return _story(
-                    gang, f"it needs {shown(name(column), amount)} {name(column)}, "
-                    f"the whole cluster has {shown(name(column), has)}", _short(cycle, name(column))
-                )  # fmt: skip
+                why = (
+                    f"requests {shown(name(column), amount)} {name(column)}, the cluster has {shown(name(column), has)}"
+                )
+                return _not_enqueued(gang, why, _insufficient(cycle, name(column)))
     more = {column: amount - freed.of_queue.get(column, 0) for column, amount in asked.items()}
     over = state.queues.over_capability(state.queue_of(gang), more, with_enqueued=True)
     if over is not None:
         queue, column = over
         reason = Reason("", f"queue {queue.name} may not use more {name(column)}", 0)
-        return _story(
-            gang, f"it needs {shown(name(column), asked[column])} {name(column)}, and queue {queue.name} may use "
-            f"{shown(name(column), queue.limits[column])} in all, of which "
-            f"{shown(name(column), int(queue.used[column] + queue.enqueued[column]))} are taken", reason, of_queue=True
-        )  # fmt: skip
+        in_use = shown(name(column), int(queue.used[column] + queue.enqueued[column]))
+        capability = shown(name(column), queue.limits[column])
+        why = (
+            f"requests {shown(name(column), asked[column])} {name(column)}, "
+            f"queue {queue.name} uses {in_use} of its capability of {capability}"
+        )
+        return _not_enqueued(gang, why, reason, of_queue=True)
     if freed.in_all is None:
-        return None  # room will be kept for it as it comes
-    return _no_room(cycle, gang, asked, totals, used, freed.in_all)
+        return None  # nodes will be reserved for it as they become free
+    return _insufficient_free(cycle, gang, asked, totals, used, freed.in_all)
 
 
-def _no_room(
+def _insufficient_free(
     cycle: Cycle, gang: GangState, asked: Mapping[int, int], totals: Ints, used: Ints, freed: Mapping[int, int]
 ) -> Diagnosis | None:
-    """Free room, a little overcommitted, less what others that were let in will take."""
+    """Compares with free resources, overcommitted by the configured factor, less what other enqueued gangs will use."""
     if cycle.config.enqueue.admit_oversized:
         totals_of = {c: max(int(totals[c]) if c < len(totals) else 0, asked[c]) for c in asked}
     else:
@@ -131,32 +133,29 @@ def _no_room(
         taken -= freed.get(column, 0)
         name = cycle.state.resources.names[column]
         free = totals_of[column] * cycle.config.enqueue.overcommit_milli // 1000 - taken
+        available = f"{shown(name, max(0, totals_of[column] - taken))} of {shown(name, totals_of[column])} available"
         if amount > free:
-            return _story(
-                gang, f"it needs {shown(name, amount)} {name}, and "
-                f"{shown(name, max(0, totals_of[column] - taken))} are free of {shown(name, totals_of[column])}",
-                _short(cycle, name),
-            )  # fmt: skip
+            return _not_enqueued(
+                gang, f"requests {shown(name, amount)} {name}, {available}", _insufficient(cycle, name)
+            )
         if kept[column] and amount > totals_of[column] - taken - int(kept[column]):
-            return _story(
-                gang, f"it needs {shown(name, amount)} {name}, and of the "
-                f"{shown(name, max(0, totals_of[column] - taken))} that are free {shown(name, int(kept[column]))} are "
-                f"guaranteed to other queues", _short(cycle, name), of_queue=True
-            )  # fmt: skip
+            guaranteed = f"{shown(name, int(kept[column]))} guaranteed to other queues"
+            why = f"requests {shown(name, amount)} {name}, {available}, {guaranteed}"
+            return _not_enqueued(gang, why, _insufficient(cycle, name), of_queue=True)
     return None
 
 
-def _short(cycle: Cycle, resource: str) -> Reason:
-    """No single node is to blame: all that may be used are, together."""
+def _insufficient(cycle: Cycle, resource: str) -> Reason:
+    """Counts all usable nodes: the resource is insufficient on all of them together."""
     nodes = cycle.state.nodes
     usable = nodes.alive[: nodes.count] & nodes.ready[: nodes.count] & ~nodes.unschedulable[: nodes.count]
     return Reason("", f"Insufficient {resource}", int(usable.sum()))
 
 
-def _story(gang: GangState, why: str, reason: Reason, of_queue: bool = False) -> Diagnosis:
+def _not_enqueued(gang: GangState, why: str, reason: Reason, of_queue: bool = False) -> Diagnosis:
     missing = {**gang.spec.minima}
     rest = gang.spec.minimum - sum(missing.values())
     if rest > 0:
         missing[""] = rest
-    told = f"not let in: {why}"
-    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, told, missing=missing, reasons=(reason,), of_queue=of_queue)
+    message = f"not enqueued: {why}"
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=missing, reasons=(reason,), of_queue=of_queue)

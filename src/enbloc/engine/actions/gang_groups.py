@@ -1,7 +1,7 @@
 """Gangs that start together: all minima of a group, or nothing (K5, K7); NonStrict ones hold what they get (K6).
 
-Groups that hold what others wait for, and wait for what those hold, would wait for ever: the lowest in order lets go,
-as many of them as it takes for one group to start at once (K12). Since every time one group starts, this ends.
+Groups that hold resources which each other needs are deadlocked: the lowest in order release their holds, as many of
+them as it takes for one group to start at once (K12). One group starts each time, so this terminates.
 """
 
 from __future__ import annotations
@@ -23,41 +23,43 @@ from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
 
 def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
-    """One try for a whole group; a story says why it failed."""
+    """Attempts a whole group once; returns why it failed."""
     unit = cycle.intake.unit(group)
-    told = _too_little_free(cycle, group)
-    if told is None:
+    failure = _too_little_free(cycle, group)
+    if failure is None:
         transaction = Transaction(cycle.state)
-        told = _place(cycle, unit, transaction, constraints)
-        if told is None or (group.holds and _start_elsewhere(cycle, unit, transaction, constraints)):
+        failure = _place(cycle, unit, transaction, constraints)
+        if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
             _bind(cycle, group, unit, transaction.placed)
             return None
         if group.holds:
             _hold(cycle, group, unit, constraints)
     held = sum(gang.total_held for gang in unit)
     cycle.claims.holds.changed = cycle.claims.holds.changed or held > 0
-    meanwhile = f" {held} pods are held meanwhile" if held else ""
-    return msgspec.structs.replace(told, message=f"{told.message}{meanwhile}{group.note}")
+    message = f"{failure.message.removesuffix('.')}; {held} pods are held" if held else failure.message
+    return msgspec.structs.replace(failure, message=f"{message}{group.note}")
 
 
 def _place(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> Diagnosis | None:
-    """Places what the gangs still need; if that fails nothing is left placed."""
+    """Places what the gangs still need; if that fails the transaction is as before."""
     others: list[tuple[Task, int]] = []
     requests = [request_of(gang) for gang in unit]
     for gang in unit:
         others += cycle.take_claimed_room(transaction, gang)
-    told = attempt(cycle.placer, requests, transaction, constraints)
+    failure = attempt(cycle.placer, requests, transaction, constraints)
     cycle.restore(transaction, others)
-    return told
+    return failure
 
 
-def _start_elsewhere(cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints) -> bool:
-    """What is held may be in its own way: whether all fit if they are placed anew."""
+def _fits_without_holds(
+    cycle: Cycle, unit: list[GangState], transaction: Transaction, constraints: Constraints
+) -> bool:
+    """Whether the gangs fit if the tasks that they hold are placed anew: held tasks may block their own gang."""
     if not any(gang.total_held for gang in unit):
         return False
     for gang in unit:
         for task in cycle.claims.holds.of(gang):
-            transaction.let_go(task)
+            transaction.lift(task)
     return _place(cycle, unit, transaction, constraints) is None
 
 
@@ -72,7 +74,7 @@ def _bind(cycle: Cycle, group: Group, unit: list[GangState], placed: list[Task])
 
 
 def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constraints) -> None:
-    """What fits is held, of each gang as much as its minima ask for."""
+    """Holds the tasks that fit, of each gang at most as many as its minima require."""
     for gang in unit:
         transaction = Transaction(cycle.state)
         _, needed, rest, short, _ = request_of(gang)
@@ -85,7 +87,7 @@ def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constr
 
 
 def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
-    """K7: its minResources against all that is free, what its own members have included."""
+    """K7: compares minResources with all free resources, plus those of its own members."""
     state = cycle.state
     gangs = cycle.groups.gangs(group)
     asked: dict[int, int] = {}
@@ -113,12 +115,12 @@ def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
 
 
 def resolve_deadlock(cycle: Cycle) -> None:
-    """Groups that hold and wait for each other: the lowest in order let go so that one can start."""
+    """Groups that hold and wait for each other: the lowest in order release their holds so that one can start."""
     holds = cycle.claims.holds
     if not holds.changed:
         return
     holds.changed = False
-    stuck = _stuck(cycle, sorted(holds.holders(), key=lambda group: _turn(cycle, group)))
+    stuck = _stuck(cycle, sorted(holds.holders(), key=lambda group: _order_of(cycle, group)))
     if len(stuck) < 2:
         return
     victims, winner = _victims(cycle, stuck)
@@ -132,12 +134,12 @@ def resolve_deadlock(cycle: Cycle) -> None:
         for gang in cycle.intake.unit(victim):
             why = Diagnosis(PendingReason.HOLD_RELEASED, victim.note.removeprefix("; "))
             cycle.reporter.report(gang, why, of_gang=True)
-    told = start(cycle, winner, cycle.constraints(cycle.intake.unit(winner)[0]))
-    assert told is None, f"{winner} was to start and did not: {told}"
+    failure = start(cycle, winner, cycle.constraints(cycle.intake.unit(winner)[0]))
+    assert failure is None, f"{winner} was to start and did not: {failure}"
 
 
 def _stuck(cycle: Cycle, groups: list[Group]) -> list[Group]:
-    """Of groups that hold, those that wait for each other and for nobody else: each would fit if they all let go."""
+    """Of groups that hold, those that wait only for each other: each would fit if all of them released their holds."""
     while len(groups) > 1:
         transaction = Transaction(cycle.state)
         _release(cycle, groups, transaction)
@@ -150,7 +152,7 @@ def _stuck(cycle: Cycle, groups: list[Group]) -> list[Group]:
 
 
 def _victims(cycle: Cycle, stuck: list[Group]) -> tuple[list[Group], Group]:
-    """Who lets go, and who can start then: the lowest in order first, and nobody in vain."""
+    """The groups that release their holds, lowest in order first and no more than needed, and the group that starts."""
     victims: list[Group] = []
     winner: Group | None = None
     for victim in reversed(stuck[1:]):
@@ -158,7 +160,7 @@ def _victims(cycle: Cycle, stuck: list[Group]) -> tuple[list[Group], Group]:
         winner = next((group for group in stuck if group not in victims and _fits_if(cycle, group, victims)), None)
         if winner is not None:
             break
-    assert winner is not None, f"{stuck[0]} fits if all others let go"
+    assert winner is not None, f"{stuck[0]} fits if all others release their holds"
     for victim in reversed(list(victims)):
         others = [other for other in victims if other is not victim]
         if _fits_if(cycle, winner, others):
@@ -188,8 +190,8 @@ def _release(cycle: Cycle, groups: list[Group], transaction: Transaction) -> Non
     for group in groups:
         for gang in cycle.groups.gangs(group):
             for task in cycle.claims.holds.of(gang):
-                transaction.let_go(task)
+                transaction.lift(task)
 
 
-def _turn(cycle: Cycle, group: Group) -> Order:
+def _order_of(cycle: Cycle, group: Group) -> Order:
     return min(cycle.order(gang) for gang in cycle.groups.gangs(group))

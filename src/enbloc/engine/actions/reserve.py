@@ -1,4 +1,4 @@
-"""reserve: a gang that starves gets nodes of its own, on which room comes together until it can start (R)."""
+"""reserve: reserves nodes for starving gangs, on which resources become free until the gang can start (R)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _N = TypeVar("_N", float, Floats)
 
 def run(cycle: Cycle) -> None:
     for unit in _starving(cycle):
-        if _was_served_before(cycle, unit[0]):
-            cycle.state.events.any = True  # R3: in the next cycle, if nobody of higher order is served then
+        if _higher_order_was_scheduled(cycle, unit[0]):
+            cycle.state.events.any = True  # R3: retried in the next cycle, if no gang of higher order is scheduled then
             continue
         places = _Plan(cycle).places(unit)
         if places is None:
@@ -39,11 +39,11 @@ def run(cycle: Cycle) -> None:
             of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not cycle.claims.reservations.make(gang, of_gang):
                 cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-    cycle.parts.expected_starts.foresee(cycle.now_ns)
+    cycle.parts.expected_starts.forecast(cycle.now_ns)
 
 
 def _starving(cycle: Cycle) -> list[list[GangState]]:
-    """Whoever starves and has been tried in vain, the highest in order first; gangs that start together are one."""
+    """Starving units whose attempt failed, the highest in order first; gangs that start together are one unit."""
     found: dict[int, list[GangState]] = {}
     for gang in cycle.parts.starvation.gangs.values():
         group = cycle.groups.of(gang)
@@ -56,21 +56,21 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
         ):
             continue
         if unit[0].spec.later or (group is not None and group.holds):
-            continue  # what it gets it holds (K6), or room for later waves would have to be found with it (D5)
+            continue  # NonStrict groups hold what fits (K6); later waves would have to be reserved too (D5)
         if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
             continue
         if all(cycle.claims.reservations.condition_ready(one) for one in unit):
             continue
         if any(cycle.claims.nominations.of(one) for one in unit):
-            continue  # room is being made for it already
+            continue  # victims are being evicted for it already
         if is_blocked(cycle, unit[0]) or any(cycle.intake.claim_obstacle(one) for one in unit):
             continue
         found[id(unit[0])] = unit
     return sorted(found.values(), key=lambda unit: cycle.order.across_queues(unit[0]))
 
 
-def _was_served_before(cycle: Cycle, gang: GangState) -> bool:
-    """R3: whether somebody of higher order was served in this cycle."""
+def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
+    """R3: whether a gang of higher order was scheduled in this cycle."""
     queues, totals = cycle.state.queues, cycle.state.nodes.totals()
     own, order = gang.spec.queue, cycle.order(gang)
     turn = queues.order(queues.get(own), totals)
@@ -81,7 +81,7 @@ def _was_served_before(cycle: Cycle, gang: GangState) -> bool:
 
 
 def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
-    """What bears on whether nodes could be reserved for gangs: while it is the same, so is the answer (G9)."""
+    """What decides whether nodes could be reserved for gangs: a failed plan is not retried while it is equal (G9)."""
     state = cycle.state
     stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
@@ -92,7 +92,7 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
 
 
 class _Plan:
-    """Which nodes a gang's tasks could claim, whether there is room now or not (R4)."""
+    """Chooses the nodes to reserve for a gang's tasks, whether they are free now or not (R4)."""
 
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
@@ -104,12 +104,12 @@ class _Plan:
         self._limit = -(-alive * cycle.config.reserve.node_percent // 100)
         listed = cycle.config.plugin("nodeorder")
         self._ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
-        """R6, unless a flag of the config says no."""
+        """R6, unless disabled in the config."""
         self._idle: dict[int, dict[int, int]] = {}
-        """What is left of a row's free room when claims have taken theirs: only a claim with room takes any."""
+        """Row → column → what this plan leaves free; a reserved task counts only if it fits now."""
 
     def places(self, unit: Sequence[GangState]) -> list[Place] | None:
-        """A place for everyone who is needed, or nothing (R3)."""
+        """A node for every task that the minima need, or `None` (R3)."""
         moved: list[Place] = []
         found: list[Place] = []
         try:
@@ -126,7 +126,7 @@ class _Plan:
         return found
 
     def _queue_is_full(self, gang: GangState) -> bool:
-        """Whether room would not help it: its queue may not use more."""
+        """Whether the queue of the gang may not use more, so that a reservation would not help."""
         asked: dict[int, int] = {}
         for task in request_of(gang).minimum:
             for column, amount in task.cls.request:
@@ -179,7 +179,7 @@ class _Plan:
         return found
 
     def _open(self, task: Task) -> Bools:
-        """Nodes that pass every predicate but free room, and are large enough."""
+        """Nodes that pass every filter but free resources, and whose allocatable is large enough."""
         nodes = self._state.nodes
         found: Bools = self._state.candidates(task.cls).passing().copy()
         for column, amount in task.cls.request:
@@ -194,7 +194,7 @@ class _Plan:
         return found
 
     def _may_claim(self, row: int, request: Request) -> bool:
-        """R4, R6: what is reserved on a node stays within what it has, and not too many nodes hold reservations."""
+        """R4, R6: reservations stay within the allocatable of a node, and within `reservedNodePercent` of the nodes."""
         if row not in self._reserved and len(self._reserved) >= self._limit:
             return False
         claimed = self._claimed_on(row)
@@ -202,7 +202,7 @@ class _Plan:
         return all(claimed.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
 
     def _claimed_on(self, row: int) -> Mapping[int, int]:
-        """What is reserved on a row, and what others hold there, or have made for them."""
+        """What is reserved on a row, plus what is held or nominated there."""
         claimed = dict(self._reserved.get(row, {}))
         for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
             if is_claim(task):
@@ -229,7 +229,7 @@ class _Plan:
     # ---- R6
 
     def _nearness(self, request: Request) -> Floats:
-        """How near every row is."""
+        """How near each row is to having the request free."""
         nodes = self._state.nodes
         if not self._ranks_by_nearness:
             return np.zeros(nodes.count)
@@ -238,7 +238,7 @@ class _Plan:
         return _near(parts, np.ones(nodes.count))
 
     def _near_now(self, row: int, request: Request) -> float:
-        """The same for one row, less what was claimed of it."""
+        """The same for one row, less what this plan reserved on it."""
         if not self._ranks_by_nearness:
             return 0.0
         idle = self._idle_of(row)
@@ -247,7 +247,7 @@ class _Plan:
 
 
 def _near(parts: Mapping[int, _N], whole: _N) -> _N:
-    """`((cpu+mem)/2 + 2·scalar)/3` of what is there of each resource, ten for all of it."""
+    """`((cpu+mem)/2 + 2·scalar)/3` of the free part of each requested resource, 10 for all of it."""
     plain = (10 * parts.get(CPU, whole) + 10 * parts.get(MEMORY, whole)) / 2
     scalars = [10 * part for column, part in parts.items() if column not in (CPU, MEMORY, PODS)]
     if not scalars:

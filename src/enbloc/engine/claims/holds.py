@@ -51,8 +51,8 @@ class Holds:
 
     def start_clock(self, group: Group, gang: GangState, now_ns: int) -> None:
         """The clock starts though nothing is held: gangs that start together are not all complete."""
-        if group.waiting and self.clock(group) is None:
-            claim = Claim(gang, self.kind, (), now_ns + group.waiting)
+        if group.waiting_ns and self.clock(group) is None:
+            claim = Claim(gang, self.kind, (), now_ns + group.waiting_ns)
             self._claims.make(claim, "Waiting", "waits for the other gangs of its group")
 
     def hold(self, group: Group, gang: GangState, placed: Sequence[Task], now_ns: int) -> None:
@@ -62,7 +62,7 @@ class Holds:
             gang,
             self.kind,
             [Slot(task.name, task.node, task) for task in placed],
-            now_ns + group.waiting if until_ns is None else until_ns,
+            now_ns + group.waiting_ns if until_ns is None else until_ns,
         )
         self.changed = True
         held = gang.total_held + len(placed)
@@ -80,7 +80,7 @@ class Holds:
         """The gang is complete: its held tasks are assumed where they are."""
         held = self.of(gang)
         for task in held:
-            self._state.place_held(task)
+            self._state.assume_held(task)
         return held
 
     def expire(self, now_ns: int) -> list[TimeOut]:
@@ -109,12 +109,12 @@ class Holds:
             if slot.task is not None and slot.task.status is TaskStatus.ASSUMED:
                 self._state.hold(slot.task)
             elif slot.task is not None and slot.task.status is TaskStatus.PENDING:
-                self._state.hold_on(slot.task, slot.node)
+                self._state.restore_hold(slot.task, slot.node)
 
     def vacate(self, claim: Claim) -> None:
         for task in claim.members:
             if task.status is TaskStatus.HELD:
-                self._state.let_go(task)
+                self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         """No record of this scheduler outlasts the group's waiting time."""
@@ -129,7 +129,7 @@ class Holds:
             if nodes.get(task.name) in self._state.nodes.rows
         ]
         self.changed = True
-        return Claim(gang, self.kind, slots, min(record.until, now_ns + group.waiting))
+        return Claim(gang, self.kind, slots, min(record.until, now_ns + group.waiting_ns))
 
     def needs_review(self) -> bool:
         return self._state.events.any
@@ -152,6 +152,6 @@ class Holds:
                 del claim.slots[slot.name]
             elif obstacle is not None or not still_fits(self._state, task, slot.node):
                 del claim.slots[slot.name]
-                self._state.let_go(task)
+                self._state.unreserve(task)
                 self._state.touch(claim.gang)
         return None

@@ -47,9 +47,9 @@ class LowerPriorityClaim(NamedTuple):
         """Within a transaction: as if the room were not claimed. Reservations take none; constraints exclude them."""
         for task in (task for claim in self.claims for task in claim.tasks):
             if self.kind is ClaimKind.WAVE:
-                transaction.make_room(task, state.nodes.rows[task.node])
+                transaction.remove(task, state.nodes.rows[task.node])
             elif task.status in (TaskStatus.HELD, TaskStatus.NOMINATED):
-                transaction.let_go(task)
+                transaction.lift(task)
 
     def release(self, claims: Claims, message: str) -> None:
         for claim in self.claims:

@@ -46,14 +46,14 @@ class Nominations:
         nodes = self._state.nodes
         own = {task.node: nodes.rows[task.node] for task in self.of(gang)}
         for task in self.of(gang):
-            transaction.let_go(task)
+            transaction.lift(task)
         aside: list[tuple[Task, int]] = []
         for name, row in own.items():
             there = self._state.stateful.assigned_to(name)
             if any(one.status is TaskStatus.RELEASING for one in there):
                 aside += [(one, row) for one in there if one.status is TaskStatus.NOMINATED]
         for task, _ in aside:
-            transaction.let_go(task)
+            transaction.lift(task)
         return aside
 
     # ---- policy
@@ -66,7 +66,7 @@ class Nominations:
     def vacate(self, claim: Claim) -> None:
         for task in claim.members:
             if task.status is TaskStatus.NOMINATED:
-                self._state.let_go(task)
+                self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         nodes = pod_slots(gang, record)

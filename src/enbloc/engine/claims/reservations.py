@@ -68,7 +68,7 @@ class Reservations:
     def kept_from(self, gang: GangState, now_ns: int) -> Ints:
         """The free room, by column, on nodes that other gangs reserve and that the gang may not use: it would run past
         the time when those reservations are due."""
-        nodes, run_time = self._state.nodes, gang.run_time
+        nodes, run_time = self._state.nodes, gang.run_time_ns
         rows = [
             nodes.rows[node]
             for node, keys in self._gangs_on.items()
@@ -96,7 +96,7 @@ class Reservations:
         reservation is due, where `now_ns` is given (R8)."""
         if not self._gangs_on or task.cls.best_effort:
             return None
-        ends = None if now_ns is None or task.run_time is None else now_ns + task.run_time
+        ends = None if now_ns is None or task.run_time_ns is None else now_ns + task.run_time_ns
         if ends is None and self._claims.of(gang, self.kind) is None and not exclude:
             return self._all_rows()
         found = np.zeros(self._state.nodes.count, np.bool_)

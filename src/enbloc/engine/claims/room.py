@@ -60,7 +60,7 @@ def replace_placeholders(
         if placeholder is None:
             continue
         row = state.nodes.rows[placeholder.node]
-        transaction.make_room(placeholder, row)
+        transaction.remove(placeholder, row)
         if not fits_now(state, task, row):
             return None
         transaction.place([task], [row])

@@ -68,7 +68,7 @@ class Waves:
         for placeholder in taken if claim is not None else ():
             assert claim is not None
             del claim.slots[placeholder.name]
-            self._state.drop_ghost(placeholder, holds_room=False)
+            self._state.remove_placeholder(placeholder, holds_room=False)
         if later:
             nodes = len({placeholder.node for placeholder in later})
             message = f"room for {len(later)} pods of later waves is claimed on {nodes} nodes"
@@ -91,14 +91,14 @@ class Waves:
             placeholder = slot.task
             assert placeholder is not None, "a placeholder is always there"
             if placeholder.node:
-                self._state.keep_ghost(placeholder)  # a transaction has placed it
+                self._state.keep_placeholder(placeholder)  # a transaction has placed it
             else:
                 placeholder.node, placeholder.status = slot.node, TaskStatus.ASSUMED
-                self._state.put_ghost(placeholder)
+                self._state.add_placeholder(placeholder)
 
     def vacate(self, claim: Claim) -> None:
         for placeholder in claim.tasks:
-            self._state.drop_ghost(placeholder, holds_room=True)
+            self._state.remove_placeholder(placeholder, holds_room=True)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         slots: list[Slot] = []
@@ -145,4 +145,4 @@ class Waves:
             assert slot.task is not None
             if slot.task.role in done - set(gang.spec.later):
                 del claim.slots[slot.name]
-                self._state.drop_ghost(slot.task, holds_room=True)
+                self._state.remove_placeholder(slot.task, holds_room=True)

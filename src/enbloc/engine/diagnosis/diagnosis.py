@@ -1,6 +1,7 @@
 """Why a gang waits, with the numbers (G10): one sentence, and the facts behind it.
 
-A story is told of a state in which the attempt has just failed, so the counts are those that made it fail.
+A diagnosis is made in the very state in which the attempt failed, so its counts are those that made it fail. Writing it
+to conditions and events is left to `reporter`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Reason
 from enbloc.engine.scoring.candidates import Candidates
@@ -18,23 +20,23 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import CEILING, Bools
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangKey
-from enbloc.units import format_bytes, format_quantity
+from enbloc.units import NANO, format_amount
 
 RESERVED = "node(s) resource was(were) reserved"
-KEPT_IN_TIME = "node(s) had room that is kept for the first in the queue"
-KEPT_FOR_PARTIAL = "node(s) were kept for a gang that was cut off half-way"
-PACKED = "In total the free room would do, but it does not fit even if packed perfectly."
+KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"
+KEPT_FOR_PARTIAL = "node(s) were reserved for a partially bound gang"
+PACKED = "Enough resources in total, but no assignment of pods to nodes exists."
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """Why it waits. `reason` is one word for machines, `message` a sentence for people."""
+    """Why a gang waits: `reason` for programs, `message` for people."""
 
     reason: PendingReason
     message: str
     missing: Mapping[str, int] = {}
     reasons: tuple[Reason, ...] = ()
     of_queue: bool = False
-    """Whether a queue keeps it out: then less use of that queue may help."""
+    """Whether the limit of a queue is exceeded: then lower usage of that queue may help."""
 
     @property
     def lacks_members(self) -> bool:
@@ -42,14 +44,14 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def not_enough_members(gang: GangState) -> Diagnosis:
-    """G4: it is not attempted, since not all of it exists."""
+    """G4: the gang is not attempted, since fewer pods exist than its minimum."""
     missing = gang.missing()
     parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
     if "" in missing:
         parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
     exists = gang.total_found + gang.total_pending
     verb = "is" if sum(missing.values()) == 1 else "are"
-    expected = f" ({gang.spec.expected} are expected in all)" if gang.spec.expected > gang.spec.minimum else ""
+    expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.spec.minimum else ""
     return Diagnosis(
         PendingReason.NOT_ENOUGH_PODS,
         f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed{expected}",
@@ -58,42 +60,43 @@ def not_enough_members(gang: GangState) -> Diagnosis:
 
 
 def problem(gang: GangState, text: str) -> Diagnosis:
-    """It cannot be scheduled as it stands, and says what stands in the way."""
+    """The gang, or its queue, is invalid."""
     return Diagnosis(PendingReason.GANG_INVALID, text, missing=_needed(gang))
 
 
 def others_missing(
     gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
 ) -> Diagnosis:
-    """K7: it could start, and gangs that it starts with could not."""
+    """K7: the gang could start, but other gangs of its group could not."""
     absent = [key for key in keys if key not in known]
     waits = [key for key in keys if key in obstacles]
-    told = []
+    parts = []
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        told.append(f"{absent[0].namespace}/{absent[0].name}{more} of its group do{'' if more else 'es'} not exist")
+        parts.append(f"{absent[0].namespace}/{absent[0].name}{more} of its group do{'' if more else 'es'} not exist")
     if waits:
         more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
-        told.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
-    return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(told), missing=_needed(gang))
+        parts.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
+    return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=_needed(gang))
 
 
 def timed_out(gang: GangState) -> Diagnosis:
-    """K8: its pods are marked."""
+    """K8: its pods carry the timeout annotation."""
     count = sum(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
     return Diagnosis(
         PendingReason.TIMED_OUT,
-        f"timed out: {count} of its pods are marked, and wait until the mark is taken off or they are replaced",
+        f"timed out: {count} pod{'' if count == 1 else 's'} {'is' if count == 1 else 'are'} annotated {TIMEOUT}; "
+        "remove the annotation or recreate the pods",
         missing=_needed(gang),
     )
 
 
 def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Diagnosis:
-    """K7: what its group says it needs at least is not free, all nodes together."""
-    told = f"its minResources ask for {shown(resource, asked)} {resource}, and {shown(resource, free)} are free in all"
+    """K7: the minResources of its group exceed what is free on all nodes together."""
+    message = f"minResources requests {shown(resource, asked)} {resource}; {shown(resource, free)} available"
     return Diagnosis(
         PendingReason.NOT_ENOUGH_RESOURCES,
-        told,
+        message,
         missing=_needed(gang),
         reasons=(Reason("", f"Insufficient {resource}", 0),),
     )
@@ -115,7 +118,7 @@ def no_room(
     """A task of the gang fits on no node."""
     counts = reasons_by_node(state, task, closed)
     total = int(state.nodes.alive[: state.nodes.count].sum())
-    told = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
+    by_reason = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
     what = " and ".join(
         f"{count} of {needed.get(role, count)} pod{'' if needed.get(role, count) == 1 else 's'}"
         + (f" of role {role}" if role else "")
@@ -124,19 +127,19 @@ def no_room(
     verb = "does" if sum(missing.values()) == 1 else "do"
     return Diagnosis(
         PendingReason.UNSCHEDULABLE,
-        f"{what} {verb} not fit: 0/{total} nodes are available: {told}.",
+        f"{what} {verb} not fit: 0/{total} nodes are available: {by_reason}.",
         missing=dict(missing),
         reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
     )
 
 
-def even_if_packed(told: Diagnosis) -> Diagnosis:
-    """The free room would do, all nodes together, and no way to share it out does: somebody looked for one."""
-    return msgspec.structs.replace(told, message=f"{told.message} {PACKED}")
+def even_if_packed(failure: Diagnosis) -> Diagnosis:
+    """Free resources suffice in total, but an exact search found no assignment of pods to nodes."""
+    return msgspec.structs.replace(failure, message=f"{failure.message} {PACKED}")
 
 
 def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Diagnosis:
-    """Its queue, or one above it, may not take the task: a capability, or what other queues were guaranteed."""
+    """The task would exceed the capability of its queue or of an ancestor, or use what other queues are guaranteed."""
     queue, short = state.queue_of(gang), sum(missing.values())
     over = state.queues.over_capability(queue, dict(task.cls.request), with_enqueued=False)
     if over is None:
@@ -146,11 +149,11 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
         name = state.resources.names[column]
         would_use = int(place.used[column]) + short * dict(task.cls.request)[column]
         limit = shown(name, place.limits[column])
-        reason = f"queue {place.name} may use {limit} {name} in all and would use {shown(name, would_use)}"
+        reason = f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {limit}"
     pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
     return Diagnosis(
         PendingReason.QUEUE_FULL,
-        f"{pods}: {reason}",  # names no gang: all of one shape share it
+        f"{pods}: {reason}",  # names no gang: all gangs of one equivalence class share it
         missing=dict(missing),
         reasons=(Reason(task.role, reason, 0),),
         of_queue=True,
@@ -158,7 +161,7 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
 
 
 def behind(gang: GangState, ahead: GangState) -> Diagnosis:
-    """Strict FIFO: those ahead block those behind (G8)."""
+    """Strict FIFO: a gang that waits blocks the gangs behind it (G8)."""
     return Diagnosis(
         PendingReason.BLOCKED_BY_FIFO,
         f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}",
@@ -167,14 +170,14 @@ def behind(gang: GangState, ahead: GangState) -> Diagnosis:
 
 
 def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = ()) -> dict[str, int]:
-    """How many nodes turn the task away for which reason; each node counts once for each resource that it lacks, else
-    for the first reason that it has."""
+    """Reason → number of nodes that reject the task. A node counts once for each resource that it lacks, else for the
+    first filter that rejects it."""
     nodes = state.nodes
     rows = np.arange(nodes.count)
     left = nodes.alive[: nodes.count].copy()
     found: dict[str, int] = {}
 
-    def turn_away(reason: str, passes: Bools) -> None:
+    def reject(reason: str, passes: Bools) -> None:
         nonlocal left
         count = int((left & ~passes).sum())
         if count:
@@ -183,9 +186,9 @@ def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]
 
     candidates: Candidates = state.candidates(task.cls)
     for check in candidates.checks:
-        turn_away(check.reason, check.mask(rows))
+        reject(check.reason, check.mask(rows))
     for reason, kept in closed:
-        turn_away(reason, ~kept[: nodes.count])
+        reject(reason, ~kept[: nodes.count])
     room = Headroom(nodes, rows, task.cls.request)
     lacking = left.copy()
     for column, _ in task.cls.request:
@@ -197,17 +200,15 @@ def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]
     left = lacking
     if state.stateful.applies(task):
         for reason, passes in state.stateful.masks(task):
-            turn_away(reason, passes)
+            reject(reason, passes)
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
 def shown(resource: str, amount: int) -> str:
-    """An amount of a resource as people write it."""
+    """An amount of a resource in Kubernetes' notation."""
     if amount > CEILING:
         return "more than any node can have"
-    if resource == "cpu":
-        return format_quantity(amount * 10**6)
-    return format_bytes(amount) if resource in ("memory", "ephemeral-storage") else str(amount)
+    return format_amount(resource, amount * (10**6 if resource == "cpu" else NANO))
 
 
 def _needed(gang: GangState) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Who may be evicted now, and who was for whom (P2, P3)."""
+"""Which tasks may be evicted now, and which were evicted for which gang (P2, P3). `planner` chooses victims."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
-REFUSED_FOR = 30 * SECOND
-"""So long after an eviction was refused, nobody asks for it again."""
+REFUSED_FOR_NS = 30 * SECOND
+"""A refused eviction is not retried for 30 s."""
 
 
 class EvictionHistory(Follower):
@@ -25,46 +25,46 @@ class EvictionHistory(Follower):
         self._state = state
         self._decide = decide
         self.evictable = Evictable(state)
-        self._now = 0
-        self.surplus = ElasticMembers(state, self.may_go, lambda: bool(self._staying))
+        self._now_ns = 0
+        self.surplus = ElasticMembers(state, self.may_go, lambda: bool(self._refused_until))
         self._failed: dict[tuple[str, GangKey], object] = {}
-        """Gangs for which nobody can be evicted, by action, and the facts of which that is so (G9)."""
+        """(action, gang) → the facts for which no eviction plan was found (G9)."""
         self._evicted: dict[GangKey, set[GangKey]] = {}
-        """Who was evicted for each gang."""
-        self._staying: dict[str, int] = {}
-        """Tasks whose eviction was refused, and until when nobody asks again."""
-        self._cools_at: int | None = None
-        """When the next task may be evicted that may not be yet."""
-        self._cooled = 0
+        """Gang → gangs of which tasks were evicted for it."""
+        self._refused_until: dict[str, int] = {}
+        """UIDs of tasks whose eviction was refused → when it may be retried, in nanoseconds."""
+        self._cooldown_ends_ns: int | None = None
+        """When the next cooldown ends."""
+        self._cooldowns_ended = 0
 
     def cycle_begins(self, now_ns: int) -> None:
-        self._now = now = now_ns
-        if self._cools_at is not None and self._cools_at <= now:
-            self._cooled += 1
-            self._cools_at = None
-        self._staying = {uid: until for uid, until in self._staying.items() if until > now}
+        self._now_ns = now_ns
+        if self._cooldown_ends_ns is not None and self._cooldown_ends_ns <= now_ns:
+            self._cooldowns_ended += 1
+            self._cooldown_ends_ns = None
+        self._refused_until = {uid: until for uid, until in self._refused_until.items() if until > now_ns}
 
     def due(self) -> int | None:
-        return self._cools_at
+        return self._cooldown_ends_ns
 
     def gang_read(self, gang: GangState) -> None:
         self.retry(gang)
         self.surplus.update(gang)
 
     def gang_gone(self, gang: GangState) -> None:
-        """What was evicted for other gangs is remembered as long as those exist: the victim may come again."""
+        """Evictions for other gangs are kept as long as those exist: the victim may be recreated."""
         self.retry(gang)
         self._evicted.pop(gang.key, None)
         self.surplus.remove(gang)
 
-    # ---- plans that were not found
+    # ---- failed plans
 
     def has_failed(self, action: str, gang: GangState) -> bool:
-        """Whether no plan was found for a gang, and nothing that matters has changed since."""
+        """Whether no plan was found for a gang and no fact that bears on it has changed since."""
         return self._failed.get((action, gang.key)) == self._facts()
 
     def retry(self, gang: GangState) -> None:
-        """The gang asks for something else, or with other gangs together."""
+        """The gang changed: plans are tried for it again."""
         self._failed.pop(("preempt", gang.key), None)
         self._failed.pop(("reclaim", gang.key), None)
 
@@ -76,26 +76,26 @@ class EvictionHistory(Follower):
 
     def _facts(self) -> object:
         state = self._state
-        return (state.nodes.clock, state.queues.version, state.budgets.version, self._cooled)
+        return (state.nodes.clock, state.queues.version, state.budgets.version, self._cooldowns_ended)
 
-    # ---- who
+    # ---- victims
 
     def may_go(self, task: Task) -> bool:
-        """Whether a task has run as long as it may at least, and its eviction was not refused a moment ago."""
-        until = self._staying.get(task.uid, 0)
-        cooldown = max(task.hints.cooldown_ns, task.gang.spec.hints.cooldown_ns)
-        if cooldown:
-            until = max(until, (task.since if task.since is not None else self._now) + cooldown)
-        if until <= self._now:
+        """Whether the cooldown of a task is over and its eviction was not refused within `REFUSED_FOR_NS`."""
+        until_ns = self._refused_until.get(task.uid, 0)
+        cooldown_ns = max(task.hints.cooldown_ns, task.gang.spec.hints.cooldown_ns)
+        if cooldown_ns:
+            until_ns = max(until_ns, (task.since_ns if task.since_ns is not None else self._now_ns) + cooldown_ns)
+        if until_ns <= self._now_ns:
             return True
-        self._cools_at = until if self._cools_at is None else min(self._cools_at, until)
+        self._cooldown_ends_ns = until_ns if self._cooldown_ends_ns is None else min(self._cooldown_ends_ns, until_ns)
         return False
 
     def disruptions(self) -> Disruptions:
         return Disruptions(self._state.budgets)
 
     def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
-        """P3: whoever was evicted for somebody never has that one evicted in turn."""
+        """P3: a gang that was evicted for another one never preempts that one in turn."""
         return gang.key in self._evicted.get(other.key, ())
 
     def evict(self, task: Task, preemptor: GangState, reason: str, message: str) -> None:
@@ -104,7 +104,7 @@ class EvictionHistory(Follower):
         self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
 
     def refused(self, uid: str) -> None:
-        """An eviction was refused: the next plans do without this task for a while."""
-        self._staying[uid] = self._now + REFUSED_FOR
-        self._state.stay(uid)
+        """The API refused an eviction: plans exclude this task for `REFUSED_FOR_NS`."""
+        self._refused_until[uid] = self._now_ns + REFUSED_FOR_NS
+        self._state.unevict(uid)
         self._state.events.any = True

@@ -171,7 +171,7 @@ class Planner:
     def _see_off(self) -> None:
         """Those who are leaving anyway have left when the gang lands."""
         nodes = self._state.nodes
-        for task in list(self._state.leaving.values())[:LEAVING_BOUND]:
+        for task in list(self._state.releasing.values())[:LEAVING_BOUND]:
             if task.node in nodes.rows:
                 self._transaction.evict(task)
 
@@ -261,7 +261,7 @@ class Planner:
     def _make_room(self, task: Task, surplus_only: bool) -> int | None:
         """Evicts whoever has to leave so that one more task fits on one row. Returns that row."""
         look = self._victims_in_the_way if self._state.stateful.applies(task) else self._victims_on
-        like = (task.cls.id, task.run_time, surplus_only)
+        like = (task.cls.id, task.run_time_ns, surplus_only)
         offers = self._offers.get(like)
         if offers is None:
             offers = self._offers[like] = _Offers(self._rows_by_burden(task))
@@ -322,7 +322,7 @@ class Planner:
     def _victims_in_the_way(self, row: int, task: Task, surplus_only: bool) -> list[Victims] | None:
         """The same for a task to which it matters who else is there: ports, affinity, spread, volumes. Everybody who
         may leave does, and comes back one by one as long as the task still fits."""
-        transaction, mark = self._transaction, self._transaction.mark
+        transaction, checkpoint = self._transaction, self._transaction.checkpoint
         chosen: list[Victims] = []
         for unit in self._units_on(row, task, surplus_only, {}):
             unit = unit._replace(tasks=[one for one in unit.tasks if one.status is TaskStatus.BOUND])
@@ -335,14 +335,14 @@ class Planner:
         fits = self._fits(task, row)
         needed = list(chosen)
         for unit in sorted(chosen, key=_harm, reverse=True) if fits else ():
-            before = transaction.mark
+            before = transaction.checkpoint
             for one, place in zip(unit.tasks, self._rows_of(unit), strict=True):
-                transaction.spare(one, place)
+                transaction.unevict(one, place)
             if self._fits(task, row):
                 needed.remove(unit)
             else:
                 transaction.rollback(before)
-        transaction.rollback(mark)
+        transaction.rollback(checkpoint)
         for unit in chosen:
             self._disruptions.spare(unit.tasks)
         return needed if fits else None
@@ -480,7 +480,7 @@ class Planner:
             if not self._queue_may_keep(unit):
                 continue
             for task, row in zip(unit.tasks, rows, strict=True):
-                self._transaction.spare(task, row)
+                self._transaction.unevict(task, row)
             self._disruptions.spare(unit.tasks)
             self._chosen.remove((unit, rows))
 

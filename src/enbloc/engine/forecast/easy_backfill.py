@@ -1,8 +1,8 @@
-"""EASY: the first gang that waits in a queue has a reservation in time; later ones pass if they do not delay it (R8).
+"""EASY backfill: later gangs of a queue are scheduled if they do not delay the first one that waits (R8).
 
-The reservation is a forecast from known run times, made anew whenever somebody was placed or left: at what instant the
-gang would fit, and where. Whoever ends by then may use any room; whoever does not finds only what the gang leaves.
-Nothing of it is written down but the instant, and nothing is kept from those of other queues.
+The shadow time of the first gang is a forecast from known run times, recomputed whenever a task was placed or released:
+when the gang would fit, and where. A task that ends by then may use any free resources; any other only what the gang
+leaves at that time. Only the shadow time is published, and other queues are not restricted.
 """
 
 from __future__ import annotations
@@ -31,39 +31,41 @@ Amounts = dict[int, int]
 class Start(NamedTuple):
     """When a gang could start, and what it leaves then on the rows it would use."""
 
-    at: int
+    shadow_time_ns: int
     left: dict[int, Amounts]
-    """Row → column → what is still free there at that instant, when the gang has taken its part."""
+    """Row → column → what is free there at the shadow time beside the gang (Slurm: extra nodes)."""
 
 
 class EasyBackfill(Follower):
-    """The starts of those who are first, as of now."""
+    """The forecast start of the first gang of each queue."""
 
     def __init__(
-        self, state: State, placer: Placer, take_own_places: Callable[[Transaction, GangState], object]
+        self, state: State, placer: Placer, take_claimed_room: Callable[[Transaction, GangState], object]
     ) -> None:
         self._state = state
         self._placer = placer
-        self._take_own_places = take_own_places
+        self._take_claimed_room = take_claimed_room
         self._starts: dict[GangKey, tuple[object, Start]] = {}
         self.heads: dict[str, tuple[GangKey, Start]] = {}
-        """Queue → who is first in it, and when it could start."""
+        """Queue → its first gang, and when that could start."""
 
     def cycle_begins(self, now_ns: int) -> None:
         """The forecasts of the last cycle no longer hold."""
         self._starts = {}
 
-    def shadow(self, head: GangState, constraints: Constraints, now: int, at: object) -> Shadow:
-        """What others may not use because of the first one; `at` is the same as long as nobody was placed."""
+    def shadow(self, head: GangState, constraints: Constraints, now_ns: int, position: object) -> Shadow:
+        """What gangs behind `head` may not use; a forecast is reused while `position` is equal: nothing was placed."""
         known = self._starts.get(head.key)
-        if known is None or known[0] != at:
-            known = self._starts[head.key] = (at, self._foresee(head, constraints, now))
+        if known is None or known[0] != position:
+            known = self._starts[head.key] = (position, self._forecast(head, constraints, now_ns))
         start = known[1]
         self.heads[head.spec.queue] = (head.key, start)
 
         def over(task: Task) -> AbstractContextManager[None]:
-            run_time = task.run_time
-            if start.at == ENDLESS or (run_time is not None and now + run_time <= start.at):
+            run_time_ns = task.run_time_ns
+            if start.shadow_time_ns == ENDLESS or (
+                run_time_ns is not None and now_ns + run_time_ns <= start.shadow_time_ns
+            ):
                 return nullcontext()
             return self._taken(start)
 
@@ -71,7 +73,7 @@ class EasyBackfill(Follower):
 
     @contextmanager
     def _taken(self, start: Start) -> Iterator[None]:
-        """While it lasts, the rows of the first one have no more room than it leaves there."""
+        """Reduces the rows of the first gang to what it leaves there, within the context."""
         nodes = self._state.nodes
         taken = []
         for row, left in start.left.items():
@@ -88,9 +90,9 @@ class EasyBackfill(Follower):
 
     # ---- the forecast
 
-    def _foresee(self, gang: GangState, constraints: Constraints, now: int) -> Start:
-        """The first instant at which the gang's minima fit, if nobody new comes."""
-        ends, rows, amounts = self._ends(now)
+    def _forecast(self, gang: GangState, constraints: Constraints, now_ns: int) -> Start:
+        """The earliest time at which the gang's minima fit if nothing else is placed."""
+        ends, rows, amounts = self._ends(now_ns)
         instants = np.unique(ends)
         low, high = 0, len(instants)
         found: Start | None = None
@@ -104,13 +106,13 @@ class EasyBackfill(Follower):
                 found, high = start, middle
         return found or Start(ENDLESS, {})
 
-    def _ends(self, now: int) -> tuple[Ints, Ints, Ints]:
-        """Of all tasks whose end is known: when, on which row, and what they give back, column by task."""
+    def _ends(self, now_ns: int) -> tuple[Ints, Ints, Ints]:
+        """Of all tasks with a known end: when, on which row, and what they release, column by task."""
         nodes, stateful = self._state.nodes, self._state.stateful
         found: list[tuple[int, int, Task]] = []
         for name, row in nodes.rows.items():
             for task in stateful.assigned_to(name):
-                end = end_of(task, now)
+                end = end_of(task, now_ns)
                 if end != ENDLESS:
                     found.append((end, row, task))
         amounts = np.zeros((len(nodes.free), len(found)), np.int64)
@@ -120,28 +122,30 @@ class EasyBackfill(Follower):
         ends = np.array([end for end, _, _ in found], np.int64)
         return ends, np.array([row for _, row, _ in found], np.int64), amounts
 
-    def _fits_at(self, gang: GangState, constraints: Constraints, at: int, rows: Ints, amounts: Ints) -> Start | None:
-        """Whether it fits when these have given their room back."""
+    def _fits_at(
+        self, gang: GangState, constraints: Constraints, at_ns: int, rows: Ints, amounts: Ints
+    ) -> Start | None:
+        """The start of the gang if it fits once `amounts` are released on `rows`; `None`: it does not."""
         nodes = self._state.nodes
         more = np.zeros_like(nodes.free)
         for column in range(len(more)):
             np.add.at(more[column], rows, amounts[column])
-        self._give(more, 1)
+        self._change_free(more, 1)
         transaction = Transaction(self._state)
         request = request_of(gang)
         request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
         try:
-            self._take_own_places(transaction, gang)
+            self._take_claimed_room(transaction, gang)
             if attempt(self._placer, [request], transaction, constraints) is not None:
                 return None
             used = {nodes.rows[task.node] for task in transaction.placed}
             left = {row: dict(enumerate(nodes.free[:, row].tolist())) for row in used}
-            return Start(at, left)
+            return Start(at_ns, left)
         finally:
             transaction.rollback()
-            self._give(more, -1)
+            self._change_free(more, -1)
 
-    def _give(self, more: Ints, by: int) -> None:
+    def _change_free(self, more: Ints, by: int) -> None:
         nodes = self._state.nodes
         rows = np.flatnonzero(more.any(axis=0))
         nodes.free[:, rows] += by * more[:, rows]

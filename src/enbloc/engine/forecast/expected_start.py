@@ -1,4 +1,5 @@
-"""When gangs that wait are expected to start: told to the world, and kept up to date (R8)."""
+"""Publishes when gangs that wait are expected to start, and keeps that up to date (R8). Forecasts come from
+`easy_backfill` and `run_times`."""
 
 from __future__ import annotations
 
@@ -20,65 +21,65 @@ class ExpectedStarts(Follower):
         self._reservations = reservations
         self._decide = decide
         self._published: dict[GangKey, int] = {}
-        self._seen: dict[GangKey, int] = {}
-        """The nodes' clock when a gang's start was last looked at."""
-        self._news: dict[GangKey, int | None] = {}
-        """What is to be told of this cycle: of each gang one word, the last."""
+        self._forecast_at: dict[GangKey, int] = {}
+        """The nodes' clock when a gang's start was last forecast."""
+        self._changes: dict[GangKey, int | None] = {}
+        """Starts to publish at the end of this cycle: the last one of each gang."""
         self._heads: dict[str, tuple[GangKey, Start]] = {}
-        """Who was first in each queue after the last cycle, when it could start, and what it leaves to others then."""
+        """Queue → its first gang after the last cycle, and its forecast start."""
 
     def start_of(self, gang: GangState) -> int | None:
-        """What was published of a gang."""
-        at = self._published.get(gang.key, ENDLESS)
-        return at if at != ENDLESS else None
+        """The published start of a gang."""
+        start_ns = self._published.get(gang.key, ENDLESS)
+        return start_ns if start_ns != ENDLESS else None
 
-    def foresee(self, now: int) -> None:
-        """When gangs with reservations could start: those who would end in time may pass."""
+    def forecast(self, now_ns: int) -> None:
+        """Forecasts when gangs with reservations could start: pods that end before that may use their nodes."""
         self._forget()
         nodes, due = self._state.nodes, self._reservations.due
         for gang in self._reservations.gangs():
             rows = [nodes.rows[node] for node in self._reservations.of(gang).values() if node in nodes.rows]
-            if gang.key in due and not (nodes.stamp[rows] > self._seen.get(gang.key, -1)).any():
+            if gang.key in due and not (nodes.stamp[rows] > self._forecast_at.get(gang.key, -1)).any():
                 continue
-            start, was = start_of(self._state, self._reservations, gang, now), due.get(gang.key)
+            start, was = start_of(self._state, self._reservations, gang, now_ns), due.get(gang.key)
             due[gang.key] = start
-            self._seen[gang.key] = nodes.clock
+            self._forecast_at[gang.key] = nodes.clock
             if was is not None and start > was:
-                self._state.events.any = self._state.events.everything = True  # there is time for more
-            self._publish(gang.key, start, now)
+                self._state.events.any = self._state.events.everything = True  # more pods end in time
+            self._publish(gang.key, start, now_ns)
 
     def gang_gone(self, gang: GangState) -> None:
         self._drop(gang.key)
 
     def _drop(self, key: GangKey) -> None:
         self._published.pop(key, None)
-        self._seen.pop(key, None)
+        self._forecast_at.pop(key, None)
 
-    def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now: int) -> None:
-        """EASY: another one is first, or its start moved, in time or in space: those behind are looked at anew."""
+    def set_heads(self, heads: Mapping[str, tuple[GangKey, Start]], now_ns: int) -> None:
+        """EASY: if the first gang of a queue, its start or its rows changed, the gangs behind it are retried."""
         if heads != self._heads:
             self._heads = dict(heads)
             self._state.events.any = self._state.events.everything = True
         self._forget()
         for key, start in heads.values():
-            if key not in self._reservations.due:  # nodes of its own say more than a forecast in time
-                self._publish(key, start.at, now)
+            if key not in self._reservations.due:  # the forecast of reserved nodes is more exact
+                self._publish(key, start.shadow_time_ns, now_ns)
 
     def _forget(self) -> None:
-        """Whoever has no reservation any more, in space or in time."""
+        """Withdraws the start of gangs that neither have a reservation nor are first in a queue."""
         heads = {key for key, _ in self._heads.values()}
         for key in [key for key in self._published if key not in self._reservations.due and key not in heads]:
             self._drop(key)
-            self._news[key] = None
+            self._changes[key] = None
 
-    def _publish(self, key: GangKey, start: int, now: int) -> None:
-        """What is overdue says nothing new: it may be any moment."""
-        if start != self._published.get(key, 0) and start > now:
+    def _publish(self, key: GangKey, start: int, now_ns: int) -> None:
+        """An overdue start is not published: it may be any moment."""
+        if start != self._published.get(key, 0) and start > now_ns:
             self._published[key] = start
-            self._news[key] = start if start != ENDLESS else None
+            self._changes[key] = start if start != ENDLESS else None
 
     def publish(self) -> None:
-        """At the end of a cycle: a reservation may have ended and another one be made."""
-        events, self._news = self._news, {}
-        for key, start in events.items():
+        """At the end of a cycle, since a reservation may have been replaced within it."""
+        changes, self._changes = self._changes, {}
+        for key, start in changes.items():
             self._decide(Expect(key, start))

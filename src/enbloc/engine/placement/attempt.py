@@ -32,7 +32,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     nobody_looks = not stateful.has_terms
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and stateful.applies(task)
-        if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time != run[0].run_time)):
+        if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time_ns != run[0].run_time_ns)):
             yield run
             run = []
         run.append(task)
@@ -153,7 +153,7 @@ def attempt(
     """Places all that the requests ask for, greedily; only if that fails, by a search for any assignment that fits.
     On failure nothing stays placed, unless `keep` says that a partial allocation does (A2)."""
     remaining = [request.remaining() for request in requests]
-    checkpoint = transaction.mark
+    checkpoint = transaction.checkpoint
     for request in remaining:
         failure = _place_minima(placer, request, transaction, constraints)
         if failure is not None:

@@ -1,4 +1,4 @@
-"""A decision to bind: whom, where, with which mark, and which volumes first (G2, G11)."""
+"""Makes the `Bind` decision: pods, nodes, commit mark, and the volumes to bind first (G2, G11)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from enbloc.engine.tables.tasks import GangState, Task
 
 
 def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> Bind:
-    """The tasks that were placed, of one gang or of gangs that start together. If it `commits`, the very last Binding
-    completes the minima of them all, and its gang speaks for the others (K7)."""
+    """Binds placed tasks of one gang or of gangs that start together. If it `commits`, the last Binding completes the
+    minima of all of them and carries the mark of its gang (K7)."""
     gang = placed[-1].gang
     with_claims = [task for task in placed if not task.cls.plain and task.cls.spec.volumes]
     volumes = tuple(
@@ -41,7 +41,7 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
 
 
 def _claims(state: State, task: Task) -> list[str]:
-    """Claims that wait for their first consumer get its node; an ephemeral volume's is named after the pod."""
+    """WaitForFirstConsumer claims that get the task's node; the claim of an ephemeral volume is named after the pod."""
     ephemeral = [f"{task.name}-{name}" for name in state.volumes.ephemeral_to_select(task.cls)]
     return [*state.volumes.claims_to_select(task.cls), *ephemeral]
 

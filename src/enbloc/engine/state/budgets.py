@@ -36,7 +36,7 @@ class Budget:
     def update(self, task: Task) -> bool:
         """A pod was added, or its status changed. Returns whether the counts changed."""
         counts = self.pods.matches(task) and task.status not in _FINISHED
-        healthy = counts and task.status is TaskStatus.BOUND and task.since is not None
+        healthy = counts and task.status is TaskStatus.BOUND and task.since_ns is not None
         return any([_set(self.expected, task.uid, counts), _set(self.healthy, task.uid, healthy)])
 
     def remove(self, task: Task) -> bool:

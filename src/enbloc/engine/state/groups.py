@@ -1,8 +1,8 @@
-"""GangGroups: gangs that start together or not at all (K7), and gangs that need more than one look at themselves.
+"""GangGroups: gangs that start together or not at all (K7). Starting them is left to `actions.gang_groups`.
 
-A group is the union closure of what its gangs name. It is made anew only when somebody names others than before. A gang
-that is alone is in no group, unless it holds (K6) or needs free room before it is tried (K7): then it is a group of
-one.
+A group is the transitive closure of the lists that its gangs declare. Groups are rebuilt only when a list changes. A
+gang with no list is in no group, unless it is NonStrict (K6) or has minResources to check before an attempt (K7): then
+it is a group of one.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
 
 
 class Group:
-    """Gangs that start together, whether they exist or not."""
+    """Gangs that start together, including listed gangs that do not exist yet."""
 
-    __slots__ = ("committed", "holds", "keys", "met", "note", "waiting")
+    __slots__ = ("committed", "holds", "keys", "met", "note", "waiting_ns")
 
     def __init__(self, keys: tuple[GangKey, ...]) -> None:
         self.keys = keys
         self.holds = False
-        """NonStrict: so are all its gangs."""
-        self.waiting = 0
-        """The longest of its gangs' waiting times."""
+        """Whether all its gangs are NonStrict."""
+        self.waiting_ns = 0
+        """The longest waiting time of its gangs."""
         self.committed: frozenset[str] = frozenset()
-        """Decisions that were carried out to the end: one of their Bindings carries the mark (G11)."""
+        """Decisions that are completely bound: one of their Bindings carries the commit mark (G11)."""
         self.met = False
-        """Whether every gang's minima are bound now, or were once."""
+        """Whether the minima of every gang are, or were once, bound."""
         self.note = ""
-        """What is to be said of it besides why it waits (K12)."""
+        """Appended to the message why it waits (K12)."""
 
     def __repr__(self) -> str:
         return f"Group({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
@@ -47,24 +47,25 @@ class Groups:
         self._state = state
         self._of: dict[GangKey, Group] = {}
         self._known: dict[GangKey, tuple[GangKey, ...]] = {}
-        """Whom each gang named when the groups were last made."""
-        self._told: dict[GangKey, str] = {}
+        """Gang → its list when the groups were last built."""
+        self._reported: dict[GangKey, str] = {}
+        """Gang → the disagreement that was last reported of it."""
         self._forgotten = 0
 
     def of(self, gang: GangState) -> Group | None:
         return self._of.get(gang.key)
 
     def gangs(self, group: Group) -> list[GangState]:
-        """Those of its gangs that exist."""
+        """The gangs of a group that exist."""
         return [self._state.gangs[key] for key in group.keys if key in self._state.gangs]
 
     def mates(self, gang: GangState) -> list[GangState]:
-        """The gangs it starts with, itself included."""
+        """The gangs that start with a gang, itself included."""
         group = self.of(gang)
         return self.gangs(group) if group is not None else [gang]
 
     def settle(self, changed: Iterable[GangState]) -> list[Complain]:
-        """Before gangs are read: groups are as their gangs say now."""
+        """Before gangs are read: brings the groups up to date with the lists of their gangs."""
         complaints: list[Complain] = []
         changed = list(changed)
         if not changed and self._forgotten == self._state.forgotten:
@@ -72,8 +73,8 @@ class Groups:
         gone = self._forgotten != self._state.forgotten and any(key not in self._state.gangs for key in self._known)
         self._forgotten = self._state.forgotten
         if gone or not all(self._is_known(gang) for gang in changed):
-            complaints = self._make_anew()
-            changed = list(self._state.dirty.values())  # with those whose group is another one now
+            complaints = self._rebuild()
+            changed = list(self._state.dirty.values())  # includes gangs whose group changed
         seen: set[int] = set()
         for gang in changed:
             group = self.of(gang)
@@ -81,7 +82,7 @@ class Groups:
                 seen.add(id(group))
                 before = (group.met, group.committed)
                 self._review(group)
-                if before != (group.met, group.committed):  # what one gang did counts for all
+                if before != (group.met, group.committed):  # the start of one gang counts for all
                     for mate in self.gangs(group):
                         self._state.touch(mate)
         return complaints
@@ -91,14 +92,14 @@ class Groups:
             return True
         return self._known.get(gang.key) == gang.spec.group
 
-    def _make_anew(self) -> list[Complain]:
+    def _rebuild(self) -> list[Complain]:
         state = self._state
         before, self._of = self._of, {}
         gone = {key for key in self._known if key not in state.gangs}
-        self._told = {key: told for key, told in self._told.items() if key in state.gangs}
+        self._reported = {key: message for key, message in self._reported.items() if key in state.gangs}
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
         complaints: list[Complain] = []
-        for keys in _closures(self._known):
+        for keys in _transitive_groups(self._known):
             known = before.get(keys[0])
             group = known if known is not None and known.keys == keys else Group(keys)
             for key in keys:
@@ -115,7 +116,7 @@ class Groups:
         return complaints
 
     def _disagreements(self, group: Group) -> list[Complain]:
-        """Gangs whose list is not the whole group (K7). Each is told once."""
+        """Gangs whose list is not the whole group (K7). Each is reported once."""
         found = []
         sizes: dict[int, frozenset[GangKey]] = {}
         for gang in self.gangs(group):
@@ -126,16 +127,16 @@ class Groups:
                 f"gangs of a group disagree: {gang.spec.title} names {len(named)} gangs, "
                 f"and {len(group.keys)} start together"
             )
-            if self._told.get(gang.key) != message:
-                self._told[gang.key] = message
+            if self._reported.get(gang.key) != message:
+                self._reported[gang.key] = message
                 found.append(Complain(gang.key, message))
         return found
 
     def _review(self, group: Group) -> None:
-        """What became of a group: counted once, however many of its gangs changed."""
+        """Recounts a group, once however many of its gangs changed."""
         gangs = self.gangs(group)
         group.holds = all(gang.spec.holds for gang in gangs)
-        group.waiting = max((gang.spec.waiting for gang in gangs), default=0)
+        group.waiting_ns = max((gang.spec.waiting for gang in gangs), default=0)
         group.committed = frozenset(
             task.decision for gang in gangs for task in gang.tasks.values() if task.mark and task.decision
         )
@@ -161,8 +162,8 @@ def _has_been_met(gang: GangState) -> bool:
     return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
 
 
-def _closures(named: dict[GangKey, tuple[GangKey, ...]]) -> list[tuple[GangKey, ...]]:
-    """Who starts with whom: everybody who is named, and whoever they name. Equal lists are walked through once."""
+def _transitive_groups(named: dict[GangKey, tuple[GangKey, ...]]) -> list[tuple[GangKey, ...]]:
+    """Groups of gangs that list each other, directly or transitively. Identical lists are walked once."""
     parent: dict[GangKey, GangKey] = {}
 
     def root(key: GangKey) -> GangKey:

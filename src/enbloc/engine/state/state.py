@@ -1,8 +1,8 @@
-"""The cluster as the engine keeps it: arrays and counts, brought up to date event by event, never copied.
+"""The cluster as arrays and counts, updated event by event, never copied.
 
-Events come in through `put_…` and `remove_…`. What an event changes is counted here at once (room, queues, gangs);
-what has to be looked at by the next cycle is only noted: gangs whose facts changed (`dirty`), and changes that
-could help somebody who waits (`News`).
+Events come in through `put_…` and `remove_…`. Their effect on free resources, queues and gangs is counted at once. What
+the next cycle has to look at is only noted: gangs whose facts changed (`dirty`), and changes that could help gangs that
+wait (`ClusterEvents`). Decisions change task statuses through the methods below, or tentatively by a `Transaction`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, P
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 CLAIMS_BOUND = 256
-"""With so many claims that changed it is no use to ask who names them: where there are no cycles it would be all."""
+"""At most 256 changed volume claims are listed by name; beyond that any gang with volumes is woken."""
 
-_KEEPS_ITS_PLACE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
+_KEEPS_NODE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
 
 
 class ClusterEvents:
-    """What has changed since the last cycle, as far as it could help somebody who waits (G9)."""
+    """What has changed since the last cycle and could help a gang that waits (G9)."""
 
     __slots__ = ("any", "claims", "everything", "less_used", "rows", "volumes")
 
@@ -44,20 +44,20 @@ class ClusterEvents:
 
     def clear(self) -> None:
         self.any = False
-        """Anything at all about who is where."""
+        """Any change of what is placed where."""
         self.everything = False
-        """A node, a queue: rare, and may help anybody."""
+        """A node or a queue changed: rare, and may help any gang."""
         self.volumes = False
-        """A volume or a class of them: may help those who ask for volumes."""
+        """A PersistentVolume or StorageClass changed: may help any gang that uses volumes."""
         self.claims: set[tuple[str, str]] = set()
-        """Claims of volumes, by namespace and name: may help those who name them."""
+        """PersistentVolumeClaims that changed, by namespace and name: may help gangs that name them."""
         self.less_used = False
-        """Some queue uses less than it did."""
+        """The usage of a queue fell."""
         self.rows: set[str] = set()
-        """Nodes on which room was given back."""
+        """Nodes on which resources were released."""
 
-    def tell_of_volumes(self, claim: tuple[str, str] | None) -> None:
-        """Of one claim, or of more than that concerns."""
+    def add_volume_change(self, claim: tuple[str, str] | None) -> None:
+        """One claim changed; `None`: a change that may concern any volume."""
         self.any = True
         if claim is not None and not self.volumes and len(self.claims) < CLAIMS_BOUND:
             self.claims.add(claim)
@@ -80,28 +80,28 @@ class State:
         self.tasks: dict[str, Task] = {}
         self.gangs: dict[GangKey, GangState] = {}
         self.priorities: Counter[int] = Counter()
-        """How many gangs there are of each priority."""
+        """Priority → number of gangs."""
         self.forgotten = 0
-        """How many gangs have gone."""
+        """Number of gangs that were forgotten so far."""
         self.when_forgotten: Callable[[GangState], None] = lambda gang: None
-        """Told of each of them: what others know of it goes with it."""
+        """Called for each of them, so that others drop what they keep of it."""
         self.dirty: dict[GangKey, GangState] = {}
         self.unmarked: dict[GangKey, GangState] = {}
         """Gangs that lost the pod with their commit mark (G11)."""
         self.events = ClusterEvents()
         self.timed = False
-        """Whether it matters to those who wait when others end (R8)."""
+        """Whether run times bear on gangs that wait (R8)."""
         self._plugins = plugins
         weights = (node_affinity_weight, taint_weight)
         self._candidates = CandidateTable(self.nodes, self.volumes, plugins, weights)
         self.watched = False
-        """Whether somebody wants to know of rows on which a task could leave that could not before (see `ledger`)."""
+        """Whether rows are stamped when a task on them becomes evictable (see `evictable`)."""
         self.evicting: set[str] = set()
-        """Tasks that we evict and that the API does not call terminating yet."""
-        self.leaving: dict[str, Task] = {}
-        """Tasks that are terminating and still have their room."""
-        self._homeless: dict[str, dict[str, Task]] = {}
-        """Tasks on nodes that we do not know (yet), by node."""
+        """UIDs of tasks whose eviction was decided and that the API does not report as terminating yet."""
+        self.releasing: dict[str, Task] = {}
+        """Tasks that are terminating and still occupy their node."""
+        self._on_unknown_nodes: dict[str, dict[str, Task]] = {}
+        """Node → tasks on it, for nodes that are not known (yet)."""
 
     # ---- nodes, queues, volumes, namespaces
 
@@ -119,16 +119,14 @@ class State:
             if row is not None:
                 self.stateful.remove(task, row)
         if orphans:
-            self._homeless[name] = orphans
+            self._on_unknown_nodes[name] = orphans
         self.nodes.remove(name)
-        self.events.any = self.events.everything = (
-            True  # it helps nobody, but what was said of nodes is no longer so (G10)
-        )
+        self.events.any = self.events.everything = True  # helps no gang, but diagnoses count nodes (G10)
 
     def put_queue(self, facts: QueueFacts) -> None:
         known = self.queues.queues.get(facts.name)
         if known is not None and known.exists and known.facts == facts:
-            return  # only its status changed: that helps nobody (G9)
+            return  # only its status changed: that helps no gang (G9)
         self.queues.put(facts)
         self._queue_changed(facts.name)
 
@@ -143,18 +141,18 @@ class State:
                 self.touch(gang)
 
     def put_volume(self, kind: str, obj: Obj, gone: bool) -> None:
-        """A PersistentVolume, a claim or a StorageClass came, changed or went."""
+        """A PersistentVolume, a PersistentVolumeClaim or a StorageClass was added, changed or deleted."""
         version, claim = self.volumes.version, (namespace_of(obj), name_of(obj))
-        gives_back = kind != "PersistentVolumeClaim" or self.stateful.assumes_volume(claim)
+        frees_volume = kind != "PersistentVolumeClaim" or self.stateful.assumes_volume(claim)
         if gone:
             self.volumes.remove(kind.partition(".")[0], namespace_of(obj), name_of(obj))
         else:
             self.volumes.put(obj)
-        if self.volumes.version != version:  # else only what nobody looks at changed: that helps nobody (G9)
-            self.events.tell_of_volumes(None if gives_back else claim)
+        if self.volumes.version != version:  # else only fields that no filter reads changed (G9)
+            self.events.add_volume_change(None if frees_volume else claim)
 
     def put_budget(self, obj: Obj, gone: bool) -> None:
-        """A PodDisruptionBudget came, changed or went."""
+        """A PodDisruptionBudget was added, changed or deleted."""
         if gone:
             self.budgets.remove(obj)
         else:
@@ -167,19 +165,19 @@ class State:
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         if self.stateful.set_namespace(name, labels):
             self.events.any = True
-            self.nodes.clock += 1  # what was tried in vain is tried again
+            self.nodes.clock += 1  # failed attempts are retried
 
     def settle(self) -> None:
-        """Before a cycle: nodes that arrived get their rows, and the tasks on them their room."""
-        if not self.nodes.settle(self._used_by_homeless):
+        """Before a cycle: new nodes get their rows, and tasks on them are counted there."""
+        if not self.nodes.settle(self._used_on_unknown_node):
             return
-        for name in [name for name in self._homeless if name in self.nodes.rows]:
-            for task in self._homeless.pop(name).values():
+        for name in [name for name in self._on_unknown_nodes if name in self.nodes.rows]:
+            for task in self._on_unknown_nodes.pop(name).values():
                 self.stateful.add(task, self.nodes.rows[name])
 
-    def _used_by_homeless(self, name: str) -> Mapping[int, int]:
+    def _used_on_unknown_node(self, name: str) -> Mapping[int, int]:
         used: dict[int, int] = {}
-        for task in self._homeless.get(name, {}).values():
+        for task in self._on_unknown_nodes.get(name, {}).values():
             for column, amount in task.cls.request:
                 used[column] = used.get(column, 0) + amount
         return used
@@ -187,7 +185,7 @@ class State:
     # ---- gangs
 
     def put_gang(self, spec: GangSpec) -> None:
-        """A gang was written down, or changed."""
+        """A gang was added or changed."""
         gang = self.gangs.get(spec.key)
         if gang is None:
             gang = self.gangs[spec.key] = GangState(spec)
@@ -200,7 +198,7 @@ class State:
         gang.assumed = None
         if gang.spec == spec:
             return
-        if _as_victims(gang.spec) != _as_victims(spec):
+        if _eviction_facts(gang.spec) != _eviction_facts(spec):
             self._touch_rows(gang)
         if gang.spec.queue != spec.queue:
             for task in gang.tasks.values():
@@ -213,9 +211,9 @@ class State:
         gang.spec = spec
         if reselected:
             for task in gang.tasks.values():
-                self._leave(task)
+                self._count_out(task)
                 task.cls = self.class_of(gang, task)
-                self._enter(task)
+                self._count_in(task)
         self._set_priority(gang)
         self.touch(gang)
 
@@ -227,7 +225,7 @@ class State:
                 self.forget(gang)
 
     def forget(self, gang: GangState) -> None:
-        """Nothing is left of it: no object, no pods."""
+        """The gang has neither an object nor pods any more."""
         self.count(gang, {}, {})
         self.forgotten += 1
         gang.ticket = 0
@@ -238,7 +236,7 @@ class State:
         self.when_forgotten(gang)
 
     def count(self, gang: GangState, wanted: Mapping[int, int], expected: Mapping[int, int]) -> None:
-        """What a gang adds to its queue beyond its tasks: demand before its pods exist, and what it will take (M6)."""
+        """Sets what a gang adds to its queue besides its tasks: demand of pods to come, enqueued resources (M6)."""
         if gang.counted is not None:
             if gang.counted[1:] == (wanted, expected) and gang.counted[0].name == gang.spec.queue:
                 return
@@ -255,7 +253,7 @@ class State:
             gang.counted = (queue, wanted, expected)
 
     def touch(self, gang: GangState) -> None:
-        """It has to be looked at anew."""
+        """The next cycle reads the gang again."""
         self.dirty[gang.key] = gang
 
     def _set_priority(self, gang: GangState) -> None:
@@ -272,7 +270,7 @@ class State:
             del self.priorities[priority]
 
     def _touch_rows(self, gang: GangState) -> None:
-        """What could be freed on its nodes, and for whom, is another matter now (see `ledger`)."""
+        """Invalidates the cache of evictable resources for the gang's nodes."""
         for task in gang.tasks.values():
             self._touch_row(task)
 
@@ -286,24 +284,24 @@ class State:
     # ---- pods
 
     def put_pod(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
-        """A pod came or changed. `undeclared` makes the facts of a gang that nobody wrote down."""
+        """A pod was added or changed. `undeclared` makes the spec of a gang that has no object."""
         task = self.tasks.get(facts.uid)
         if task is None:
             self._add(facts, membership, undeclared)
             return
         if task.status is TaskStatus.ASSUMED:
             if facts.node == task.node and facts.status is TaskStatus.BOUND and facts.labels == task.labels:
-                self._confirm(task, facts)  # the echo of our own Binding: nothing new but the marks
+                self._confirm(task, facts)  # the echo of our own Binding: only the marks are new
                 return
             if not facts.node and facts.status is TaskStatus.PENDING:
-                return  # an update that was under way before our Binding
+                return  # an update from before our Binding
         if facts.uid in self.evicting and facts.status is TaskStatus.BOUND and facts.node == task.node:
-            return  # it is being evicted: first it is marked, and only then it goes
+            return  # being evicted: the condition is written before the pod terminates
         self.evicting.discard(facts.uid)
         if (
-            task.status in _KEEPS_ITS_PLACE
+            task.status in _KEEPS_NODE
             and facts.status is TaskStatus.PENDING
-            and self._is_the_same(task, facts, membership)
+            and self._is_unchanged(task, facts, membership)
         ):
             task.spec = facts.spec
             return
@@ -313,8 +311,8 @@ class State:
             return
         self._change(task, facts)
 
-    def _is_the_same(self, task: Task, facts: PodFacts, membership: Membership) -> bool:
-        """Whether nothing changed that bears on where a task may be."""
+    def _is_unchanged(self, task: Task, facts: PodFacts, membership: Membership) -> bool:
+        """Whether nothing changed that bears on placement."""
         return (
             (task.gang.key, task.role) == (membership.gang, membership.role)
             and (task.spec is facts.spec or task.cls is self.class_of(task.gang, facts))
@@ -327,7 +325,7 @@ class State:
             return
         gang = task.gang
         self.evicting.discard(uid)
-        self._leave(task)
+        self._count_out(task)
         del gang.tasks[uid]
         if task.mark:
             self.unmarked[gang.key] = gang
@@ -338,18 +336,18 @@ class State:
             self._set_priority(gang)
         self.touch(gang)
 
-    def unplace(self, uid: str) -> None:
-        """Our Binding, or our mark, was refused: the task waits again (K10, G11)."""
+    def forget_assumed(self, uid: str) -> None:
+        """Our Binding, or our timeout annotation, was refused: the task is pending again (K10, G11)."""
         task = self.tasks.get(uid)
         if task is not None and task.status in (TaskStatus.ASSUMED, TaskStatus.TIMED_OUT):
-            self._leave(task)
+            self._count_out(task)
             task.status, task.node = TaskStatus.PENDING, ""
-            self._enter(task)
+            self._count_in(task)
             self.touch(task.gang)
 
     def _add(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
         if not facts.ours and not facts.node:
-            return  # somebody else's to schedule
+            return  # another scheduler's
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
@@ -363,7 +361,7 @@ class State:
         gang.tasks[facts.uid] = task
         if gang.spec.priority is None and (len(gang.tasks) == 1 or facts.priority > gang.priority):
             self._set_priority(gang)
-        self._enter(task)
+        self._count_in(task)
         self.touch(gang)
 
     def class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
@@ -375,20 +373,20 @@ class State:
         task.status = TaskStatus.BOUND
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
-        self._set_since(task, facts.since)
+        self._set_since(task, facts.since_ns)
         self.budgets.update_pod(task)
         if self.watched:
             self._touch_row(task)
         if not task.gang.satisfied:
             self.touch(task.gang)
 
-    def _set_since(self, task: Task, since: int | None) -> None:
-        """Since when it runs: where its end is known, that is another forecast for its node (R8)."""
-        if task.since != since:
-            task.since = since
+    def _set_since(self, task: Task, since_ns: int | None) -> None:
+        """When the task started; with a known run time the forecast for its node changes (R8)."""
+        if task.since_ns != since_ns:
+            task.since_ns = since_ns
             self.budgets.update_pod(task)
             row = self.nodes.rows.get(task.node)
-            if row is not None and task.run_time is not None:
+            if row is not None and task.run_time_ns is not None:
                 self.nodes.touch(row)
                 self.events.any = True
                 self.events.everything = self.events.everything or self.timed
@@ -402,13 +400,13 @@ class State:
             self._touch_row(task)
             self.touch(task.gang)
         task.hints, task.never_preempts = facts.hints, facts.never_preempts
-        self._set_since(task, facts.since)
+        self._set_since(task, facts.since_ns)
         moved = task.status is not facts.status or task.node != facts.node
         if same_spec and not moved and task.labels == facts.labels and task.priority == facts.priority:
             if marked:
                 self.touch(task.gang)
             return
-        self._leave(task)
+        self._count_out(task)
         if not same_spec:
             task.cls = self.class_of(task.gang, facts)
         if task.priority != facts.priority:
@@ -416,127 +414,127 @@ class State:
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
             self._set_priority(task.gang)
         task.labels, task.status, task.node = facts.labels, facts.status, facts.node
-        self._enter(task)
+        self._count_in(task)
         self.touch(task.gang)
 
-    # ---- members that are held until their gang is complete (see `holds`)
+    # ---- tasks that are held until their gang is complete (see `holds`)
 
     def hold(self, task: Task) -> None:
-        """A task that a transaction has placed is held there, and not bound."""
-        assert task.status is TaskStatus.ASSUMED, f"{task} has no place to be held in"
+        """Holds a task where a transaction has placed it, instead of binding it."""
+        assert task.status is TaskStatus.ASSUMED, f"{task} is not placed and cannot be held"
         self._count_gang(task, -1)
         task.status = TaskStatus.HELD
         self._count_gang(task, 1)
 
-    def place_held(self, task: Task) -> None:
-        """A task that was held is bound where it is."""
+    def assume_held(self, task: Task) -> None:
+        """A held task is bound on its node."""
         self._count_gang(task, -1)
         task.status = TaskStatus.ASSUMED
         self._count_gang(task, 1)
 
-    def hold_on(self, task: Task, node: str) -> None:
-        """A task that waits is held on a node: a record says so."""
-        self._leave(task)
+    def restore_hold(self, task: Task, node: str) -> None:
+        """Holds a pending task on the node that its record names."""
+        self._count_out(task)
         task.status, task.node = TaskStatus.HELD, node
-        self._enter(task)
+        self._count_in(task)
 
-    def let_go(self, task: Task) -> None:
-        """A task that was held waits again."""
-        self._leave(task)
+    def unreserve(self, task: Task) -> None:
+        """A held or nominated task is pending again."""
+        self._count_out(task)
         task.status, task.node = TaskStatus.PENDING, ""
-        self._enter(task)
+        self._count_in(task)
 
     def time_out(self, task: Task) -> None:
-        """A task that waits is no member any more: its pod is being marked (K8)."""
-        self._leave(task)
+        """A pending task stops being a member: its pod gets the timeout annotation (K8)."""
+        self._count_out(task)
         task.status = TaskStatus.TIMED_OUT
-        self._enter(task)
+        self._count_in(task)
         self.touch(task.gang)
 
-    # ---- members for whom room is made (see `nominations`), and those who make it
+    # ---- nominated tasks (see `nominations`) and their victims
 
     def nominate(self, task: Task, node: str) -> None:
-        """A task that waits has its room on a node from now on, though others have not left it yet."""
-        self._leave(task)
+        """A pending task occupies its node from now on, while its victims are still terminating."""
+        self._count_out(task)
         task.status, task.node = TaskStatus.NOMINATED, node
-        self._enter(task)
+        self._count_in(task)
 
     def evict(self, task: Task) -> None:
-        """A task that is bound is to leave: it keeps its room until it is gone, and counts towards nothing."""
-        self._leave(task)
+        """A bound task is releasing: it occupies its node until its pod is gone, and counts towards no minimum."""
+        self._count_out(task)
         task.status = TaskStatus.RELEASING
-        self._enter(task)
+        self._count_in(task)
         self.evicting.add(task.uid)
         self.touch(task.gang)
 
-    def stay(self, uid: str) -> None:
-        """An eviction was refused."""
+    def unevict(self, uid: str) -> None:
+        """The API refused an eviction: the task is bound again."""
         self.evicting.discard(uid)
         task = self.tasks.get(uid)
         if task is not None and task.status is TaskStatus.RELEASING:
-            self._leave(task)
+            self._count_out(task)
             task.status = TaskStatus.BOUND
-            self._enter(task)
+            self._count_in(task)
             self.touch(task.gang)
 
-    # ---- ghosts: tasks that hold room for pods to come (see `claims`)
+    # ---- placeholders: tasks that reserve resources for pods to come (see `claims`)
 
-    def put_ghost(self, ghost: Task) -> None:
-        """A ghost takes its place."""
-        self.tasks[ghost.uid] = ghost
-        self._enter(ghost)
+    def add_placeholder(self, placeholder: Task) -> None:
+        """A placeholder occupies its node."""
+        self.tasks[placeholder.uid] = placeholder
+        self._count_in(placeholder)
 
-    def keep_ghost(self, ghost: Task) -> None:
-        """A ghost that a transaction has placed stays: its room is taken, now it counts as demand too."""
-        self.tasks[ghost.uid] = ghost
-        self.queues.add_demand(self.queue_of(ghost.gang), ghost.cls.request)
+    def keep_placeholder(self, placeholder: Task) -> None:
+        """Keeps a placeholder that a transaction has placed: its resources are allocated, its demand is added here."""
+        self.tasks[placeholder.uid] = placeholder
+        self.queues.add_demand(self.queue_of(placeholder.gang), placeholder.cls.request)
 
-    def drop_ghost(self, ghost: Task, holds_room: bool) -> None:
-        """A ghost ends; if its task took its place its room is the task's already."""
-        self.tasks.pop(ghost.uid, None)
+    def remove_placeholder(self, placeholder: Task, holds_room: bool) -> None:
+        """Removes a placeholder; without `holds_room` a task has taken over its resources already."""
+        self.tasks.pop(placeholder.uid, None)
         if holds_room:
-            self._leave(ghost)
+            self._count_out(placeholder)
         else:
-            self.queues.remove_demand(self.queue_of(ghost.gang), ghost.cls.request)
+            self.queues.remove_demand(self.queue_of(placeholder.gang), placeholder.cls.request)
 
-    # ---- counting: `_enter` and `_leave` are each other's inverse
+    # ---- counting: `_count_in` and `_count_out` are inverse
 
-    def _enter(self, task: Task) -> None:
+    def _count_in(self, task: Task) -> None:
         if task.status in HOLDS_ROOM and task.node:
             row = self.nodes.rows.get(task.node)
             if row is None:
-                self._homeless.setdefault(task.node, {})[task.uid] = task
+                self._on_unknown_nodes.setdefault(task.node, {})[task.uid] = task
             else:
                 self.nodes.allocate(row, task.cls.request)
                 self.stateful.add(task, row)
             self.events.any = True
         if task.status is TaskStatus.RELEASING and task.node:
-            self.leaving[task.uid] = task
+            self.releasing[task.uid] = task
         self.budgets.update_pod(task)
         self._count_queue(task, 1)
         self._count_gang(task, 1)
 
-    def _leave(self, task: Task) -> None:
+    def _count_out(self, task: Task) -> None:
         if task.status in HOLDS_ROOM and task.node:
             row = self.nodes.rows.get(task.node)
-            homeless = self._homeless.get(task.node)
-            if homeless is not None and task.uid in homeless:
-                del homeless[task.uid]
-                if not homeless:
-                    del self._homeless[task.node]
+            orphans = self._on_unknown_nodes.get(task.node)
+            if orphans is not None and task.uid in orphans:
+                del orphans[task.uid]
+                if not orphans:
+                    del self._on_unknown_nodes[task.node]
             elif row is not None:
                 self.nodes.release(row, task.cls.request)
                 self.stateful.remove(task, row)
                 self.events.rows.add(task.node)
             self.events.any = self.events.less_used = True
-        self.leaving.pop(task.uid, None)
+        self.releasing.pop(task.uid, None)
         self.budgets.remove_pod(task)
         self._count_queue(task, -1)
         self._count_gang(task, -1)
 
     def _count_queue(self, task: Task, by: int) -> None:
         if not task.ours and not task.gang.spec.object:
-            return  # a pod of somebody else's: in no queue
+            return  # a pod of another scheduler is in no queue
         holds = task.status in HOLDS_ROOM and bool(task.node)
         if not holds and task.status is not TaskStatus.PENDING:
             return
@@ -556,11 +554,11 @@ class State:
             gang.held[task.role] = gang.held.get(task.role, 0) + by
 
     def candidates(self, cls: TaskClass) -> Candidates:
-        """The rows that tasks of a class may use."""
+        """Rows and scores for tasks of a class."""
         return self._candidates.of(cls)
 
     def tidy(self, needed: Iterable[int]) -> None:
-        """Classes that no task is of, and that are not `needed` besides, are forgotten, with all that hangs on them."""
+        """Forgets classes that have no task and are not `needed`, with their caches."""
         alive = {task.cls.id for task in self.tasks.values()}.union(needed)
         self.classes.retain(alive)
         self._candidates.retain(alive)
@@ -568,7 +566,7 @@ class State:
         self.nodes.forget_unused()
 
     def tidy_queues(self) -> None:
-        """Queues that do not exist, and that nobody names any more, are forgotten."""
+        """Forgets queues that do not exist and that no gang names."""
         named = {task.gang.spec.queue for task in self.tasks.values()}
         for gang in self.gangs.values():
             named.add(gang.spec.queue)
@@ -576,13 +574,13 @@ class State:
                 named.add(gang.counted[0].name)
         self.queues.retain(named)
 
-    # ---- for tests and for those who look
+    # ---- queries
 
     def queue_of(self, gang: GangState) -> Queue:
         return self.queues.get(gang.spec.queue)
 
     def free_total(self) -> Ints:
-        """What is free on all nodes that may be used, by column; what is overdrawn on one counts as nothing."""
+        """Free resources of all usable nodes, by column; an overcommitted node counts as zero."""
         nodes = self.nodes
         count = nodes.count
         usable = nodes.alive[:count] & nodes.ready[:count] & ~nodes.unschedulable[:count]
@@ -590,14 +588,14 @@ class State:
         return found
 
     def digest(self) -> str:
-        """Equal for equal states: what a rolled-back transaction must restore (architecture, 11)."""
+        """Equal for equal states: a rolled back transaction restores it."""
         return audit.digest(self)
 
     def validate(self) -> None:
-        """Counts everything anew and compares: called by the tests after each step."""
+        """Recounts everything and compares; tests call it after each step."""
         audit.validate(self)
 
 
-def _as_victims(spec: GangSpec) -> object:
-    """What bears on who of a gang could be evicted, and for whom."""
+def _eviction_facts(spec: GangSpec) -> object:
+    """What decides which tasks of a gang may be evicted, and for which gangs."""
     return (spec.queue, spec.hints, spec.minimum, spec.minima, spec.evict_as_unit, spec.group)

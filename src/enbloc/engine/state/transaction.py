@@ -1,7 +1,8 @@
-"""All changes of one decision, undone or kept as one (architecture: decisions 4 and 11).
+"""The tentative changes of one decision, kept or rolled back together.
 
-Placing takes room, counts towards queue and gang, and is told to the predicates that look at who is where; rolling back
-does the exact reverse. Nothing is copied.
+Placing a task allocates resources of its node, counts towards its queue and gang, and updates the stateful filters;
+rolling back does the exact reverse. Nothing is copied. Committing is left to the caller: it binds, holds or reserves
+what was placed.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ class _Step(NamedTuple):
     tasks: Sequence[Task]
     rows: Sequence[int]
     by: int
-    """1: they were put there, -1: they were taken off."""
+    """1: the tasks were added to their rows, -1: removed."""
     there: TaskStatus
-    """As what they stand there."""
+    """Status of the tasks while they are on their rows."""
     off: TaskStatus = TaskStatus.PENDING
-    """As what they stand when they are not."""
+    """Status of the tasks while they are off."""
 
 
 class Transaction:
@@ -34,54 +35,54 @@ class Transaction:
         self._log: list[_Step] = []
 
     def place(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
-        """Puts each task on its row; all are of one gang and one class."""
-        self._do(_Step(tasks, rows, 1, TaskStatus.ASSUMED))
+        """Assumes each task on its row; all are of one gang and one class."""
+        self._apply(_Step(tasks, rows, 1, TaskStatus.ASSUMED))
 
-    def make_room(self, task: Task, row: int) -> None:
-        """Takes a placed task off its row, for another one."""
-        self._do(_Step([task], [row], -1, TaskStatus.ASSUMED))
+    def remove(self, task: Task, row: int) -> None:
+        """Removes an assumed task from its row."""
+        self._apply(_Step([task], [row], -1, TaskStatus.ASSUMED))
 
-    def let_go(self, task: Task) -> None:
-        """Takes a task that is held, or nominated, off its row: it waits like any other."""
-        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, task.status))
+    def lift(self, task: Task) -> None:
+        """Takes a held or nominated task off its row: it is pending until it is restored."""
+        self._apply(_Step([task], [self._state.nodes.rows[task.node]], -1, task.status))
 
-    def hold_again(self, task: Task, row: int, status: TaskStatus) -> None:
-        """Puts a task back as what it was before it was let go."""
-        self._do(_Step([task], [row], 1, status))
+    def restore(self, task: Task, row: int, status: TaskStatus) -> None:
+        """Returns a lifted task to its row and its former status."""
+        self._apply(_Step([task], [row], 1, status))
 
     def evict(self, task: Task) -> None:
-        """Takes a task that runs, or is leaving, off its row, as if it had left."""
-        self._do(_Step([task], [self._state.nodes.rows[task.node]], -1, task.status, TaskStatus.RELEASING))
+        """Takes a bound or releasing task off its row, as if its pod were gone."""
+        self._apply(_Step([task], [self._state.nodes.rows[task.node]], -1, task.status, TaskStatus.RELEASING))
 
-    def spare(self, task: Task, row: int) -> None:
-        """Puts a task that was evicted here back."""
-        self._do(_Step([task], [row], 1, TaskStatus.BOUND, TaskStatus.RELEASING))
+    def unevict(self, task: Task, row: int) -> None:
+        """Returns a task that this transaction evicted to its row."""
+        self._apply(_Step([task], [row], 1, TaskStatus.BOUND, TaskStatus.RELEASING))
 
     @property
-    def mark(self) -> int:
-        """How far it has come: `rollback` goes back to it."""
+    def checkpoint(self) -> int:
+        """The present position, for `rollback`."""
         return len(self._log)
 
-    def rollback(self, mark: int = 0) -> None:
-        """As if nothing had been, since the mark."""
-        for step in reversed(self._log[mark:]):
-            self._carry_out(step._replace(by=-step.by))
-        del self._log[mark:]
+    def rollback(self, checkpoint: int = 0) -> None:
+        """Undoes everything since the checkpoint."""
+        for step in reversed(self._log[checkpoint:]):
+            self._execute(step._replace(by=-step.by))
+        del self._log[checkpoint:]
 
     @property
     def placed(self) -> list[Task]:
         return self.placed_since(0)
 
-    def placed_since(self, mark: int) -> list[Task]:
-        steps = [step for step in self._log[mark:] if step.by > 0 and step.there is TaskStatus.ASSUMED]
+    def placed_since(self, checkpoint: int) -> list[Task]:
+        steps = [step for step in self._log[checkpoint:] if step.by > 0 and step.there is TaskStatus.ASSUMED]
         return [task for step in steps for task in step.tasks]
 
-    def free_before(self, mark: int) -> Ints:
-        """What was free on every row when it had come that far."""
+    def free_before(self, checkpoint: int) -> Ints:
+        """What was free on every row at the checkpoint."""
         nodes = self._state.nodes
         free = nodes.free[:, : nodes.count].copy()
         rows_of: dict[tuple[Request, int], list[int]] = {}
-        for step in self._log[mark:]:
+        for step in self._log[checkpoint:]:
             rows_of.setdefault((step.tasks[0].cls.request, step.by), []).extend(step.rows)
         for (request, by), rows in rows_of.items():
             counts = np.bincount(rows, minlength=nodes.count) * by
@@ -89,12 +90,12 @@ class Transaction:
                 free[column] += counts * amount
         return free
 
-    def _do(self, step: _Step) -> None:
-        self._carry_out(step)
+    def _apply(self, step: _Step) -> None:
+        self._execute(step)
         self._log.append(step)
 
-    def _carry_out(self, step: _Step) -> None:
-        self._take(step)
+    def _execute(self, step: _Step) -> None:
+        self._count(step)
         state, tasks, rows = self._state, step.tasks, step.rows
         if step.by > 0:
             names = state.nodes.names
@@ -108,8 +109,8 @@ class Transaction:
                 task.status = step.off
                 task.node = ""
 
-    def _take(self, step: _Step) -> None:
-        """Room, the queue's use and the gang's counts, for all tasks at once."""
+    def _count(self, step: _Step) -> None:
+        """Updates free resources, the queue's usage and the gang's counts, for all tasks at once."""
         state, tasks, rows, by = self._state, step.tasks, step.rows, step.by
         request, gang = tasks[0].cls.request, tasks[0].gang
         gang.version += 1
@@ -120,7 +121,7 @@ class Transaction:
             for row in rows:
                 counts[row] = counts.get(row, 0) + by
             state.nodes.allocate_many(np.fromiter(counts, np.intp), np.fromiter(counts.values(), np.int64), request)
-        if tasks[0].ours or gang.spec.object:  # those of others are in no queue
+        if tasks[0].ours or gang.spec.object:  # pods of other schedulers are in no queue
             state.queues.allocate(state.queue_of(gang), request, by * len(tasks))
         counted = {TaskStatus.HELD: gang.held, TaskStatus.NOMINATED: gang.pending, TaskStatus.RELEASING: {}}
         there = counted.get(step.there, gang.occupied)

@@ -1,4 +1,4 @@
-"""Tasks and gangs as the engine sees them: facts from the API, and where each task stands."""
+"""Tasks and gangs: facts from the API, each task's status and each gang's counts. Changing them is left to `state`."""
 
 from __future__ import annotations
 
@@ -17,29 +17,30 @@ Order = tuple[int, int, int, str, str]
 
 
 STORY_LENGTH = 16
-"""How many events a gang remembers of itself."""
+"""A gang keeps its last 16 events, for assertion messages."""
 
 
 class TaskStatus(IntEnum):
-    """Where a task stands. Only what has a node holds room; see `occupied` for what counts towards minima."""
+    """The status of a task. `HOLDS_ROOM` lists those that use resources of a node, `OCCUPIED` those that count towards
+    minima."""
 
     GATED = 0
-    """Exists, is not a member yet (`schedulingGates`)."""
+    """Has `schedulingGates`: not a member yet."""
     PENDING = 1
     ASSUMED = 2
-    """Given a node by us; the API has not said so yet."""
+    """Its Binding was decided; the API has not confirmed it yet."""
     BOUND = 3
     SUCCEEDED = 4
     FAILED = 5
-    """Ended badly: no member any more."""
+    """No longer a member."""
     RELEASING = 6
-    """Terminating: keeps its room, counts towards nothing."""
+    """Terminating: occupies its node, counts towards no minimum."""
     HELD = 7
-    """Keeps the room that was found for it until its gang is complete; not bound (K6)."""
+    """Occupies a node without being bound until its gang is complete (K6)."""
     TIMED_OUT = 8
-    """Its gang waited too long: no member until the mark is taken off (K8)."""
+    """Its gang timed out: not a member while it carries the timeout annotation (K8)."""
     NOMINATED = 9
-    """Waits like any other, and has its room already: others are leaving the node for it (P3)."""
+    """Pending, and occupies a node from which victims are being evicted for it (P3)."""
 
 
 OCCUPIED = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.SUCCEEDED})
@@ -50,7 +51,7 @@ HOLDS_ROOM = frozenset(
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """All the engine wants to know of one pod, read once per event."""
+    """The fields of a pod that the engine reads, decoded once per event."""
 
     uid: str
     namespace: str
@@ -62,21 +63,21 @@ class PodFacts(msgspec.Struct, frozen=True):
     node: str
     status: TaskStatus
     ours: bool
-    """Whether it asks for one of our schedulers (G1)."""
+    """Whether its `schedulerName` is one of ours (G1)."""
     mark: str = ""
     """The commit mark it carries (G11)."""
     decision: str = ""
     """The decision that bound it (G11)."""
     hints: SchedulingHints = NONE
-    """What it says of itself about running and being evicted."""
+    """Its annotations about run time and eviction."""
     never_preempts: bool = False
-    """Whether nobody is evicted for it (P2)."""
-    since: int | None = None
-    """Since when it has been running."""
+    """`preemptionPolicy: Never` (P2)."""
+    since_ns: int | None = None
+    """When it started running."""
 
 
 class Task:
-    """One pod. Its gang, role and class never change; where it stands does."""
+    """One pod. Its gang and role never change; its status and node do."""
 
     __slots__ = (
         "cls",
@@ -94,7 +95,7 @@ class Task:
         "ours",
         "priority",
         "role",
-        "since",
+        "since_ns",
         "spec",
         "status",
         "uid",
@@ -106,7 +107,7 @@ class Task:
         self.name = facts.name
         self.labels = facts.labels
         self.spec = facts.spec
-        """As it came: while it is the same object, the class need not be looked up again."""
+        """As decoded: while it is the same object, the class need not be looked up again."""
         self.cls = cls
         self.gang = gang
         self.role = role
@@ -119,7 +120,7 @@ class Task:
         self.decision = facts.decision
         self.hints = facts.hints
         self.never_preempts = facts.never_preempts
-        self.since = facts.since
+        self.since_ns = facts.since_ns
         # O2 as one key: priority, index, age, name. A name without a number comes last.
         self.order: Order = (
             -facts.priority,
@@ -130,8 +131,8 @@ class Task:
         )
 
     @property
-    def run_time(self) -> int | None:
-        """How long it is expected to run, by its own word or its gang's; `None`: nobody knows (R8)."""
+    def run_time_ns(self) -> int | None:
+        """Its expected run time, from its own annotation or its gang's; `None`: unknown (R8)."""
         own = self.hints.run_time_ns
         return own if own is not None else self.gang.spec.hints.run_time_ns
 
@@ -140,7 +141,7 @@ class Task:
 
 
 class GangState:
-    """A gang and what has become of it."""
+    """A gang: its spec, its tasks and their counts."""
 
     __slots__ = (
         "_story",
@@ -153,7 +154,7 @@ class GangState:
         "held",
         "key",
         "occupied",
-        "partial_since",
+        "partial_since_ns",
         "pending",
         "priority",
         "ran",
@@ -170,38 +171,38 @@ class GangState:
         self.spec = spec
         self._story: deque[str] = deque(maxlen=STORY_LENGTH)
         self.assumed: GangStatus | None = None
-        """What was decided of its status and is not confirmed by the API yet; `None`: nothing."""
+        """Its status as decided and not confirmed by the API yet; `None`: nothing is unconfirmed."""
         self.tasks: dict[str, Task] = {}
         self.pending: dict[str, int] = {}
-        """By role: how many wait for a node."""
+        """Role → tasks that are pending or nominated."""
         self.occupied: dict[str, int] = {}
-        """By role: how many count towards its minimum."""
+        """Role → tasks that count towards its minimum."""
         self.held: dict[str, int] = {}
-        """By role: how many are held until the others fit too (K6)."""
+        """Role → tasks that are held until the gang is complete (K6)."""
         self.priority = 0
         self.covered = ""
-        """The mark of the minima that were bound once (see `marks`)."""
+        """The commit mark of the minima that were bound once (see `commit_marks`)."""
         self.satisfied = False
         """Whether its present minima were bound once (G7)."""
         self.ran: frozenset[str] = frozenset()
-        """Roles of earlier waves, satisfied for themselves: the present wave is a gang without them (D3, G7)."""
+        """Roles of earlier waves, which are satisfied: the present wave is scheduled without them (D3, G7)."""
         self.behind: frozenset[str] = frozenset()
-        """Roles that have begun and whose turn comes after the present wave: an earlier one has to start over."""
-        self.partial_since: int | None = None
-        """Since when it has been seen partly started (G11)."""
+        """Roles of waves after the present one; some may have started before an earlier wave had to restart."""
+        self.partial_since_ns: int | None = None
+        """When it was first found partially bound (G11)."""
         self.attempted: frozenset[str] = frozenset()
-        """The tasks with which it was tried last: until one of those that are there was, it counts against others at
-        enqueue (M6)."""
+        """UIDs of the tasks of its last attempt: until one of its present tasks was attempted, its minResources
+        count as enqueued (M6)."""
         self.version = 0
-        """Goes up whenever one of its tasks comes, goes or stands elsewhere."""
+        """Incremented whenever one of its tasks is added, removed or changes its status or node."""
         self.counted: Any = None
-        """What it adds to its queue's demand and to what was let in; kept so that it can be taken off again."""
+        """What it adds to its queue's demand and enqueued resources, kept so that it can be subtracted again."""
         self.ticket = 0
-        """Changes whenever it is queued anew: entries with an older one are stale."""
+        """Changes whenever the gang is queued again: queue entries with an older ticket are stale."""
         self.equivalence: Any = None
-        """Where it waits (see `waiting`), if it is queued."""
+        """Its equivalence class (see `scheduling_queue`), if it is queued."""
         self.why: Any = None
-        """Its story, if it waits and is not queued (see `story`)."""
+        """Its diagnosis, if it waits and is not queued."""
 
     def note(self, what: str) -> None:
         """Adds to the story of the gang: the last things that happened to it."""
@@ -214,22 +215,22 @@ class GangState:
 
     @property
     def status(self) -> GangStatus:
-        """What the API says of it, with what was decided since."""
+        """Its status in the API, with what was decided since."""
         return self.assumed if self.assumed is not None else self.spec.observed
 
     def assume(self, **changes: Any) -> None:
-        """Decided, and not confirmed by the API yet: the next change of its object replaces it."""
+        """Sets the assumed status; the next change of its object replaces it."""
         self.assumed = msgspec.structs.replace(self.status, **changes)
 
     @property
-    def run_time(self) -> int | None:
-        """How long it runs at most, if all that is known of it says so; `None`: nobody knows (R8)."""
-        said = self.spec.hints.run_time_ns
-        if said is None and self.tasks:
-            times = [task.run_time for task in self.tasks.values()]
+    def run_time_ns(self) -> int | None:
+        """Its longest expected run time; `None`: unknown for the gang or one of its tasks (R8)."""
+        declared = self.spec.hints.run_time_ns
+        if declared is None and self.tasks:
+            times = [task.run_time_ns for task in self.tasks.values()]
             known = [time for time in times if time is not None]
             return max(known) if len(known) == len(times) else None
-        return said if said is not None else self.spec.longest_run
+        return declared if declared is not None else self.spec.longest_run
 
     @property
     def total_occupied(self) -> int:
@@ -240,7 +241,7 @@ class GangState:
         return sum(self.pending.values())
 
     def in_wave(self, role: str) -> bool:
-        """Whether a role is of the present wave; of a gang without waves every role is."""
+        """Whether a role belongs to the present wave; without waves every role does."""
         return role not in self.ran and role not in self.behind
 
     def minima(self) -> dict[str, int]:
@@ -258,11 +259,11 @@ class GangState:
 
     @property
     def only_waiting(self) -> bool:
-        """Whether, since its minimum was met once, only those who wait count towards it (K9)."""
+        """Whether only waiting pods count towards its minimum, since that was met once (K9)."""
         return self.spec.match_policy == ONLY_WAITING and bool(self.covered)
 
     def found(self, role: str) -> int:
-        """How many of a role count towards its minimum, those that are held included."""
+        """Tasks of a role that count towards its minimum, held ones included."""
         return (0 if self.only_waiting else self.occupied.get(role, 0)) + self.held.get(role, 0)
 
     def found_by_role(self) -> dict[str, int]:
@@ -273,14 +274,14 @@ class GangState:
         return (0 if self.only_waiting else self.total_occupied) + self.total_held
 
     def complete(self) -> bool:
-        """Whether its minima could be bound: occupied or held."""
+        """Whether its minima are occupied or held."""
         return (
             all(self.found(role) >= minimum for role, minimum in self.spec.minima.items())
             and self.total_found >= self.spec.minimum
         )
 
     def missing(self) -> dict[str, int]:
-        """Members that would have to exist and do not, by role; `""` stands for the total (G4)."""
+        """Role → members that do not exist but are required; `""` is the total (G4)."""
         found = {}
         for role, minimum in self.minima().items():
             lacking = minimum - self.found(role) - self.pending.get(role, 0)

@@ -31,20 +31,22 @@ class Fitting:
         self._failures = Failures()
 
     def place(
-        self, transaction: Transaction, mark: int, wanted: Sequence[PlacementRequest], open_rows: OpenRows
+        self, transaction: Transaction, checkpoint: int, wanted: Sequence[PlacementRequest], open_rows: OpenRows
     ) -> Failure | None:
-        """Places what greedy could not: what the transaction did since `mark` is undone, and all of it placed anew. If
-        there is no such placement nothing is changed, and the answer says how sure that is."""
-        if not self._is_packing(wanted) or not self._queues_allow(wanted, transaction.placed_since(mark)):
+        """Places what greedy could not: rolls the transaction back to `checkpoint` and places all of it anew. If there
+        is no such placement nothing is changed, and the answer says how sure that is."""
+        if not self._is_packing(wanted) or not self._queues_allow(wanted, transaction.placed_since(checkpoint)):
             return Failure.GAVE_UP
         question = _Question(wanted, open_rows)
         if question.choosers > 1:
             return Failure.GAVE_UP
         columns = question.columns()
-        found = pack(transaction.free_before(mark)[columns], question.kinds(columns), question.short, self._failures)
+        found = pack(
+            transaction.free_before(checkpoint)[columns], question.kinds(columns), question.short, self._failures
+        )
         if isinstance(found, Failure):
             return found
-        transaction.rollback(mark)
+        transaction.rollback(checkpoint)
         for tasks, rows in question.shared_out(found):
             transaction.place(tasks, rows)
         return None
@@ -167,4 +169,4 @@ class _Question:
 
 def _like(task: Task) -> tuple[int, int | None]:
     """Equal for tasks that fare alike: of one class, and, where nodes are reserved, of one run time."""
-    return (task.cls.id, task.run_time)
+    return (task.cls.id, task.run_time_ns)

@@ -175,8 +175,11 @@ def gang_reasons() -> list[tuple[str, str, list[m.Obj]]]:
     found += [(dialect, "min-resources-beyond", change(*OBJECT[dialect], **beyond)) for dialect in WITH_MIN_RESOURCES]
     found += [(dialect, "pod-deleted", pod_deleted(name)) for dialect, name in BARE_PODS.items()]
     found += [(dialect, "pod-timed-out", change("v1", "Pod", name, **TIMED_OUT)) for dialect, name in MARKED.items()]
+    # The API lets no pod be gated later: it is replaced.
+    gated = m.pod("g-1", 3, group="g", schedulingGates=[{"name": "wait"}], at="20s")
+    found.append(("volcano-podgroup", "pod-gated", [*pod_deleted("g-1"), gated]))
     aborted = [m.command("abort", "AbortJob", "20s", "g")]
-    found.append(("volcano-job", "aborted", aborted))
+    found.append(("volcano-job", "job-aborted", aborted))
     return found
 
 

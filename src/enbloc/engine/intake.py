@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from enbloc.config import Config
 from enbloc.engine.claims.claims import Claims
+from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -22,9 +23,11 @@ from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.resources import PODS
+from enbloc.engine.tables.resources import PODS, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
+
+_OWN_USE = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 
 
 class Intake(Follower):
@@ -85,17 +88,21 @@ class Intake(Follower):
         return None
 
     def claim_obstacle(self, gang: GangState) -> Diagnosis | None:
-        """What makes a gang's claims useless (R7, P3): its own obstacle, that of a gang that it starts with, or
-        minResources beyond what the cluster has."""
-        found = self.obstacle(gang) or self._beyond_cluster(gang)
+        """What makes a gang's claims useless (R7, P3): its own obstacle, requests beyond what the cluster has or its
+        queue may use, or one of these of a gang that it starts with."""
+        found = self._lasting_obstacle(gang)
         group = self._groups.of(gang)
         if found is not None or group is None or gang.satisfied:
             return found
         gangs = self._groups.gangs(group)
-        obstacles = {mate.key: why for mate in gangs if (why := self.obstacle(mate)) is not None}
+        obstacles = {mate.key: why for mate in gangs if (why := self._lasting_obstacle(mate)) is not None}
         if obstacles or len(gangs) < len(group.keys):
             return diagnosis.others_missing(gang, group.keys, self._state.gangs, obstacles)
         return None
+
+    def _lasting_obstacle(self, gang: GangState) -> Diagnosis | None:
+        """What keeps a gang from starting, whatever room becomes free."""
+        return self.obstacle(gang) or self._beyond_cluster(gang) or self._beyond_queue(gang)
 
     def _beyond_cluster(self, gang: GangState) -> Diagnosis | None:
         asked = gang.spec.min_free_resources
@@ -109,6 +116,21 @@ class Intake(Follower):
             if column != PODS and amount > has:
                 return diagnosis.beyond_cluster(gang, self._state.resources.names[column], amount, has)
         return None
+
+    def _beyond_queue(self, gang: GangState) -> Diagnosis | None:
+        """Its queue could not use what its minima and its later waves request even if it used nothing else."""
+        queues, queue = self._state.queues, self._state.queue_of(gang)
+        if not queues.guarantees and not any(place.limits for place in queue.ancestors):
+            return None
+        request, later = request_of(gang), self._claims.waves.of(gang)
+        roles = {placeholder.role for placeholder in later}
+        tasks = [task for task in gang.tasks.values() if task.status in _OWN_USE]
+        tasks += [task for task in request.needed if task.role not in roles]
+        asked = total(task.cls.request for task in [*tasks, *later])
+        for column in {column for task in request.rest for column, _ in task.cls.request}:
+            smallest = sorted(dict(task.cls.request).get(column, 0) for task in request.rest)
+            asked[column] = asked.get(column, 0) + sum(smallest[: request.short])
+        return diagnosis.beyond_queue(gang) if is_beyond_queue(self._state, gang, asked) else None
 
     def may_start(self, group: Group) -> bool:
         """Whether only room can keep a group from starting (G4, K7)."""

@@ -32,7 +32,7 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
         if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
             _bind(cycle, group, unit, transaction.placed)
             return None
-        if group.holds:
+        if group.holds and not any(map(cycle.intake.claim_obstacle, unit)):  # else the hold would end at once
             _hold(cycle, group, unit, constraints)
     held = sum(gang.total_held for gang in unit)
     cycle.claims.holds.changed = cycle.claims.holds.changed or held > 0

@@ -108,6 +108,12 @@ def beyond_cluster(gang: GangState, resource: str, asked: int, has: int) -> Diag
     return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang))
 
 
+def beyond_queue(gang: GangState) -> Diagnosis:
+    """Its minimum exceeds what its queue may use in all."""
+    message = f"queue {gang.spec.queue} may not use what the minimum requests"
+    return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang), of_queue=True)
+
+
 def no_room(
     state: State,
     task: Task,

@@ -1,0 +1,279 @@
+"""The registry: one claim of a kind a gang, one record a gang and kind, slots that follow their pods."""
+
+from __future__ import annotations
+
+import pytest
+
+from enbloc.api.reasons import PendingReason
+from enbloc.engine.claims.claim import RECREATION_NS
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.tables.tasks import TaskStatus
+from enbloc.gangs.claim_records import SLOTS, ClaimKind, Record
+from engine.claims.scenes import SECOND_NS, Scene, group, pods_of, recreated, small
+from support import manifests as m
+
+KINDS = [ClaimKind.RESERVE, ClaimKind.PREEMPT]
+CANNOT_START = Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, "its queue does not exist")
+LACKS_MEMBERS = Diagnosis(PendingReason.NOT_ENOUGH_PODS, "1 pod is missing")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claim_is_stored_and_its_record_decided(kind: ClaimKind) -> None:
+    scene = small()
+    made = scene.make(kind, g_0="n", g_1="m")
+    assert scene.claims.of(scene.gang(), kind) is made
+    assert scene.claims.all(kind) == [made]
+    assert list(scene.claims.every()) == [made]
+    record = Record(kind, 0, {"g-0": {"n": 1}, "g-1": {"m": 1}})
+    assert [(one.kind, one.record, one.reason) for one in scene.decided] == [(kind, record, "Made")]
+    assert scene.record(kind) == record, "assumed before the API confirms it"
+    assert scene.begin(1) == [], "nothing changed"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gang_has_at_most_one_claim_of_a_kind(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="n")
+    second = scene.make(kind, g_0="m", g_1="m")
+    assert scene.claims.all(kind) == [second]
+    assert scene.free_cpu("n") == 4, "the first gave its room back"
+    assert scene.claims.reservations.nodes() == ({"m"} if kind is ClaimKind.RESERVE else set())
+    assert scene.free_cpu("m") == (4 if kind is ClaimKind.RESERVE else 2)
+
+
+def test_two_kinds_do_not_overwrite_each_others_record() -> None:
+    scene = small()
+    scene.make(ClaimKind.RESERVE, g_0="n", g_1="n")
+    scene.make(ClaimKind.PREEMPT, g_0="m", g_1="m")
+    assert set(scene.gang().status.claims) == {ClaimKind.RESERVE, ClaimKind.PREEMPT}
+    assert scene.claims.end(scene.gang(), ClaimKind.PREEMPT, "Ended", "for a test")
+    assert set(scene.gang().status.claims) == {ClaimKind.RESERVE}
+    assert scene.claims.of(scene.gang(), ClaimKind.RESERVE) is not None
+
+
+def test_a_claim_whose_record_would_be_too_long_is_not_made() -> None:
+    scene = small()
+    claim = scene.claim(ClaimKind.RESERVE, g_0="n")
+    claim.slots |= {
+        str(index): next(iter(claim.slots.values())).__class__(str(index), "n", None) for index in range(SLOTS)
+    }
+    assert not scene.claims.make(claim, "Made", "for a test")
+    assert not scene.claims.has(ClaimKind.RESERVE)
+    assert not scene.decided
+
+
+def test_extend_adds_slots_to_the_claim() -> None:
+    scene = small()
+    scene.claims.extend(scene.claim(ClaimKind.PREEMPT, g_0="n"), "Made", "")
+    scene.claims.extend(scene.claim(ClaimKind.PREEMPT, g_1="m"), "Made", "")
+    (claim,) = scene.claims.all(ClaimKind.PREEMPT)
+    assert {name: slot.node for name, slot in claim.slots.items()} == {"g-0": "n", "g-1": "m"}
+    assert (scene.free_cpu("n"), scene.free_cpu("m")) == (3, 3)
+    assert scene.decided[-1].record == claim.record()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_end_releases_the_room_and_withdraws_the_record(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    assert scene.claims.end(scene.gang(), kind, "Ended", "for a test")
+    assert not scene.claims.has(kind)
+    assert scene.free_cpu("n") == scene.free_cpu("m") == 4
+    assert (scene.decided[-1].record, scene.decided[-1].reason) == (None, "Ended")
+    assert scene.record(kind) is None
+    assert all(task.status is TaskStatus.PENDING for task in scene.gang().tasks.values())
+    assert not scene.claims.end(scene.gang(), kind, "Ended", "again"), "it has none"
+
+
+# ---- records
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_from_before_a_restart_is_adopted_once(kind: ClaimKind) -> None:
+    scene = small()
+    made = scene.make(kind, g_0="n", g_1="m")
+    places = made.places
+    for task in scene.gang().tasks.values():
+        if task.status is TaskStatus.NOMINATED:
+            scene.state.let_go(task)
+    scene.restart_registry()
+    scene.state.touch(scene.gang())
+    assert scene.begin(5) == [], "it is as it was written"
+    adopted = scene.claims.of(scene.gang(), kind)
+    assert adopted is not None
+    assert adopted.places == places
+    assert scene.claims.end(scene.gang(), kind, "Ended", "")
+    scene.gang().assume(claims={kind: made.record()})  # an echo of what was written before
+    scene.state.touch(scene.gang())
+    assert scene.begin(6) == []
+    assert not scene.claims.has(kind), "memory counts from the first look on"
+
+
+@pytest.mark.parametrize("kind", [*KINDS, ClaimKind.HOLD, ClaimKind.WAVE])
+def test_a_record_that_no_longer_holds_is_withdrawn(kind: ClaimKind) -> None:
+    scene = small()
+    scene.gang().assume(claims={kind: Record(kind, 0, {"gone": {"lost": 1}})})
+    scene.state.touch(scene.gang())
+    (decided,) = scene.begin(1)
+    assert (decided.kind, decided.record) == (kind, None)
+    assert not scene.claims.has(kind)
+    assert scene.record(kind) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_refused_leaves_no_claim_and_no_room_taken(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    scene.claims.refused(scene.gang().key, kind)
+    assert not scene.claims.has(kind)
+    assert scene.free_cpu("n") == scene.free_cpu("m") == 4
+    assert scene.gang().key in scene.state.dirty, "it is attempted again"
+    assert len(scene.decided) == 1, "nothing more is written"
+
+
+def test_refused_of_a_gang_that_is_gone_does_nothing() -> None:
+    scene = small()
+    key = scene.gang().key
+    scene.claims.refused(key._replace(name="unknown"), ClaimKind.RESERVE)
+    assert not scene.decided
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_gang_that_is_gone_takes_its_claims_along(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    gang = scene.gang()
+    scene.decided.clear()
+    scene.claims.gang_gone(gang)
+    assert not scene.claims.has(kind)
+    assert not scene.decided, "there is no object to write to"
+    assert scene.free_cpu("n") == scene.free_cpu("m") == 4
+    assert scene.claims.reservations.nodes() == set()
+
+
+def test_a_record_moves_when_the_pod_that_carries_it_is_gone() -> None:
+    scene = Scene(m.node("n"), m.koordinator_gang("g", 3, 2))
+    scene.make(ClaimKind.RESERVE, g_1="n", g_2="n")
+    home = scene.gang().status.claim_home
+    assert home == scene.task("g-0").uid
+    scene.delete_pod("g-0")
+    (decided,) = scene.begin(1)
+    assert (decided.reason, decided.record) == (
+        "ClaimChanged",
+        Record(ClaimKind.RESERVE, 0, {"g-1": {"n": 1}, "g-2": {"n": 1}}),
+    )
+    assert scene.gang().status.claim_home == scene.task("g-1").uid
+    assert scene.begin(2) == [], "written once"
+
+
+# ---- review
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_p3_a_claim_ends_when_the_gang_cannot_start(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    scene.obstacles["g"] = CANNOT_START
+    scene.state.touch(scene.gang())
+    (decided,) = scene.begin(1)
+    assert decided.record is None
+    assert CANNOT_START.message in decided.message
+    assert not scene.claims.has(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_p3_claims_of_gangs_that_start_together_end_together(kind: ClaimKind) -> None:
+    both = ["default/a", "default/b"]
+    scene = Scene(m.node("n"), m.koordinator_gang("a", 1, groups=both), m.koordinator_gang("b", 1, groups=both))
+    scene.make(kind, "a", a_0="n")
+    scene.make(kind, "b", b_0="n")
+    scene.obstacles["b"] = CANNOT_START
+    scene.state.touch(scene.gang("b"))
+    assert {one.gang.name for one in scene.begin(1)} == {"a", "b"}
+    assert not scene.claims.has(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unchanged_claim_is_not_reviewed(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    scene.begin(1)
+    scene.obstacles["g"] = CANNOT_START
+    assert scene.begin(2) == [], "no event, nothing to look at (G9)"
+    assert scene.claims.has(kind)
+
+
+# ---- slots follow their pods
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_the_slot_of_a_pod_that_is_recreated_stays_five_seconds(kind: ClaimKind) -> None:
+    scene = recreated()
+    scene.make(kind, g_0="n", g_1="m")
+    assert scene.claims.due() is None
+    scene.obstacles["g"] = LACKS_MEMBERS
+    scene.delete_pod("g-1")
+    scene.begin(10)
+    assert scene.claims.due() == 10 * SECOND_NS + RECREATION_NS
+    claim = scene.claims.of(scene.gang(), kind)
+    assert claim is not None
+    assert set(claim.slots) == {"g-0", "g-1"}
+    assert claim.slots["g-1"].task is None
+    scene.begin(14.999)
+    assert scene.claims.has(kind)
+    decided = scene.begin(15)
+    assert [one.record for one in decided] == [None]
+    assert not scene.claims.has(kind)
+    assert scene.claims.due() is None
+    assert scene.free_cpu("n") == scene.free_cpu("m") == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_a_pod_that_is_recreated_in_time_takes_its_slot(kind: ClaimKind) -> None:
+    scene = recreated()
+    old = scene.direct.known["Pod", "g-1"]
+    scene.make(kind, g_0="n", g_1="m")
+    scene.delete_pod("g-1")
+    scene.begin(10)
+    scene.direct.put(old)
+    scene.begin(12)
+    claim = scene.claims.of(scene.gang(), kind)
+    assert claim is not None
+    assert claim.slots["g-1"].task is scene.task("g-1")
+    assert claim.slots["g-1"].absent_since_ns is None
+    assert scene.claims.due() is None
+    assert scene.free_cpu("m") == (4 if kind is ClaimKind.RESERVE else 3), "a nominated pod has its room again"
+    scene.begin(20)
+    assert scene.claims.has(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_the_slot_of_a_pod_that_no_controller_of_ours_recreates_goes_at_once(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    scene.obstacles["g"] = LACKS_MEMBERS
+    scene.delete_pod("g-1")
+    (decided,) = scene.begin(10)
+    assert decided.record is None
+    assert not scene.claims.has(kind)
+    assert scene.claims.due() is None
+
+
+def test_r7_another_obstacle_ends_the_claim_while_a_pod_is_recreated() -> None:
+    scene = recreated()
+    scene.make(ClaimKind.RESERVE, g_0="n", g_1="m")
+    scene.delete_pod("g-1")
+    scene.obstacles["g"] = CANNOT_START
+    scene.begin(10)
+    assert not scene.claims.has(ClaimKind.RESERVE)
+    assert scene.claims.due() is None
+
+
+def test_due_is_the_first_of_all_ends() -> None:
+    scene = Scene(m.node("n"), group("g"), pods_of("g"), group("h"), pods_of("h"))
+    assert scene.claims.due() is None
+    scene.make(ClaimKind.PREEMPT, "g", 30, g_0="n", g_1="n")
+    scene.make(ClaimKind.PREEMPT, "h", 20, h_0="n", h_1="n")
+    assert scene.claims.due() == 20 * SECOND_NS
+    scene.claims.end(scene.gang("h"), ClaimKind.PREEMPT, "Ended", "")
+    assert scene.claims.due() == 30 * SECOND_NS

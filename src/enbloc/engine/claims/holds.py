@@ -69,7 +69,7 @@ class Holds:
         if not self._claims.extend(claim, "Held", f"{held} pods are held until the other members fit"):
             for task in placed:
                 self._state.hold(task)
-                self._state.let_go(task)
+                self._state.unreserve(task)
 
     def release(self, group: Group, reason: str, message: str) -> None:
         """Everything that a group holds is released, and its clock stops."""

@@ -91,7 +91,7 @@ def test_k8_a_pod_whose_timeout_mark_was_refused_is_scheduled_again() -> None:
     marks = [one for one in direct.engine.run(1 + 5 * SECOND) if isinstance(one, TimeOut)]
     assert [name for one in marks for _, name, _ in one.pods] == ["a-0", "a-1"]
     for _, _, uid in marks[0].pods:
-        direct.engine.state.forget_assumed(uid)
+        direct.engine.report(marks[0], uid)
     direct.put(m.node("late", 4))
     assert set(bound(direct.engine.run(1 + 6 * SECOND))) == {"a-0", "a-1"}
 

@@ -149,15 +149,17 @@ class Translator:
             self._read_complaints(pod, gone)
             self.engine.state.remove_pod(uid_of(pod))
         else:
-            self._put_pod(pod)
+            self._put_pod(pod, self._unbound.get(uid_of(pod)))
         self._apply(changed)
 
-    def _put_pod(self, pod: Obj) -> None:
+    def _put_pod(self, pod: Obj, known: Obj | None = None) -> None:
+        """`known`: the version before an event. Complaints are read again only if what its author wrote changed."""
         uid = uid_of(pod)
         facts = pod_facts(pod, self._names)
         if facts.ours and not facts.node:
             self._unbound[uid] = pod
-            self._read_complaints(pod, gone=False)
+            if known is None or _as_written(known) != _as_written(pod):
+                self._read_complaints(pod, gone=False)
         else:
             self._unbound.pop(uid, None)
         membership = self._registry.member(pod)
@@ -310,6 +312,12 @@ class Translator:
             event = EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message)
             has_no_group = decision.of_gang and group is None
             yield StatusUpdate(decision.gang, pod, (condition,), event=event if has_no_group else None)
+
+
+def _as_written(pod: Obj) -> tuple[Any, ...]:
+    """All but the status and what the API server counts."""
+    metadata = pod["metadata"]
+    return pod["spec"], metadata.get("annotations"), metadata.get("labels"), metadata.get("ownerReferences")
 
 
 def _event_update(event: EmitEvent) -> StatusUpdate:

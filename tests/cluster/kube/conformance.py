@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cluster.kube.server import Expectations, until
+from cluster.kube.server import SeenEvents, until
 from enbloc.api.meta import Obj, Ref, condition_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.cluster.kube import KubeCluster
@@ -109,7 +109,7 @@ async def lists_come_in_pages_and_whole(stage: Stage) -> None:
 @story
 async def watches_tell_in_order(stage: Stage) -> None:
     before = await stage.map("before")
-    seen = Expectations()
+    seen = SeenEvents()
     await stage.cluster.start({MAP, "Thing.no.such.group"}, seen)
     assert stage.of_this(seen) == [("ADDED", "before")]
     ref = stage.ref(MAP, "a")
@@ -129,7 +129,7 @@ async def watches_tell_in_order(stage: Stage) -> None:
 @story
 async def watches_go_on_where_they_ended(stage: Stage) -> None:
     """The server ends each after about a second; nothing is told twice and nothing is left out."""
-    seen = Expectations()
+    seen = SeenEvents()
     await stage.cluster.start({MAP}, seen)
     for number in range(24):
         await stage.map(f"m{number}")

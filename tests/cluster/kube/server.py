@@ -353,7 +353,7 @@ def _not_found(path: str) -> web.Response:
     return _status(404, "NotFound", f"{path} not found")
 
 
-class Expectations(list[tuple[str, str, str]]):
+class SeenEvents(list[tuple[str, str, str]]):
     """What an observer heard: type, name and UID."""
 
     def __call__(self, event: WatchEvent) -> None:

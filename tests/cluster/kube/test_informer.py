@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.kube.server import DROP, QUICK, ApiServer, Expectations, Fail, Stream, a_cluster, node, play, pod, until
+from cluster.kube.server import DROP, QUICK, ApiServer, Fail, SeenEvents, Stream, a_cluster, node, play, pod, until
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused, WatchEvent
 
@@ -35,7 +35,7 @@ def test_a_list_is_paged_and_pods_come_last() -> None:
             for number in range(7):
                 server.put(pod(f"p{number}"))
             server.put(node("n1"))
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Node", "Pod", JOB}, seen)
             assert [(kind, name) for kind, name, _ in seen] == [
                 ("ADDED", "n1"),
@@ -66,7 +66,7 @@ def test_pages_that_took_too_long_are_listed_at_once() -> None:
 def test_events_are_listed_in_order() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             server.put(pod("a"))
             server.put(pod("a", nodeName="n1"))
@@ -80,7 +80,7 @@ def test_events_are_listed_in_order() -> None:
 def test_a_watch_that_is_cut_in_the_middle_of_a_line_goes_on_where_it_was() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             server.put(pod("a"))
             await until(lambda: len(seen) == 1)
@@ -125,7 +125,7 @@ def test_lines_come_in_any_pieces() -> None:
 def test_a_bookmark_moves_the_place_from_which_a_watch_goes_on() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             stream = stream_of(server, "pods")
@@ -145,7 +145,7 @@ def test_a_compacted_history_is_listed_and_the_difference_sent(how: str) -> None
         async with a_cluster() as (server, cluster):
             for name in ("stays", "changes", "goes", "again"):
                 server.put(pod(name))
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             stream = stream_of(server, "pods")
@@ -181,7 +181,7 @@ def test_a_stream_that_skips_is_sent_without_gaps() -> None:
 
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             stream = stream_of(server, "pods")
@@ -215,7 +215,7 @@ def test_a_stream_that_skips_is_sent_without_gaps() -> None:
 def test_lines_that_are_no_events_are_a_cut_and_in_the_end_a_list(line: bytes) -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             for number in range(1, 4):
@@ -231,7 +231,7 @@ def test_lines_that_are_no_events_are_a_cut_and_in_the_end_a_list(line: bytes) -
 def test_a_watch_that_stalls_is_begun_again() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             stream_of(server, "pods").is_silent = True
@@ -245,7 +245,7 @@ def test_a_watch_that_stalls_is_begun_again() -> None:
 def test_errors_are_retried_and_reported_as_bad_health() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod"}, seen)
             await until(lambda: bool(server.streams))
             assert cluster.healthy()
@@ -262,7 +262,7 @@ def test_errors_are_retried_and_reported_as_bad_health() -> None:
 def test_a_kind_that_appears_is_watched_and_one_that_goes_is_sent_as_deleted() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({"Pod", JOB}, seen)
             assert not cluster.serves(JOB)
             group = "batch.volcano.sh/v1alpha1"
@@ -293,7 +293,7 @@ def test_a_server_that_is_starting_and_knows_no_kinds_yet_loses_nothing() -> Non
             server.groups[group] = [("jobs", "Job", True, True)]
             job = {"apiVersion": group, "kind": "Job", "metadata": {"name": "j", "namespace": "default"}}
             server.put(job)
-            seen = Expectations()
+            seen = SeenEvents()
             await cluster.start({JOB}, seen)
             await until(lambda: bool(server.streams))
             entries = server.groups.pop(group)
@@ -326,7 +326,7 @@ def test_a_cluster_that_may_not_be_listed_is_an_error_at_the_start() -> None:
         async with a_cluster() as (server, cluster):
             server.next("GET", "/pods?limit", Fail(403, "Forbidden", "you may not list pods"))
             with pytest.raises(Refused, match="you may not list pods"):
-                await cluster.start({"Pod", "Node"}, Expectations())
+                await cluster.start({"Pod", "Node"}, SeenEvents())
 
     play(story)
 

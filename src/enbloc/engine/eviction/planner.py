@@ -1,6 +1,6 @@
 """Plans of evictions: who would have to leave so that a gang's minima fit for certain (P1, P2).
 
-A plan is made whole on the arrays, in a transaction that is undone again; nobody is evicted for a plan that fails. It
+A plan is made whole on the arrays, in a transaction that is undone again; no pod is evicted for a plan that fails. It
 looks for the lowest victims first, then for few: surplus members before anybody's minimum, and a gang below its minimum
 only as a whole. Rows are chosen by arrays; single tasks are looked at only on the few rows that promise most.
 """
@@ -259,7 +259,7 @@ class Planner:
         return min(most, *(int(free[column, row]) // amount for column, amount in run[0].cls.request))
 
     def _make_room(self, task: Task, surplus_only: bool) -> int | None:
-        """Evicts whoever has to leave so that one more task fits on one row. Returns that row."""
+        """Evicts the tasks that have to leave so that one more task fits on one row. Returns that row."""
         look = self._victims_in_the_way if self._state.stateful.applies(task) else self._victims_on
         like = (task.cls.id, task.run_time_ns, surplus_only)
         offers = self._offers.get(like)
@@ -311,7 +311,7 @@ class Planner:
             self._count(unit, -1)
         if not enough:
             return None
-        for unit in sorted(chosen, key=_harm, reverse=True):  # nobody in vain, the most harmful spared first
+        for unit in sorted(chosen, key=_harm, reverse=True):  # no victim in vain, the most harmful spared first
             self._free(lacking, unit, row, 1)
             if _covered(lacking):
                 chosen.remove(unit)
@@ -405,7 +405,7 @@ class Planner:
         return self._disruptions.allow(unit.tasks) and self._rules.allows(unit.tasks)
 
     def _preference(self, unit: Victims, row: int, lacking: dict[int, int]) -> tuple[object, ...]:
-        """Surplus first, the lowest first, then whoever frees most of what is lacking."""
+        """Surplus first, the lowest first, then the unit that frees most of what is lacking."""
         name = self._state.nodes.names[row]
         freed = 0.0
         for task in unit.tasks:
@@ -463,7 +463,7 @@ class Planner:
         return all(not kept[column] or int(free[column]) - amount >= kept[column] for column, amount in used.items())
 
     def _spare(self) -> None:
-        """Nobody in vain: whoever still has room where he was may stay, the most harmful to evict first."""
+        """No victim in vain: a victim that still fits where it was is spared, the most harmful one first."""
         nodes = self._state.nodes
         ending = {task.gang.key for unit, _ in self._chosen if unit.whole for task in unit.tasks}
         first_first = sorted(self._chosen, key=lambda pair: _turn(pair[0]))
@@ -486,7 +486,7 @@ class Planner:
 
 
 def _tiers(cells: Sequence[Cell]) -> Iterable[list[Cell]]:
-    """Nobody, then the lowest priority alone, then with the next, and so on to all."""
+    """No cell, then the lowest priority alone, then with the next, and so on to all."""
     yield []
     priorities = sorted({priority for _, priority in cells})
     step = max(1, -(-len(priorities) // TIERS))

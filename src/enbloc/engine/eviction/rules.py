@@ -13,7 +13,7 @@ from enbloc.engine.tables.tasks import GangState, Task
 
 
 class ByPriority:
-    """Whoever is lower, in the same queue."""
+    """Tasks of gangs of lower priority in the same queue."""
 
     by_use = False
 
@@ -34,7 +34,7 @@ class ByPriority:
 
 
 class ByShare:
-    """Whoever is in a queue above its share, before each eviction."""
+    """Tasks in queues that are above their share, judged before each eviction."""
 
     by_use = True
 
@@ -79,7 +79,7 @@ class ByShare:
         return not any(self._queues.below_guarantee(place, less) for place in places)
 
     def accepts(self, victims: Sequence[Task]) -> bool:
-        """Whether the victims could not take it back at once: nobody evicts in turn (P3)."""
+        """Whether the victims could not take it back at once: no two gangs evict each other in turn (P3)."""
         if not self._queues.above_share(self._own):
             return True
         by_queue: dict[str, list[Task]] = {}

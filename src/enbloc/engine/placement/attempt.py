@@ -1,6 +1,6 @@
 """One try to place a gang's tasks: the minima all or nothing (G2), what is beyond them as far as it goes (G3).
 
-Tasks go in the order of O1 and O2. Neighbours of one class that nobody else's placement bears on are placed in bulk.
+Tasks go in the order of O1 and O2. Neighbours of one class that do not depend on other placements are placed in bulk.
 Where that leads nowhere though there might be a way, it is searched for (see `fitting`).
 """
 

@@ -330,7 +330,7 @@ def test_schemas_hold_where_the_webhook_was_taken_away(plane: ControlPlane, inst
                 break
             threading.Event().wait(0.1)
         role = job("x")["spec"]["tasks"][0]
-        assert "no two roles may have the same name" in problems(tasks=[role, role])
+        assert "role names must be unique" in problems(tasks=[role, role])
         assert "minAvailable is above replicas" in problems(tasks=[role | {"minAvailable": 3}])
         assert "spec.minAvailable" in problems(minAvailable=-1)
         plane.api.create(JOBS, job("loose", queue="here", minAvailable=None, tasks=[role | {"minAvailable": None}]))

@@ -482,7 +482,7 @@ def undoing() -> Iterator[None]:
         return checked
 
     with ExitStack() as stack:
-        for owner, name in ((Planner, "find"), (EasyBackfill, "_foresee")):
+        for owner, name in ((Planner, "find"), (EasyBackfill, "_forecast")):
             stack.enter_context(patch.object(owner, name, held_to(getattr(owner, name))))
         stack.enter_context(patch.object(plugin, "_third_party", lambda config: []))  # looking for some takes time
         yield

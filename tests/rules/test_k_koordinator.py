@@ -66,7 +66,7 @@ def test_k1_ways_to_declare_a_gang(members: list[m.Obj]) -> None:
 
 def test_k1_total_number_is_shown_and_starts_nothing() -> None:
     answer = simulate(m.node("n"), m.koordinator_gang("a", 2, 3, total=7))
-    assert "7 are expected" in answer.why("default/a")
+    assert "7 expected" in answer.why("default/a")
     assert together(simulate(m.node("n", 8), m.koordinator_gang("a", 3, 3, total=7)), "a-") == 0.0
 
 

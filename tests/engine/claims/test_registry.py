@@ -95,7 +95,7 @@ def test_a_record_from_before_a_restart_is_adopted_once(kind: ClaimKind) -> None
     places = made.places
     for task in scene.gang().tasks.values():
         if task.status is TaskStatus.NOMINATED:
-            scene.state.let_go(task)
+            scene.state.unreserve(task)
     scene.restart_registry()
     scene.state.touch(scene.gang())
     assert scene.begin(5) == [], "it is as it was written"

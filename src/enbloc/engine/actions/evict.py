@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.cycle import Cycle
-from enbloc.engine.eviction.planner import Plan, Planner, Rules
+from enbloc.engine.eviction.planner import Plan, Planner
+from enbloc.engine.eviction.rules import Rules
 from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints

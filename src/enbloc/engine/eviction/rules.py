@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from enbloc.engine.eviction.evictable import Cell
 from enbloc.engine.eviction.history import EvictionHistory
@@ -10,6 +11,27 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import ROOT, Queue
 from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import GangState, Task
+
+
+class Rules(Protocol):
+    """Which tasks may be evicted for a gang."""
+
+    @property
+    def by_use(self) -> bool:
+        """Whether it depends on what queues use."""
+        ...
+
+    def cells(self) -> Sequence[Cell]:
+        """The queues and priorities whose tasks may be evicted."""
+        ...
+
+    def allows(self, tasks: Sequence[Task]) -> bool:
+        """Whether these tasks may be evicted, given what the plan evicts already."""
+        ...
+
+    def accepts(self, victims: Sequence[Task]) -> bool:
+        """Whether the plan is valid as a whole, with its victims evicted and its tasks placed."""
+        ...
 
 
 class ByPriority:

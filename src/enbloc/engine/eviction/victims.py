@@ -1,0 +1,185 @@
+"""Victims of an eviction plan: tasks that are evicted together, their order, and which rows to evict them from.
+
+Which tasks may be evicted for whom is in `rules` and `evictable`; the plan itself is made in `planner`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from enbloc.engine.eviction.evictable import Cell, is_evictable
+from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.model import GangKey
+
+SHORTLIST = 12
+"""At most 12 rows are examined task by task for each place that is made: the rows come sorted by how well they suit."""
+
+
+class Victims(NamedTuple):
+    """Tasks that are evicted together: one surplus member, or all members of a gang."""
+
+    tasks: list[Task]
+    whole_gang: bool
+    skips: int = 0
+    """How many surplus members of its gang come before it in eviction order (O2 in reverse)."""
+
+    @property
+    def key(self) -> GangKey:
+        return self.tasks[0].gang.key
+
+
+def last_in_order_first(units: Iterable[Victims]) -> list[Victims]:
+    """By reverse order of gangs and tasks (G8, O2): among equals the last is evicted."""
+    return sorted(units, key=order_key, reverse=True)
+
+
+def order_key(unit: Victims) -> tuple[object, ...]:
+    spec = unit.tasks[0].gang.spec
+    return (spec.created, spec.key.namespace, spec.title, max(task.order for task in unit.tasks))
+
+
+def disruption(unit: Victims) -> tuple[int, ...]:
+    """Sort key: how disruptive the eviction of one unit is."""
+    first = unit.tasks[0]
+    return (unit.whole_gang, first.gang.priority, unit.skips, len(unit.tasks), -first.gang.spec.created)
+
+
+def cost(units: Sequence[Victims]) -> tuple[int, ...]:
+    """Sort key of a set of units: whole gangs, the highest priority, pods, skipped surplus members, the oldest gang."""
+    return (
+        sum(unit.whole_gang for unit in units),
+        max((unit.tasks[0].gang.priority for unit in units), default=0),
+        sum(len(unit.tasks) for unit in units),
+        sum(unit.skips for unit in units),
+        -min((unit.tasks[0].gang.spec.created for unit in units), default=0),
+    )
+
+
+class Offer(NamedTuple):
+    """The cheapest victims that make room for one more task on a row."""
+
+    cost: tuple[int, ...]
+    row: int
+    victims: list[Victims]
+    valid_for: object
+    """The facts that it was computed from."""
+
+
+class Shortlist:
+    """Rows on which room can be made, examined task by task only as far ahead as needed to choose among a few."""
+
+    def __init__(self, rows: list[int]) -> None:
+        self._rows = iter(rows)
+        self._open: dict[int, Offer] = {}
+        self._used: dict[int, None] = {}
+        """Rows on which room was made: they are examined again when there are no others."""
+
+    def best(
+        self, examine: Callable[[int], Offer | None], facts: Callable[[int, list[Victims]], object]
+    ) -> Offer | None:
+        """The cheapest offer of the shortlist; it is examined again if evictions since may have changed it."""
+        self._fill(examine, self._rows)
+        if not self._open:
+            again, self._used = self._used, {}
+            self._fill(examine, iter(again))
+        while self._open:
+            offer = min(self._open.values(), key=lambda offer: (offer.cost, offer.row))
+            row = offer.row
+            present = offer if facts(row, offer.victims) == offer.valid_for else examine(row)
+            if present is None:
+                del self._open[row]
+            elif present.cost != offer.cost:
+                self._open[row] = present
+            else:
+                del self._open[row]
+                self._used[row] = None
+                return present
+        return None
+
+    def _fill(self, examine: Callable[[int], Offer | None], rows: Iterator[int]) -> None:
+        while len(self._open) < SHORTLIST:
+            row = next(rows, None)
+            if row is None:
+                return
+            found = examine(row)
+            if found is not None:
+                self._open[row] = found
+
+
+class VictimCandidates:
+    """The units that one try of a plan may evict: of some queues and priorities, and perhaps surplus members only."""
+
+    def __init__(
+        self,
+        state: State,
+        evictions: EvictionHistory,
+        mates: Callable[[GangState], list[GangState]],
+        cells: Collection[Cell],
+        *,
+        surplus_only: bool,
+    ) -> None:
+        self._state = state
+        self._evictions = evictions
+        self._mates = mates
+        self._cells = cells
+        self._surplus_only = surplus_only
+        self._whole_gangs: dict[GangKey, tuple[int, Victims | None]] = {}
+        """By gang: all of its members as one unit, as of the gang's version."""
+
+    def on_row(self, row: int, gang: GangState) -> list[Victims]:
+        """The units with a task on a row that may be evicted for a gang, the last in order first."""
+        return self._units(self._state.stateful.assigned_to(self._state.nodes.names[row]), gang)
+
+    def of_queue(self, gang: GangState) -> list[Victims]:
+        """The units of a gang's own queue that may be evicted for it, the last in order first."""
+        queue = gang.spec.queue
+        others = [
+            other
+            for other in self._state.gangs.values()
+            if other.spec.queue == queue and (queue, other.priority) in self._cells
+        ]
+        return self._units((task for other in others for task in other.tasks.values()), gang)
+
+    def _units(self, tasks: Iterable[Task], gang: GangState) -> list[Victims]:
+        units: dict[GangKey | str, Victims] = {}
+        for task in tasks:
+            unit = self._unit_of(task) if task.gang is not gang else None
+            if unit is not None:
+                units[unit.key if unit.whole_gang else task.uid] = unit
+        return last_in_order_first(units.values())
+
+    def _unit_of(self, task: Task) -> Victims | None:
+        """The tasks that are evicted with a task, if it may be evicted at all."""
+        gang = task.gang
+        if task.status is not TaskStatus.BOUND or (gang.spec.queue, gang.priority) not in self._cells:
+            return None
+        if not self._may_evict(task):
+            return None
+        surplus = self._evictions.surplus.of(gang)
+        if task in surplus:
+            return Victims([task], whole_gang=False, skips=surplus.index(task))
+        if self._surplus_only:
+            return None
+        known = self._whole_gangs.get(gang.key)
+        if known is None or known[0] != gang.version:
+            known = self._whole_gangs[gang.key] = (gang.version, self._whole_gang(gang))
+        return known[1]
+
+    def _whole_gang(self, gang: GangState) -> Victims | None:
+        """All members of a gang and of the gangs that it starts with: they end together (K7). Gangs of the group that
+        have no bound task have nothing to evict."""
+        mates = [mate for mate in self._mates(gang) if _has_bound(mate)]
+        if not all((mate.spec.queue, mate.priority) in self._cells for mate in mates):
+            return None
+        members = [task for mate in mates for task in mate.tasks.values() if task.status is TaskStatus.BOUND]
+        return Victims(members, whole_gang=True) if all(map(self._may_evict, members)) else None
+
+    def _may_evict(self, task: Task) -> bool:
+        return is_evictable(task) and self._evictions.may_go(task)
+
+
+def _has_bound(gang: GangState) -> bool:
+    return any(task.status is TaskStatus.BOUND for task in gang.tasks.values())

@@ -80,7 +80,7 @@ def test_a_job_runs_from_its_manifest_to_its_end(installed: ControlPlane) -> Non
 def test_what_does_not_fit_says_why(installed: ControlPlane) -> None:
     installed.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(job("giant", 1) | {"spec": _of_cpu("100")}))
     groups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
-    installed.api.wait(groups, lambda listed: "whole cluster" in str(listed), 30)
+    installed.api.wait(groups, lambda listed: "the cluster has" in str(listed), 30)
     assert "the cluster has" in installed.kubectl("get", "pg", "-o", "wide")
 
 

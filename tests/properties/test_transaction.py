@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from enbloc.config.model import Scoring
 from enbloc.engine.placement.attempt import attempt, one_by_one, runs
 from enbloc.engine.placement.constraints import UNCONSTRAINED
-from enbloc.engine.placement.request import pending_tasks, request_of
+from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.tables.tasks import GangState, pending_tasks
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler

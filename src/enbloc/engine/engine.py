@@ -30,7 +30,6 @@ from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
 from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisfied
 from enbloc.engine.placement.attempt import Placer
-from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.demand import QueueDemand
@@ -39,7 +38,7 @@ from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.tables.tasks import GangState, pending_tasks
 
 
 class Engine:

@@ -14,7 +14,7 @@ from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Band, GangOrder
-from enbloc.engine.placement.request import pending_tasks, replacements, request_of
+from enbloc.engine.placement.request import replacements, request_of
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.demand import QueueDemand
@@ -24,7 +24,7 @@ from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import PODS, total
-from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 
 _OWN_USE = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.follower import Follower
-from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of
 from enbloc.engine.tables.resources import Bools
-from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from enbloc.engine.actions.gang_groups import resolve_deadlock, start
+from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import pending_tasks, replacements, request_of
-from enbloc.engine.queueing.queue_loop import serve_all
+from enbloc.engine.placement.request import replacements, request_of
 from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
 
 def run(cycle: Cycle) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.decisions import Reason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis, shown
 from enbloc.engine.eviction.rules import ByShare
 from enbloc.engine.queueing.demand import PREEMPTING, RECLAIMING, STARVING
-from enbloc.engine.queueing.queue_loop import serve_all
 from enbloc.engine.tables.resources import PODS, Ints
 from enbloc.engine.tables.tasks import GangState
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from enbloc.engine.actions.allocate import serve
+from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.eviction.planner import Plan, Planner
@@ -17,7 +18,6 @@ from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
-from enbloc.engine.queueing.queue_loop import is_blocked
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, TaskStatus

@@ -11,14 +11,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.placement.attempt import runs
-from enbloc.engine.placement.request import pending_tasks, request_of
-from enbloc.engine.queueing.queue_loop import is_blocked
+from enbloc.engine.placement.request import request_of
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 
 Place = tuple[Task, int]

@@ -9,9 +9,8 @@ from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.follower import Follower
-from enbloc.engine.placement.request import pending_tasks
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.model import GangKey
 
 

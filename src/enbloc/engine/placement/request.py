@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
 
 
 class PlacementRequest(NamedTuple):
@@ -43,13 +43,6 @@ class PlacementRequest(NamedTuple):
             rest=[task for task in self.rest if task.status in WAITS],
             short=max(0, self.short - placed),
         )
-
-
-def pending_tasks(gang: GangState) -> list[Task]:
-    """The pending tasks of a gang that are ours to schedule, in the order of O2."""
-    pending = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
-    pending.sort(key=attrgetter("order"))
-    return pending
 
 
 def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> PlacementRequest:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from enbloc.engine.claims.reservations import Reservations
 from enbloc.engine.placement.attempt import runs
-from enbloc.engine.placement.request import pending_tasks, request_of
+from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
 
 class Asked(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from enum import IntEnum
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -304,3 +305,10 @@ class GangState:
 
     def __repr__(self) -> str:
         return f"GangState({self.spec.title} min={self.spec.minimum} occupied={self.occupied} pending={self.pending})"
+
+
+def pending_tasks(gang: GangState) -> list[Task]:
+    """The pending tasks of a gang that are ours to schedule, in the order of O2."""
+    pending = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
+    pending.sort(key=attrgetter("order"))
+    return pending

@@ -173,3 +173,33 @@ def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
     lines = explanation_lines(explain(overview, "large"), 0)  # type: ignore[arg-type]
     assert "  start     unknown" in lines
     assert any(line.startswith("  helps     more nodes") for line in lines)
+
+
+PODS_ALONE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: gated}
+spec:
+  schedulerName: enbloc
+  schedulingGates: [{name: example.com/hold}]
+  containers: [{name: c, image: x}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: foreign}
+spec:
+  schedulerName: other
+  containers: [{name: c, image: x}]
+"""
+
+
+def test_n4_a_pod_alone_says_its_gate_or_its_scheduler(tmp_path: Path) -> None:
+    file = tmp_path / "pods.yaml"
+    file.write_text(PODS_ALONE)
+    overview = overview_at(10, file)
+    gated, foreign = explain(overview, "gated"), explain(overview, "foreign")
+    assert gated is not None
+    assert gated.sentence == "It waits: held by scheduling gate example.com/hold."
+    assert foreign is not None
+    assert foreign.sentence == "It waits: not reported by enbloc: schedulerName is other."
+    assert "spec.schedulerName: enbloc" in foreign.would_help[0]

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class PendingReason(StrEnum):
     NOT_ENOUGH_PODS = "NotEnoughPods"
     """Fewer members exist than the minima need (G4)."""
+    SCHEDULING_GATED = "SchedulingGated"
+    """Members that the minima need are held by scheduling gates (N4)."""
+    OTHER_SCHEDULER = "OtherScheduler"
+    """Members that the minima need name another scheduler (N4)."""
+    FAILED_CREATE = "FailedCreate"
+    """Members that the minima need could not be created: a quota or a webhook refused them (N4)."""
     GANG_INVALID = "GangInvalid"
     """Its object, its queue or its values do not allow it to be scheduled."""
     GROUP_NOT_READY = "GroupNotReady"
@@ -24,3 +31,14 @@ class PendingReason(StrEnum):
     """A gang ahead of it in a strict FIFO queue waits (G8)."""
     HOLD_RELEASED = "HoldReleased"
     """It released held pods so that another group could start (K12)."""
+
+
+LACKS_MEMBERS: Final = frozenset(
+    {
+        PendingReason.NOT_ENOUGH_PODS,
+        PendingReason.SCHEDULING_GATED,
+        PendingReason.OTHER_SCHEDULER,
+        PendingReason.FAILED_CREATE,
+    }
+)
+"""Reasons of a gang with fewer schedulable members than its minima need."""

@@ -52,6 +52,8 @@ class JobController:
         """Jobs with exactly the pods they should have, and the inputs of that verdict."""
         self._retries: Retries[str] = Retries()
         self._timers = Timers()  # of a policy's timeout, or the end of its TTL
+        self._failed_creates: dict[str, str] = {}
+        """Why the last pod that was refused could not be created; empty: all pods exist."""
         self._incidents = Incidents()
         self._commands = Commands(lambda command: not is_for_queue(command))
         self._priorities = PriorityClasses()
@@ -90,7 +92,7 @@ class JobController:
         self._dirty.add(uid)
 
     def _forget(self, uid: str, obj: Obj) -> None:
-        for cache in (self._plans, self._new_resources, self._synced):
+        for cache in (self._plans, self._new_resources, self._synced, self._failed_creates):
             cache.pop(uid, None)
         self._timers.cancel(uid)
         if uid in self._pod_counts and not self._pod_counts[uid].pods:
@@ -228,10 +230,11 @@ class JobController:
         if not waits:
             writes += self._prerequisites(plan, group, begun, created)
         if group is not None:
-            patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities))
-            writes += [patch] if patch else []
             if _is_enqueued(group) and is_complete(plan, created):
                 writes += self._pods(plan, pod_counts, begun, waits=waits)
+            failed = self._failed_creates.get(plan.uid)
+            patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities), failed)
+            writes += [patch] if patch else []
         verdict = _verdict(Situation(plan, pod_counts, begun))
         if verdict is not None and verdict.phase == "Failed" and policy_pending:
             verdict = None  # a policy decides when its timeout is over
@@ -270,6 +273,7 @@ class JobController:
         missing = [(role, _missing(plan, role, pod_counts)) for role in plan.roles if role.name in begun]
         if not any(indexes for _, indexes in missing):
             self._retries.forget(plan.uid)
+            self._failed_creates[plan.uid] = ""
             self._synced[plan.uid] = inputs
             return writes
         if waits:
@@ -375,6 +379,8 @@ class JobController:
             self._new_resources.pop(uid, None)
         self._synced.pop(uid, None)
         if self._retries.refuse(uid, now_ns):
+            if isinstance(write, Create) and write.obj["kind"] == "Pod":
+                self._failed_creates[uid] = error.message
             reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
             self._events.append(_event(plan, "Warning", Verdict("", reason, error.message)))
             self._dirty.add(uid)

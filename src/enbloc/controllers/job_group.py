@@ -32,13 +32,20 @@ def new_group(plan: JobPlan, begun: Collection[str], priorities: Mapping[str, in
     }
 
 
-def group_patch(group: Obj, plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int]) -> Patch | None:
-    """The patch that brings an existing group in line with its job; `None` if it is."""
+def group_patch(
+    group: Obj, plan: JobPlan, begun: Collection[str], priorities: Mapping[str, int], failed_create: str | None = None
+) -> Patch | None:
+    """The patch that brings an existing group in line with its job; `None` if it is.
+
+    `failed_create`: why a pod could not be created, empty if all could; `None`: as the group says now.
+    """
     patch: dict[str, Any] = {}
     spec = difference(group.get("spec") or {}, _group_spec(plan, begun, priorities))
     if spec:
         patch["spec"] = spec
     annotations = difference(dict(annotations_of(group)), _wave_annotations(plan, begun))
+    if failed_create is not None and failed_create != annotations_of(group).get(volcano.FAILED_CREATE, ""):
+        annotations[volcano.FAILED_CREATE] = failed_create or None
     if annotations:
         patch["metadata"] = {"annotations": annotations}
     if not patch:

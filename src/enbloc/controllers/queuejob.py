@@ -38,6 +38,8 @@ class QueueJobController:
         self._uids: dict[str, dict[str, str]] = {}  # namespace -> name -> UID of the QueueJob
         self._specs: dict[str, Obj] = {}  # SchedulingSpecs by the UID of their QueueJob
         self._pods: dict[str, Pods] = {}
+        self._failed_creates: dict[str, str] = {}
+        """Why the last pod of a job that was refused could not be created; empty: all pods exist."""
         self._attempts: dict[tuple[str, str], int] = {}  # of failed pods that were deleted to be recreated
         self._missing_pods: dict[str, MissingPods] = {}  # jobs that lack pods
         self._dirty: set[str] = set()
@@ -89,6 +91,7 @@ class QueueJobController:
                 del self._uids[namespace_of(obj)]
         self._dirty.discard(uid)
         self._missing_pods.pop(uid, None)
+        self._failed_creates.pop(uid, None)
         self._timers.cancel(uid)
         self._recreating.discard(uid)
         if names:
@@ -213,7 +216,7 @@ class QueueJobController:
         if found is None:
             yield Create(new_spec(plan))
         elif not is_terminating(found):
-            yield from _one(spec_patch(found, plan))
+            yield from _one(spec_patch(found, plan, self._failed_creates.get(plan.uid)))
 
     def _restart(self, plan: QueueJobPlan, slots: list[Slot], pods: Pods, now_ns: int) -> Iterator[Write]:
         """Deletes all pods; when they are gone and the delay is over, the job starts over."""
@@ -254,6 +257,9 @@ class QueueJobController:
         missing = [slot for slot in slots if slot.name not in pods]
         if not missing:
             self._retries.forget((plan.namespace, plan.uid))
+            if self._failed_creates.get(plan.uid):
+                self._dirty.add(plan.uid)  # to say so on its SchedulingSpec
+            self._failed_creates[plan.uid] = ""
             return
         there = sum(slot.name in pods and not pods[slot.name].is_gone for slot in slots)
         self._missing_pods[plan.uid] = MissingPods(plan, missing, max(0, plan.minimum - there))
@@ -300,6 +306,9 @@ class QueueJobController:
         key = (plan.namespace, "" if by_quota else plan.uid)
         self._stopped.add(key)
         if self._retries.refuse(key, now_ns):
+            if isinstance(write, Create) and write.obj["kind"] == "Pod":
+                self._failed_creates[plan.uid] = error.message
+                self._dirty.add(plan.uid)  # to say so on its SchedulingSpec
             reason = "FailedCreate" if isinstance(write, Create) else "FailedUpdate"
             self._events.append(_event(plan, reason, error.message))
 

@@ -138,8 +138,11 @@ def new_spec(plan: QueueJobPlan) -> Obj:
     }
 
 
-def spec_patch(found: Obj, plan: QueueJobPlan) -> Patch | None:
-    """The patch that brings an existing SchedulingSpec in line with its QueueJob; `None` if it is."""
+def spec_patch(found: Obj, plan: QueueJobPlan, failed_create: str | None = None) -> Patch | None:
+    """The patch that brings an existing SchedulingSpec in line with its QueueJob; `None` if it is.
+
+    `failed_create`: why a pod could not be created, empty if all could; `None`: as the object says now.
+    """
     current, wanted = found.get("spec") or {}, _scheduling(plan)
     patch: dict[str, Any] = {}
     spec = difference(current, wanted) | {
@@ -150,6 +153,8 @@ def spec_patch(found: Obj, plan: QueueJobPlan) -> Patch | None:
     if spec:
         patch["spec"] = spec
     annotations = difference(dict(annotations_of(found)), {volcano.QUEUE_NAME: _queue_of(plan)})
+    if failed_create is not None and failed_create != annotations_of(found).get(volcano.FAILED_CREATE, ""):
+        annotations[volcano.FAILED_CREATE] = failed_create or None
     if annotations:
         patch["metadata"] = {"annotations": annotations}
     if not patch:

@@ -127,6 +127,7 @@ class Pending(msgspec.Struct, frozen=True):
 
     gang: str
     dialect: str
+    reason: str
     missing: Mapping[str, int]
     message: str
     reasons: tuple[Reason, ...]

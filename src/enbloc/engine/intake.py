@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from enbloc.config import Config
+from enbloc.config import Config, default_scheduler_name
 from enbloc.engine.claims.claims import Claims
 from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
@@ -84,7 +84,8 @@ class Intake(Follower):
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
             if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
                 return diagnosis.timed_out(gang)
-            return diagnosis.not_enough_members(gang)
+            ours = default_scheduler_name(self._config)
+            return diagnosis.not_enough_members(gang, self._state.foreign.of(gang.key), ours)
         return None
 
     def claim_obstacle(self, gang: GangState) -> Diagnosis | None:

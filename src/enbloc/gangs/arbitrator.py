@@ -23,7 +23,7 @@ from enbloc.api.meta import (
     namespace_of,
     uid_of,
 )
-from enbloc.api.volcano import TASK_INDEX, TASK_SPEC
+from enbloc.api.volcano import FAILED_CREATE, TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
 from enbloc.gangs import claim_records
@@ -168,6 +168,7 @@ class Arbitrator:
                 claims=claim_records.read_all(annotations_of(obj)),
                 claim_home=uid_of(obj),
             ),
+            failed_create=annotations_of(obj).get(FAILED_CREATE, ""),
             recreated_by_us=(owner or {}).get("kind") == "QueueJob",
             hints=hints_of(obj),
             never_preempts=self._priorities.never_preempts(asked.priority_class_name or ""),

@@ -133,6 +133,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     observed: GangStatus = GangStatus()
     recreated_by_us: bool = False
     """Whether a Job or QueueJob controller of ours recreates its pods under their names (R7)."""
+    failed_create: str = ""
+    """Why the API server refused to create one of its pods, if its controller says so (N4)."""
     problem: str = ""
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 

@@ -157,6 +157,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
             claims=claim_records.read_all(annotations_of(group)),
             claim_home=uid_of(group),
         ),
+        failed_create=annotations_of(group).get(volcano.FAILED_CREATE, ""),
         recreated_by_us=job is not None and "deletionTimestamp" not in job["metadata"],
         hints=hints_of(group),
         longest_run=_longest_run(job),

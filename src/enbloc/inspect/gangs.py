@@ -13,9 +13,11 @@ import msgspec
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.reasons import PendingReason
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.gangs.claim_records import Record
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import GangKey, GangSpec
@@ -137,7 +139,7 @@ class Reading:
                 nodes[node] = nodes.get(node, 0) + 1
         state = _state(spec, pods)
         found = _waiting_condition(registry.object(key), [pod for _, pod in members]) if state == WAITING else None
-        condition = found or {}
+        condition = found or (_own_condition([pod for _, pod in members]) if state == WAITING else {})
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
         needs, largest = self._needs(spec, members, pods) if state == WAITING else ({}, {})
         return Gang(
@@ -236,6 +238,19 @@ def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | Non
         if condition is not None and condition.get("status") == "False" and condition.get("message"):
             return condition
     return None
+
+
+def _own_condition(pods: list[Obj]) -> dict[str, Any]:
+    """What the pods themselves say where the scheduler says nothing: gates, and names of other schedulers (N4)."""
+    waiting = [pod["spec"] for pod in pods if pod_state(pod) == "waiting"]
+    gates = sorted({gate["name"] for spec in waiting for gate in spec.get("schedulingGates") or ()})
+    if gates:
+        return {"reason": PendingReason.SCHEDULING_GATED, "message": f"held by scheduling gate {', '.join(gates)}"}
+    names = sorted({spec.get("schedulerName") or "default-scheduler" for spec in waiting} - set(SCHEDULER_NAMES))
+    if names:
+        text = f"not reported by enbloc: schedulerName is {', '.join(names)}"
+        return {"reason": PendingReason.OTHER_SCHEDULER, "message": text}
+    return {}
 
 
 def _instant(obj: Obj) -> int:

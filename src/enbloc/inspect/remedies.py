@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from enbloc.api.reasons import PendingReason
+from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.inspect.capacity import Node, Queue, amount
 from enbloc.inspect.gangs import WAITING, Gang
 
 _BY_REASON: dict[str, str] = {
     PendingReason.NOT_ENOUGH_PODS: "the pods that are missing: they have to be created",
+    PendingReason.SCHEDULING_GATED: "the gate's controller has to remove it, or remove it from the pods",
+    PendingReason.OTHER_SCHEDULER: (
+        f"set spec.schedulerName: {SCHEDULER_NAMES[0]} in new pods, or add the name: `enbloc run --compat`, or "
+        "schedulerNames in its config"
+    ),
+    PendingReason.FAILED_CREATE: "the API server refuses its pods: raise the quota, or free what it counts",
     PendingReason.BLOCKED_BY_FIFO: "the gangs ahead of it: its queue serves strictly in order",
     PendingReason.GROUP_NOT_READY: "the gangs that it is to start together with",
     PendingReason.TIMED_OUT: "its time is up: recreate its pods, or remove their annotation",

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.reasons import PendingReason
+from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.engine.decisions import Reason
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.scoring.headroom import Headroom
@@ -40,23 +40,55 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     @property
     def lacks_members(self) -> bool:
-        return self.reason is PendingReason.NOT_ENOUGH_PODS
+        return self.reason in LACKS_MEMBERS
 
 
-def not_enough_members(gang: GangState) -> Diagnosis:
-    """G4: the gang is not attempted, since fewer pods exist than its minimum."""
+def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: str = "") -> Diagnosis:
+    """G4: the gang is not attempted, since it has fewer members than its minimum. Pods that exist and are no members
+    are named: gated ones with their gates, those of other schedulers (`foreign`: name → count) with the name (N4)."""
     missing = gang.missing()
+    gates = _gates(gang)
+    gated, others = sum(gates.values()), sum(foreign.values())
+    refused = gang.spec.failed_create
+    exists = gang.total_found + gang.total_pending + gated + others
+    expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.spec.minimum else ""
+    verb = "is" if sum(missing.values()) == 1 else "are"
+    causes = []
+    if gated:
+        causes.append(f"{gated} {'is' if gated == 1 else 'are'} held by scheduling gate {'; '.join(sorted(gates))}")
+    if others:
+        names = ", ".join(sorted(name or "(none)" for name in foreign))
+        wanted = f" (ours: {ours})" if ours else ""
+        causes.append(f"{others} name{'s' if others == 1 else ''} another scheduler: {names}{wanted}")
+    if refused:
+        causes.append(f"the API server refuses more: {refused}")
+    reason = PendingReason.NOT_ENOUGH_PODS
+    if refused:
+        reason = PendingReason.FAILED_CREATE
+    elif causes:
+        reason = PendingReason.SCHEDULING_GATED if gated >= others else PendingReason.OTHER_SCHEDULER
+    text = f"{exists} of {gang.spec.minimum} pods exist"
+    if gated + others < sum(missing.values()) or not causes:
+        text += f", {_missing_text(missing)} {verb} needed"
+    return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
+
+
+def _missing_text(missing: Mapping[str, int]) -> str:
     parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
     if "" in missing:
         parts.append(f"{missing['']} {'more of any role' if parts else 'more'}")
-    exists = gang.total_found + gang.total_pending
-    verb = "is" if sum(missing.values()) == 1 else "are"
-    expected = f" ({gang.spec.expected} expected)" if gang.spec.expected > gang.spec.minimum else ""
-    return Diagnosis(
-        PendingReason.NOT_ENOUGH_PODS,
-        f"{exists} of {gang.spec.minimum} pods exist, {' and '.join(parts)} {verb} needed{expected}",
-        missing=missing,
-    )
+    return " and ".join(parts)
+
+
+def _gates(gang: GangState) -> dict[str, int]:
+    """Gates → number of pods that they hold."""
+    found: dict[str, int] = {}
+    for task in gang.tasks.values():
+        if task.status is TaskStatus.GATED and task.ours:
+            gates = task.spec.get("schedulingGates") or ()
+            name = ", ".join(str(gate.get("name")) for gate in gates if isinstance(gate, dict))
+            found[name] = found.get(name, 0) + 1
+    return found
 
 
 def problem(gang: GangState, text: str) -> Diagnosis:

@@ -117,6 +117,7 @@ class Reporter(Follower):
                 Pending(
                     gang.spec.title,
                     gang.spec.dialect or gang.key.dialect,
+                    why.reason,
                     dict(why.missing),
                     self._with_claims(gang, why.message),
                     tuple(why.reasons),

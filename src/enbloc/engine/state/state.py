@@ -22,6 +22,7 @@ from enbloc.engine.state import audit
 from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.state.candidate_table import CandidateTable
 from enbloc.engine.tables.classes import ClassTable, TaskClass
+from enbloc.engine.tables.foreign_pods import ForeignPods
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.tables.resources import Ints, Resources
@@ -78,6 +79,7 @@ class State:
         self.budgets = Budgets()
         self.stateful: StatefulFilters[Task] = StatefulFilters(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
+        self.foreign = ForeignPods()
         self.gangs: dict[GangKey, GangState] = {}
         self.priorities: Counter[int] = Counter()
         """Priority → number of gangs."""
@@ -322,6 +324,7 @@ class State:
     def remove_pod(self, uid: str) -> None:
         task = self.tasks.pop(uid, None)
         if task is None:
+            self._touch_known(self.foreign.remove(uid))
             return
         gang = task.gang
         self.evicting.discard(uid)
@@ -347,7 +350,9 @@ class State:
 
     def _add(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
         if not facts.ours and not facts.node:
-            return  # another scheduler's
+            self._put_foreign(facts, membership.gang)
+            return
+        self.foreign.remove(facts.uid)
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
@@ -363,6 +368,18 @@ class State:
             self._set_priority(gang)
         self._count_in(task)
         self.touch(gang)
+
+    def _put_foreign(self, facts: PodFacts, gang: GangKey) -> None:
+        """A pod of another scheduler is no task; its gang says that it exists (N4)."""
+        if facts.status in (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.RELEASING):
+            self._touch_known(self.foreign.remove(facts.uid))
+        elif self.foreign.put(facts.uid, gang, facts.spec.get("schedulerName") or ""):
+            self._touch_known(gang)
+
+    def _touch_known(self, key: GangKey | None) -> None:
+        gang = self.gangs.get(key) if key is not None else None
+        if gang is not None:
+            self.touch(gang)
 
     def class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
         cls = self.classes.of(facts.namespace, dict(facts.spec), dict(gang.spec.node_selector))

@@ -192,6 +192,16 @@ def test_webhooks_fail_closed_for_our_kinds() -> None:
     assert all("DELETE" not in rule["operations"] for rule in mutating["rules"])
 
 
+def test_no_webhook_blocks_kube_system() -> None:
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        for hook in found(kind)["enbloc"]["webhooks"]:
+            assert hook["namespaceSelector"] == {
+                "matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+                ]
+            }
+
+
 def test_webhooks_do_not_match_pods_and_the_groups_of_others() -> None:
     (_, *advising) = found("ValidatingWebhookConfiguration")["enbloc"]["webhooks"]
     asked = {hook["name"]: [rule["resources"] + rule["apiGroups"] for rule in hook["rules"]] for hook in advising}

@@ -3,99 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import aiohttp
 import pytest
 
-from enbloc.api.writes import Refused, WatchEvent
-from enbloc.config import parse
-from enbloc.units import SECOND
+from enbloc.api.writes import Refused
 from enbloc.webhook import server as module
-from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.certificate_rotation import VALIDATING
-from enbloc.webhook.server import Server
 from support import manifests as m
-from support.webhook_api import NAMESPACE, START, FakeApi, job, review
-
-DAY = 24 * 3600 * SECOND
-
-
-class World:
-    """A server, what it knows, and a client that trusts what the webhook configuration says."""
-
-    def __init__(self) -> None:
-        self.now = START
-        self.api = FakeApi(lambda: self.now)
-        self.api.install()
-        self.known = ObjectCache()
-        self.server = Server(
-            self.api,
-            self.known,
-            parse(None),
-            namespace=NAMESPACE,
-            names=("localhost",),
-            host="127.0.0.1",
-            port=0,
-            now=lambda: self.now,
-        )
-
-    def sees(self, *names: str) -> None:
-        """Queues that exist, and that the process has heard of."""
-        for name in names:
-            obj = self.api.store.create(m.queue(name))
-            self.known.observe(WatchEvent("ADDED", "Queue.scheduling.volcano.sh", obj))
-        self.known.listed()
-
-    def client(self, bundle: str | None = None) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self.trusting(bundle or self.api.bundle())))
-
-    def trusting(self, bundle: str) -> ssl.SSLContext:
-        context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
-        context.verify_flags |= ssl.VERIFY_X509_STRICT
-        # The certificate's clock is the test's, so its dates are not checked here; see test_certificates.
-        context.verify_flags |= 0x200000  # X509_V_FLAG_NO_CHECK_TIME
-        return context
-
-    def url(self, path: str) -> str:
-        assert self.server.address is not None
-        return f"https://localhost:{self.server.address[1]}{path}"
-
-    async def ask(self, question: dict[str, Any], path: str = "/mutate", bundle: str | None = None) -> dict[str, Any]:
-        async with self.client(bundle) as client, client.post(self.url(path), json=question) as answer:
-            assert answer.status == 200, await answer.text()
-            reported: dict[str, Any] = (await answer.json())["response"]
-            return reported
-
-
-@asynccontextmanager
-async def running(world: World) -> AsyncIterator[World]:
-    serving = asyncio.create_task(world.server.serve())
-    try:
-        async with asyncio.timeout(20):
-            while world.server.address is None:
-                if serving.done():
-                    await serving
-                await asyncio.sleep(0.005)
-        yield world
-    finally:
-        serving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await serving
-
-
-def play(story: Callable[[World], Awaitable[None]]) -> None:
-    async def played() -> None:
-        async with running(World()) as world:
-            await story(world)
-
-    asyncio.run(played())
+from support.webhook_api import job, review
+from support.webhook_server import DAY, World, play, running
 
 
 def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
@@ -193,26 +113,6 @@ def test_bad_input_gets_a_4xx_and_never_a_wedge() -> None:
                 assert answer.status == 404
             async with client.post(world.url("/mutate"), json=review("CREATE", job())) as answer:
                 assert answer.status == 200
-
-    play(story)
-
-
-def test_a_client_that_sends_nothing_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "READ_S", 0.1)
-
-    async def story(world: World) -> None:
-        world.sees("default")
-        assert world.server.address is not None
-        port, context = world.server.address[1], world.trusting(world.api.bundle())
-        hangers = [await asyncio.open_connection("localhost", port, ssl=context) for _ in range(module.AT_ONCE + 5)]
-        for _, writer in hangers:
-            writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-            await writer.drain()
-        assert (await world.ask(review("CREATE", job())))["allowed"]
-        line = await hangers[0][0].readline()
-        assert b" 408 " in line
-        for _, writer in hangers:
-            writer.close()
 
     play(story)
 

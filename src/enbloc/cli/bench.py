@@ -78,6 +78,17 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
 
 
 @command.command()
+@click.option("--clients", default=400, show_default=True, type=click.IntRange(1, 900), help="Slow clients.")
+@click.option("--reviews", default=500, show_default=True, type=click.IntRange(1, 100_000), help="Reviews to measure.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def webhook(clients: int, reviews: int, output: str) -> None:
+    """Review jobs while slow clients hang on the webhook's port; compare with the same reviews without them."""
+    from enbloc.bench import webhook as measured
+
+    _print(measured.run(clients, reviews), output)
+
+
+@command.command()
 @click.option(
     "--nodes", default=5000, show_default=True, type=click.IntRange(20, 100_000), help="Nodes of the cluster."
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,6 +15,7 @@ from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
     from enbloc.runtime.service import Companion
+    from enbloc.webhook.clients import Clients
 
 SCHEDULER: Final = "scheduler"
 CONTROLLERS: Final = "controllers"
@@ -40,7 +43,19 @@ _COMPANIONS: Final = (WEBHOOK,)
 @click.option(
     "--webhook-port", default=8443, show_default=True, type=click.IntRange(0, 65535), help="Where it listens."
 )
-@click.option("--bind-address", default="127.0.0.1", show_default=True, help="For /healthz, /readyz and /metrics.")
+@click.option(
+    "--webhook-client-ca",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Answer reviews only for client certificates of these CAs.",
+)
+@click.option(
+    "--webhook-client-name",
+    multiple=True,
+    metavar="NAME",
+    help="And only with this common or DNS name; may be repeated.",
+)
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of both ports.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 def command(
@@ -52,6 +67,8 @@ def command(
     lease_namespace: str,
     lease_name: str,
     webhook_port: int,
+    webhook_client_ca: Path | None,
+    webhook_client_name: tuple[str, ...],
     bind_address: str,
     port: int,
     verbose: bool,
@@ -65,6 +82,8 @@ def command(
     Example: enbloc run --kubeconfig ~/.kube/config --components scheduler,controllers
     """
     chosen = _chosen(components)
+    if webhook_client_name and webhook_client_ca is None:
+        raise Refusal(["--webhook-client-name: needs --webhook-client-ca, which says whose certificates are trusted"])
     config = read_config(config_file)
     logging.basicConfig(
         stream=sys.stderr,
@@ -89,7 +108,8 @@ def command(
     )
     companions: dict[str, Companion] = {}
     if WEBHOOK in chosen:
-        companions[WEBHOOK] = _webhook(webhook_port, alone=not options.parts)
+        clients = _clients(webhook_client_ca, webhook_client_name)
+        companions[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
     try:
         code = asyncio.run(serve(options, companions))
     except NoCredentials as why:
@@ -101,11 +121,22 @@ def command(
     raise click.exceptions.Exit(code)
 
 
-def _webhook(port: int, *, alone: bool) -> Companion:
+def _clients(ca_file: Path | None, names: tuple[str, ...]) -> Clients:
+    from enbloc.webhook.clients import Clients
+
+    clients = Clients(ca_file, names)
+    try:
+        clients.ask_in(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+    except OSError as why:
+        raise Refusal([f"--webhook-client-ca: {why}"]) from None
+    return clients
+
+
+def _webhook(host: str, port: int, clients: Clients, *, alone: bool) -> Companion:
     """Beside a control plane, which has a watch of its own, the webhook fetches other objects from the API."""
     from enbloc.webhook.component import serve_webhook
 
-    return lambda cluster, config: serve_webhook(cluster, config, follow=alone, port=port)
+    return lambda cluster, config: serve_webhook(cluster, config, follow=alone, host=host, port=port, clients=clients)
 
 
 def _chosen(components: str) -> list[str]:

@@ -5,6 +5,9 @@ PodGroups are never refused and never wait for the webhook: their authors get wa
 something else (K3), if the webhook answers. The API server sends only pods that name our scheduler and have a key that
 may be invalid; those that our own controllers create are valid.
 
+Objects in `kube-system` are not sent: a webhook that is down must not keep a cluster from repairing itself. What the
+schemas express holds there too.
+
 The CA bundle is left out: the webhook writes it, and applying this again leaves it.
 """
 
@@ -25,6 +28,7 @@ from enbloc.webhook.server import CONFIGURATION, MUTATE, SERVICE, VALIDATE, WARN
 SERVICE_PORT: Final = 443
 TIMEOUT_S: Final = 10
 ADVICE_TIMEOUT_S: Final = 2
+UNREVIEWED_NAMESPACES: Final = ("kube-system",)
 SPOKEN: Final = (
     koordinator.PREFIX,
     koordinator.POD_GROUP_KEY,
@@ -88,8 +92,14 @@ def _hook(name: str, namespace: str, path: str, rules: list[dict[str, Any]]) -> 
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_S,
+        "namespaceSelector": {"matchExpressions": [_other_namespaces()]},
         "rules": rules,
     }
+
+
+def _other_namespaces() -> dict[str, Any]:
+    """Namespaces have their name as a label. Objects without a namespace are always sent."""
+    return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(UNREVIEWED_NAMESPACES)}
 
 
 def _rule(kind: str, *operations: str) -> dict[str, Any]:

@@ -66,8 +66,11 @@ class CertificateRotation:
             try:
                 await self._api.execute(self._written(secret, content))
             except Refused as why:
+                if why.code == 404 and secret is None:
+                    what = f"namespace {self._ref.namespace!r} does not exist: apply the output of `enbloc install`"
+                    raise Refused(404, "NotFound", what) from why
                 if why.code in (404, 409):
-                    continue  # another replica wrote it first: read it again
+                    continue  # it was deleted, or another replica wrote it first: read it again
                 raise
             if work.new_authority or work.new_serving:
                 what = "authority and certificate" if work.new_authority and work.new_serving else "certificate"

@@ -13,6 +13,7 @@ from enbloc.api.writes import Refused, WatchEvent
 from enbloc.config import Config
 from enbloc.webhook import server
 from enbloc.webhook.cache import ObjectCache
+from enbloc.webhook.clients import ANY_CLIENT, Clients
 from enbloc.webhook.server import PORT, RETRY_S, SERVICE, Server
 
 NAMESPACE: Final = "enbloc-system"
@@ -48,16 +49,25 @@ async def serve_webhook(
     follow: bool = True,
     namespace: str | None = None,
     service: str = SERVICE,
+    host: str = "127.0.0.1",
     port: int = PORT,
+    clients: Clients = ANY_CLIENT,
 ) -> Callable[[], Awaitable[None]]:
     """Starts to serve, which may take until the API answers; returns at once the function that stops it.
 
     A caller that watches the cluster already passes its cache as `known`. With neither that nor `follow`, other objects
-    are fetched from the API at each review.
+    are fetched from the API at each review. Raises `OSError` if the CA of `clients` cannot be read.
     """
     following = ObjectCache() if known is None and follow else None
     serving = Server(
-        api, known or following, config, namespace=namespace or own_namespace(), service=service, port=port
+        api,
+        known or following,
+        config,
+        namespace=namespace or own_namespace(),
+        service=service,
+        host=host,
+        port=port,
+        clients=clients,
     )
     tasks = [asyncio.create_task(serving.serve())]
     if following is not None:

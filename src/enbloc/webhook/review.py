@@ -82,7 +82,15 @@ def read_request(body: bytes) -> Request:
         raise BadReview(f"request.object is missing in {request.operation}")
     if request.operation in ("UPDATE", "DELETE") and request.old_object is None:
         raise BadReview(f"request.oldObject is missing in {request.operation}")
+    if request.object is not None and request.old_object is not None and not _same_kind(request):
+        raise BadReview("request.object and request.oldObject are of different kinds")
     return request
+
+
+def _same_kind(request: Request) -> bool:
+    first, second = request.object or {}, request.old_object or {}
+    groups = [str(one.get("apiVersion")).rpartition("/")[0] for one in (first, second)]
+    return first.get("kind") == second.get("kind") and groups[0] == groups[1]
 
 
 def evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> Verdict:

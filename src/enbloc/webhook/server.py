@@ -1,7 +1,8 @@
 """The webhook's HTTPS server: one review a request.
 
-Anything that is not a review is answered with a 4xx; exceptions never reach the client. A renewed certificate is used
-for new connections; existing ones keep theirs.
+A request is first read as a whole (`bodies`), then waits for one of the places for reviews: a client that sends slowly
+takes none. Anything that is not a review is answered with a 4xx; exceptions never reach the client. A renewed
+certificate is used for new connections; existing ones keep theirs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import ssl
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Final, Protocol
 
 import msgspec
@@ -24,9 +26,12 @@ from enbloc.api.writes import Refused
 from enbloc.config import Config
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook import certificate_rotation, certificates
+from enbloc.webhook.bodies import Bodies, NoBody
 from enbloc.webhook.cache import ObjectCache, RecordingLookup
 from enbloc.webhook.certificate_rotation import CertificateRotation
 from enbloc.webhook.certificates import Content
+from enbloc.webhook.clients import ANY_CLIENT, Clients
+from enbloc.webhook.listener import Listener
 from enbloc.webhook.review import BadReview, Request, Verdict, answer, evaluate, read_request, warn
 
 MUTATE, VALIDATE, WARN = "/mutate", "/validate", "/warn"
@@ -34,14 +39,17 @@ PORT: Final = 8443
 SERVICE: Final = "enbloc-webhook"
 SECRET: Final = "enbloc-webhook-certificates"
 CONFIGURATION: Final = "enbloc"
-BODY_BYTES: Final = 8 * 2**20
-"""More than an API server can send: an object and the one before it, of at most 3 MiB each."""
-READ_S: Final = 10
 AT_ONCE: Final = 64
 """At most this many reviews are in progress at a time; more wait."""
+STOP_S: Final = 10
+"""How long requests in progress may take when the server stops."""
+LINGER_S: Final = 1.0
+"""How long the rest of a refused body is read, so that the client reads the refusal."""
 LOOK_EVERY_S: Final = 600
 RETRY_S: Final = (1, 60)
 """Delays after a failed renewal of certificates: the first, and the longest."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = logging.getLogger("enbloc.webhook")
 
@@ -60,21 +68,32 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
 
 
 class Webhook:
-    """Answers reviews. A watch keeps `known` up to date; `ObjectCache.kinds` says of which kinds."""
+    """Answers reviews that `clients` may send. A watch keeps `known` up to date; `ObjectCache.kinds` says of which
+    kinds. `listener` has the connections, once there is one."""
 
-    def __init__(self, api: Api, known: ObjectCache, config: Config) -> None:
+    listener: Listener | None = None
+
+    def __init__(self, api: Api, known: ObjectCache, config: Config, clients: Clients) -> None:
         self._api = api
         self._known = known
         self._settings = settings_of(config, strict_templates=True)
         self._book = GangRegistry()
+        self._clients = clients
+        self._bodies = Bodies()
         self._places = asyncio.Semaphore(AT_ONCE)
 
     def app(self) -> web.Application:
-        app = web.Application(client_max_size=BODY_BYTES)
+        app = web.Application(middlewares=[self._received])
         app.router.add_post(MUTATE, self._mutate)
         app.router.add_post(VALIDATE, self._validate)
         app.router.add_post(WARN, self._warn)
         return app
+
+    @web.middleware
+    async def _received(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self.listener is not None:
+            self.listener.request_begins(request.protocol)
+        return await handler(request)
 
     async def _mutate(self, http: web.Request) -> web.Response:
         return await self._answered(http, self.review, mutates=True)
@@ -88,28 +107,41 @@ class Webhook:
     async def _answered(
         self, http: web.Request, ask: Callable[[Request], Awaitable[Verdict]], *, mutates: bool
     ) -> web.Response:
-        async with self._places:
-            try:
-                async with asyncio.timeout(READ_S):
-                    body = await http.read()
-            except TimeoutError:
-                return web.Response(status=408, text="the request did not arrive in time\n")
-            except ConnectionError:
-                return web.Response(status=400)  # the client is gone
-            try:
-                request = read_request(body)
-                verdict = await ask(request)
-                return web.Response(body=answer(request, verdict, mutates=mutates), content_type="application/json")
-            except BadReview as why:
-                return web.Response(status=400, text=f"{why}\n")
-            except RecursionError:
-                return web.Response(status=400, text="the object is nested too deeply\n")
-            except Refused as why:
-                log.warning("webhook: no answer, other objects cannot be fetched: %s", why.message)
-                return web.Response(status=503, text=f"cannot fetch other objects: {why.message}\n")
-            except Exception:
-                log.exception("webhook: bug in answering %s", http.path)
-                return web.Response(status=500, text="a bug in enbloc's webhook; see its log\n")
+        """Reads the body before it takes a place: a client that sends slowly delays no other."""
+        refusal = self._clients.refusal(http.get_extra_info("peercert"))
+        if refusal is not None:
+            return _closing(403, refusal)
+        try:
+            async with self._bodies.read(http) as body:
+                with self._in_use(http):
+                    async with self._places:
+                        return await self._reviewed(http.path, body, ask, mutates=mutates)
+        except NoBody as why:
+            return _closing(why.status, str(why))
+
+    def _in_use(self, http: web.Request) -> AbstractContextManager[None]:
+        transport = http.transport
+        if self.listener is None or transport is None:
+            return nullcontext()
+        return self.listener.in_use(http.protocol, transport.abort)
+
+    async def _reviewed(
+        self, path: str, body: bytes, ask: Callable[[Request], Awaitable[Verdict]], *, mutates: bool
+    ) -> web.Response:
+        try:
+            request = read_request(body)
+            verdict = await ask(request)
+            return web.Response(body=answer(request, verdict, mutates=mutates), content_type="application/json")
+        except BadReview as why:
+            return web.Response(status=400, text=f"{why}\n")
+        except RecursionError:
+            return web.Response(status=400, text="the object is nested too deeply\n")
+        except Refused as why:
+            log.warning("webhook: no answer, other objects cannot be fetched: %s", why.message)
+            return web.Response(status=503, text=f"cannot fetch other objects: {why.message}\n")
+        except Exception:
+            log.exception("webhook: bug in answering %s", path)
+            return web.Response(status=500, text="a bug in enbloc's webhook; see its log\n")
 
     async def warned(self, request: Request) -> Verdict:
         """Pods and other projects' PodGroups are never refused: K3 reads invalid values as something else."""
@@ -152,11 +184,13 @@ class Server:
         secret: str = SECRET,
         configuration: str = CONFIGURATION,
         names: Sequence[str] | None = None,
-        host: str | None = None,
+        host: str = "127.0.0.1",
         port: int = PORT,
+        clients: Clients = ANY_CLIENT,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        self._webhook = Webhook(api, known or ObjectCache(), config)
+        """Raises `OSError` if the CA of `clients` cannot be read."""
+        self._webhook = Webhook(api, known or ObjectCache(), config, clients)
         self._known = known
         self._rotation = CertificateRotation(
             api, namespace, secret, names or service_names(service, namespace), configuration
@@ -164,6 +198,7 @@ class Server:
         self._host, self._port, self._now = host, port, now
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        clients.ask_in(self._context)
         self._loaded = b""
         self._until = 0
         self.address: tuple[str, int] | None = None
@@ -181,18 +216,21 @@ class Server:
         app = self._webhook.app()
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=READ_S)
+        runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=STOP_S, lingering_time=LINGER_S, auto_decompress=False
+        )
         await runner.setup()
+        assert runner.server is not None
+        listener = self._webhook.listener = Listener(runner.server, self._context)
         try:
-            site = web.TCPSite(runner, self._host, self._port, ssl_context=self._context)
-            await site.start()
-            self.address = runner.addresses[0][0], runner.addresses[0][1]
-            log.info("webhook: serving on port %s", self.address[1])
+            self.address = await listener.start(self._host, self._port)
+            log.info("webhook: serving on %s, port %s", *self.address)
             while True:
                 await asyncio.sleep(LOOK_EVERY_S)
                 await self._renew_until_done()
         finally:
             self.address = None
+            await listener.stop()
             await runner.cleanup()
 
     async def _healthz(self, http: web.Request) -> web.Response:
@@ -224,6 +262,13 @@ class Server:
             _load_chain(self._context, pem)
             self._loaded = pem
         self._until = certificates.served_until(content)
+
+
+def _closing(status: int, why: str) -> web.Response:
+    """A refusal after which the connection is closed: the rest of the body is not read."""
+    response = web.Response(status=status, text=f"{why}\n")
+    response.force_close()
+    return response
 
 
 def _load_chain(context: ssl.SSLContext, pem: bytes) -> None:

@@ -55,6 +55,8 @@ def test_c_an_empty_document_is_all_defaults():
     assert default.arbitrator.require_scheduling_spec is False
     assert default.depends_on.gang_deadline_ns == 600 * SECOND
     assert default.sla_waiting_ns is None
+    assert default.enqueue.expect_pods_within_ns == 60 * SECOND
+    assert default.tenancy == config.Tenancy(isolated=False, system_namespaces=(), longest_cooldown_ns=None)
 
 
 def test_c_null_means_the_default():
@@ -306,8 +308,11 @@ def test_r1_sla_waiting_time():
 def test_c_our_own_sections():
     written = parsed("""
         admission: {minAvailable: relaxed}
-        enqueue: {admitOversized: true}
+        enqueue: {admitOversized: true, expectPodsWithin: 5s}
         partialGangTimeout: 90s
+        tenancy: isolated
+        systemPriorityNamespaces: [monitoring, storage]
+        longestCooldownTime: 1h
         koordinator: {defaultWaitingTime: 1.5s}
         arbitrator: {requireSchedulingSpec: true}
         dependsOn: {gangDeadline: 1h}
@@ -315,6 +320,8 @@ def test_c_our_own_sections():
     """)
     assert written.admission.min_available == "relaxed"
     assert written.enqueue.admit_oversized
+    assert written.enqueue.expect_pods_within_ns == 5 * SECOND
+    assert written.tenancy == config.Tenancy(True, ("monitoring", "storage"), 3600 * SECOND)
     assert written.partial_gang_timeout_ns == 90 * SECOND
     assert written.koordinator.default_waiting_ns == 1_500_000_000
     assert written.arbitrator.require_scheduling_spec
@@ -448,6 +455,11 @@ ARGUMENT = 'tiers[0].plugins[1].arguments["%s"]'
         ("admission: {minavailable: strict}", "admission.minavailable", "did you mean minAvailable?"),
         ("admission: strict", "admission", "must be a mapping"),
         ("enqueue: {admitOversized: 1}", "enqueue.admitOversized", "must be true or false, not 1"),
+        ("enqueue: {expectPodsWithin: 0s}", "enqueue.expectPodsWithin", "must be a duration above zero"),
+        ("tenancy: strict", "tenancy", 'must be shared or isolated, not "strict"'),
+        ("systemPriorityNamespaces: [a, a]", "systemPriorityNamespaces[1]", 'names "a" a second time'),
+        ("systemPriorityNamespaces: a", "systemPriorityNamespaces", "must be a list"),
+        ("longestCooldownTime: 5", "longestCooldownTime", "must be a duration above zero"),
         ("partialGangTimeout: 60", "partialGangTimeout", "must be a duration above zero"),
         ("partialGangTimeout: 0s", "partialGangTimeout", "must be a duration above zero"),
         ("partialGangTimeout: -5s", "partialGangTimeout", "must be a duration above zero"),
@@ -535,6 +547,9 @@ partialGangTimeout: 1500ms
 koordinator: {defaultWaitingTime: 1ns}
 arbitrator: {requireSchedulingSpec: true}
 dependsOn: {gangDeadline: 26h3m0.5s}
+tenancy: isolated
+systemPriorityNamespaces: [monitoring]
+longestCooldownTime: 90m
 """
 
 

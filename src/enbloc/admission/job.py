@@ -55,7 +55,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup, settings: Settings) -> tupl
     faults += _role_faults(job, obj, roles, strict=settings.strict_templates)
     faults += depends_on_faults(job.spec.tasks or ())
     if before is None:
-        faults += queue_faults(job.spec.queue, "spec.queue", lookup)
+        faults += queue_faults(job.spec.queue, namespace_of(obj), "spec.queue", lookup)
     else:
         faults += update_faults(kept, before)
     if before is None or job.spec.priority_class_name != before["spec"].get("priorityClassName", ""):

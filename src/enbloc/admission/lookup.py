@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from enbloc.api import volcano
-from enbloc.api.meta import Fault, Obj, annotations_of, name_of
+from enbloc.api.meta import Fault, Obj, annotations_of, labels_of, name_of
+from enbloc.api.queue_doors import doors_of
 from enbloc.api.volcano import CLOSED, ROOT_QUEUE, parent_of, state_of
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 
@@ -24,8 +25,8 @@ class Lookup(Protocol):
         ...
 
 
-def queue_faults(queue: str, field: str, lookup: Lookup) -> list[Fault]:
-    """Why a queue accepts no new job (V4)."""
+def queue_faults(queue: str, namespace: str, field: str, lookup: Lookup) -> list[Fault]:
+    """Why a queue accepts no new job of a namespace (V4, S5)."""
     if queue == ROOT_QUEUE:
         return [Fault(field, f"queue {ROOT_QUEUE!r} accepts no jobs: use one of its children")]
     found = lookup.get(volcano.QUEUE, "", queue)
@@ -35,10 +36,24 @@ def queue_faults(queue: str, field: str, lookup: Lookup) -> list[Fault]:
     if closed is not None:
         which = "" if name_of(closed) == queue else f" by its ancestor {name_of(closed)!r}"
         return [Fault(field, f"queue {queue!r} is closed{which} (state {state_of(closed)}) and accepts no jobs")]
+    shut = shut_by(found, namespace, lookup)
+    if shut is not None:
+        which = "" if name_of(shut) == queue else f": its ancestor {name_of(shut)!r} does not"
+        return [Fault(field, f"queue {queue!r} does not allow namespace {namespace!r}{which}")]
     children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == queue)
     if children:
         return [Fault(field, f"queue {queue!r} accepts no jobs: it has children ({', '.join(children[:5])})")]
     return []
+
+
+def shut_by(queue: Obj, namespace: str, lookup: Lookup) -> Obj | None:
+    """The queue, itself or an ancestor, that does not allow a namespace; `None` if all of them do (S5)."""
+    found = lookup.get("Namespace", "", namespace) if namespace else None
+    labels = labels_of(found) if found is not None else {}
+    for one in _with_ancestors(queue, lookup):
+        if not doors_of(one).allow(namespace, labels):
+            return one
+    return None
 
 
 def default_queue(namespace: str, lookup: Lookup) -> str:

@@ -30,7 +30,7 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
             faults.append(Fault(f"spec.minResources.{resource}", f"{spec['minResources'][resource]} is below 0"))
     before = (old or {}).get("spec") or {}
     if group.spec.queue != before.get("queue") and not _is_a_jobs(kept):
-        faults += queue_faults(group.spec.queue, "spec.queue", lookup)
+        faults += queue_faults(group.spec.queue, namespace_of(obj), "spec.queue", lookup)
     if group.spec.priority_class_name != before.get("priorityClassName", ""):
         faults += priority_class_faults(group.spec.priority_class_name, "spec.priorityClassName", lookup)
     return kept, faults

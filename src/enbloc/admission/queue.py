@@ -9,6 +9,7 @@ from enbloc.admission.lookup import Lookup
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, Quantities, name_of
+from enbloc.api.queue_doors import door_faults, doors_of
 from enbloc.api.volcano import DEFAULT_QUEUE, ROOT_QUEUE
 from enbloc.units import format_quantity
 
@@ -29,6 +30,8 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     state = queue.status.state if queue.status else ""
     if state not in STATES:
         faults.append(Fault("status.state", f"{state!r} is none of {', '.join(STATES[1:])}"))
+    if old is None or doors_of(obj) != doors_of(old):
+        faults += door_faults(obj)
     if old is not None and spec == old.get("spec"):
         return kept, faults
     weight = queue.spec.weight or 0

@@ -67,6 +67,8 @@ class Enqueue(msgspec.Struct, frozen=True):
 
     admit_oversized: bool = False
     overcommit_milli: int = 1_200
+    expect_pods_within_ns: int = 60 * SECOND
+    """How long an enqueued gang without pods counts against others (S4)."""
 
 
 class Admission(msgspec.Struct, frozen=True):
@@ -93,6 +95,18 @@ class DependsOn(msgspec.Struct, frozen=True):
     gang_deadline_ns: int = 600 * SECOND
 
 
+class Tenancy(msgspec.Struct, frozen=True):
+    """What tenants may take from each other (S3, S6, S7)."""
+
+    isolated: bool = False
+    """A gang's priority is at most its pods', immunity ends at the queue's share, messages name no object of another
+    namespace."""
+    system_namespaces: tuple[str, ...] = ()
+    """Namespaces whose gangs may have a `system-*` priority class, besides kube-system (S3)."""
+    longest_cooldown_ns: int | None = None
+    """A longer `cooldown-time` counts as this; `None`: without bound (S6)."""
+
+
 PARTIAL_GANG_TIMEOUT_NS: Final = 60 * SECOND
 """G11."""
 
@@ -111,6 +125,7 @@ class Config(msgspec.Struct, frozen=True):
     koordinator: Koordinator = Koordinator()
     arbitrator: Arbitrator = Arbitrator()
     depends_on: DependsOn = DependsOn()
+    tenancy: Tenancy = Tenancy()
     partial_gang_timeout_ns: int = PARTIAL_GANG_TIMEOUT_NS
     sla_waiting_ns: int | None = None
     warnings: tuple[tuple[str, str], ...] = ()

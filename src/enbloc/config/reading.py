@@ -16,6 +16,7 @@ from enbloc.config.model import (
     DependsOn,
     Enqueue,
     Koordinator,
+    Tenancy,
     Tier,
 )
 from enbloc.config.values import ROOT, Problem, ValueReader, shown
@@ -32,6 +33,9 @@ _KEYS = (
     "koordinator",
     "arbitrator",
     "dependsOn",
+    "tenancy",
+    "systemPriorityNamespaces",
+    "longestCooldownTime",
     "metrics",  # the source of Volcano's plugin `usage`: accepted, not used
 )
 
@@ -65,6 +69,7 @@ def parse(data: Any) -> Config:
         koordinator=_koordinator(reader, top.get("koordinator")),
         arbitrator=_arbitrator(reader, top.get("arbitrator")),
         depends_on=_depends_on(reader, top.get("dependsOn")),
+        tenancy=_tenancy(reader, top),
         partial_gang_timeout_ns=reader.duration(
             top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NS
         ),
@@ -86,20 +91,34 @@ def _without_effect(tiers: tuple[Tier, ...]) -> Iterator[Problem]:
 def _scheduler_names(reader: ValueReader, value: object) -> tuple[str, ...] | None:
     if value is None:
         return None
-    names: list[str] = []
     before = len(reader.problems)
-    for n, name in enumerate(reader.sequence(value, "schedulerNames")):
-        path = f"schedulerNames[{n}]"
-        if not isinstance(name, str) or not name.strip():
-            reader.problem(path, f"must be the name of a scheduler, not {shown(name)}")
-        elif name in names:
-            reader.problem(path, f"names {shown(name)} a second time")
-        else:
-            names.append(name)
+    names = _names(reader, value, "schedulerNames", "a scheduler")
     if not names and len(reader.problems) == before:
         reader.problem("schedulerNames", "must name at least one scheduler")
     # Written out, the default still is the default: what `enbloc config` prints must not change a simulation.
     return None if tuple(names) == SCHEDULER_NAMES else tuple(names)
+
+
+def _names(reader: ValueReader, value: object, field: str, what: str) -> list[str]:
+    """A list of names, none of them twice."""
+    names: list[str] = []
+    for n, name in enumerate(reader.sequence(value, field)):
+        path = f"{field}[{n}]"
+        if not isinstance(name, str) or not name.strip():
+            reader.problem(path, f"must be the name of {what}, not {shown(name)}")
+        elif name in names:
+            reader.problem(path, f"names {shown(name)} a second time")
+        else:
+            names.append(name)
+    return names
+
+
+def _tenancy(reader: ValueReader, top: dict[str, Any]) -> Tenancy:
+    mode = reader.choice(top.get("tenancy"), "tenancy", ("shared", "isolated"), "shared")
+    named = _names(reader, top.get("systemPriorityNamespaces"), "systemPriorityNamespaces", "a namespace")
+    longest = top.get("longestCooldownTime")
+    longest_ns = None if longest is None else reader.duration(longest, "longestCooldownTime", 0)
+    return Tenancy(mode == "isolated", tuple(named), longest_ns)
 
 
 def _admission(reader: ValueReader, value: object) -> Admission:
@@ -111,9 +130,12 @@ def _admission(reader: ValueReader, value: object) -> Admission:
 
 
 def _enqueue(reader: ValueReader, value: object, overcommit_milli: int) -> Enqueue:
-    section = reader.mapping(value, "enqueue", ("admitOversized",))
+    section = reader.mapping(value, "enqueue", ("admitOversized", "expectPodsWithin"))
     admit = reader.boolean(section.get("admitOversized"), "enqueue.admitOversized", Enqueue().admit_oversized)
-    return Enqueue(admit_oversized=admit, overcommit_milli=overcommit_milli)
+    within_ns = reader.duration(
+        section.get("expectPodsWithin"), "enqueue.expectPodsWithin", Enqueue().expect_pods_within_ns
+    )
+    return Enqueue(admit_oversized=admit, overcommit_milli=overcommit_milli, expect_pods_within_ns=within_ns)
 
 
 def _koordinator(reader: ValueReader, value: object) -> Koordinator:

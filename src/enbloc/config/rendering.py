@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from enbloc.config import vocabulary
-from enbloc.config.model import Action, Config, Plugin, Tier
+from enbloc.config.model import Action, Config, Plugin, Tenancy, Tier
 from enbloc.config.volcano import MAX_WEIGHT
 from enbloc.units import format_duration
 
@@ -63,6 +63,8 @@ def _sections(config: Config) -> Iterator[str]:
     yield "enqueue:"
     yield "  # also gangs larger than the whole cluster, for clusters that an autoscaler grows"
     yield f"  admitOversized: {_flow(config.enqueue.admit_oversized)}"
+    yield "  # how long an enqueued gang without pods counts against others"
+    yield f"  expectPodsWithin: {format_duration(config.enqueue.expect_pods_within_ns)}"
     yield ""
     yield "# A partially bound gang is completed within this time, or evicted to start over."
     yield f"partialGangTimeout: {format_duration(config.partial_gang_timeout_ns)}"
@@ -81,6 +83,21 @@ def _sections(config: Config) -> Iterator[str]:
     yield "dependsOn:"
     yield "  # how long room is claimed for later waves, where the whole job is one gang"
     yield f"  gangDeadline: {format_duration(config.depends_on.gang_deadline_ns)}"
+    yield from _tenancy(config.tenancy)
+
+
+def _tenancy(tenancy: Tenancy) -> Iterator[str]:
+    yield ""
+    yield "# shared: as in Volcano. isolated: a gang's priority is at most its pods', preemptable and cooldown-time"
+    yield "# count up to the queue's share, and no message names an object of another namespace."
+    yield f"tenancy: {'isolated' if tenancy.isolated else 'shared'}"
+    yield ""
+    yield "# Namespaces, besides kube-system, whose Jobs and PodGroups may have a system- priority class."
+    yield f"systemPriorityNamespaces: {_flow(list(tenancy.system_namespaces))}"
+    yield ""
+    yield "# A longer cooldown-time counts as this; null: without bound."
+    longest_ns = tenancy.longest_cooldown_ns
+    yield f"longestCooldownTime: {'null' if longest_ns is None else format_duration(longest_ns)}"
 
 
 def _action(action: Action) -> Iterator[str]:

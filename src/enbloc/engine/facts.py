@@ -11,6 +11,7 @@ from enbloc.api import core, volcano
 from enbloc.api.kinds import view
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.queue_doors import doors_of
 from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.nodes import NodeFacts, TaintFact
 from enbloc.engine.tables.queues import QueueFacts
@@ -74,6 +75,7 @@ def queue_facts(obj: Obj) -> QueueFacts:
         deserved=_nanos(spec.deserved),
         fifo=spec.dequeue_strategy.lower() == "fifo",
         reclaimable=spec.reclaimable is not False,
+        doors=doors_of(obj),
         closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),
     )
 

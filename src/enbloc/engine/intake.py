@@ -81,6 +81,11 @@ class Intake(Follower):
             return diagnosis.problem(gang, f"queue {spec.queue} does not exist")
         if queue.facts.closed and spec.object is None and not gang.satisfied:
             return diagnosis.problem(gang, f"queue {spec.queue} is closed")
+        if not gang.satisfied and self._state.queues.has_doors(queue):
+            labels = self._state.namespace_labels.get(spec.key.namespace, {})
+            shut = self._state.queues.shut_by(queue, spec.key.namespace, labels)
+            if shut is not None:
+                return diagnosis.not_allowed(gang, shut.name)
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
             if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
                 return diagnosis.timed_out(gang)

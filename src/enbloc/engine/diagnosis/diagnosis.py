@@ -96,6 +96,14 @@ def problem(gang: GangState, text: str) -> Diagnosis:
     return Diagnosis(PendingReason.GANG_INVALID, text, missing=_needed(gang))
 
 
+def not_allowed(gang: GangState, shut: str) -> Diagnosis:
+    """S5: its queue, or one above it, does not allow its namespace."""
+    queue, namespace = gang.spec.queue, gang.key.namespace
+    where = "" if shut == queue else f" (its ancestor {shut} does not)"
+    text = f"queue {queue} does not allow namespace {namespace}{where}: use another queue, or change its annotations"
+    return problem(gang, text)
+
+
 def others_missing(
     gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
 ) -> Diagnosis:

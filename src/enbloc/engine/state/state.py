@@ -93,6 +93,8 @@ class State:
         self.events = ClusterEvents()
         self.timed = False
         """Whether run times bear on gangs that wait (R8)."""
+        self.namespace_labels: dict[str, Mapping[str, str]] = {}
+        """Of namespaces that have any."""
         self._plugins = plugins
         weights = (node_affinity_weight, taint_weight)
         self._candidates = CandidateTable(self.nodes, self.volumes, plugins, weights)
@@ -139,7 +141,7 @@ class State:
     def _queue_changed(self, name: str) -> None:
         self.events.any = self.events.everything = True
         for gang in self.gangs.values():
-            if gang.spec.queue == name:
+            if any(place.name == name for place in self.queue_of(gang).ancestors):
                 self.touch(gang)
 
     def put_volume(self, kind: str, obj: Obj, gone: bool) -> None:
@@ -165,6 +167,13 @@ class State:
         self.events.any = True
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
+        if self.namespace_labels.get(name, {}) != labels:
+            self.namespace_labels[name] = labels
+            if not labels:
+                del self.namespace_labels[name]
+            for gang in self.gangs.values():
+                if gang.key.namespace == name and self.queues.has_doors(self.queue_of(gang)):
+                    self.touch(gang)  # a queue may allow its namespace now, or no longer (S5)
         if self.stateful.set_namespace(name, labels):
             self.events.any = True
             self.nodes.clock += 1  # failed attempts are retried

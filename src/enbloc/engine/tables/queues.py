@@ -12,6 +12,7 @@ from collections.abc import Container, Iterator, Mapping
 import msgspec
 import numpy as np
 
+from enbloc.api.queue_doors import OPEN, Doors
 from enbloc.engine.tables.resources import CEILING, PODS, Ints, Request, Resources
 
 ROOT = "root"
@@ -34,6 +35,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     fifo: bool = False
     reclaimable: bool = True
     closed: bool = False
+    doors: Doors = OPEN
+    """The namespaces that may use it and the queues below it (S5)."""
 
 
 class Queue:
@@ -261,6 +264,14 @@ class QueueTree:
             if len(queue.ancestors) == 1:
                 total += queue.enqueued
         return total
+
+    def shut_by(self, queue: Queue, namespace: str, labels: Mapping[str, str]) -> Queue | None:
+        """The queue, itself or an ancestor, that does not allow a namespace; `None` if all of them do (S5)."""
+        return next((place for place in queue.ancestors if not place.facts.doors.allow(namespace, labels)), None)
+
+    def has_doors(self, queue: Queue) -> bool:
+        """Whether it, or an ancestor, allows some namespaces only."""
+        return any(not place.facts.doors.are_open for place in queue.ancestors)
 
     # ---- order
 

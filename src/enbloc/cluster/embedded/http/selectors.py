@@ -6,19 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from enbloc.api import label_selectors
 from enbloc.api.meta import Obj, labels_of
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.units import Requirement, Selector, is_dns_subdomain, is_label_value
+from enbloc.units import Selector
 
 Test = Callable[[Obj], bool]
-
-_TERMS = re.compile(r"\s*([^,()]*(?:\([^()]*\)\s*)?)(?:,|$)")
-_IN = re.compile(r"([^\s!=<>(),]+)\s+(in|notin)\s*\(([^()]*)\)\s*", re.ASCII)
-_COMPARED = re.compile(r"([^\s!=<>(),]+)\s*(==|!=|=|>|<)\s*([^\s!=<>(),]*)\s*", re.ASCII)
-_PLAIN = re.compile(r"(!?)\s*([^\s!=<>(),]+)\s*", re.ASCII)
-_KEY_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
-_TERM_BOUND = 200
 
 
 def label_test(text: str) -> Test | None:
@@ -30,42 +23,11 @@ def label_test(text: str) -> Test | None:
 
 
 def parse_labels(text: str) -> Selector:
-    """`a=b,c!=d,e in (f,g),h,!i`. Refused (400) if it is not a selector."""
-    requirements: list[Requirement] = []
-    at = 0
-    while at < len(text):
-        found = _TERMS.match(text, at)
-        if found is None or found.end() == at or len(requirements) >= _TERM_BOUND:
-            raise _unreadable(text)
-        requirements.append(_requirement(found[1].strip(), text))
-        at = found.end()
-    return Selector(requirements)
-
-
-def _requirement(term: str, text: str) -> Requirement:
-    if found := _IN.fullmatch(term):
-        values = [value.strip() for value in found[3].split(",")]
-        return _checked(found[1], "In" if found[2] == "in" else "NotIn", values, text)
-    if found := _COMPARED.fullmatch(term):
-        return _checked(found[1], _OPERATORS[found[2]], [found[3]], text)
-    if found := _PLAIN.fullmatch(term):
-        return _checked(found[2], "DoesNotExist" if found[1] else "Exists", [], text)
-    raise _unreadable(text)
-
-
-def _checked(key: str, operator: str, values: list[str], text: str) -> Requirement:
-    prefix, slash, name = key.rpartition("/")
-    good = _KEY_NAME.fullmatch(name) is not None and (not slash or is_dns_subdomain(prefix))
-    if not good or not all(map(is_label_value, values)):
-        raise _unreadable(text)
+    """Refused (400) if it is not a selector."""
     try:
-        return Requirement(key, operator, values)
+        return label_selectors.parse_labels(text)
     except ValueError as why:
-        raise refusal(400, f"unable to parse requirement: {why}") from None
-
-
-def _unreadable(text: str) -> Exception:
-    return refusal(400, f"unable to parse the selector {text[:80]!r}")
+        raise refusal(400, str(why)) from None
 
 
 # -- fields
@@ -135,8 +97,8 @@ def _split(text: str) -> list[str]:
             term += text[at]
         at += 1
     terms.append(term)
-    if len(terms) > _TERM_BOUND:
-        raise _unreadable(text)
+    if len(terms) > label_selectors.MOST_TERMS:
+        raise refusal(400, str(label_selectors.unreadable(text)))
     return [term for term in terms if term.strip()]
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from enbloc import config
 from enbloc.config import Binpack, Config, ConfigError, Scoring, vocabulary
+from enbloc.config.compat import PEER_SCHEDULER_NAMES
 
 SECOND = 10**9
 
@@ -72,15 +73,57 @@ def test_c_null_means_the_default():
     "text, alone, expected",
     [
         ("", False, {"enbloc", "kar-scheduler"}),
-        ("", True, {"enbloc", "kar-scheduler", "volcano", "koord-scheduler"}),
+        ("", True, {"enbloc", "kar-scheduler", *PEER_SCHEDULER_NAMES}),
         ("schedulerNames: [mine]", False, {"mine"}),
         ("schedulerNames: [mine]", True, {"mine"}),
         # Written out, the default is still the default.
-        ("schedulerNames: [enbloc, kar-scheduler]", True, {"enbloc", "kar-scheduler", "volcano", "koord-scheduler"}),
+        ("schedulerNames: [enbloc, kar-scheduler]", True, {"enbloc", "kar-scheduler", *PEER_SCHEDULER_NAMES}),
+        # With a preset, a simulation and a cluster take the same names.
+        ("compat: [volcano]", True, {"enbloc", "kar-scheduler", "volcano"}),
+        ("compat: [volcano]", False, {"enbloc", "kar-scheduler", "volcano"}),
+        ("compat: koordinator,kai\nschedulerNames: [mine]", True, {"mine", "koord-scheduler", "kai-scheduler"}),
     ],
 )
 def test_g1_scheduler_names(text: str, alone: bool, expected: set[str]):
     assert config.scheduler_names(parsed(text), alone) == expected
+
+
+def test_g1_where_no_other_scheduler_runs_all_names_of_presets_are_ours():
+    assert {
+        "volcano",
+        "koord-scheduler",
+        "scheduler-plugins-scheduler",
+        "kai-scheduler",
+        "yunikorn",
+        "default-scheduler",
+    } == set(PEER_SCHEDULER_NAMES)
+
+
+# N5: presets
+
+
+def test_n5_volcano_relaxes_minima_and_runs_its_default_actions():
+    found = parsed("compat: [volcano]")
+    assert found.admission.min_available == "relaxed"
+    assert action_names(found) == ["enqueue", "allocate", "backfill"]
+
+
+def test_n5_what_the_file_says_wins():
+    found = parsed("compat: [volcano]\nadmission: {minAvailable: strict}\nactions: allocate")
+    assert found.admission.min_available == "strict"
+    assert action_names(found) == ["allocate"]
+
+
+def test_n5_other_presets_change_names_alone():
+    for preset in ("koordinator", "scheduler-plugins", "kai", "yunikorn"):
+        found = parsed(f"compat: [{preset}]")
+        assert found.admission.min_available == "strict"
+        assert action_names(found) == action_names(config.parse(None))
+
+
+def test_n5_an_unknown_preset_is_a_problem():
+    with pytest.raises(config.ConfigError, match=r"compat\[0\].*volcan.*did you mean volcano"):
+        parsed("compat: [volcan]")
 
 
 # Actions

@@ -196,7 +196,7 @@ class Cluster(AtRest):
     def create_foreign_pod(self, name: int, index: int, requests: Any) -> None:
         """Another scheduler put it there, room or not."""
         node = self._some("Node", index) or "n0"
-        spec = strategies.pod_spec(requests, schedulerName="default-scheduler", nodeName=node)
+        spec = strategies.pod_spec(requests, schedulerName="another", nodeName=node)
         self.world.do(m.pod(f"f{name}", **spec))
 
     @rule(index=st.integers(0, 30))

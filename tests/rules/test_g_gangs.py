@@ -30,9 +30,9 @@ def test_g1_the_names_are_a_list_in_the_config() -> None:
 def test_g1_a_pending_pod_of_another_scheduler_is_left_alone() -> None:
     answer = simulate(
         m.node("n", 1),
-        m.pod("foreign", 4, scheduler="default-scheduler"),
+        m.pod("foreign", 4, scheduler="another"),
         m.gang("a", 1, minimum=2),
-        m.pod("a-foreign", group="a", scheduler="default-scheduler"),
+        m.pod("a-foreign", group="a", scheduler="another"),
     )
     assert not answer.bound()
     assert [one["gang"] for one in answer.data["pending"]] == ["default/a"]
@@ -41,7 +41,7 @@ def test_g1_a_pending_pod_of_another_scheduler_is_left_alone() -> None:
 
 
 def test_g1_assigned_pods_of_any_scheduler_count_as_used() -> None:
-    foreign = m.pod("foreign", 3, scheduler="default-scheduler", nodeName="n")
+    foreign = m.pod("foreign", 3, scheduler="another", nodeName="n")
     preset = m.pod("preset", 3, nodeName="m")
     answer = simulate(m.node("n"), m.node("m"), foreign, preset, m.pods(3, "p"))
     assert len(answer.bound("p", by=0)) >= 2
@@ -50,7 +50,7 @@ def test_g1_assigned_pods_of_any_scheduler_count_as_used() -> None:
 
 @pytest.mark.parametrize("code", ["0", "1"])
 def test_g1_what_has_ended_gives_its_room_back(code: str) -> None:
-    foreign = m.pod("foreign", 4, scheduler="default-scheduler", nodeName="n", run_time="30s", exit_code=code)
+    foreign = m.pod("foreign", 4, scheduler="another", nodeName="n", run_time="30s", exit_code=code)
     answer = simulate(m.node("n"), foreign, m.gang("a", 4))
     assert answer.times("a") == [30.0] * 4
 
@@ -58,8 +58,8 @@ def test_g1_what_has_ended_gives_its_room_back(code: str) -> None:
 def test_g1_a_foreign_pod_that_is_assigned_later_counts_from_then_on() -> None:
     answer = simulate(
         m.node("n"),
-        m.pod("foreign", 3, scheduler="default-scheduler"),
-        m.pod("assigned", 3, scheduler="default-scheduler", nodeName="n", at="5s"),
+        m.pod("foreign", 3, scheduler="another"),
+        m.pod("assigned", 3, scheduler="another", nodeName="n", at="5s"),
         m.pods(2, "p", at="5s"),
     )
     assert len(answer.bound("p")) == 1
@@ -328,7 +328,7 @@ def test_g5_a_late_foreign_pod_takes_room_away() -> None:
     answer = simulate(
         m.node("n"),
         m.gang("a", 2),
-        m.pod("foreign", 2, scheduler="default-scheduler", nodeName="n", at="5s", run_time="20s"),
+        m.pod("foreign", 2, scheduler="another", nodeName="n", at="5s", run_time="20s"),
         m.pods(2, "p", at="6s"),
     )
     assert answer.times("p") == [25.0, 25.0]

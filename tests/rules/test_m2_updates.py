@@ -13,7 +13,9 @@ from support.simulation import lint, simulate
 
 
 def minima(*roles: dict[str, Any], minimum: int | None = None, relaxed: bool = False) -> tuple[int, list[int]]:
-    found = lint(m.job("j", *roles, minimum=minimum), relaxed=relaxed)
+    found = lint(
+        m.job("j", *roles, minimum=minimum), config={"admission": {"minAvailable": "relaxed"}} if relaxed else None
+    )
     assert not found.faults, found.faults
     spec = found.objects[-1]["spec"]
     return spec["minAvailable"], [task["minAvailable"] for task in spec["tasks"]]

@@ -276,7 +276,7 @@ def test_p2_a_critical_pod_in_a_lowly_group_stays() -> None:
 
 
 def test_p2_what_another_scheduler_placed_stays() -> None:
-    foreign = m.pod("a", 4, priority="low", scheduler="default-scheduler", nodeName="n")
+    foreign = m.pod("a", 4, priority="low", scheduler="another", nodeName="n")
     assert not evicted(simulate(CLASSES, m.node("n"), foreign, vip(), until="20s"))
 
 

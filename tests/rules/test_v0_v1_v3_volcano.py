@@ -106,7 +106,7 @@ def test_v1_an_operator_may_name_volcano_as_its_scheduler() -> None:
 
 def test_v1_pods_of_other_owners_are_left_alone() -> None:
     member = m.pod("p")
-    member["spec"]["schedulerName"] = "default-scheduler"
+    member["spec"]["schedulerName"] = "another"
     answer = simulate(m.node("n"), member)
     assert not answer.first_bound()
     assert not answer.waiting()

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from enbloc.admission.settings import Settings
+from enbloc.admission.settings import settings_of
 from enbloc.config import Config, parse
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
@@ -56,5 +56,5 @@ def simulate(
     return Answer(json.loads(out.getvalue()))
 
 
-def lint(*values: Documents, relaxed: bool = False) -> linting.Linted:
-    return linting.lint(documents(*values), Settings(relaxed=relaxed))
+def lint(*values: Documents, config: Mapping[str, Any] | None = None) -> linting.Linted:
+    return linting.lint(documents(*values), settings_of(parse(config), alone=True))

@@ -12,7 +12,7 @@ import msgspec
 
 from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
 from enbloc.admission.lookup import Lookup
-from enbloc.admission.settings import DEFAULTS, Settings
+from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.admission.warnings import warnings
 from enbloc.api import arbitrator, kubernetes, volcano
 from enbloc.api.kinds import decode_faults, kind_id
@@ -32,6 +32,8 @@ def admit(
 ) -> tuple[Obj, list[Fault]]:
     """The object after mutation, and every fault in it."""
     before = old if operation == "UPDATE" else None
+    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
+        return obj, []  # another scheduler's (N5)
     try:
         match kind_id(obj):
             case volcano.JOB:

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from enbloc.config import Config, default_scheduler_name
+from enbloc.api.meta import Obj
+from enbloc.config import Config, default_scheduler_name, scheduler_names
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 
 
@@ -17,10 +18,25 @@ class Settings(msgspec.Struct, frozen=True):
     """The default `schedulerName` of jobs: the first name that is ours (V1)."""
     strict_templates: bool = False
     """Whether `pod_template.omissions` (images, limits of GPUs) are faults, or only warned of as in files."""
+    ours: frozenset[str] | None = None
+    """The scheduler names that are ours: jobs that name another one are not reviewed (N5). `None`: all are ours."""
 
 
 DEFAULTS: Final = Settings()
 
 
-def settings_of(config: Config, *, strict_templates: bool = False) -> Settings:
-    return Settings(config.admission.min_available == "relaxed", default_scheduler_name(config), strict_templates)
+def settings_of(config: Config, *, alone: bool, strict_templates: bool = False) -> Settings:
+    """`alone`: no other scheduler runs here (G1)."""
+    return Settings(
+        config.admission.min_available == "relaxed",
+        default_scheduler_name(config),
+        strict_templates,
+        scheduler_names(config, alone),
+    )
+
+
+def is_foreign(job: Obj, settings: Settings) -> bool:
+    """Whether a Job or QueueJob names a scheduler that is not ours."""
+    spec = job.get("spec")
+    name = spec.get("schedulerName") if isinstance(spec, dict) else None
+    return settings.ours is not None and isinstance(name, str) and name != "" and name not in settings.ours

@@ -12,13 +12,17 @@ import msgspec
 
 from enbloc.admission.job_policies import pending_without_timeout
 from enbloc.admission.pod_template import omissions
+from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Fault, Obj
+from enbloc.config.compat import preset_of
 
 
-def warnings(obj: Obj) -> list[Fault]:
+def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     """Of an object as it was written or as it is stored."""
+    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
+        return [_foreign_warning(obj["spec"]["schedulerName"], settings)]
     try:
         match kind_id(obj):
             case volcano.JOB:
@@ -28,6 +32,13 @@ def warnings(obj: Obj) -> list[Fault]:
     except (msgspec.ValidationError, KeyError):
         pass  # reported as a fault
     return []
+
+
+def _foreign_warning(name: str, settings: Settings) -> Fault:
+    preset = preset_of(name)
+    way_out = f"--compat {preset}" if preset else "schedulerNames in the config"
+    text = f"{name!r} is not ours: no pods are created; use {settings.scheduler_name!r}, or {way_out}"
+    return Fault("spec.schedulerName", text)
 
 
 def _job_warnings(spec: volcano.JobSpec) -> Iterator[Fault]:

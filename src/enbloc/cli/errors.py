@@ -39,12 +39,19 @@ def readable_input() -> Iterator[None]:
         raise Refusal([str(finding) for finding in why.findings]) from None
 
 
-def read_config(path: str | None) -> Config:
-    """The config in a file, or the default one. An invalid file is refused with every problem in it."""
+def read_config(path: str | None, compat: str | None = None) -> Config:
+    """The config in a file, or the default one, with the presets of `--compat` besides the file's. An invalid file is
+    refused with every problem in it."""
     with readable_input():
-        data = read_mapping(path) if path is not None else None
+        data = read_mapping(path) if path is not None else {}
+    try:
+        presets = parse({"compat": compat}).compat if compat is not None else ()
+    except ConfigError as why:
+        raise Refusal([f"--compat: {message}" for _, message in why.problems]) from None
     try:
         config = parse(data)
+        if presets:
+            config = parse({**data, "compat": [*config.compat, *presets]})
     except ConfigError as why:
         raise Refusal([f"{path}: {field}: {message}" for field, message in why.problems]) from None
     for field, message in config.warnings:

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.cli.yaml_output import print_yaml
 from enbloc.config import Config, render, scheduler_names
@@ -18,8 +19,9 @@ _MAX_REPLICAS = 100
 @click.option("--namespace", default="enbloc-system", show_default=True, metavar="NAME", help="Where it runs.")
 @click.option("--image", metavar="IMAGE", help="The image to run.  [default: enbloc:VERSION]")
 @click.option("--replicas", type=int, default=2, show_default=True, help="Pods per component; one of them is leader.")
+@compat_option
 @click.option("--config", "config_file", metavar="FILE", help="The config file to install; without it, the defaults.")
-def command(namespace: str, image: str | None, replicas: int, config_file: str | None) -> None:
+def command(namespace: str, image: str | None, replicas: int, config_file: str | None, compat: str | None) -> None:
     """Print all objects that a cluster needs to run enbloc, for kubectl to apply.
 
     CustomResourceDefinitions, roles with exactly the rights of each component, deployments, services, webhooks. The
@@ -40,7 +42,7 @@ def command(namespace: str, image: str | None, replicas: int, config_file: str |
         problems.append(f"--image: {image!r} is not a valid name of an image")
     if problems:
         raise Refusal(problems)
-    _print(namespace, image, replicas, read_config(config_file))
+    _print(namespace, image, replicas, read_config(config_file, compat))
 
 
 def _print(namespace: str, image: str | None, replicas: int, config: Config) -> None:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from enbloc.admission.settings import settings_of
+from enbloc.cli.compat import compat_option, note_names_only_here
 from enbloc.cli.errors import read_config, readable_input
 from enbloc.cli.yaml_output import print_yaml
 from enbloc.scenario.documents import read_documents
@@ -16,6 +17,7 @@ from enbloc.sim.linting import Linted, lint
 
 @click.command("lint")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@compat_option
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config: sets how strictly minima are checked.")
 @click.option(
     "-o",
@@ -24,7 +26,7 @@ from enbloc.sim.linting import Linted, lint
     default="text",
     help="Faults only (default), or the objects as they would be stored.",
 )
-def command(files: tuple[str, ...], config_file: str | None, output: str) -> None:
+def command(files: tuple[str, ...], config_file: str | None, compat: str | None, output: str) -> None:
     """Check manifests as admission would, offline.
 
     FILE is a manifest, a directory of manifests, or `-` for stdin. Every fault is one line: the file and the number of
@@ -35,9 +37,11 @@ def command(files: tuple[str, ...], config_file: str | None, output: str) -> Non
       enbloc lint examples/quickstart.yaml
       enbloc lint jobs/ -o yaml          # the objects with all defaults filled in
     """
-    config = read_config(config_file)
+    config = read_config(config_file, compat)
     with readable_input():
-        linted = lint(read_documents(files), settings_of(config))
+        documents = read_documents(files)
+        linted = lint(documents, settings_of(config, alone=True))
+    note_names_only_here(config, (document.value for document in documents))
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(linted) + b"\n")
     elif output == "yaml":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _COMPANIONS: Final = (WEBHOOK,)
 @click.command("run")
 @click.option("--kubeconfig", metavar="FILE", help="Else $KUBECONFIG, ~/.kube/config, or the pod's own account.")
 @click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
+@compat_option
 @click.option("--config", "config_file", metavar="FILE", help="See `enbloc config`.")
 @click.option(
     "--components",
@@ -62,6 +64,7 @@ def command(
     kubeconfig: str | None,
     context: str | None,
     config_file: str | None,
+    compat: str | None,
     components: str,
     leader_elect: bool,
     lease_namespace: str,
@@ -84,7 +87,7 @@ def command(
     chosen = _chosen(components)
     if webhook_client_name and webhook_client_ca is None:
         raise Refusal(["--webhook-client-name: needs --webhook-client-ca, which says whose certificates are trusted"])
-    config = read_config(config_file)
+    config = read_config(config_file, compat)
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if verbose else logging.INFO,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import click
 
 from enbloc import garbage_collector
+from enbloc.cli.compat import compat_option, note_names_only_here
 from enbloc.cli.errors import Refusal, read_config, readable_input
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import Scenario, read_scenario
@@ -19,6 +20,7 @@ from enbloc.units import parse_duration
 
 @click.command("sim")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@compat_option
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
 @click.option(
     "--until", metavar="DURATION", help="Stop at this virtual time (90s, 1h30m) instead of when nothing more happens."
@@ -28,7 +30,12 @@ from enbloc.units import parse_duration
 )
 @click.option("--report", metavar="FILE.html", help="An HTML report: not built yet.")
 def command(
-    files: tuple[str, ...], config_file: str | None, until: str | None, output: str, report: str | None
+    files: tuple[str, ...],
+    config_file: str | None,
+    compat: str | None,
+    until: str | None,
+    output: str,
+    report: str | None,
 ) -> None:
     """Simulate a cluster in virtual time: what happens, and why.
 
@@ -49,9 +56,11 @@ def command(
     if report is not None:
         raise Refusal(["--report: the HTML report is not built yet"])
     until_ns = _until(until)
-    config = read_config(config_file)
+    config = read_config(config_file, compat)
     with readable_input():
-        scenario = read_scenario(read_documents(files))
+        documents = read_documents(files)
+        scenario = read_scenario(documents)
+    note_names_only_here(config, (document.value for document in documents))
     garbage_collector.relax(garbage_collector.BATCH)
     simulation = Simulation(scenario, config)
     with _progress(scenario) as progress:

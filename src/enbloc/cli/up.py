@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from enbloc.cli.compat import compat_option, names_only_here
 from enbloc.cli.errors import Refusal, read_config, readable_input
 from enbloc.config import Config
 from enbloc.scenario.documents import read_documents
@@ -38,6 +39,7 @@ from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
 @click.option("--load", multiple=True, metavar="FILE", help="Manifests to apply at the start; may be repeated.")
 @click.option("--data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep the state here.")
 @click.option("--no-scheduler", is_flag=True, help="Only API and nodes: `enbloc run` adds the rest.")
+@compat_option
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
 @click.argument("files", nargs=-1, metavar="[FILE...]")
 def command(
@@ -51,6 +53,7 @@ def command(
     data: Path | None,
     no_scheduler: bool,
     config_file: str | None,
+    compat: str | None,
     files: tuple[str, ...],
 ) -> None:
     """Run a cluster on this machine: a Kubernetes API for kubectl, nodes, controllers, the scheduler and a page.
@@ -68,9 +71,12 @@ def command(
     except ValueError as why:
         raise Refusal([f"--node-resources: {why}"]) from None
     options = Options(nodes, resources, runtime, speed, listen, port, data, not no_scheduler)
-    config = read_config(config_file)
+    config = read_config(config_file, compat)
     with readable_input():
         scenario = read_scenario(read_documents((*load, *files)))
+    if here := names_only_here(config):
+        text = f"pods of {', '.join(here)} are scheduled here too; `enbloc run` takes those of --compat only"
+        click.echo(f"enbloc: {text}", err=True)
     logging.basicConfig(level=logging.WARNING, format="enbloc: %(message)s", stream=sys.stderr)
     asyncio.run(_run(options, config, scenario))
     _leave()

@@ -8,7 +8,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from enbloc.config.vocabulary import PEER_SCHEDULER_NAMES, PLUGINS, POINTS, SCHEDULER_NAMES
+from enbloc.config.compat import PEER_SCHEDULER_NAMES, preset_names
+from enbloc.config.vocabulary import PLUGINS, POINTS, SCHEDULER_NAMES
 from enbloc.units import SECOND
 
 
@@ -118,6 +119,8 @@ class Config(msgspec.Struct, frozen=True):
     tiers: tuple[Tier, ...]
     scoring: Scoring
     scheduler_names: tuple[str, ...] | None = None
+    compat: tuple[str, ...] = ()
+    """Names of presets (N5)."""
     reserve: Reserve = Reserve()
     backfill: Backfill = Backfill()
     enqueue: Enqueue = Enqueue()
@@ -162,7 +165,9 @@ def default_scheduler_name(config: Config) -> str:
 
 
 def scheduler_names(config: Config, alone: bool) -> frozenset[str]:
-    """The scheduler names that are ours (G1). `alone`: no other scheduler runs here, so its names are ours too."""
-    if config.scheduler_names is not None:
-        return frozenset(config.scheduler_names)
-    return frozenset(SCHEDULER_NAMES + (PEER_SCHEDULER_NAMES if alone else ()))
+    """The scheduler names that are ours (G1). `alone`: no other scheduler runs here, so without names or presets in the
+    config the names of all presets are ours, and Kubernetes' default."""
+    own = config.scheduler_names or SCHEDULER_NAMES
+    if config.scheduler_names is not None or config.compat or not alone:
+        return frozenset(own + preset_names(config.compat))
+    return frozenset(own + PEER_SCHEDULER_NAMES)

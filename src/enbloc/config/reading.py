@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 from enbloc.config import volcano
+from enbloc.config.compat import PRESETS
 from enbloc.config.model import (
     PARTIAL_GANG_TIMEOUT_NS,
     Admission,
@@ -19,11 +20,12 @@ from enbloc.config.model import (
     Tenancy,
     Tier,
 )
-from enbloc.config.values import ROOT, Problem, ValueReader, shown
+from enbloc.config.values import ROOT, Problem, ValueReader, nearest, shown
 from enbloc.config.vocabulary import NO_EFFECT, PLUGINS, SCHEDULER_NAMES
 
 _KEYS = (
     "schedulerNames",
+    "compat",
     "actions",
     "configurations",
     "tiers",
@@ -54,7 +56,9 @@ def parse(data: Any) -> Config:
         raise ConfigError([(ROOT, "is a ConfigMap: give the YAML inside its data as a file of its own")])
     reader = ValueReader()
     top = reader.mapping(data, ROOT, _KEYS)
-    actions = volcano.read_actions(reader, top.get("actions"), top.get("configurations"))
+    compat = _compat(reader, top.get("compat"))
+    listed = top.get("actions") if top.get("actions") is not None else _preset(compat, "actions")
+    actions = volcano.read_actions(reader, listed, top.get("configurations"))
     tiers = volcano.read_tiers(reader, top.get("tiers"), actions)
     config = Config(
         actions=actions,
@@ -65,7 +69,8 @@ def parse(data: Any) -> Config:
         sla_waiting_ns=volcano.sla_waiting_ns(tiers),
         enqueue=_enqueue(reader, top.get("enqueue"), volcano.overcommit_milli(actions, tiers)),
         scheduler_names=_scheduler_names(reader, top.get("schedulerNames")),
-        admission=_admission(reader, top.get("admission")),
+        compat=compat,
+        admission=_admission(reader, top.get("admission"), compat),
         koordinator=_koordinator(reader, top.get("koordinator")),
         arbitrator=_arbitrator(reader, top.get("arbitrator")),
         depends_on=_depends_on(reader, top.get("dependsOn")),
@@ -121,11 +126,30 @@ def _tenancy(reader: ValueReader, top: dict[str, Any]) -> Tenancy:
     return Tenancy(mode == "isolated", tuple(named), longest_ns)
 
 
-def _admission(reader: ValueReader, value: object) -> Admission:
+def _compat(reader: ValueReader, value: object) -> tuple[str, ...]:
+    """The presets, each once, in the order of `PRESETS`."""
+    named = value.split(",") if isinstance(value, str) else reader.sequence(value, "compat")
+    found = set()
+    for n, name in enumerate(named):
+        preset = name.strip() if isinstance(name, str) else None
+        if preset in PRESETS:
+            found.add(preset)
+        elif preset != "":
+            known = ", ".join(PRESETS)
+            reader.problem(f"compat[{n}]", f"{shown(name)} is no preset (known: {known}){nearest(str(name), PRESETS)}")
+    return tuple(name for name in PRESETS if name in found)
+
+
+def _preset(compat: tuple[str, ...], field: str) -> str | None:
+    """The first of these presets that sets a default."""
+    values = (getattr(PRESETS[name], field) for name in compat)
+    return next((value for value in values if value is not None), None)
+
+
+def _admission(reader: ValueReader, value: object, compat: tuple[str, ...]) -> Admission:
     section = reader.mapping(value, "admission", ("minAvailable",))
-    mode = reader.choice(
-        section.get("minAvailable"), "admission.minAvailable", ("strict", "relaxed"), Admission().min_available
-    )
+    default = _preset(compat, "min_available") or Admission().min_available
+    mode = reader.choice(section.get("minAvailable"), "admission.minAvailable", ("strict", "relaxed"), default)
     return Admission(min_available=cast(Literal["strict", "relaxed"], mode))
 
 

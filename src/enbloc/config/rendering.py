@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from enbloc.config import vocabulary
+from enbloc.config.compat import DEFAULT_SCHEDULER, PRESETS
 from enbloc.config.model import Action, Config, Plugin, Tenancy, Tier
 from enbloc.config.volcano import MAX_WEIGHT
 from enbloc.units import format_duration
@@ -34,10 +35,13 @@ def render(config: Config) -> str:
 
 
 def _lines(config: Config) -> Iterator[str]:
-    peers = " and ".join(vocabulary.PEER_SCHEDULER_NAMES)
-    yield "# Pods whose spec.schedulerName is one of these are ours. With just the default list, those of"
-    yield f"# {peers} are too wherever no other scheduler runs: in sim, up and lint."
+    yield "# Pods whose spec.schedulerName is one of these are ours. With the default list and no preset, the names"
+    yield f"# of all presets and {DEFAULT_SCHEDULER} are too wherever no other scheduler runs: in sim, up and lint."
     yield f"schedulerNames: {_flow(list(config.scheduler_names or vocabulary.SCHEDULER_NAMES))}"
+    yield ""
+    yield "# Presets for manifests of other projects: their scheduler names are ours, and their defaults hold where"
+    yield f"# this file says nothing. Of {', '.join(PRESETS)}."
+    yield f"compat: {_flow(list(config.compat))}"
     yield ""
     yield "# What a scheduling cycle does, in this order."
     yield "actions:"

@@ -13,8 +13,6 @@ ENTRY_POINTS: Final = "enbloc.plugins"
 """The entry point group in which other packages offer plugins."""
 
 SCHEDULER_NAMES: Final = ("enbloc", "kar-scheduler")
-PEER_SCHEDULER_NAMES: Final = ("volcano", "koord-scheduler")
-"""Ours too where no other scheduler runs (G1)."""
 
 ACTIONS: Final = {
     "enqueue": "enqueue gangs whose minimum could be met",

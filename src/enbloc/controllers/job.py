@@ -11,6 +11,7 @@ from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, na
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers.commands import JOB, Commands, delete_command, is_for_queue, refuse, target_of
+from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
 from enbloc.controllers.job_pod_counts import TERMINATING, PodCounts
 from enbloc.controllers.job_pods import PodBuilder, pod_name
@@ -38,8 +39,15 @@ class JobController:
 
     kinds = frozenset({volcano.JOB, volcano.POD_GROUP, volcano.COMMAND, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
-    def __init__(self, key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0]) -> None:
+    def __init__(
+        self,
+        key_pair: KeyPair = rsa_key_pair,
+        scheduler_name: str = SCHEDULER_NAMES[0],
+        ours: frozenset[str] | None = None,
+    ) -> None:
+        """`scheduler_name`: of jobs that name none; `ours`: jobs that name another scheduler are left alone (N5)."""
         self._key_pair = key_pair
+        self._foreign = ForeignJobs(ours)
         self._scheduler_name = scheduler_name
         self._plans: dict[str, JobPlan] = {}
         self._uids: dict[tuple[str, str], str] = {}
@@ -84,7 +92,7 @@ class JobController:
             self._forget(uid, obj)
             return
         plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name))
-        if plan is None:
+        if plan is None or self._foreign.leaves_alone(obj, plan.scheduler_name):
             self._plans.pop(uid, None)
             return
         self._plans[uid] = plan
@@ -95,6 +103,7 @@ class JobController:
         for cache in (self._plans, self._new_resources, self._synced, self._failed_creates):
             cache.pop(uid, None)
         self._timers.cancel(uid)
+        self._foreign.forget(uid)
         if uid in self._pod_counts and not self._pod_counts[uid].pods:
             del self._pod_counts[uid]
         if self._uids.get((namespace_of(obj), name_of(obj))) == uid:
@@ -155,7 +164,7 @@ class JobController:
     def reconcile(self, now_ns: int) -> list[Write]:
         self._dirty.update(self._retries.take_due(now_ns))
         self._dirty.update(self._timers.take_due(now_ns))
-        writes: list[Write] = list(self._events)
+        writes: list[Write] = [*self._events, *self._foreign.take_events()]
         self._events.clear()
         commanded = self._execute_commands(writes, now_ns)
         plans = [self._plans[uid] for uid in self._dirty - commanded if uid in self._plans]

@@ -15,6 +15,7 @@ from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid
 from enbloc.api.writes import Create, Delete, EmitEvent, Patch, Refused, WatchEvent, Write
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import queuejob_phase as phases
+from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.plan import current_plan
 from enbloc.controllers.queuejob_order import MissingPods, creation_order
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
@@ -32,7 +33,9 @@ class QueueJobController:
 
     kinds = frozenset({arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
-    def __init__(self, scheduler_name: str = SCHEDULER_NAMES[0]) -> None:
+    def __init__(self, scheduler_name: str = SCHEDULER_NAMES[0], ours: frozenset[str] | None = None) -> None:
+        """`scheduler_name`: of jobs that name none; `ours`: jobs that name another scheduler are left alone (N5)."""
+        self._foreign = ForeignJobs(ours)
         self._scheduler_name = scheduler_name
         self._plans: dict[str, QueueJobPlan] = {}
         self._uids: dict[str, dict[str, str]] = {}  # namespace -> name -> UID of the QueueJob
@@ -78,7 +81,7 @@ class QueueJobController:
             return
         self._dirty.add(uid)
         plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name))
-        if plan is None:
+        if plan is None or self._foreign.leaves_alone(obj, plan.scheduler_name):
             return
         self._plans[uid] = plan
         self._uids.setdefault(namespace_of(obj), {})[name_of(obj)] = uid
@@ -91,6 +94,7 @@ class QueueJobController:
                 del self._uids[namespace_of(obj)]
         self._dirty.discard(uid)
         self._missing_pods.pop(uid, None)
+        self._foreign.forget(uid)
         self._failed_creates.pop(uid, None)
         self._timers.cancel(uid)
         self._recreating.discard(uid)
@@ -174,6 +178,7 @@ class QueueJobController:
         namespaces, self._namespaces_to_fill = self._namespaces_to_fill, set()
         for namespace in sorted(namespaces):
             yield from self._create_missing(namespace, now_ns)
+        yield from self._foreign.take_events()
         events, self._events = self._events, []
         yield from events  # of writes that were refused meanwhile
 

@@ -30,16 +30,18 @@ MOST_CYCLES: Final = 100
 """At most this many cycles follow each other at one instant while none of them writes anything."""
 
 
-def controllers(key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0]) -> list[Controller]:
-    """All controllers, in the order in which they run."""
+def controllers(
+    key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0], ours: frozenset[str] | None = None
+) -> list[Controller]:
+    """All controllers, in the order in which they run. `ours`: scheduler names; jobs of others are left alone."""
     return [
-        JobController(key_pair, scheduler_name),
+        JobController(key_pair, scheduler_name, ours),
         volcano.controller(),
         koordinator.controller(),
         coscheduling.controller(),
         kubernetes.controller(),
         QueueController(),
-        QueueJobController(scheduler_name),
+        QueueJobController(scheduler_name, ours),
     ]
 
 
@@ -52,7 +54,7 @@ class ControlPlane:
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names)
-        self._controllers = controllers(key_pair, default_scheduler_name(config))
+        self._controllers = controllers(key_pair, default_scheduler_name(config), scheduler_names)
         self._watch = self._list_and_watch()
 
     @property

@@ -84,7 +84,7 @@ class LiveControlPlane:
             self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
         self._runners = [
             ControllerRunner(controller, self._tasks, self._queue, self._observed, self._status_writer.emit, self.wake)
-            for controller in (_controllers(key_pair, config) if CONTROLLERS in parts else ())
+            for controller in (_controllers(key_pair, config, scheduler_names) if CONTROLLERS in parts else ())
         ]
         self._runners_by_kind: dict[str, list[ControllerRunner]] = {}
         for runner in self._runners:
@@ -251,8 +251,8 @@ class LiveControlPlane:
         )
 
 
-def _controllers(key_pair: KeyPair, config: Config) -> list[Controller]:
-    return [BuiltInQueues(), *controllers(key_pair, default_scheduler_name(config))]
+def _controllers(key_pair: KeyPair, config: Config, ours: frozenset[str]) -> list[Controller]:
+    return [BuiltInQueues(), *controllers(key_pair, default_scheduler_name(config), ours)]
 
 
 def _no_subject(gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:

@@ -129,6 +129,9 @@ def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LiveCont
     clock = SteadyClock()
     metrics.clock_skew_s.set_function(clock.skew_s)
     names = scheduler_names(options.config, alone=False)
+    log.info(
+        "scheduler names that are ours: %s (more: --compat, or schedulerNames in the config)", ", ".join(sorted(names))
+    )
     return LiveControlPlane(cluster, options.config, names, clock, options.parts, metrics)
 
 

@@ -72,7 +72,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS) -> Linted
         faults = [*_twice(seen, document, arrival), *faults]
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
-        linted.warnings.extend(place.finding(warning) for warning in warnings(obj))
+        linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
         if not faults:
             linted.objects.append(admitted)
             lookup.put(admitted)

@@ -76,7 +76,7 @@ class Webhook:
     def __init__(self, api: Api, known: ObjectCache, config: Config, clients: Clients) -> None:
         self._api = api
         self._known = known
-        self._settings = settings_of(config, strict_templates=True)
+        self._settings = settings_of(config, alone=False, strict_templates=True)
         self._book = GangRegistry()
         self._clients = clients
         self._bodies = Bodies()

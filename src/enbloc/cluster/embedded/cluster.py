@@ -38,7 +38,7 @@ class StoreLookup:
 
 def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store], object] | None = None) -> Store:
     """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads."""
-    settings = settings_of(config)
+    settings = settings_of(config, alone=True)
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
         admitted, faults = admit(operation, obj, old, lookup, settings)

@@ -1,0 +1,51 @@
+"""The option `--compat`, and the note on what differs by default between a simulation and a cluster (N5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from enbloc.config import Config, scheduler_names
+from enbloc.config.compat import PRESETS, preset_of
+
+compat_option = click.option(
+    "--compat",
+    metavar="LIST",
+    help=f"Take manifests of other projects as they are: {', '.join(PRESETS)}.",
+)
+
+
+def names_only_here(config: Config) -> list[str]:
+    """Scheduler names that are ours where no other scheduler runs, and would not be with `enbloc run`."""
+    return sorted(scheduler_names(config, alone=True) - scheduler_names(config, alone=False))
+
+
+def note_names_only_here(config: Config, objects: Iterable[Any]) -> None:
+    """One line on stderr for each name in the manifests that counts here and not on a cluster."""
+    here = frozenset(names_only_here(config))
+    used = {name for obj in objects for name in _named(obj)} if here else set()
+    for name in sorted(used & here):
+        preset = preset_of(name)
+        way = (
+            f"--compat {preset}" if preset else f"`schedulerNames` in its config, or spec.schedulerName: {_own(config)}"
+        )
+        click.echo(f"enbloc: note: schedulerName {name} counts as ours here; `enbloc run` needs {way}", err=True)
+
+
+def _own(config: Config) -> str:
+    return sorted(scheduler_names(config, alone=False))[0]
+
+
+def _named(value: Any) -> Iterator[str]:
+    """Every `schedulerName` in an object."""
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if key == "schedulerName" and isinstance(child, str):
+                yield child
+            elif isinstance(child, dict | list):
+                yield from _named(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from _named(child)

@@ -1,0 +1,79 @@
+"""N5: one preset decides which scheduler names are ours and which rules are relaxed, in every command alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from enbloc.config import parse, render
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import lint, simulate
+
+NAMES = ("volcano", "koord-scheduler", "scheduler-plugins-scheduler", "kai-scheduler", "yunikorn", "default-scheduler")
+
+
+def master_and_workers(scheduler: str) -> dict[str, Any]:
+    """As Volcano's own examples: a total minimum over several roles without minima."""
+    return m.job("j", m.role("master", 1), m.role("worker", 2), minimum=1, schedulerName=scheduler)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_n5_a_simulation_schedules_pods_of_every_preset_by_default(name: str) -> None:
+    assert simulate(m.node("n"), m.pod("p", scheduler=name)).times() == [0.0]
+
+
+def test_n5_a_pod_without_a_scheduler_name_runs_in_a_simulation() -> None:
+    plain = m.pod("p")
+    del plain["spec"]["schedulerName"]
+    assert simulate(m.node("n"), plain).times() == [0.0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_n5_with_a_preset_its_names_alone_are_added(name: str) -> None:
+    answer = simulate(m.node("n"), m.pod("p", scheduler=name), m.pod("own"), config={"compat": ["koordinator"]})
+    assert set(answer.bound()) == ({"own", "p"} if name == "koord-scheduler" else {"own"})
+
+
+def test_n5_volcano_takes_any_minimum_up_to_the_replicas() -> None:
+    job = master_and_workers("volcano")
+    assert "minAvailable" in simulate(m.node("n"), job).rejected("j")
+    answer = simulate(m.node("n"), job, config={"compat": ["volcano"]})
+    assert answer.times("j") == [0.0] * 3
+    assert lint(job, config={"compat": ["volcano"]}).faults == []
+    assert lint(job).faults
+
+
+def foreign_events(answer: Answer) -> list[str]:
+    return [event["message"] for event in answer.all("Event") if event["reason"] == "OtherScheduler"]
+
+
+@pytest.mark.parametrize("make", [m.job, m.queue_job])
+def test_n5_a_job_of_another_scheduler_is_left_alone_with_an_event(make: Any) -> None:
+    job = make("j", m.role("w", 2))
+    job["spec"]["schedulerName"] = "another"
+    answer = simulate(m.node("n"), job, m.restart("5s"), until="10s")
+    assert not answer.pods()
+    assert not answer.all("PodGroup")
+    assert not answer.all("SchedulingSpec")
+    said = foreign_events(answer)
+    assert said
+    assert said[0].startswith("spec.schedulerName is another, ours are default-scheduler, enbloc, kai-scheduler")
+
+
+def test_n5_a_job_of_another_scheduler_is_not_reviewed() -> None:
+    job = master_and_workers("another")
+    assert not simulate(m.node("n"), job).lines("rejected")
+    linted = lint(job)
+    assert linted.faults == []
+    assert [str(one).split(": ", 1)[1] for one in linted.warnings] == [
+        "spec.schedulerName: 'another' is not ours: no pods are created; use 'enbloc', or schedulerNames in the config"
+    ]
+
+
+def test_n5_the_printed_config_reads_back_as_the_same() -> None:
+    for data in ({}, {"compat": ["volcano", "kai"]}, {"compat": ["yunikorn"], "schedulerNames": ["mine"]}):
+        found = parse(data)
+        assert parse(yaml.safe_load(render(found))) == found

@@ -92,7 +92,7 @@ def show(documents: list[generate.Obj], settings: generate.Obj) -> None:
             left, right = (line if line in mine else ""), (line if line in other else "")
             print(f"  {left:60} {'|' if left == right else '≠'} {right}")
     for name, result in (("engine", engine), ("oracle", oracle)):
-        print(f"{name}: {result.ended} {result.story}")
+        print(f"{name}: {result.ended}")
         for one in result.pending:
             print(f"  pending {one['gang']} missing {one['missing']}: {one['message']} {one['reasons']}")
 

@@ -59,7 +59,8 @@ def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
 
 def differences(engine: Any, oracle: Any) -> list[str]:
     if engine.ended != oracle.ended:
-        return [f"the engine's run ended {engine.ended} ({engine.story}), the oracle's {oracle.ended} ({oracle.story})"]
+        mine, other = f"{engine.ended} ({engine.diagnosis})", f"{oracle.ended} ({oracle.diagnosis})"
+        return [f"the engine's run ended {mine}, the oracle's {other}"]
     found = in_timelines(engine, oracle)
     return found or in_pending(engine, oracle)
 
@@ -90,16 +91,16 @@ def by_instant(result: Any) -> dict[float, list[str]]:
 def without_moves_in_place(lines: list[str]) -> list[str]:
     """A claim that ends and is made anew on the same node within one instant is no change, nor is one that ends in the
     instant in which its pod is bound."""
-    bound = {line.split(" ")[1].partition("@")[0] for line in lines if line.startswith("bound ")}
-    left = [
-        line for line in lines if not (line.startswith("released ") and line.split(" ")[1].partition("@")[0] in bound)
-    ]
+    left = list(lines)
     for line in lines:
         what, _, rest = line.partition(" ")
         if what in ("reserved", "held") and f"released {rest}" in left and line in left:
             left.remove(line)
             left.remove(f"released {rest}")
-    return left
+    bound = {line.split(" ")[1].partition("@")[0] for line in lines if line.startswith("bound ")}
+    return [
+        line for line in left if not (line.startswith("released ") and line.split(" ")[1].partition("@")[0] in bound)
+    ]
 
 
 def in_pending(engine: Any, oracle: Any) -> list[str]:

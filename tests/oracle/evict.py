@@ -196,7 +196,7 @@ def check_promises(world: World, unit: list[Gang], action: str, victims: list[Ta
     touched if lower ones suffice; a gang is taken below its minimum only as a whole."""
     title = unit[0]["title"]
     report = world["memory"]["violations"].append
-    may_leave = {task["uid"] for one in allowed for task in one}
+    may_leave = {task["uid"] for one in allowed for task in one} | spared_singly(world, unit, action)
     for task in victims:
         if task["uid"] not in may_leave:
             report(f"{action} for {title} evicts {task['name']}, which may not be evicted for it")
@@ -287,6 +287,18 @@ def surplus_of(world: World, gang: Gang) -> list[Task]:
             if task["role"] in by_role:
                 by_role[task["role"]] -= 1
     return found
+
+
+def spared_singly(world: World, unit: list[Gang], action: str) -> set[str]:
+    """Members that may leave because their gang's minima are met without them, whichever comes first in order."""
+    own = {gang["key"] for gang in unit}
+    return {
+        task["uid"]
+        for gang in world["gangs"].values()
+        if gang["key"] not in own and may_take_from(world, unit, gang, action)
+        for task in gang["tasks"]
+        if is_bound(world, task) and p2_may_leave(world, task) and stays_whole(world, gang, [task])
+    }
 
 
 def may_take_from(world: World, unit: list[Gang], gang: Gang, action: str) -> bool:

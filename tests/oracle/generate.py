@@ -16,8 +16,6 @@ KOORDINATOR = "gang.scheduling.koordinator.sh/"
 LAYERS = ("jobs", "queues", "koordinator", "waves", "edits", "evict", "reserve")
 
 WITHOUT = {
-    "preempt-and-reserve": "preempt-with-own-reservation.yaml",
-    "queue-limits-and-reclaim": "reclaim-blocked-by-a-guarantee.yaml",
     "groups-and-reserve": "B5 of the findings: a group's clock and its reservation share one record",
     "holds-and-evictions": "R1, P1: NonStrict groups neither preempt nor are reserved for (old text)",
     "restart-at-node-loss": "O2 of the findings: a committed gang is evicted as partial",

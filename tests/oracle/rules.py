@@ -14,8 +14,8 @@ RULES_AS_OF = {
     "R7": "old",  # new: a reservation ends whenever its gang could not start for another reason than room
     "K7": "old",  # new: own held, reserved and freed room counts as free for `minResources`; NonStrict accumulates
     "K8": "old",  # new: the clock of a NonStrict group starts with its first hold; waiting times count as written now
-    "P1": "old",  # new: lowest level first, no victim in vain, a plan is found if there is one
-    "P3": "old",  # new: room that was freed is given up when its gang could not start even with it
+    "P1": "new",  # new: lowest level first, no victim in vain, a plan is found if there is one
+    "P3": "new",  # new: room that was freed is given up when its gang could not start even with it
 }
 
 NOT_WRITTEN = ("D3", "D5", "R3", "R5", "R6", "R8", "K7 (who belongs together, S1)", "K12")

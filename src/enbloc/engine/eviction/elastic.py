@@ -1,11 +1,13 @@
 """Surplus members of elastic gangs: tasks that can be evicted without violating a minimum, and what that frees (P1).
 
-Cached by gang, as of its version, and summed by queue and priority: a plan recomputes only gangs that changed.
+Any member of a gang above its minima may be spared, the last in order first; how many of them, `can_spare` says anew
+after each eviction. Cached by gang, as of its version, and summed by queue and priority: a plan recomputes only gangs
+that changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -14,21 +16,29 @@ import numpy as np
 from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Ints, Request
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
 
+def can_spare(task: Task) -> bool:
+    """Whether the minima of its gang are still met without a task."""
+    gang, spec = task.gang, task.gang.spec
+    if spec.evict_as_unit or gang.total_occupied <= spec.minimum:
+        return False
+    return gang.occupied.get(task.role, 0) > spec.minima.get(task.role, 0)
+
+
 class _Surplus(NamedTuple):
-    """The surplus of one gang, as of its version."""
+    """The members of one gang that could be spared, as of its version."""
 
     gang: GangState
     version: int
     cell: Cell
-    occupied: int
     expires: bool
     """Whether it may change with time alone: a cooldown ends."""
-    tasks: list[Task]
     places: list[tuple[int, Request]]
+    positions: dict[str, int]
+    """By uid: in reverse order of O2."""
 
     def is_valid(self, gang: GangState) -> bool:
         return self.gang is gang and self.version == gang.version and not self.expires
@@ -56,20 +66,13 @@ class ElasticMembers:
         self._elastic.pop(gang.key, None)
         self._drop(gang.key)
 
-    def of(self, gang: GangState) -> list[Task]:
-        """The surplus members, in reverse order of O2."""
-        known = self._surplus.get(gang.key)
-        if known is None or known.gang is not gang or known.expires:
-            return self._find(gang)
-        if known.version == gang.version:
-            return known.tasks
-        left = [task for task in known.tasks if task.status is TaskStatus.BOUND]
-        if len(known.tasks) - len(left) == known.occupied - gang.total_occupied:  # only surplus members left
-            return left
-        return self._find(gang)
+    def position(self, task: Task) -> int:
+        """How many surplus members of its gang come before it in eviction order (O2 in reverse)."""
+        known = self._surplus.get(task.gang.key)
+        return known.positions.get(task.uid, 0) if known is not None else 0
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
-        """What the surplus members of these queues and priorities would free, column by row."""
+        """What the surplus members of these queues and priorities would free at most, column by row."""
         total = np.zeros(self._shape, np.int64)
         for cell in cells:
             found = self._cells.get(cell)
@@ -77,25 +80,10 @@ class ElasticMembers:
                 total += found
         return total
 
-    def has_surplus(self, cells: Iterable[Cell]) -> bool:
-        """Whether these queues and priorities have surplus members. Brings `freed` up to date."""
+    def cells(self) -> Collection[Cell]:
+        """The queues and priorities that have surplus members. Brings `freed` up to date."""
         self._refresh()
-        return any(cell in self._cells and bool(self._cells[cell].any()) for cell in cells)
-
-    def _find(self, gang: GangState) -> list[Task]:
-        spare = gang.total_occupied - gang.spec.minimum
-        if spare <= 0 or gang.spec.evict_as_unit:
-            return []
-        by_role = {role: gang.occupied.get(role, 0) - minimum for role, minimum in gang.spec.minima.items()}
-        found: list[Task] = []
-        for task in sorted(gang.tasks.values(), key=attrgetter("order"), reverse=True):
-            if len(found) == spare:
-                break
-            if by_role.get(task.role, 1) > 0 and is_evictable(task) and self._may_evict(task):
-                found.append(task)
-                if task.role in by_role:
-                    by_role[task.role] -= 1
-        return found
+        return self._cells.keys()
 
     def _refresh(self) -> None:
         nodes = self._state.nodes
@@ -114,13 +102,15 @@ class ElasticMembers:
                 self._put(gang)
 
     def _put(self, gang: GangState) -> None:
-        tasks, rows = self._find(gang), self._state.nodes.rows
-        places = [(rows[task.node], task.cls.request) for task in tasks if task.node in rows]
+        rows = self._state.nodes.rows
+        spared = [task for task in gang.tasks.values() if is_evictable(task) and can_spare(task)]
+        spared.sort(key=attrgetter("order"), reverse=True)
+        positions = {task.uid: position for position, task in enumerate(spared)}
+        places = [(rows[task.node], task.cls.request) for task in spared if task.node in rows and self._may_evict(task)]
         cell = (gang.spec.queue, gang.priority)
         has_cooldown = bool(gang.spec.hints.cooldown_ns) or any(task.hints.cooldown_ns for task in gang.tasks.values())
-        self._surplus[gang.key] = _Surplus(
-            gang, gang.version, cell, gang.total_occupied, has_cooldown or self._may_change(), tasks, places
-        )
+        expires = has_cooldown or self._may_change()
+        self._surplus[gang.key] = _Surplus(gang, gang.version, cell, expires, places, positions)
         self._add(cell, places, 1)
 
     def _drop(self, key: GangKey) -> None:

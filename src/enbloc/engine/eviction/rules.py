@@ -22,7 +22,7 @@ class Rules(Protocol):
         ...
 
     def cells(self) -> Sequence[Cell]:
-        """The queues and priorities whose tasks may be evicted."""
+        """The queues and priorities whose tasks may be evicted, in the order in which victims are taken (P1)."""
         ...
 
     def allows(self, tasks: Sequence[Task]) -> bool:
@@ -43,7 +43,8 @@ class ByPriority:
         self._evictions = evictions
         self._gang = gang
         queue, priority = gang.spec.queue, gang.priority
-        self._cells = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
+        lower = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
+        self._cells = sorted(lower, key=lambda cell: cell[1])
 
     def cells(self) -> Sequence[Cell]:
         return self._cells
@@ -73,8 +74,13 @@ class ByShare:
     def cells(self) -> Sequence[Cell]:
         if self._found is None:
             queues = self._queues.queues.items()
-            above = {name for name, queue in queues if self._may_take_from(queue) and self._gives(queue)}
-            self._found = [cell for cell in self._evictions.evictable.cells() if cell[0] in above]
+            above = {
+                name: self._furthest_first(queue)
+                for name, queue in queues
+                if self._may_take_from(queue) and self._gives(queue)
+            }
+            found = [cell for cell in self._evictions.evictable.cells() if cell[0] in above]
+            self._found = sorted(found, key=lambda cell: (above[cell[0]], cell[1]))
         return self._found
 
     def _may_take_from(self, queue: Queue) -> bool:
@@ -89,6 +95,11 @@ class ByShare:
         """Whether a queue, and those above it that are not above us too, have more than their share."""
         places = [place for place in _below_root(queue) if place not in self._own.ancestors]
         return all(place.facts.reclaimable and self._queues.above_share(place) for place in places)
+
+    def _furthest_first(self, queue: Queue) -> tuple[tuple[float, int, str], ...]:
+        """Sort key: the queue furthest above its share, among equals the least important; from the top down."""
+        places = [place for place in _below_root(queue) if place not in self._own.ancestors]
+        return tuple((-self._queues.share(place), place.facts.priority, place.name) for place in reversed(places))
 
     def allows(self, tasks: Sequence[Task]) -> bool:
         queue = self._state.queue_of(tasks[0].gang)

@@ -5,9 +5,10 @@ Which tasks may be evicted for whom is in `rules` and `evictable`; the plan itse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.state.state import State
@@ -23,6 +24,8 @@ class Victims(NamedTuple):
 
     tasks: list[Task]
     whole_gang: bool
+    rank: int
+    """The place of its queue and priority in the order in which victims are taken (P1)."""
     skips: int = 0
     """How many surplus members of its gang come before it in eviction order (O2 in reverse)."""
 
@@ -42,16 +45,15 @@ def order_key(unit: Victims) -> tuple[object, ...]:
 
 
 def disruption(unit: Victims) -> tuple[int, ...]:
-    """Sort key: how disruptive the eviction of one unit is."""
-    first = unit.tasks[0]
-    return (unit.whole_gang, first.gang.priority, unit.skips, len(unit.tasks), -first.gang.spec.created)
+    """Sort key: how disruptive the eviction of one unit is (P1)."""
+    return (unit.rank, unit.whole_gang, unit.skips, len(unit.tasks), -unit.tasks[0].gang.spec.created)
 
 
 def cost(units: Sequence[Victims]) -> tuple[int, ...]:
-    """Sort key of a set of units: whole gangs, the highest priority, pods, skipped surplus members, the oldest gang."""
+    """Sort key of a set of units: the highest rank, whole gangs, pods, skipped surplus members, the oldest gang."""
     return (
+        max((unit.rank for unit in units), default=0),
         sum(unit.whole_gang for unit in units),
-        max((unit.tasks[0].gang.priority for unit in units), default=0),
         sum(len(unit.tasks) for unit in units),
         sum(unit.skips for unit in units),
         -min((unit.tasks[0].gang.spec.created for unit in units), default=0),
@@ -110,21 +112,21 @@ class Shortlist:
 
 
 class VictimCandidates:
-    """The units that one try of a plan may evict: of some queues and priorities, and perhaps surplus members only."""
+    """The units that one try of a plan may evict: of some queues and priorities; of some of them surplus only."""
 
     def __init__(
         self,
         state: State,
         evictions: EvictionHistory,
         mates: Callable[[GangState], list[GangState]],
-        cells: Collection[Cell],
-        *,
-        surplus_only: bool,
+        ranks: Mapping[Cell, int],
+        surplus_only: Collection[Cell],
     ) -> None:
+        """`ranks`: the queues and priorities, by their place in the order in which victims are taken."""
         self._state = state
         self._evictions = evictions
         self._mates = mates
-        self._cells = cells
+        self._ranks = ranks
         self._surplus_only = surplus_only
         self._whole_gangs: dict[GangKey, tuple[int, Victims | None]] = {}
         """By gang: all of its members as one unit, as of the gang's version."""
@@ -135,12 +137,20 @@ class VictimCandidates:
 
     def of_queue(self, gang: GangState) -> list[Victims]:
         """The units of a gang's own queue that may be evicted for it, the last in order first."""
-        queue = gang.spec.queue
-        others = [
-            other
-            for other in self._state.gangs.values()
-            if other.spec.queue == queue and (queue, other.priority) in self._cells
-        ]
+        return self._units_of((other for other in self._gangs() if other.spec.queue == gang.spec.queue), gang)
+
+    def all(self, gang: GangState) -> list[Victims]:
+        """All units that may be evicted for a gang, in the order in which they are taken: the last in order first
+        among equals. A gang with surplus members is listed member by member, and then as a whole."""
+        singles = self._units_of(self._gangs(), gang)
+        whole = [self._whole_of(unit.tasks[0].gang) for unit in singles if not unit.whole_gang]
+        rest = {unit.key: unit for unit in whole if unit is not None}
+        return sorted(last_in_order_first([*singles, *rest.values()]), key=lambda unit: (unit.rank, unit.whole_gang))
+
+    def _gangs(self) -> Iterator[GangState]:
+        return (gang for gang in self._state.gangs.values() if (gang.spec.queue, gang.priority) in self._ranks)
+
+    def _units_of(self, others: Iterable[GangState], gang: GangState) -> list[Victims]:
         return self._units((task for other in others for task in other.tasks.values()), gang)
 
     def _units(self, tasks: Iterable[Task], gang: GangState) -> list[Victims]:
@@ -154,15 +164,14 @@ class VictimCandidates:
     def _unit_of(self, task: Task) -> Victims | None:
         """The tasks that are evicted with a task, if it may be evicted at all."""
         gang = task.gang
-        if task.status is not TaskStatus.BOUND or (gang.spec.queue, gang.priority) not in self._cells:
+        rank = self._ranks.get((gang.spec.queue, gang.priority))
+        if task.status is not TaskStatus.BOUND or rank is None or not self._may_evict(task):
             return None
-        if not self._may_evict(task):
-            return None
-        surplus = self._evictions.surplus.of(gang)
-        if task in surplus:
-            return Victims([task], whole_gang=False, skips=surplus.index(task))
-        if self._surplus_only:
-            return None
+        if can_spare(task):
+            return Victims([task], whole_gang=False, rank=rank, skips=self._evictions.surplus.position(task))
+        return self._whole_of(gang)
+
+    def _whole_of(self, gang: GangState) -> Victims | None:
         known = self._whole_gangs.get(gang.key)
         if known is None or known[0] != gang.version:
             known = self._whole_gangs[gang.key] = (gang.version, self._whole_gang(gang))
@@ -172,10 +181,13 @@ class VictimCandidates:
         """All members of a gang and of the gangs that it starts with: they end together (K7). Gangs of the group that
         have no bound task have nothing to evict."""
         mates = [mate for mate in self._mates(gang) if _has_bound(mate)]
-        if not all((mate.spec.queue, mate.priority) in self._cells for mate in mates):
+        cells = [(mate.spec.queue, mate.priority) for mate in mates]
+        if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None
         members = [task for mate in mates for task in mate.tasks.values() if task.status is TaskStatus.BOUND]
-        return Victims(members, whole_gang=True) if all(map(self._may_evict, members)) else None
+        if not all(map(self._may_evict, members)):
+            return None
+        return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells))
 
     def _may_evict(self, task: Task) -> bool:
         return is_evictable(task) and self._evictions.may_go(task)

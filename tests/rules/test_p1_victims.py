@@ -1,0 +1,146 @@
+"""P1: the lowest level first, surplus before whole gangs within it, no victim in vain, and a plan if there is one."""
+
+from __future__ import annotations
+
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
+
+LEVELS = [m.priority_class(f"p{value}", value) for value in range(1, 31)]
+
+
+def evicted(answer: Answer) -> set[str]:
+    return {line["name"] for line in answer.lines("evicted")}
+
+
+def on(node: str) -> dict[str, dict[str, str]]:
+    return {"nodeSelector": {"kubernetes.io/hostname": node}}
+
+
+def test_p1_a_whole_gang_of_a_lower_level_goes_before_surplus_of_a_higher_one() -> None:
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4),
+        m.gang("low", 2, cpu=1, priority="p1"),
+        m.gang("elastic", 2, 1, cpu=1, priority="p2", at="1s"),
+        m.pod("vip", 1, priority="p3", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"low-0", "low-1"}
+
+
+def test_p1_surplus_of_a_level_goes_before_whole_gangs_of_it() -> None:
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4),
+        m.gang("rigid", 2, cpu=1, priority="p1", at="1s"),
+        m.gang("elastic", 2, 1, cpu=1, priority="p1"),
+        m.pod("vip", 1, priority="p3", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"elastic-1"}
+
+
+def test_p1_of_many_levels_no_more_are_touched_than_needed() -> None:
+    """Twenty-four pods of as many priorities: the seven lowest make room for seven."""
+    pods = [m.pod(f"a{value}", 1, priority=f"p{value}") for value in range(1, 25)]
+    answer = simulate(LEVELS, m.node("n", 24), pods, m.gang("vip", 7, cpu=1, priority="p30", at="10s"), until="20s")
+    assert evicted(answer) == {f"a{value}" for value in range(1, 8)}
+
+
+def test_p1_a_member_in_the_way_goes_alone_if_its_gang_can_spare_one() -> None:
+    """Room is needed on `n`, where the first member runs; the gang keeps its minimum without it."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 2),
+        m.node("o", 2),
+        m.podgroup("g", 1, priority="p1"),
+        m.pod("g-0", 2, group="g", **on("n")),
+        m.pod("g-1", 2, group="g", **on("o")),
+        m.pod("vip", 2, priority="p3", at="10s", **on("n")),
+        until="20s",
+    )
+    assert evicted(answer) == {"g-0"}
+    assert answer.at("vip") == 10.0
+
+
+def test_p1_no_victim_in_vain() -> None:
+    """`big` has to leave `n`, and then two pods of the gang fit there: `small` on `o` stays."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4),
+        m.node("o", 2),
+        m.pod("small", 2, priority="p1", **on("o")),
+        m.pod("big", 4, priority="p2", **on("n")),
+        m.gang("vip", 2, cpu=2, priority="p3", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"big"}
+
+
+def test_p1_a_plan_is_found_if_the_gang_only_fits_by_packing() -> None:
+    """Nodes of 4, 4 and 1: the launcher has to go to the small one, so that a worker fits on each of the others."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4),
+        m.node("o", 4),
+        m.node("p", 1),
+        m.pod("low", 1, priority="p1", **on("n")),
+        m.job("vip", m.role("launcher", 1, cpu=1), m.role("worker", 2, cpu=4), priority="p3", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"low"}
+    assert answer.bound("vip-launcher-0")["vip-launcher-0"] == (10.0, "p")
+
+
+def test_p1_reclaim_takes_from_the_queue_furthest_above_its_share() -> None:
+    """Of 12 CPU each of three queues deserves 4: `b` uses 7 and `a` 5."""
+    answer = simulate(
+        m.node("n", 12),
+        [m.queue(name) for name in "abc"],
+        m.gang("a", 5, 1, cpu=1, queue="a"),
+        m.gang("b", 7, 1, cpu=1, queue="b"),
+        m.gang("c", 1, cpu=2, queue="c", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"b-5", "b-6"}
+
+
+def test_p1_reclaim_takes_from_the_least_important_of_queues_equally_far_above() -> None:
+    answer = simulate(
+        m.node("n", 12),
+        [m.queue("a", priority=5), m.queue("b", priority=1), m.queue("c")],
+        m.gang("a", 6, 1, cpu=1, queue="a"),
+        m.gang("b", 6, 1, cpu=1, queue="b"),
+        m.gang("c", 1, cpu=1, queue="c", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"b-5"}
+
+
+def test_p1_siblings_reclaim_within_the_share_of_their_parent() -> None:
+    """`team` has 6 of 12 CPU, all used by its child `x`; `y` gets its half of those from `x`, nothing from `other`."""
+    answer = simulate(
+        m.node("n", 12),
+        [m.queue("team"), m.queue("x", parent="team"), m.queue("y", parent="team"), m.queue("other")],
+        m.gang("x", 6, 1, cpu=1, queue="x"),
+        m.gang("other", 6, 1, cpu=1, queue="other"),
+        m.gang("y", 2, cpu=1, queue="y", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"x-4", "x-5"}
+
+
+def test_p2_reclaim_evicts_what_a_third_queues_guarantee_keeps_from_it_now() -> None:
+    """`q1` uses 4 of 5 CPU; `q2` is guaranteed 1: one has to leave before `default` may use 2."""
+    answer = simulate(
+        m.node("n", 3),
+        m.node("o", 2),
+        m.queue("q1"),
+        m.queue("q2", guarantee={"cpu": "1"}),
+        m.gang("a", 2, 1, cpu=2, queue="q1"),
+        m.pod("b", 2, at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"a-1"}
+    assert answer.at("b") == 10.0

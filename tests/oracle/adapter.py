@@ -120,7 +120,7 @@ class OraclePlane:
         self._memory = memory
         self._cycle, self._due, self._pending = cycle, due, pending
         self._now = 0
-        self._controllers = ControlPlane(store, config, frozenset(), simulated_key_pair)
+        self._controllers = ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
         self._controllers.scheduler = _Deaf()  # type: ignore[assignment]
         self._reconcilers = self._controllers._controllers
 

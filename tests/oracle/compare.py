@@ -59,8 +59,7 @@ def hints_of(engine: Any) -> dict[int, dict[str, Any]]:
 
 def differences(engine: Any, oracle: Any) -> list[str]:
     if engine.ended != oracle.ended:
-        mine, other = f"{engine.ended} ({engine.diagnosis})", f"{oracle.ended} ({oracle.diagnosis})"
-        return [f"the engine's run ended {mine}, the oracle's {other}"]
+        return [f"the engine's run ended {engine.ended}, the oracle's {oracle.ended}"]
     found = in_timelines(engine, oracle)
     return found or in_pending(engine, oracle)
 

@@ -14,7 +14,7 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, name_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.events import EventIndex
-from enbloc.cluster.embedded.api.watch_log import WatchLog
+from enbloc.cluster.embedded.api.watch_log import Bounds, WatchLog
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
@@ -267,10 +267,10 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(played, "NAMES_BOUND", 1)
     monkeypatch.setattr(played, "STALE_SLACK", 4)
     _let(monkeypatch, EventIndex, in_total=8)
-    _let(monkeypatch, WatchLog, history=8, bound=100_000)
+    _let(monkeypatch, WatchLog, bounds=Bounds(history=8, unread=100_000))
 
 
-def _let(monkeypatch: pytest.MonkeyPatch, owner: type, **bounds: int) -> None:
+def _let(monkeypatch: pytest.MonkeyPatch, owner: type, **bounds: Any) -> None:
     plain: Callable[..., None] = owner.__init__  # type: ignore[misc]
     monkeypatch.setattr(owner, "__init__", lambda self, *args: plain(self, **bounds))
 

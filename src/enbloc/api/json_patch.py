@@ -1,8 +1,12 @@
-"""JSON patches (RFC 6902): `apply` one, or compute the `diff` of two values. Values are never changed in place."""
+"""JSON patches (RFC 6902): `apply` one, or compute the `diff` of two values.
+
+Values are never changed in place. A container is copied when a patch first changes it, and that copy is changed from
+then on, so the cost of a patch is linear in the sizes of patch and value. Only items of long lists that later items
+move for are counted one by one (`MOVED_ITEMS`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -12,9 +16,10 @@ from enbloc.api.writes import Refused
 MAX_OPERATIONS: Final = 10_000
 COPIED_BYTES: Final = 3 * 1024 * 1024
 """The size of all `copy` operations of a patch together: copies of copies would grow without bound."""
+MOVED_ITEMS: Final = 100_000_000
+"""How many items of lists all insertions and removals of a patch may move together."""
 
 Operation = dict[str, Any]
-Change = Callable[[Any, str], Any]
 _REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 422: "Invalid"}
 
 
@@ -24,14 +29,10 @@ def apply(target: Any, operations: Any) -> Any:
         raise _refused(400, "a JSON patch is a list of operations")
     if len(operations) > MAX_OPERATIONS:
         raise _refused(413, f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}")
-    copied = 0
+    patched = _Patched(target)
     for operation in operations:
-        if operation.get("op") == "copy":
-            copied += len(msgspec.json.encode(_get(target, _pointer(operation, "from"))))
-            if copied > COPIED_BYTES:
-                raise _refused(413, f"the copies of a JSON patch are larger than {COPIED_BYTES} bytes")
-        target = _apply_one(target, operation)
-    return target
+        patched.execute(operation)
+    return patched.root
 
 
 def diff(before: Any, after: Any) -> list[Operation]:
@@ -41,29 +42,109 @@ def diff(before: Any, after: Any) -> list[Operation]:
     return operations
 
 
-def _apply_one(target: Any, operation: dict[str, Any]) -> Any:
-    path = _pointer(operation, "path")
-    match operation.get("op"):
-        case "add":
-            return _add(target, path, _value(operation))
-        case "remove":
-            return _remove(target, path)
-        case "replace":
-            _get(target, path)
-            return _replace(target, path, _value(operation))
-        case "move":
-            source = _pointer(operation, "from")
-            if path[: len(source)] == source and path != source:
-                raise _refused(422, "a value cannot be moved into itself")
-            return _add(_remove(target, source), path, _get(target, source))
-        case "copy":
-            return _add(target, path, _get(target, _pointer(operation, "from")))
-        case "test":
-            if not _same(_get(target, path), _value(operation)):
-                raise _refused(422, f"the server rejected our request: testing value {_shown(path)} failed")
-            return target
-        case other:
-            raise _refused(400, f"{str(other)[:80]!r} is not an operation of a JSON patch")
+class _Patched:
+    """A value under a patch. `_own` are the containers that were copied for it, and may be changed."""
+
+    def __init__(self, target: Any) -> None:
+        self.root = target
+        self._own: dict[int, Any] = {}
+        self._copied_bytes = 0
+        self._moved_items = 0
+
+    def execute(self, operation: dict[str, Any]) -> None:
+        path = _pointer(operation, "path")
+        match operation.get("op"):
+            case "add":
+                self._add(path, _value(operation))
+            case "remove":
+                self._remove(path)
+            case "replace":
+                _get(self.root, path)
+                self._replace(path, _value(operation))
+            case "move":
+                source = _pointer(operation, "from")
+                if path[: len(source)] == source and path != source:
+                    raise _refused(422, "a value cannot be moved into itself")
+                self._add(path, self._remove(source))
+            case "copy":
+                self._add(path, self._copy(_get(self.root, _pointer(operation, "from"))))
+            case "test":
+                if not _same(_get(self.root, path), _value(operation)):
+                    raise _refused(422, f"the server rejected our request: testing value {_shown(path)} failed")
+            case other:
+                raise _refused(400, f"{str(other)[:80]!r} is not an operation of a JSON patch")
+
+    def _copy(self, value: Any) -> Any:
+        raw = msgspec.json.encode(value)
+        self._copied_bytes += len(raw)
+        if self._copied_bytes > COPIED_BYTES:
+            raise _refused(413, f"the copies of a JSON patch are larger than {COPIED_BYTES} bytes")
+        return msgspec.json.decode(raw)
+
+    def _owned(self, value: Any) -> Any:
+        """The container itself if it may be changed, else a copy that may."""
+        if id(value) in self._own:
+            return value
+        made = dict(value) if isinstance(value, dict) else list(value)
+        self._own[id(made)] = made
+        return made
+
+    def _parent(self, path: tuple[str, ...]) -> Any:
+        """The container of the last step, which may be changed; every container on the way is."""
+        if not isinstance(self.root, (dict, list)):
+            raise _missing(path)
+        at = self.root = self._owned(self.root)
+        for step in path[:-1]:
+            if isinstance(at, dict) and step in at:
+                key: Any = step
+            elif isinstance(at, list):
+                key = _index(at, step, path, len(at) - 1)
+            else:
+                raise _missing(path)
+            if not isinstance(at[key], (dict, list)):
+                raise _missing(path)
+            at[key] = self._owned(at[key])
+            at = at[key]
+        return at
+
+    def _count_moved(self, count: int) -> None:
+        self._moved_items += count
+        if self._moved_items > MOVED_ITEMS:
+            raise _refused(413, f"the JSON patch moves more than {MOVED_ITEMS} items of lists")
+
+    def _add(self, path: tuple[str, ...], value: Any) -> None:
+        if not path:
+            self.root = value
+            return
+        parent, step = self._parent(path), path[-1]
+        if isinstance(parent, dict):
+            parent[step] = value
+            return
+        index = len(parent) if step == "-" else _index(parent, step, path, len(parent))
+        self._count_moved(len(parent) - index)
+        parent.insert(index, value)
+
+    def _remove(self, path: tuple[str, ...]) -> Any:
+        if not path:
+            raise _refused(422, "the whole object cannot be removed")
+        parent, step = self._parent(path), path[-1]
+        if isinstance(parent, dict):
+            if step not in parent:
+                raise _missing(path)
+            return parent.pop(step)
+        index = _index(parent, step, path, len(parent) - 1)
+        self._count_moved(len(parent) - index)
+        return parent.pop(index)
+
+    def _replace(self, path: tuple[str, ...], value: Any) -> None:
+        if not path:
+            self.root = value
+            return
+        parent, step = self._parent(path), path[-1]
+        if isinstance(parent, dict):
+            parent[step] = value
+        else:
+            parent[_index(parent, step, path, len(parent) - 1)] = value
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -111,62 +192,6 @@ def _get(target: Any, path: tuple[str, ...]) -> Any:
         else:
             raise _missing(path)
     return target
-
-
-def _changed(target: Any, path: tuple[str, ...], whole: tuple[str, ...], change: Change) -> Any:
-    """A copy of the target in which the parent of `path` was changed."""
-    if len(path) == 1:
-        return change(target, path[0])
-    step, rest = path[0], path[1:]
-    if isinstance(target, dict) and step in target:
-        return {**target, step: _changed(target[step], rest, whole, change)}
-    if isinstance(target, list):
-        index = _index(target, step, whole, len(target) - 1)
-        return [*target[:index], _changed(target[index], rest, whole, change), *target[index + 1 :]]
-    raise _missing(whole)
-
-
-def _add(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    if not path:
-        return value
-
-    def add(parent: Any, step: str) -> Any:
-        if isinstance(parent, dict):
-            return {**parent, step: value}
-        if isinstance(parent, list):
-            index = len(parent) if step == "-" else _index(parent, step, path, len(parent))
-            return [*parent[:index], value, *parent[index:]]
-        raise _missing(path)
-
-    return _changed(target, path, path, add)
-
-
-def _remove(target: Any, path: tuple[str, ...]) -> Any:
-    if not path:
-        raise _refused(422, "the whole object cannot be removed")
-
-    def remove(parent: Any, step: str) -> Any:
-        if isinstance(parent, dict) and step in parent:
-            return {key: value for key, value in parent.items() if key != step}
-        if isinstance(parent, list):
-            index = _index(parent, step, path, len(parent) - 1)
-            return [*parent[:index], *parent[index + 1 :]]
-        raise _missing(path)
-
-    return _changed(target, path, path, remove)
-
-
-def _replace(target: Any, path: tuple[str, ...], value: Any) -> Any:
-    if not path:
-        return value
-
-    def replace(parent: Any, step: str) -> Any:
-        if isinstance(parent, dict):
-            return {**parent, step: value}
-        index = _index(parent, step, path, len(parent) - 1)
-        return [*parent[:index], value, *parent[index + 1 :]]
-
-    return _changed(target, path, path, replace)
 
 
 def _refused(code: int, message: str) -> Refused:

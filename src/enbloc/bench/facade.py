@@ -114,6 +114,7 @@ async def _bare(request: web.BaseRequest) -> web.StreamResponse:
 def _facade(nodes: int, directory: str | None) -> Any:
     from enbloc.cluster.embedded.api.datadir import DataDir
     from enbloc.cluster.embedded.api.journal import Journal
+    from enbloc.cluster.embedded.api.store import OBJECT_BYTES
     from enbloc.cluster.embedded.cluster import make_store
     from enbloc.cluster.embedded.http.access import Access
     from enbloc.cluster.embedded.http.facade import Facade
@@ -121,7 +122,8 @@ def _facade(nodes: int, directory: str | None) -> Any:
     from enbloc.up.options import Options, make_nodes
 
     journal = Journal(DataDir(Path(directory))) if directory is not None else None
-    store = make_store(now_ns, configs.parse(None), journal.restore if journal is not None else None)
+    restore = journal.restore if journal is not None else None
+    store = make_store(now_ns, configs.parse(None), restore, OBJECT_BYTES)
     for node in make_nodes(Options(nodes=nodes), load_brings_nodes=False):
         store.create(node)
     return Facade(store, Access(TOKEN), committed=journal.durable if journal is not None else None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -15,9 +14,9 @@ from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.datadir import DataDir
 from enbloc.cluster.embedded.api.journal import Journal
-from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.store import OBJECT_BYTES, Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
-from enbloc.cluster.embedded.http.access import Access
+from enbloc.cluster.embedded.http.access import Access, is_loopback
 from enbloc.cluster.embedded.http.certificate import load_certificate, make_certificate
 from enbloc.cluster.embedded.http.facade import Facade, Handler
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
@@ -50,7 +49,8 @@ class LocalCluster:
         self._warn = warn
         self._data = DataDir(options.data) if options.data is not None else None
         self._journal = Journal(self._data) if self._data is not None else None
-        self.store: Store = make_store(now_ns, config, self._journal.restore if self._journal is not None else None)
+        restore = self._journal.restore if self._journal is not None else None
+        self.store: Store = make_store(now_ns, config, restore, OBJECT_BYTES)
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
@@ -230,10 +230,3 @@ def state_directory(port: int) -> Path:
     """Where a cluster without `--data` keeps its kubeconfig."""
     home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(home) / "enbloc" / f"up-{port}"
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

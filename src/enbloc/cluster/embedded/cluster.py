@@ -36,8 +36,14 @@ class StoreLookup:
         return True
 
 
-def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store], object] | None = None) -> Store:
-    """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads."""
+def make_store(
+    now: Callable[[], int],
+    config: Config,
+    restore: Callable[[Store], object] | None = None,
+    object_bytes: int | None = None,
+) -> Store:
+    """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads.
+    `object_bytes`: the largest object that clients may store; `None` where there are no clients."""
     settings = settings_of(config, alone=True)
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
@@ -51,7 +57,7 @@ def make_store(now: Callable[[], int], config: Config, restore: Callable[[Store]
         if faults:
             raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
 
-    store = Store(now, (review,), auto_namespaces=True, deletion=(protect,))
+    store = Store(now, (review,), auto_namespaces=True, deletion=(protect,), object_bytes=object_bytes)
     lookup = StoreLookup(store)
     if restore is not None:
         restore(store)

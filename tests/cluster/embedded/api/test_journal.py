@@ -21,6 +21,7 @@ from enbloc.cluster.embedded.api.admission import bootstrap
 from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
 from enbloc.cluster.embedded.api.journal import FILE, SKIP, Journal, JournalError
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.watch_log import Bounds
 from support.embedded_store import config_map, make_store, node, owner, pod
 
 WRITER = Path(__file__).with_name("journal_writer.py")
@@ -211,7 +212,7 @@ def test_odd_numbers_and_letters_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_fell_far_behind_writes_everything(tmp_path: Path) -> None:
-    life = Life(tmp_path, history=10, unread_bound=20)
+    life = Life(tmp_path, bounds=Bounds(history=10, unread=20))
     life.store.create(config_map("early"))
     life.journal.commit()
     life.store.delete(Ref("ConfigMap", "default", "early"))

@@ -12,6 +12,7 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Ref
 from enbloc.api.writes import EmitEvent, Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.watch_log import Bounds
 from support.embedded_store import START, config_map, make_store, node, pod
 
 
@@ -32,7 +33,7 @@ def test_a_watch_sees_what_came_after_its_version_and_only_its_kinds() -> None:
 
 
 def test_the_past_is_bounded() -> None:
-    store, _ = make_store(history=10, unread_bound=40)
+    store, _ = make_store(bounds=Bounds(history=10, unread=40))
     early = store.watch(None, 0)
     for number in range(200):
         store.create(config_map(f"c{number}"))
@@ -46,7 +47,7 @@ def test_the_past_is_bounded() -> None:
 
 
 def test_an_open_watch_keeps_what_it_has_not_read() -> None:
-    store, _ = make_store(history=10, unread_bound=1000)
+    store, _ = make_store(bounds=Bounds(history=10, unread=1000))
     watch = store.watch(None, 0)
     for number in range(300):
         store.create(config_map(f"c{number}"))

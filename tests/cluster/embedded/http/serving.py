@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -15,7 +17,7 @@ import aiohttp
 
 from enbloc import config
 from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.store import OBJECT_BYTES, Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.http.access import Access
 from enbloc.cluster.embedded.http.certificate import make_certificate
@@ -30,7 +32,7 @@ JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
 
 def fresh_store(**options: Any) -> Store:
-    store = make_store(lambda: time.time_ns() // 1_000_000 * 1_000_000, config.parse(None))
+    store = make_store(lambda: time.time_ns() // 1_000_000 * 1_000_000, config.parse(None), object_bytes=OBJECT_BYTES)
     provide_queues(store, ())
     store.auto_namespaces = False
     for name, value in options.items():
@@ -55,7 +57,8 @@ class Api:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         if data is not None:
             sent["Content-Type"] = media
-        async with self.session.request(method, path, data=data, headers=sent) as response:
+        sending = None if data is None else io.BytesIO(data)
+        async with self.session.request(method, path, data=sending, headers=sent) as response:
             raw = await response.read()
             if response.content_type.startswith("application/json"):
                 return response.status, json.loads(raw)
@@ -88,11 +91,17 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(store: Store | None = None, **options: Any) -> AsyncIterator[Api]:
+async def serving(
+    store: Store | None = None, send_buffer_bytes: int | None = None, **options: Any
+) -> AsyncIterator[Api]:
+    """`send_buffer_bytes`: what the kernel takes for a client that does not read; several MB unless given."""
     store = store or fresh_store()
     facade = Facade(store, Access(TOKEN), **options)
     listener = Listener(facade)
     port = await listener.start("127.0.0.1", 0)
+    assert listener._socket is not None
+    if send_buffer_bytes is not None:
+        listener._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
     headers = {"Authorization": f"Bearer {TOKEN}"}
     try:
         async with aiohttp.ClientSession(

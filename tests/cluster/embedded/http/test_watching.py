@@ -6,6 +6,7 @@ import asyncio
 import socket
 
 from cluster.embedded.http.serving import MAPS, PODS, Api, config_map, fresh_store, pod, serve
+from enbloc.cluster.embedded.api.watch_log import Bounds
 from enbloc.cluster.embedded.http import streaming
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -44,7 +45,7 @@ def test_a_watch_goes_on_from_a_version() -> None:
 
 def test_a_version_that_is_too_old_or_of_another_life_has_expired() -> None:
     store = fresh_store()
-    store._log._history = 10
+    store._log._bounds = Bounds(history=10)
     store._log._trim_at = 20
 
     async def test(api: Api) -> None:
@@ -155,7 +156,7 @@ def test_clients_that_hang_up_or_close_half_leave_no_watch_behind() -> None:
 
 def test_watches_that_wait_for_nothing_keep_no_past() -> None:
     store = fresh_store()
-    store._log._history = 100
+    store._log._bounds = Bounds(history=100)
     store._log._trim_at = 200
 
     async def test(api: Api) -> None:

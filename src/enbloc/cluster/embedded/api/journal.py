@@ -27,12 +27,13 @@ from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
-from enbloc.cluster.embedded.api.store import UNREAD_BOUND, Store
-from enbloc.cluster.embedded.api.watch_log import LogWatch
+from enbloc.cluster.embedded.api.object_size import encoded
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, LogWatch
 
 FILE: Final = "state.db"
 SCHEMA: Final = 1
-SKIP: Final = 2 * UNREAD_BOUND
+SKIP: Final = 2 * DEFAULT_BOUNDS.unread
 """How far versions skip ahead after a crash: further than a commit can lag behind."""
 _APPLICATION: Final = 0x456E626C  # "Enbl": marks the file as enbloc's
 _CHECKPOINT_PAGES: Final = 4_000
@@ -168,7 +169,7 @@ class Journal:
         try:
             gone = [ref for ref, obj in batch.changes.items() if obj is None]
             here = [
-                (*ref, int(obj["metadata"]["resourceVersion"]), _encoded(obj))
+                (*ref, int(obj["metadata"]["resourceVersion"]), encoded(obj))
                 for ref, obj in batch.changes.items()
                 if obj is not None
             ]
@@ -249,13 +250,6 @@ def _stored(db: sqlite3.Connection, path: Path) -> Iterator[Obj]:
         if not known:
             raise _unreadable(path, f"the record of {Ref(kind, namespace, name)} does not hold that object")
         yield obj
-
-
-def _encoded(obj: Obj) -> bytes:
-    try:
-        return msgspec.json.encode(obj)
-    except (UnicodeEncodeError, OverflowError, ValueError):  # lone surrogates, integers beyond 64 bits
-        return json.dumps(obj).encode()
 
 
 def _decoded(body: bytes) -> Any:

@@ -14,6 +14,7 @@ from enbloc.units import parse_quantity
 
 POD = "Pod"
 DEFAULT_GRACE_S = 30
+MAX_GRACE_S = 10**9  # a longer one would end after year 9999
 
 Amounts = dict[str, int]
 """Resource -> nano-units."""
@@ -34,6 +35,16 @@ def is_gated(pod: Obj) -> bool:
 def grace_s_of(pod: Obj) -> int:
     grace: int | None = pod["spec"].get("terminationGracePeriodSeconds")
     return DEFAULT_GRACE_S if grace is None else max(grace, 0)
+
+
+def deletion_grace_s(pod: Obj, asked_s: int | None) -> int:
+    """How long a deletion may take: 0 unless the pod runs on a node."""
+    if not node_of(pod) or is_finished(pod):
+        return 0
+    grace_s = min(grace_s_of(pod) if asked_s is None else max(asked_s, 0), MAX_GRACE_S)
+    if is_terminating(pod):  # a later deletion can only shorten it
+        grace_s = min(grace_s, pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+    return grace_s
 
 
 def condition(type_: str, status: str, at: str, reason: str = "", message: str = "") -> dict[str, Any]:

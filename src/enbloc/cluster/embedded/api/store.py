@@ -48,19 +48,19 @@ from enbloc.cluster.embedded.api.identity import (
     with_identity,
 )
 from enbloc.cluster.embedded.api.names import generated_name, generated_uid
+from enbloc.cluster.embedded.api.object_size import encoded, size_within
 from enbloc.cluster.embedded.api.quota import Quotas
 from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
 from enbloc.cluster.embedded.api.status_check import is_good_status
-from enbloc.cluster.embedded.api.watch_log import LogWatch, WatchLog
+from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds, LogWatch, WatchLog
 from enbloc.cluster.events import EVENT, event_key, event_object
 from enbloc.units import SECOND, format_timestamp
 
 Propagation = Literal["Background", "Foreground", "Orphan"]
 Subresource = Literal["", "status"]
 
-HISTORY = 10_000
-UNREAD_BOUND = 500_000
-MAX_GRACE_S = 10**9  # a longer one would end after year 9999
+OBJECT_BYTES = 1_536 * 1_024
+"""etcd's default limit of a request: a real API server stores no larger object."""
 
 
 class Store:
@@ -71,15 +71,17 @@ class Store:
         now: Callable[[], int],
         admission: Sequence[AdmissionHook] = (),
         auto_namespaces: bool = False,
-        history: int = HISTORY,
-        unread_bound: int = UNREAD_BOUND,
+        bounds: Bounds = DEFAULT_BOUNDS,
         deletion: Sequence[DeletionHook] = (),
+        object_bytes: int | None = None,
     ) -> None:
+        """`object_bytes`: the size of the largest object; `None`: sizes are not measured."""
         self.now = now
         self.auto_namespaces = auto_namespaces
         self.discovery = ServedKinds()
         self._objects: dict[str, dict[str, dict[str, Obj]]] = {}  # kind -> namespace -> name -> object
-        self._log = WatchLog(history, unread_bound)
+        self._log = WatchLog(bounds)
+        self._object_bytes = object_bytes
         self._garbage = GarbageCollector(self)
         self._quotas = Quotas(self)
         self._events = EventIndex()
@@ -133,6 +135,10 @@ class Store:
     def watch(self, kinds: Collection[str] | None, since: int) -> LogWatch:
         """The events after version `since`. Raises `Refused` (410) if the history no longer reaches back so far."""
         return self._log.open(kinds, since)
+
+    def watch_for_client(self, kinds: Collection[str], since: int) -> LogWatch:
+        """As `watch`, for a reader outside this process: it keeps a bounded number of bytes of unread events."""
+        return self._log.open(kinds, since, is_client=True)
 
     # -- writing
 
@@ -215,7 +221,7 @@ class Store:
             if FOREGROUND not in finalizers:
                 finalizers = [*finalizers, FOREGROUND]
             self._garbage.wait_for_dependents(metadata["uid"], ref)
-        grace = self._grace_s(ref.kind, current, grace_s)
+        grace = pods.deletion_grace_s(current, grace_s) if ref.kind == pods.POD else 0
         waits = bool(finalizers) or ref.kind == NAMESPACE
         if grace == 0 and not waits:
             return self._drop(ref, current)
@@ -425,15 +431,6 @@ class Store:
             raise invalid(changed, decode_faults(changed) or [Fault("status", "must be a mapping")])
         return self._save(ref, current, changed, metadata)
 
-    def _grace_s(self, kind: str, current: Obj, asked: int | None) -> int:
-        """How long a deletion may take: 0 but for pods that run on a node."""
-        if kind != pods.POD or not pods.node_of(current) or pods.is_finished(current):
-            return 0
-        grace = min(pods.grace_s_of(current) if asked is None else max(asked, 0), MAX_GRACE_S)
-        if is_terminating(current):  # a later deletion can only shorten it
-            grace = min(grace, current["metadata"].get("deletionGracePeriodSeconds") or 0)
-        return grace
-
     def _begin_deletion(self, ref: Ref, current: Obj, grace_s: int, finalizers: List[str]) -> Obj:
         had = current["metadata"]
         if ref.kind == NAMESPACE:
@@ -470,11 +467,12 @@ class Store:
 
     def _save(self, ref: Ref, old: Obj | None, new: Obj, metadata: dict[str, Any]) -> Obj:
         """Stores `new`, whose `metadata` no other object shares yet, as the next version."""
+        size = 0 if self._object_bytes is None else size_within(new, self._object_bytes)
         if self._is_dry_run:
             return new
         metadata["resourceVersion"] = str(self._log.version + 1)
         self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = new
-        self._log.append(WatchEvent("MODIFIED" if old is not None else "ADDED", ref.kind, new, old))
+        self._log.append(WatchEvent("MODIFIED" if old is not None else "ADDED", ref.kind, new, old), size)
         self._follow(ref, old, new)
         return new
 
@@ -488,7 +486,7 @@ class Store:
         if not names:
             del spaces[ref.namespace]
         self._provided.discard(ref)
-        self._log.append(WatchEvent("DELETED", ref.kind, last))
+        self._log.append(WatchEvent("DELETED", ref.kind, last), 0 if self._object_bytes is None else len(encoded(last)))
         self._follow(ref, old, None)
         return last
 

@@ -8,6 +8,7 @@ through a host name of its own that resolves to this machine (DNS rebinding).
 from __future__ import annotations
 
 import hmac
+import ipaddress
 from typing import Any
 
 from aiohttp import web
@@ -15,7 +16,6 @@ from aiohttp import web
 from enbloc.cluster.embedded.http.status import refusal
 
 USER = "enbloc-admin"
-_LOCAL = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Access:
@@ -35,8 +35,17 @@ class Access:
         """Raises `Refused` (403) for a foreign host name."""
         host = request.headers.get("Host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if self._loopback_only and name not in _LOCAL:
+        if self._loopback_only and not is_loopback(name.removeprefix("[").removesuffix("]")):
             raise refusal(403, f"this server serves localhost, not {name[:80]!r}")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is `localhost` or a loopback address. Any other name could be a foreign one that resolves to such an
+    address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def review(kind: str, body: Any) -> dict[str, Any]:

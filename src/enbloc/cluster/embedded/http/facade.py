@@ -37,11 +37,11 @@ from enbloc.cluster.embedded.http.queries import (
 )
 from enbloc.cluster.embedded.http.resources import Resources, Target, no_such_path
 from enbloc.cluster.embedded.http.status import failure, refusal
-from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, streaming
+from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, Unsent, send, streaming
 from enbloc.cluster.embedded.http.tables import META, included, partial, table
 from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.cluster.embedded.http.watching import Watches
-from enbloc.cluster.embedded.http.writing import Answer, Writer, delete_options
+from enbloc.cluster.embedded.http.writing import APPLY_PATCH, Answer, Writer, check_patch, delete_options
 
 KUBERNETES = "v1.36.0"
 """The version reported to clients: the API that they may expect."""
@@ -76,7 +76,8 @@ class Facade:
         self._openapi = OpenApi(store, self._resources)
         self._lists = Lists(store, store.now)
         self._changes = Changes(committed)
-        self._watches = Watches(store, self._lists, self._changes, self._encodings)
+        self._unsent = Unsent()
+        self._watches = Watches(store, self._lists, self._changes, self._encodings, self._unsent)
         self._writer = Writer(store, self._lists, self._resources)
         self._warnings = Warnings()
         store.listeners.append(self._note)
@@ -103,6 +104,9 @@ class Facade:
     # -- dispatch
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await send(request, await self._answer(request), self._unsent)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         ref: Ref | None = None
         try:
             path = request.path
@@ -111,7 +115,10 @@ class Facade:
                 self._access.check_host(request)
                 if request.method not in ("GET", "HEAD"):
                     raise _bad_method()
-                return await page(request)
+                shown = await page(request)
+                if not shown.prepared:
+                    shown.headers.setdefault("X-Content-Type-Options", "nosniff")
+                return shown
             if path in _HEALTH or path.startswith(("/livez/", "/readyz/", "/healthz/")):
                 return web.Response(text="ok")
             if path == "/version":
@@ -156,7 +163,8 @@ class Facade:
         if path in REVIEWS:
             if request.method != "POST":
                 raise _bad_method()
-            body = request_body.decode(await request_body.read_body(request) or b"{}", request_body.media_type(request))
+            raw = await request_body.read_body(request) or b"{}"
+            body = await request_body.decoded(raw, request_body.media_type(request))
             return _json(review(REVIEWS[path], body), 201)
         if segments[:1] == ["api"] and len(segments) == 5 and segments[2] == "namespaces" and segments[4] == "bindings":
             target = self._resources.find([*segments[:4], "pods"])
@@ -329,7 +337,7 @@ class Facade:
         second = next(pieces, None)
         if second is None:
             return web.Response(body=first, headers=_HEADERS)
-        async with streaming(request, _HEADERS) as stream:
+        async with streaming(request, _HEADERS, self._unsent) as stream:
             await stream.write(first)
             await stream.write(second)
             for piece in pieces:
@@ -346,7 +354,7 @@ class Facade:
         if self._log_source is None:
             raise refusal(400, "this server has no node runtime, and so no logs")
         reader = self._log_source(target.namespace, target.name, container, asked)
-        return await logs.serve_log(request, reader, follow)
+        return await logs.serve_log(request, reader, self._unsent, follow=follow)
 
     # -- writing
 
@@ -362,7 +370,7 @@ class Facade:
         query = request.query
         dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
         body = await request_body.read_body(request)
-        code, obj = write(target, request_body.decode(body, request_body.media_type(request)), dry_run)
+        code, obj = write(target, await request_body.decoded(body, request_body.media_type(request)), dry_run)
         return await self._acknowledge(request, target, code, obj, plain=plain or dry_run)
 
     async def _acknowledge(
@@ -380,7 +388,11 @@ class Facade:
         query = request.query
         dry_run = is_dry_run(query.getall("dryRun", ()))
         body = await request_body.read_body(request)
-        code, obj = self._writer.patch(target, body, request_body.media_type(request), query, dry_run)
+        media = request_body.media_type(request)
+        check_patch(target, media)
+        json_media = media if media == APPLY_PATCH else request_body.JSON
+        patch = await request_body.decoded(body, json_media)
+        code, obj = self._writer.patch(target, patch, media, query, dry_run)
         return await self._acknowledge(request, target, code, obj, plain=dry_run)
 
     async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
@@ -393,7 +405,7 @@ class Facade:
     async def _delete(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
         raw = await request_body.read_body(request)
-        body = request_body.decode(raw, request_body.media_type(request)) if raw else None
+        body = await request_body.decoded(raw, request_body.media_type(request)) if raw else None
         options = delete_options(body, query, query.getall("dryRun", []))
         if target.name:
             code, obj = self._writer.delete(target, options)

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from enbloc.cluster.embedded.http.queries import flag, number
 from enbloc.cluster.embedded.http.status import refusal
-from enbloc.cluster.embedded.http.streaming import streaming
+from enbloc.cluster.embedded.http.streaming import Unsent, streaming
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.units import SECOND, parse_timestamp
 
@@ -37,10 +37,10 @@ def log_query(query: Mapping[str, str], now_ns: int) -> LogQuery:
     )
 
 
-async def serve_log(request: web.BaseRequest, reader: LogReader, follow: bool) -> web.StreamResponse:
+async def serve_log(request: web.BaseRequest, reader: LogReader, unsent: Unsent, *, follow: bool) -> web.StreamResponse:
     """Sends the log, and with `follow` also new output until the container exits."""
     with closing(reader):
-        async with streaming(request, {"Content-Type": "text/plain"}) as stream:
+        async with streaming(request, {"Content-Type": "text/plain"}, unsent) as stream:
             while True:
                 ended = reader.ended
                 chunk = reader.read()

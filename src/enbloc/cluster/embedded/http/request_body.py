@@ -9,6 +9,7 @@ import msgspec
 import yaml
 from aiohttp import ClientPayloadError, StreamReader, web
 from aiohttp.http_exceptions import HttpProcessingError
+from yaml.composer import Composer
 
 from enbloc.cluster.embedded.http.protobuf import MEDIA, decode_protobuf
 from enbloc.cluster.embedded.http.status import refusal
@@ -18,9 +19,15 @@ BODY_S = 30.0
 DEPTH = 100
 """Maximum nesting of a document; Kubernetes' own schemas stay far below."""
 
+YAML_BYTES = 1_536 * 1_024
+"""Of a body in YAML, whose decoding takes a hundred times as long as that of JSON."""
+LONG_YAML_BYTES = 16 * 1024
+"""A longer one is decoded on a thread, so that other requests are served meanwhile."""
+
 JSON = "application/json"
 YAML = "application/yaml"
 
+_YAMLS = (YAML, "application/apply-patch+yaml", "text/yaml")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -66,11 +73,18 @@ def media_type(request: web.BaseRequest) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
 
 
+async def decoded(body: bytes, media: str) -> Any:
+    """As `decode`, on a thread if it takes long."""
+    if media in _YAMLS and len(body) > LONG_YAML_BYTES:
+        return await asyncio.to_thread(decode, body, media)
+    return decode(body, media)
+
+
 def decode(body: bytes, media: str) -> Any:
     """Plain JSON from JSON or YAML. Raises `Refused`: 400 if it cannot be decoded, 415 for other media types."""
     if media in (JSON, "", "application/octet-stream", "application/x-www-form-urlencoded"):
         found = decode_json(body)
-    elif media in (YAML, "application/apply-patch+yaml", "text/yaml"):
+    elif media in _YAMLS:
         found = _decode_yaml(body)
     elif media == MEDIA:
         found = decode_protobuf(body)
@@ -95,11 +109,11 @@ def decode_json(body: bytes) -> Any:
 
 
 def _decode_yaml(body: bytes) -> Any:
+    if body[:1] == b"{":
+        return decode_json(body)
+    if len(body) > YAML_BYTES:
+        raise refusal(413, f"Request entity too large: limit is {YAML_BYTES} for YAML")
     try:
-        if body[:1] == b"{":
-            return decode_json(body)
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=_Loader)):
-            raise refusal(400, "aliases in YAML are not supported")  # a few of them make a document of any size
         found = yaml.load(body, Loader=_Loader)
         encoded = msgspec.json.encode(found)  # only JSON types pass: no dates, no sets
     except (yaml.YAMLError, msgspec.MsgspecError, TypeError, ValueError, RecursionError) as why:
@@ -109,8 +123,26 @@ def _decode_yaml(body: bytes) -> Any:
     return decode_json(encoded)
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML with JSON's types: what looks like a date is a string."""
+class _Loader(Composer, yaml.CSafeLoader):
+    """YAML with JSON's types: what looks like a date is a string. There are no aliases, since a few of them make a
+    document of any size. Depth is bounded while it is parsed: libyaml's time is the number of tokens times their
+    depth."""
+
+    def __init__(self, body: bytes) -> None:
+        yaml.CSafeLoader.__init__(self, body)
+        Composer.__init__(self)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise refusal(400, "aliases in YAML are not supported")
+        if self._depth > DEPTH:
+            raise _too_deep()
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -127,7 +159,11 @@ def _check_depth(body: bytes, found: Any) -> None:
         level = [child for value in level for child in _children(value)]
         if not level:
             return
-    raise refusal(400, f"the body is nested deeper than {DEPTH} levels")
+    raise _too_deep()
+
+
+def _too_deep() -> Exception:
+    return refusal(400, f"the body is nested deeper than {DEPTH} levels")
 
 
 def _children(value: Any) -> list[Any]:

@@ -3,22 +3,29 @@
 Deliberately small: only managers that apply are recorded, not those that patch or replace, so conflicts are found
 between two appliers and not between an applier and an editor. A field that its manager no longer applies is removed,
 unless another manager applies it too.
+
+Items of lists are found through an index, and the number of managers is bounded: the cost is linear in the size of the
+object.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import msgspec
 
 from enbloc.api.meta import Fault, Obj
 from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.http.encoding import encode
 from enbloc.cluster.embedded.http.list_merge_keys import BUILT_IN_GROUPS, is_set, merge_key
 
 Tree = dict[str, Any]
 """A set of fields as `fieldsV1` writes it: `f:NAME`, `k:{KEY}`, `v:VALUE`; a leaf is empty."""
 
+MANAGERS = 100
+"""How many managers one object may have; a client that names itself anew each time would add one each time."""
+_PATH = 1_000
+"""Longer paths are cut off in messages."""
 _IDENTITY = ("apiVersion", "kind")
 _OF_METADATA = ("name", "namespace", "generateName", "uid", "resourceVersion", "creationTimestamp", "managedFields")
 
@@ -38,6 +45,9 @@ def apply(current: Obj | None, asked: Application) -> Obj:
     tree = _fields(_content(asked.wanted), built_in)
     entries = _entries(current)
     others = [entry for entry in entries if entry["manager"] != asked.manager]
+    if len(others) >= MANAGERS:
+        fault = Fault("metadata.managedFields", f"Too many: {len(others)}: must have at most {MANAGERS} managers")
+        raise Refused(422, "Invalid", f"{asked.wanted['kind']} is invalid: {fault}", (fault,))
     mine = [entry["fieldsV1"] for entry in entries if entry["manager"] == asked.manager]
     live = current or {}
     conflicts: list[tuple[str, str]] = []
@@ -84,8 +94,8 @@ def _entries(current: Obj | None) -> list[dict[str, Any]]:
 
 def _item_name(field: str, key: str | None, item: Any) -> str | None:
     if key is not None and isinstance(item, dict) and key in item:
-        return "k:" + json.dumps({key: item[key]}, separators=(",", ":"))
-    return "v:" + json.dumps(item) if is_set(field) else None
+        return "k:" + encode({key: item[key]}).decode()
+    return "v:" + encode(item).decode() if is_set(field) else None
 
 
 def _fields(value: Any, built_in: bool) -> Tree:
@@ -138,30 +148,40 @@ def _merge_items(field: str, had: list[Any], wanted: list[Any]) -> list[Any]:
     return list(merged.values())
 
 
-def _child(value: Any, field: str, step: str) -> Any:
-    """The value of one step of a tree; `field` is the name of the list that the value is."""
-    if step.startswith("f:"):
-        return value.get(step[2:]) if isinstance(value, dict) else None
-    if isinstance(value, list):
-        for item in value:
-            key = merge_key(field, value)
-            if _item_name(field, key, item) == step:
-                return item
-    return None
+def _children(value: Any, field: str) -> dict[str, Any]:
+    """The steps of a tree into this value, with what is there. `field` is the name of the list that the value is."""
+    if isinstance(value, dict):
+        return {f"f:{name}": inner for name, inner in value.items()}
+    if not isinstance(value, list):
+        return {}
+    key = merge_key(field, value)
+    named: dict[str, Any] = {}
+    for item in value:
+        name = _item_name(field, key, item)
+        if name is not None:
+            named.setdefault(name, item)
+    return named
 
 
 def _conflicts(theirs: Tree, mine: Tree, live: Any, wanted: Any, path: str, field: str = "") -> list[str]:
     """The fields that both apply with different values."""
     found = []
+    here, there = _children(live, field), _children(wanted, field)
     for step in theirs.keys() & mine.keys() - {"."}:
-        one, other = _child(live, field, step), _child(wanted, field, step)
+        one, other = here.get(step), there.get(step)
         name = step[2:] if step.startswith("f:") else field
-        where = f"{path}.{name}" if step.startswith("f:") else f"{path}[{step[2:]}]"
-        if (theirs[step] and mine[step]) or (isinstance(one, dict) and isinstance(other, dict)):
+        where = (f"{path}.{name}" if step.startswith("f:") else f"{path}[{step[2:]}]")[:_PATH]
+        both = _is_tree(theirs[step]) and _is_tree(mine[step])
+        if both and ((theirs[step] and mine[step]) or (isinstance(one, dict) and isinstance(other, dict))):
             found.extend(_conflicts(theirs[step], mine[step], one, other, where, name))
         elif one != other:
             found.append(where)
     return sorted(found)
+
+
+def _is_tree(value: Any) -> bool:
+    """Whether it is a mapping: clients can write anything into `managedFields`."""
+    return isinstance(value, dict)
 
 
 def _without(theirs: Tree, mine: Tree) -> Tree:
@@ -170,45 +190,45 @@ def _without(theirs: Tree, mine: Tree) -> Tree:
     for step, inner in theirs.items():
         if step not in mine or step == ".":
             kept[step] = inner
-        elif isinstance(inner, dict) and inner and mine[step]:
+        elif _is_tree(inner) and inner and mine[step]:
             kept[step] = _without(inner, mine[step])
     return kept
 
 
 def _pruned(obj: Any, owned: Tree, now: Tree, others: list[Tree], field: str = "") -> Any:
     """The object without fields that were owned, are no longer applied, and have no other owner."""
+    children = _children(obj, field)
+    changes: dict[str, Any] = {}
     for step, inner in owned.items():
-        if step == ".":
+        child = children.get(step)
+        if step == "." or child is None:
             continue
         theirs = [other[step] for other in others if step in other]
-        child = _child(obj, field, step)
-        if child is None:
-            continue
         name = step[2:] if step.startswith("f:") else field
-        is_leaf = not isinstance(inner, dict) or not inner or "." in inner
+        is_leaf = not _is_tree(inner) or not inner or "." in inner
         if step not in now and not theirs and is_leaf:
-            obj = _dropped(obj, field, step)
-        elif isinstance(inner, dict) and inner:  # a partly owned mapping: the rest stays
-            wanted = now.get(step)
-            changed = _pruned(child, inner, wanted if isinstance(wanted, dict) else {}, theirs, name)
+            changes[step] = _GONE
+        elif _is_tree(inner) and inner:  # a partly owned mapping: the rest stays
+            wanted: Any = now.get(step)
+            trees = [other for other in theirs if _is_tree(other)]
+            changed = _pruned(child, inner, wanted if _is_tree(wanted) else {}, trees, name)
             if changed is not child:
                 emptied = not changed and step not in now and not theirs
-                obj = _dropped(obj, field, step) if emptied else _put(obj, field, step, changed)
-    return obj
+                changes[step] = _GONE if emptied else changed
+    return _changed(obj, changes, field) if changes else obj
 
 
-def _dropped(obj: Any, field: str, step: str) -> Any:
-    if step.startswith("f:"):
-        return {key: value for key, value in obj.items() if key != step[2:]}
+_GONE: Any = object()
+
+
+def _changed(obj: Any, changes: dict[str, Any], field: str) -> Any:
+    """The mapping or list with some of its children replaced, or without them."""
+    if isinstance(obj, dict):
+        named = ((name, changes.get(f"f:{name}", value)) for name, value in obj.items())
+        return {name: value for name, value in named if value is not _GONE}
     key = merge_key(field, obj)
-    return [item for item in obj if _item_name(field, key, item) != step]
-
-
-def _put(obj: Any, field: str, step: str, child: Any) -> Any:
-    if step.startswith("f:"):
-        return {**obj, step[2:]: child}
-    key = merge_key(field, obj)
-    return [child if _item_name(field, key, item) == step else item for item in obj]
+    items = (changes.get(_item_name(field, key, item) or "", item) for item in obj)
+    return [item for item in items if item is not _GONE]
 
 
 def _conflict(conflicts: list[tuple[str, str]]) -> Refused:

@@ -40,7 +40,7 @@ def _merge_map(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
             return {}
     merged = dict(current)
     if _RETAIN in patch:
-        retained = _strings(patch[_RETAIN], _RETAIN)
+        retained = frozenset(_strings(patch[_RETAIN], _RETAIN))
         merged = {key: value for key, value in merged.items() if key in retained}
     for key, value in patch.items():
         if key in (_DIRECTIVE, _RETAIN) or key.startswith(_ORDER):
@@ -48,7 +48,8 @@ def _merge_map(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
         if key.startswith(_DELETE):
             field = key.removeprefix(_DELETE)
             if isinstance(merged.get(field), list) and isinstance(value, list):
-                merged[field] = [item for item in merged[field] if item not in value]
+                deleted = {encode(item) for item in value}
+                merged[field] = [item for item in merged[field] if encode(item) not in deleted]
         elif value is None:
             merged.pop(key, None)
         elif isinstance(value, dict):
@@ -78,7 +79,8 @@ def _strings(value: Any, what: str) -> list[str]:
 def _merge_list(field: str, current: Any, patch: list[Any]) -> list[Any]:
     had: list[Any] = current if isinstance(current, list) else []
     if is_set(field):
-        return [*had, *(item for item in patch if item not in had)]
+        known = {encode(item) for item in had}
+        return [*had, *(item for item in patch if encode(item) not in known)]
     key = merge_key(field, [*had, *patch])
     if key is None:
         return patch

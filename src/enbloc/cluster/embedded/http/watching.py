@@ -1,7 +1,8 @@
 """Watches: the events of a collection, one JSON document a line, for as long as the client listens.
 
 A watch is a cursor into the store's history, so a slow client costs the events it has not read and delays no other. A
-client that reads nothing for `streaming.STALL_S` is disconnected; so is one that is behind the history.
+client that reads nothing for `streaming.STALL_S` is disconnected; so is one that is behind the history. Events are
+taken from the history a chunk at a time, so that its bound in bytes holds for what a client has not read.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from enbloc.cluster.embedded.http.queries import Form, ListQuery
 from enbloc.cluster.embedded.http.resources import Target
 from enbloc.cluster.embedded.http.selectors import Test
 from enbloc.cluster.embedded.http.status import failure, refusal
-from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, streaming
+from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, Unsent, streaming
 from enbloc.cluster.embedded.http.tables import Included, partial, table
 
 BOOKMARK_S = 60.0
@@ -100,8 +101,9 @@ class View:
 class Watches:
     """Serves watches on one store."""
 
-    def __init__(self, store: Store, lists: Lists, changes: Changes, encodings: Encodings) -> None:
+    def __init__(self, store: Store, lists: Lists, changes: Changes, encodings: Encodings, unsent: Unsent) -> None:
         self._store = store
+        self._unsent = unsent
         self._lists = lists
         self._changes = changes
         self._encodings = encodings
@@ -143,12 +145,12 @@ class Watches:
         watch: LogWatch | None = None
         if refused is None:
             try:
-                watch = self._store.watch([view.target.kind.id], since)
+                watch = self._store.watch_for_client([view.target.kind.id], since)
             except Refused as why:
                 code = 410 if why.code == 504 else why.code  # a version from before a restart: list again
                 refused = refusal(code, why.message)
         try:
-            async with streaming(request, _HEADERS) as stream:
+            async with streaming(request, _HEADERS, self._unsent) as stream:
                 if watch is None or refused is not None:
                     await stream.write(event_line("ERROR", failure(refused or refusal(410, "expired"))))
                 else:
@@ -186,7 +188,7 @@ class Watches:
         kind = view.target.kind.id
         while not self._closing.is_set():
             try:
-                events = watch.drain()
+                events = watch.take(CHUNK_BYTES)
             except Refused as why:
                 await write(event_line("ERROR", failure(why)))
                 return

@@ -42,6 +42,13 @@ class DeleteOptions(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
 
+def check_patch(target: Target, media: str) -> None:
+    """Raises `Refused` (415) if the target has no patches of that media type."""
+    if media not in PATCHES or (media == STRATEGIC_PATCH and target.kind.group not in BUILT_IN_GROUPS):
+        good = [one for one in PATCHES if one != STRATEGIC_PATCH or target.kind.group in BUILT_IN_GROUPS]
+        raise request_body.unsupported(media, tuple(good))
+
+
 class Writer:
     """Executes writes on the store. Every method returns a status code and an object, or raises `Refused`."""
 
@@ -73,13 +80,10 @@ class Writer:
                 return 200, self._store.replace(obj, subresource)
         return 200, self._store.replace(obj, subresource)
 
-    def patch(self, target: Target, body: bytes, media: str, query: Mapping[str, str], dry_run: bool) -> Answer:
+    def patch(self, target: Target, patch: Any, media: str, query: Mapping[str, str], dry_run: bool) -> Answer:
+        """`media` is one that `check_patch` accepts."""
         if media == APPLY_PATCH:
-            return self._apply(target, request_body.decode(body, media), query, dry_run)
-        if media not in PATCHES or (media == STRATEGIC_PATCH and target.kind.group not in BUILT_IN_GROUPS):
-            good = [one for one in PATCHES if one != STRATEGIC_PATCH or target.kind.group in BUILT_IN_GROUPS]
-            raise request_body.unsupported(media, tuple(good))
-        patch = request_body.decode_json(body)
+            return self._apply(target, patch, query, dry_run)
         current = self._existing(target)
         subresource = _status(target)
         shown = self._as_requested(target, current)

@@ -7,6 +7,7 @@ warned of by `gangs`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -17,21 +18,36 @@ from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Fault, Obj
 from enbloc.config.compat import preset_of
+from enbloc.gangs.compatibility import constraints_of, template_constraints
+
+_ROLES: Final = {volcano.JOB: "tasks", arbitrator.QUEUE_JOB: "taskSpecs"}
 
 
 def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     """Of an object as it was written or as it is stored."""
     if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
         return [_foreign_warning(obj["spec"]["schedulerName"], settings)]
+    found = list(_constraints(obj))
     try:
         match kind_id(obj):
             case volcano.JOB:
-                return list(_job_warnings(view(obj, volcano.Job).spec))
+                found += _job_warnings(view(obj, volcano.Job).spec)
             case arbitrator.QUEUE_JOB:
-                return list(_queue_job_warnings(view(obj, arbitrator.QueueJob).spec))
+                found += _queue_job_warnings(view(obj, arbitrator.QueueJob).spec)
     except (msgspec.ValidationError, KeyError):
         pass  # reported as a fault
-    return []
+    return found
+
+
+def _constraints(obj: Obj) -> Iterator[Fault]:
+    """What the object and its pod templates set, and this version does not honour (N1)."""
+    for one in constraints_of(obj):
+        yield Fault(one.field, one.text)
+    roles = _ROLES.get(kind_id(obj), "")
+    spec = obj.get("spec")
+    for index, role in enumerate((spec.get(roles) or ()) if roles and isinstance(spec, dict) else ()):
+        for one in template_constraints(role.get("template") if isinstance(role, dict) else None):
+            yield Fault(f"spec.{roles}[{index}].template.{one.field}", one.text)
 
 
 def _foreign_warning(name: str, settings: Settings) -> Fault:

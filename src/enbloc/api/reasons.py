@@ -15,6 +15,8 @@ class PendingReason(StrEnum):
     """Members that the minima need name another scheduler (N4)."""
     FAILED_CREATE = "FailedCreate"
     """Members that the minima need could not be created: a quota or a webhook refused them (N4)."""
+    UNSUPPORTED_CONSTRAINT = "UnsupportedConstraint"
+    """It sets a constraint that this version does not honour (N1)."""
     GANG_INVALID = "GangInvalid"
     """Its object, its queue or its values do not allow it to be scheduled."""
     GROUP_NOT_READY = "GroupNotReady"

@@ -119,6 +119,8 @@ class Config(msgspec.Struct, frozen=True):
     tiers: tuple[Tier, ...]
     scoring: Scoring
     scheduler_names: tuple[str, ...] | None = None
+    unsupported: Literal["hold", "warn"] = "hold"
+    """What a constraint that is not honoured does to its gang (N1)."""
     compat: tuple[str, ...] = ()
     """Names of presets (N5)."""
     reserve: Reserve = Reserve()

@@ -26,6 +26,7 @@ from enbloc.config.vocabulary import NO_EFFECT, PLUGINS, SCHEDULER_NAMES
 _KEYS = (
     "schedulerNames",
     "compat",
+    "unsupported",
     "actions",
     "configurations",
     "tiers",
@@ -70,6 +71,7 @@ def parse(data: Any) -> Config:
         enqueue=_enqueue(reader, top.get("enqueue"), volcano.overcommit_milli(actions, tiers)),
         scheduler_names=_scheduler_names(reader, top.get("schedulerNames")),
         compat=compat,
+        unsupported=_unsupported(reader, top.get("unsupported")),
         admission=_admission(reader, top.get("admission"), compat),
         koordinator=_koordinator(reader, top.get("koordinator")),
         arbitrator=_arbitrator(reader, top.get("arbitrator")),
@@ -124,6 +126,10 @@ def _tenancy(reader: ValueReader, top: dict[str, Any]) -> Tenancy:
     longest = top.get("longestCooldownTime")
     longest_ns = None if longest is None else reader.duration(longest, "longestCooldownTime", 0)
     return Tenancy(mode == "isolated", tuple(named), longest_ns)
+
+
+def _unsupported(reader: ValueReader, value: object) -> Literal["hold", "warn"]:
+    return cast(Literal["hold", "warn"], reader.choice(value, "unsupported", ("hold", "warn"), "hold"))
 
 
 def _compat(reader: ValueReader, value: object) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"# this file says nothing. Of {', '.join(PRESETS)}."
     yield f"compat: {_flow(list(config.compat))}"
     yield ""
+    yield "# A constraint that this version does not honour (docs/compatibility.md). hold: its gang waits and says so;"
+    yield "# warn: the gang is scheduled without it, with a Warning event."
+    yield f"unsupported: {config.unsupported}"
+    yield ""
     yield "# What a scheduling cycle does, in this order."
     yield "actions:"
     for action in config.actions:

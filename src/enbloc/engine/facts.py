@@ -20,8 +20,8 @@ from enbloc.gangs.hints import pod_hints
 from enbloc.units import Quantity, parse_timestamp
 
 
-def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
-    """A Pod; `names` are the scheduler names whose pods the engine places."""
+def pod_facts(pod: Obj, names: frozenset[str], unsupported: str = "") -> PodFacts:
+    """A Pod; `names` are the scheduler names whose pods the engine places, `unsupported` a constraint that holds it."""
     metadata, spec = pod["metadata"], pod["spec"]
     phase = (pod.get("status") or {}).get("phase")
     ended = phase in ("Succeeded", "Failed")
@@ -53,6 +53,7 @@ def pod_facts(pod: Obj, names: frozenset[str]) -> PodFacts:
         hints=pod_hints(pod),
         never_preempts=spec.get("preemptionPolicy") == "Never",
         since_ns=_since(pod),
+        unsupported=unsupported,
     )
 
 
@@ -61,8 +62,8 @@ def _since(pod: Obj) -> int | None:
     return _instant(started) if isinstance(started, str) and started else None
 
 
-def queue_facts(obj: Obj) -> QueueFacts:
-    """A Queue; a weight that is missing or not positive counts as 1."""
+def queue_facts(obj: Obj, unsupported: str = "") -> QueueFacts:
+    """A Queue; a weight that is missing or not positive counts as 1. `unsupported`: what holds its gangs (N1)."""
     typed = view(obj, volcano.Queue)
     spec = typed.spec
     return QueueFacts(
@@ -76,6 +77,7 @@ def queue_facts(obj: Obj) -> QueueFacts:
         fifo=spec.dequeue_strategy.lower() == "fifo",
         reclaimable=spec.reclaimable is not False,
         doors=doors_of(obj),
+        unsupported=unsupported,
         closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),
     )
 

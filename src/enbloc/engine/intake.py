@@ -86,6 +86,9 @@ class Intake(Follower):
             shut = self._state.queues.shut_by(queue, spec.key.namespace, labels)
             if shut is not None:
                 return diagnosis.not_allowed(gang, shut.name)
+        held = spec.unsupported or queue.facts.unsupported or self._state.unsupported.first_of(gang.key)
+        if held and not gang.satisfied:
+            return diagnosis.unsupported(gang, held)
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
             if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
                 return diagnosis.timed_out(gang)

@@ -51,6 +51,8 @@ class Complaint(NamedTuple):
     ref: Ref
     uid: str
     message: str
+    reason: str = "BadValue"
+    """Of the Event."""
 
 
 class GangStatus(msgspec.Struct, frozen=True):
@@ -135,6 +137,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Whether a Job or QueueJob controller of ours recreates its pods under their names (R7)."""
     failed_create: str = ""
     """Why the API server refused to create one of its pods, if its controller says so (N4)."""
+    unsupported: str = ""
+    """A constraint of its objects that is not honoured: it is held (N1)."""
     problem: str = ""
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 

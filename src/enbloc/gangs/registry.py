@@ -92,6 +92,13 @@ class GangRegistry:
         """The object that carries a gang's phase and conditions."""
         return self._by_name[key.dialect].object(key)
 
+    def objects(self, key: GangKey) -> list[Obj]:
+        """The objects whose author may have set constraints for the gang: its own, and the Job that it comes from."""
+        found = self.object(key)
+        dialect = self._by_name[key.dialect]
+        job = dialect.job(found) if isinstance(dialect, Volcano) and found is not None else None
+        return [obj for obj in (found, job) if obj is not None]
+
     def home(self, key: GangKey) -> Obj | None:
         """The object that carries its claim record: its own, or else one of its pods."""
         return self._by_name[key.dialect].home(key)

@@ -77,8 +77,12 @@ class Volcano:
         group = self._groups.get(key)
         if group is None:
             return None
+        return _gang(key, group, self.job(group), self._priorities)
+
+    def job(self, group: Obj) -> Obj | None:
+        """The Job that owns a PodGroup."""
         owner = controller_of(group)
-        return _gang(key, group, self._jobs.get(owner.get("uid") or "") if owner else None, self._priorities)
+        return self._jobs.get(owner.get("uid") or "") if owner else None
 
     def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
         return without_group(key, created, queue)

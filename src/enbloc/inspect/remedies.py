@@ -11,6 +11,7 @@ from enbloc.inspect.gangs import WAITING, Gang
 
 _BY_REASON: dict[str, str] = {
     PendingReason.NOT_ENOUGH_PODS: "the pods that are missing: they have to be created",
+    PendingReason.UNSUPPORTED_CONSTRAINT: "what its message names, or `unsupported: warn` in the scheduler's config",
     PendingReason.SCHEDULING_GATED: "the gate's controller has to remove it, or remove it from the pods",
     PendingReason.OTHER_SCHEDULER: (
         f"set spec.schedulerName: {SCHEDULER_NAMES[0]} in new pods, or add the name: `enbloc run --compat`, or "

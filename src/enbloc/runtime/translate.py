@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from enbloc.api import volcano
 from enbloc.api.kinds import ref_of
 from enbloc.api.koordinator import TIMEOUT
-from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, uid_of
+from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.reasons import PendingReason
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config
 from enbloc.engine.decisions import (
@@ -35,9 +38,11 @@ from enbloc.engine.state import budgets
 from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs import claim_records
+from enbloc.gangs.compatibility import constraints_of, pod_constraints
+from enbloc.gangs.constraints import Unhonoured
 from enbloc.gangs.dialect import Changed
 from enbloc.gangs.hints import EXPECTED_START
-from enbloc.gangs.model import Complaint, GangKey
+from enbloc.gangs.model import Complaint, GangKey, GangSpec
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.gangs.volcano import ENQUEUED
 from enbloc.runtime.outcome import report_refused
@@ -47,6 +52,8 @@ from enbloc.units import format_timestamp
 UNSCHEDULABLE = "Unschedulable"
 """The condition of a gang's object that says why it waits (G10)."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
+"""The reason of Events about preferences that have no effect (N1)."""
 MOST_NODES_NAMED = 8
 """At most this many nodes are named in an Event about Bindings."""
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
@@ -60,6 +67,7 @@ class Translator:
     def __init__(self, config: Config, names: frozenset[str]) -> None:
         """`names`: the scheduler names whose pods are scheduled."""
         self._names = names
+        self._holds_unsupported = config.unsupported == "hold"
         self._registry = GangRegistry(config.arbitrator, config.koordinator)
         self.engine = Engine(config)
         self._unbound: dict[str, Obj] = {}
@@ -90,7 +98,7 @@ class Translator:
                 if gone:
                     state.remove_queue(name_of(obj))
                 else:
-                    state.put_queue(queue_facts(obj))
+                    state.put_queue(queue_facts(obj, self._held_by(obj, constraints_of(obj), satisfied=False)))
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:
@@ -124,7 +132,7 @@ class Translator:
         known = state.gangs.get(key)
         if spec is not None:
             is_new = known is None or known.spec.object_uid != spec.object_uid
-            state.put_gang(spec)
+            state.put_gang(self._with_constraints(spec, satisfied=known is not None and known.satisfied))
             if is_new and self._is_unschedulable(key):
                 self.engine.adopt_report(state.gangs[key])
             for complaint in spec.complaints:
@@ -135,6 +143,26 @@ class Translator:
             state.put_gang(self._registry.undeclared(key, oldest.created, queue))
         elif known is not None:
             state.remove_gang(key)
+
+    def _with_constraints(self, spec: GangSpec, satisfied: bool) -> GangSpec:
+        """The gang, held by the constraints of its objects that are not honoured (N1)."""
+        for obj in self._registry.objects(spec.key):
+            held = self._held_by(obj, constraints_of(obj), satisfied)
+            if held:
+                return msgspec.structs.replace(spec, unsupported=held)
+        return spec
+
+    def _held_by(self, obj: Obj, found: list[Unhonoured], satisfied: bool) -> str:
+        """The constraint that holds a gang. What is only warned of becomes a Warning event on its object."""
+        held: list[str] = []
+        for one in found:
+            message = f"{obj['kind']} {'/'.join(filter(None, (namespace_of(obj), name_of(obj))))}: {one.message}"
+            if one.holds and self._holds_unsupported and not satisfied:
+                held.append(one.message if held else message)
+            else:
+                reason = PendingReason.UNSUPPORTED_CONSTRAINT if one.holds else UNSUPPORTED_PREFERENCE
+                self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message, reason))
+        return f"{'; '.join(held)}, or set `unsupported: warn` in the config" if held else ""
 
     def _is_unschedulable(self, key: GangKey) -> bool:
         """Whether the condition of a gang's object says so, written before the object was observed."""
@@ -155,17 +183,23 @@ class Translator:
     def _put_pod(self, pod: Obj, known: Obj | None = None) -> None:
         """`known`: the version before an event. Complaints are read again only if what its author wrote changed."""
         uid = uid_of(pod)
-        facts = pod_facts(pod, self._names)
+        membership = self._registry.member(pod)
+        facts = pod_facts(pod, self._names, self._pod_held_by(pod, membership.gang))
         if facts.ours and not facts.node:
             self._unbound[uid] = pod
             if known is None or _as_written(known) != _as_written(pod):
                 self._read_complaints(pod, gone=False)
         else:
             self._unbound.pop(uid, None)
-        membership = self._registry.member(pod)
         self.engine.state.put_pod(
             facts, membership, lambda: self._registry.undeclared(membership.gang, facts.created, queue_hint(pod))
         )
+
+    def _pod_held_by(self, pod: Obj, key: GangKey) -> str:
+        if pod["spec"].get("nodeName") or pod["spec"].get("schedulerName") not in self._names:
+            return ""
+        gang = self.engine.state.gangs.get(key)
+        return self._held_by(pod, pod_constraints(pod), gang is not None and gang.satisfied)
 
     # ---- decisions into writes
 
@@ -173,7 +207,7 @@ class Translator:
         """One scheduling cycle: its writes, in order, made as they are asked for."""
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
-            yield _event_update(EmitEvent(one.ref, one.uid, "Warning", "BadValue", one.message))
+            yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
         for decision in self.engine.run(now_ns):
             yield from self._writes(decision, now_ns)
 

@@ -104,6 +104,11 @@ def not_allowed(gang: GangState, shut: str) -> Diagnosis:
     return problem(gang, text)
 
 
+def unsupported(gang: GangState, text: str) -> Diagnosis:
+    """N1: a constraint of the gang is not honoured in this version, so it is not attempted."""
+    return Diagnosis(PendingReason.UNSUPPORTED_CONSTRAINT, text, missing=_needed(gang))
+
+
 def others_missing(
     gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
 ) -> Diagnosis:

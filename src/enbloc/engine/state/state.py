@@ -22,8 +22,8 @@ from enbloc.engine.state import audit
 from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.state.candidate_table import CandidateTable
 from enbloc.engine.tables.classes import ClassTable, TaskClass
-from enbloc.engine.tables.foreign_pods import ForeignPods
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
+from enbloc.engine.tables.pod_notes import PodNotes
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.tables.resources import Ints, Resources
 from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, PodFacts, Task, TaskStatus
@@ -79,7 +79,10 @@ class State:
         self.budgets = Budgets()
         self.stateful: StatefulFilters[Task] = StatefulFilters(self.nodes, self.volumes, plugins.predicates)
         self.tasks: dict[str, Task] = {}
-        self.foreign = ForeignPods()
+        self.foreign = PodNotes()
+        """The scheduler that each pod of another scheduler names (N4)."""
+        self.unsupported = PodNotes()
+        """The constraint of each pod that is not honoured (N1)."""
         self.gangs: dict[GangKey, GangState] = {}
         self.priorities: Counter[int] = Counter()
         """Priority → number of gangs."""
@@ -296,6 +299,7 @@ class State:
 
     def put_pod(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
         """A pod was added or changed. `undeclared` makes the spec of a gang that has no object."""
+        self._note_unsupported(facts, membership.gang)
         task = self.tasks.get(facts.uid)
         if task is None:
             self._add(facts, membership, undeclared)
@@ -331,6 +335,7 @@ class State:
         )
 
     def remove_pod(self, uid: str) -> None:
+        self.unsupported.remove(uid)
         task = self.tasks.pop(uid, None)
         if task is None:
             self._touch_known(self.foreign.remove(uid))
@@ -383,6 +388,13 @@ class State:
         if facts.status in (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.RELEASING):
             self._touch_known(self.foreign.remove(facts.uid))
         elif self.foreign.put(facts.uid, gang, facts.spec.get("schedulerName") or ""):
+            self._touch_known(gang)
+
+    def _note_unsupported(self, facts: PodFacts, gang: GangKey) -> None:
+        """A pod that waits with a constraint that is not honoured holds its gang (N1)."""
+        if not facts.unsupported or facts.node or not facts.ours:
+            self._touch_known(self.unsupported.remove(facts.uid))
+        elif self.unsupported.put(facts.uid, gang, facts.unsupported):
             self._touch_known(gang)
 
     def _touch_known(self, key: GangKey | None) -> None:

@@ -35,6 +35,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     fifo: bool = False
     reclaimable: bool = True
     closed: bool = False
+    unsupported: str = ""
+    """A constraint of it that is not honoured: its gangs are held (N1)."""
     doors: Doors = OPEN
     """The namespaces that may use it and the queues below it (S5)."""
 

@@ -75,6 +75,8 @@ class PodFacts(msgspec.Struct, frozen=True):
     """`preemptionPolicy: Never` (P2)."""
     since_ns: int | None = None
     """When it started running."""
+    unsupported: str = ""
+    """A constraint of it that is not honoured: its gang is held (N1)."""
 
 
 class Task:

@@ -1,0 +1,375 @@
+"""The fields that bear on where and when pods run, by dialect, and what each does here (N1).
+
+The table decides: gangs are held by it, `lint` and admission warn by it, and `docs/compatibility.md` is generated from
+it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj
+from enbloc.gangs import hints
+from enbloc.gangs.constraints import Effect, Field, Unhonoured, unhonoured
+
+_HONOURED, _HELD, _PREFERENCE, _NONE = Effect.HONOURED, Effect.HELD, Effect.PREFERENCE, Effect.NONE
+
+_USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label of the nodes, or remove it"
+_USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
+_USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
+_REMOVE_HINT: Final = "remove it if it is not needed"
+
+
+def _has(key: str, *values: str) -> Callable[[Any], bool]:
+    """Whether a mapping, or the JSON of one, has one of these values; without values: any."""
+
+    def applies(value: Any) -> bool:
+        found = _mapping(value).get(key)
+        return found in values if values else bool(found)
+
+    return applies
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is(*values: str) -> Callable[[Any], bool]:
+    return lambda value: value in values
+
+
+def _topology_is_hard(value: Any) -> bool:
+    """Volcano's default mode is hard."""
+    return isinstance(value, dict) and bool(value) and (value.get("mode") or "hard") == "hard"
+
+
+def _gathers(strategy: str) -> Callable[[Any], bool]:
+    """Koordinator's network topology: one of its layers has this strategy."""
+
+    def applies(value: Any) -> bool:
+        layers = _mapping(value).get("gatherStrategy")
+        return any(isinstance(one, dict) and one.get("strategy") == strategy for one in layers or ())
+
+    return applies
+
+
+def _requires_affinity(value: Any) -> bool:
+    return any(_mapping(part).get(_REQUIRED) for part in _mapping(value).values())
+
+
+def _prefers_affinity(value: Any) -> bool:
+    parts = [_mapping(part) for part in _mapping(value).values()]
+    return any(part.get(_PREFERRED) for part in parts) and not any(part.get(_REQUIRED) for part in parts)
+
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def _annotation(key: str) -> str:
+    return f"metadata.annotations[{key}]"
+
+
+def _label(key: str) -> str:
+    return f"metadata.labels[{key}]"
+
+
+def _honoured(dialect: str, kind: str, *paths: str) -> tuple[Field, ...]:
+    return tuple(Field(dialect, kind, path, _HONOURED) for path in paths)
+
+
+_POD: Final = (
+    *_honoured(
+        "Kubernetes",
+        "Pod",
+        "spec.nodeSelector",
+        f"spec.affinity.nodeAffinity.{_REQUIRED}",
+        f"spec.affinity.podAffinity.{_REQUIRED}",
+        f"spec.affinity.podAntiAffinity.{_REQUIRED}",
+        "spec.topologySpreadConstraints",
+        "spec.tolerations",
+        "spec.schedulingGates",
+        "spec.overhead",
+        "spec.resources",
+        "spec.priorityClassName",
+        "spec.schedulingGroup.podGroupName",
+    ),
+    Field(
+        "Kubernetes",
+        "Pod",
+        "spec.resourceClaims",
+        _HELD,
+        way_out="request the device as an extended resource (resources.limits), or remove the claim",
+    ),
+    Field("Kubernetes", "Pod", "spec.workloadRef", _HELD, way_out=_USE_GANG),
+    *_honoured("Volcano", "Pod", _annotation(volcano.GROUP_NAME_KEYS[0]), _annotation(volcano.QUEUE_KEYS[1])),
+    Field(
+        "Volcano",
+        "Pod",
+        _annotation("volcano.sh/numa-topology-policy"),
+        _HELD,
+        "restricted, single-numa-node",
+        _USE_LABELS,
+        _is("restricted", "single-numa-node"),
+    ),
+    Field(
+        "Volcano",
+        "Pod",
+        _annotation("volcano.sh/numa-topology-policy"),
+        _PREFERENCE,
+        "best-effort",
+        _REMOVE_HINT,
+        _is("best-effort"),
+    ),
+    Field("Volcano", "Pod", _annotation("volcano.sh/revocable-zone"), _PREFERENCE, way_out=_REMOVE_HINT),
+    *_honoured(
+        "Koordinator",
+        "Pod",
+        _annotation(koordinator.MIN_AVAILABLE),
+        _annotation(koordinator.MODE),
+        _annotation(koordinator.GROUPS),
+        _label(koordinator.POD_GROUP_KEY),
+    ),
+    Field("Koordinator", "Pod", _annotation(koordinator.TOTAL_NUMBER), _NONE, "shown, as Koordinator does"),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/numa-topology-spec"),
+        _HELD,
+        "numaTopologyPolicy: Restricted, SingleNUMANode",
+        _USE_LABELS,
+        _has("numaTopologyPolicy", "Restricted", "SingleNUMANode"),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/resource-spec"),
+        _HELD,
+        "requiredCPUBindPolicy",
+        "use preferredCPUBindPolicy, or remove it",
+        _has("requiredCPUBindPolicy"),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/reservation-affinity"),
+        _HELD,
+        "requiredDuringSchedulingIgnoredDuringExecution, name",
+        _USE_LABELS,
+        lambda value: _has(_REQUIRED)(value) or _has("name")(value),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/device-joint-allocate"),
+        _HELD,
+        "requiredScope",
+        "remove requiredScope",
+        _has("requiredScope"),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/device-allocate-hint"),
+        _PREFERENCE,
+        way_out=_REMOVE_HINT,
+    ),
+    Field("Koordinator", "Pod", _label("quota.scheduling.koordinator.sh/name"), _HELD, way_out=_USE_QUEUE),
+    *_honoured("scheduler-plugins", "Pod", _label(coscheduling.POD_GROUP_LABEL)),
+    Field("KAI", "Pod", _annotation("pod-group-name"), _HELD, way_out=_USE_GANG),
+    Field("KAI", "Pod", _annotation("kai.scheduler/topology-required-placement"), _HELD, way_out=_USE_LABELS),
+    Field("KAI", "Pod", _annotation("kai.scheduler/topology-preferred-placement"), _PREFERENCE, way_out=_REMOVE_HINT),
+    Field("KAI", "Pod", _annotation("gpu-fraction"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
+    Field("KAI", "Pod", _annotation("gpu-memory"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
+    Field("KAI", "Pod", _label("kai.scheduler/queue"), _HELD, way_out=_USE_QUEUE),
+    Field("YuniKorn", "Pod", _annotation("yunikorn.apache.org/task-groups"), _HELD, way_out=_USE_GANG),
+    Field("YuniKorn", "Pod", _annotation("yunikorn.apache.org/task-group-name"), _HELD, way_out=_USE_GANG),
+    Field("YuniKorn", "Pod", _label("yunikorn.apache.org/queue"), _HELD, way_out=_USE_QUEUE),
+)
+
+_TASK_TOPOLOGY: Final = (
+    "volcano.sh/task-topology-affinity",
+    "volcano.sh/task-topology-anti-affinity",
+    "volcano.sh/task-topology-task-order",
+)
+
+
+def _network_topology(kind: str, path: str) -> tuple[Field, ...]:
+    return (
+        Field("Volcano", kind, path, _HELD, "mode: hard (the default)", _USE_LABELS, _topology_is_hard),
+        Field("Volcano", kind, path, _PREFERENCE, "mode: soft", _REMOVE_HINT, _has("mode", "soft")),
+    )
+
+
+_VOLCANO: Final = (
+    *_honoured(
+        "Volcano",
+        volcano.JOB,
+        "spec.minAvailable",
+        "spec.tasks[].minAvailable",
+        "spec.tasks[].dependsOn",
+        "spec.queue",
+        "spec.priorityClassName",
+    ),
+    *_network_topology(volcano.JOB, "spec.networkTopology"),
+    Field(
+        "Volcano",
+        volcano.JOB,
+        "spec.tasks[].partitionPolicy",
+        _HELD,
+        way_out="split the task into one task for each partition, or remove it",
+    ),
+    Field(
+        "Volcano",
+        volcano.JOB,
+        "spec.tasks[].topologyPolicy",
+        _HELD,
+        "restricted, single-numa-node",
+        _USE_LABELS,
+        _is("restricted", "single-numa-node"),
+    ),
+    Field(
+        "Volcano",
+        volcano.JOB,
+        "spec.tasks[].topologyPolicy",
+        _PREFERENCE,
+        "best-effort",
+        _REMOVE_HINT,
+        _is("best-effort"),
+    ),
+    Field("Volcano", volcano.JOB, "spec.runningEstimate", _NONE),
+    *(Field("Volcano", volcano.JOB, _annotation(key), _PREFERENCE, way_out=_REMOVE_HINT) for key in _TASK_TOPOLOGY),
+    *_honoured(
+        "Volcano",
+        volcano.POD_GROUP,
+        "spec.minMember",
+        "spec.minTaskMember",
+        "spec.minResources",
+        "spec.queue",
+        "spec.priorityClassName",
+        _annotation(hints.PREEMPTABLE),
+    ),
+    *_network_topology(volcano.POD_GROUP, "spec.networkTopology"),
+    Field(
+        "Volcano",
+        volcano.POD_GROUP,
+        "spec.subGroupPolicy",
+        _HELD,
+        way_out="set minima by role with minTaskMember, or one PodGroup for each subgroup, or remove it",
+    ),
+    *(
+        Field("Volcano", volcano.POD_GROUP, _annotation(key), _PREFERENCE, way_out=_REMOVE_HINT)
+        for key in _TASK_TOPOLOGY
+    ),
+    *_honoured(
+        "Volcano",
+        volcano.QUEUE,
+        "spec.weight",
+        "spec.capability",
+        "spec.guarantee",
+        "spec.deserved",
+        "spec.reclaimable",
+        "spec.priority",
+        "spec.parent",
+        "spec.dequeueStrategy",
+    ),
+    Field(
+        "Volcano",
+        volcano.QUEUE,
+        "spec.affinity",
+        _HELD,
+        f"{_REQUIRED} of nodeGroupAffinity or nodeGroupAntiAffinity",
+        "use a nodeSelector in the jobs, or remove it",
+        _requires_affinity,
+    ),
+    Field("Volcano", volcano.QUEUE, "spec.affinity", _PREFERENCE, _PREFERRED, _REMOVE_HINT, _prefers_affinity),
+    Field("Volcano", volcano.QUEUE, "spec.extendClusters", _NONE),
+    Field("Volcano", volcano.QUEUE, "spec.type", _NONE),
+)
+
+
+def _gather_strategy(kind: str) -> tuple[Field, ...]:
+    path = _annotation("gang.scheduling.koordinator.sh/network-topology-spec")
+    return (
+        Field("Koordinator", kind, path, _HELD, "strategy: MustGather", _USE_LABELS, _gathers("MustGather")),
+        Field("Koordinator", kind, path, _PREFERENCE, "strategy: PreferGather", _REMOVE_HINT, _gathers("PreferGather")),
+    )
+
+
+_OTHERS: Final = (
+    *_gather_strategy("Pod"),
+    *_honoured("Koordinator", koordinator.POD_GROUP, "spec.minMember", "spec.minResources"),
+    *_gather_strategy(koordinator.POD_GROUP),
+    *_honoured("scheduler-plugins", coscheduling.POD_GROUP, "spec.minMember", "spec.minResources"),
+    *_honoured(
+        "Kubernetes",
+        kubernetes.POD_GROUP,
+        "spec.schedulingPolicy.gang.minCount",
+        "spec.priorityClassName",
+        "spec.disruptionMode",
+    ),
+    Field("Kubernetes", kubernetes.POD_GROUP, "spec.schedulingConstraints.topology", _HELD, way_out=_USE_LABELS),
+    Field(
+        "Kubernetes",
+        kubernetes.POD_GROUP,
+        "spec.resourceClaims",
+        _HELD,
+        way_out="request the device as an extended resource of the pods, or remove the claim",
+    ),
+    Field(
+        "Kubernetes",
+        kubernetes.POD_GROUP,
+        "spec.parentCompositePodGroupName",
+        _HELD,
+        way_out="remove it: one level only",
+    ),
+    *_honoured(
+        "kube-arbitrator",
+        arbitrator.SCHEDULING_SPEC,
+        "spec.minAvailable",
+        "spec.nodeSelector",
+        "spec.priorityClassName",
+    ),
+)
+
+FIELDS: Final = (*_POD, *_VOLCANO, *_OTHERS)
+
+_CHECKED: Final[dict[str, tuple[Field, ...]]] = {
+    kind: tuple(field for field in FIELDS if field.kind == kind and field.effect in (Effect.HELD, Effect.PREFERENCE))
+    for kind in dict.fromkeys(field.kind for field in FIELDS)
+}
+
+
+def constraints_of(obj: Obj) -> list[Unhonoured]:
+    """What an object sets and this version does not honour, its pod templates aside."""
+    fields = _CHECKED.get(kind_id(obj))
+    return unhonoured(obj, fields) if fields else []
+
+
+def template_constraints(template: Any) -> list[Unhonoured]:
+    """The same of a pod template."""
+    return unhonoured(template, _CHECKED["Pod"]) if isinstance(template, dict) else []
+
+
+def pod_constraints(pod: Obj) -> list[Unhonoured]:
+    return unhonoured(pod, _CHECKED["Pod"])
+
+
+def markdown() -> str:
+    """The table of `docs/compatibility.md`."""
+    lines = ["| dialect | object | field | value | effect | instead |", "|---|---|---|---|---|---|"]
+    for field in sorted(FIELDS, key=lambda field: (field.dialect.lower(), field.kind)):
+        kind = field.kind.partition(".")[0]
+        way_out = field.way_out if field.effect is Effect.HELD else ""
+        cells = (field.dialect, kind, f"`{field.path}`", field.case, str(field.effect), way_out)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -1,0 +1,98 @@
+"""Constraints that this version does not honour: found in an object, with field, value and way out (N1).
+
+A constraint is *held* where its neglect could run a pod where or when its author forbade it: its gang waits. A
+preference is only warned of. Which fields there are is the table in `compatibility`; holding is the engine's part.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from enbloc.api.meta import Obj
+
+
+class Effect(StrEnum):
+    HONOURED = "honoured"
+    HELD = "held"
+    """The gang waits with reason UnsupportedConstraint."""
+    PREFERENCE = "without effect, a Warning"
+    NONE = "without effect"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of one kind, or one case of its values, and what it does here."""
+
+    dialect: str
+    kind: str
+    """The id of a kind. Fields of a Pod hold for pod templates too."""
+    path: str
+    """`spec.tasks[].topologyPolicy`, `metadata.annotations[KEY]`: `[]` stands for every item of a list."""
+    effect: Effect
+    case: str = ""
+    """The values that the row is about; empty: every value that is set."""
+    way_out: str = ""
+    applies: Callable[[Any], bool] = bool
+    """Whether a value is such a case. Empty and default values are not set."""
+
+
+class Unhonoured(msgspec.Struct, frozen=True):
+    """A constraint or preference that is set and not honoured."""
+
+    field: str
+    value: str
+    way_out: str
+    holds: bool
+    """Whether its gang waits for it; else it is a preference."""
+
+    @property
+    def text(self) -> str:
+        what = "is not honoured in this version" if self.holds else "is a preference without effect in this version"
+        return f"{self.value} {what}; {self.way_out}"
+
+    @property
+    def message(self) -> str:
+        return f"{self.field}: {self.text}"
+
+
+def unhonoured(obj: Obj, fields: tuple[Field, ...]) -> list[Unhonoured]:
+    """What an object sets and this version does not honour. `fields`: those of its kind."""
+    found = []
+    for field in fields:
+        for path, value in _values(obj, _steps(field.path), ""):
+            if field.applies(value):
+                holds = field.effect is Effect.HELD
+                found.append(Unhonoured(path, _shown(value), field.way_out, holds))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _steps(path: str) -> tuple[str, ...]:
+    """`spec.tasks[].x` → spec, tasks, [], x; a key in brackets is one step."""
+    head, bracket, key = path.partition("[")
+    if bracket and not key.startswith("]"):
+        return (*head.split("."), key.removesuffix("]"))
+    return tuple(path.replace("[]", ".[]").split("."))
+
+
+def _values(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:
+    if not steps:
+        yield path, value
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "[]":
+        for index, item in enumerate(value if isinstance(value, list) else ()):
+            yield from _values(item, rest, f"{path}[{index}]")
+    elif isinstance(value, Mapping) and value.get(step) is not None:
+        is_key = "/" in step or path.endswith((".annotations", ".labels"))
+        yield from _values(value[step], rest, f"{path}[{step}]" if is_key else f"{path}.{step}" if path else step)
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
+    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -1,0 +1,311 @@
+"""N1: no constraint is dropped. Every row of the table is tried: a gang runs, one field is set, and what follows is as
+the row says."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enbloc.api import coscheduling, koordinator, kubernetes, volcano
+from enbloc.gangs.compatibility import FIELDS, markdown
+from enbloc.gangs.constraints import Effect, Field
+from support import manifests as m
+from support.answers import Answer, waits_because
+from support.simulation import lint, simulate
+
+DOCS = Path(__file__).parents[2] / "docs" / "compatibility.md"
+Obj = dict[str, Any]
+
+HIGH = m.priority_class("high", 1000)
+NO_ROOM = m.queue("none", capability={"cpu": "0"})
+FIRST = "of two that do not fit together, the older one"
+
+
+def alone(kind: str) -> list[Obj]:
+    """A gang of one pod that fits; `x` is the object of this kind."""
+    node, pod, group = m.node("n"), m.pod("p"), {"group": "x"}
+    match kind:
+        case "Pod":
+            return [node, m.pod("x")]
+        case volcano.JOB:
+            return [node, NO_ROOM, m.job("x", m.role("a", 1), m.role("b", 1, start_delay="10s"))]
+        case volcano.POD_GROUP:
+            return [node, NO_ROOM, m.podgroup("x", 1), m.pod("p", role="w", **group)]
+        case volcano.QUEUE:
+            return [node, m.queue("top", capability={"cpu": "0"}), m.queue("x"), m.pod("p", queue="x")]
+        case koordinator.POD_GROUP:
+            return [node, m.sigs_podgroup("x", 1), *m.labelled_pods("x", 1)]
+        case coscheduling.POD_GROUP:
+            return [node, m.sigs_podgroup("x", 1, api=m.PLUGINS), *m.labelled_pods("x", 1, m.PLUGINS_LABEL)]
+        case kubernetes.POD_GROUP:
+            return [node, m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 1)]
+    return [node, m.CRDJOB_DEFINITION, m.crdjob(), m.scheduling_spec("x", 1), *m.owned(pod)]
+
+
+def contended(kind: str) -> list[Obj]:
+    """The same with room for one pod, which an older pod takes unless `x` has priority."""
+    rest = [one for one in alone(kind) if one["kind"] != "Node"]
+    if kind == volcano.JOB:
+        rest[-1]["spec"]["tasks"].pop()
+    return [m.node("n", 1), HIGH, m.node("late", 1, at="9s"), m.pod("a", 1), *rest]
+
+
+def two_queues(**of_both: Any) -> list[Obj]:
+    """Four cpu for eight pods of two queues."""
+    pods = [m.pod(f"{queue}{n}", queue=queue) for n in range(4) for queue in ("r", "x")]
+    return [m.node("n"), m.queue("x", **of_both), m.queue("r", **of_both), *pods]
+
+
+def victim(*members: Obj) -> list[Obj]:
+    """Three cpu are used when a pod of high priority comes."""
+    return [m.node("n", 3), HIGH, *members, m.pod("boss", 1, priority="high", at="5s")]
+
+
+def reclaimed() -> list[Obj]:
+    return [m.node("n"), m.queue("x"), m.queue("r"), *m.pods(4, "a", queue="x"), *m.pods(2, "b", queue="r", at="5s")]
+
+
+def fifo() -> list[Obj]:
+    return [m.node("n"), m.queue("x"), m.pod("large", 9, queue="x"), m.pod("small", queue="x", at="1s")]
+
+
+def koordinator_pair() -> list[Obj]:
+    """A gang of two with room for one."""
+    mates = m.koordinator_gang("g", 2)
+    mates[0]["metadata"]["name"] = "x"
+    return [m.node("n", 1), *mates]
+
+
+def with_neighbour() -> list[Obj]:
+    return [m.node("n"), m.pod("neighbour", labels={"app": "a"}), m.pod("x", at="1s")]
+
+
+TERM = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}
+ABSENT = {"labelSelector": {"matchLabels": {"app": "absent"}}, "topologyKey": "kubernetes.io/hostname"}
+NEEDS_LABEL = [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]
+SPREAD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+# Path, or path and case → a value; with a stage of its own where a gang that fits is not enough.
+VALUES: dict[str, Any] = {
+    "spec.nodeSelector": {"gpu": "a100"},
+    f"spec.affinity.nodeAffinity.{REQUIRED}": {"nodeSelectorTerms": NEEDS_LABEL},
+    f"spec.affinity.podAffinity.{REQUIRED}": [ABSENT],
+    f"spec.affinity.podAntiAffinity.{REQUIRED}": ([TERM], with_neighbour()),
+    "spec.topologySpreadConstraints": SPREAD,
+    "spec.tolerations": (
+        [{"operator": "Exists"}],
+        [m.node("n", taints=[{"key": "k", "effect": "NoSchedule"}]), m.pod("x")],
+    ),
+    "spec.schedulingGates": [{"name": "example.com/hold"}],
+    "spec.overhead": {"cpu": "9"},
+    "spec.resources": {"requests": {"cpu": "9"}},
+    "spec.priorityClassName": ("high", FIRST),
+    "spec.schedulingGroup.podGroupName": "absent",
+    "spec.resourceClaims": [{"name": "gpu", "resourceClaimName": "absent"}],
+    "spec.workloadRef": {"name": "w", "podGroup": "workers"},
+    f"metadata.annotations[{m.GROUP_NAME}]": "absent",
+    f"metadata.annotations[{m.QUEUE_NAME}]": "absent",
+    "metadata.annotations[volcano.sh/numa-topology-policy] restricted, single-numa-node": "restricted",
+    "metadata.annotations[volcano.sh/numa-topology-policy] best-effort": "best-effort",
+    "metadata.annotations[volcano.sh/revocable-zone]": "rz1",
+    f"metadata.annotations[{koordinator.MIN_AVAILABLE}]": (
+        "2",
+        [m.node("n"), m.pod("x", annotations=m.koordinator_annotations("g", 1))],
+    ),
+    f"metadata.annotations[{koordinator.MODE}]": ("NonStrict", koordinator_pair()),
+    f"metadata.annotations[{koordinator.GROUPS}]": (
+        '["default/g","default/absent"]',
+        koordinator_pair() + [m.node("late", at="5s")],
+    ),
+    f"metadata.annotations[{koordinator.TOTAL_NUMBER}]": ("9", koordinator_pair() + [m.node("late", at="5s")]),
+    f"metadata.labels[{koordinator.POD_GROUP_KEY}]": "absent",
+    "metadata.annotations[scheduling.koordinator.sh/numa-topology-spec]": {"numaTopologyPolicy": "SingleNUMANode"},
+    "metadata.annotations[scheduling.koordinator.sh/resource-spec]": {"requiredCPUBindPolicy": "FullPCPUs"},
+    "metadata.annotations[scheduling.koordinator.sh/reservation-affinity]": {"name": "r1"},
+    "metadata.annotations[scheduling.koordinator.sh/device-joint-allocate]": {"requiredScope": "SamePCIe"},
+    "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint]": {"gpu": {}},
+    "metadata.labels[quota.scheduling.koordinator.sh/name]": "team-a",
+    f"metadata.labels[{coscheduling.POD_GROUP_LABEL}]": "absent",
+    "metadata.annotations[pod-group-name]": "g",
+    "metadata.annotations[kai.scheduler/topology-required-placement]": "rack",
+    "metadata.annotations[kai.scheduler/topology-preferred-placement]": "rack",
+    "metadata.annotations[gpu-fraction]": "0.5",
+    "metadata.annotations[gpu-memory]": "2000",
+    "metadata.labels[kai.scheduler/queue]": "team-a",
+    "metadata.annotations[yunikorn.apache.org/task-groups]": [{"name": "w", "minMember": 3}],
+    "metadata.annotations[yunikorn.apache.org/task-group-name]": "w",
+    "metadata.labels[yunikorn.apache.org/queue]": "root.a",
+    "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: MustGather": {
+        "gatherStrategy": [{"layer": "hostLayer", "strategy": "MustGather"}]
+    },
+    "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: PreferGather": {
+        "gatherStrategy": [{"layer": "hostLayer", "strategy": "PreferGather"}]
+    },
+    "spec.minAvailable": 3,
+    "Job spec.minAvailable": (1, [m.node("n", 1), m.job("x", m.role("a", 2))]),
+    "spec.tasks[].minAvailable": (1, [m.node("n", 1), m.job("x", m.role("a", 2))]),
+    "spec.tasks[].dependsOn": {"name": ["b"]},
+    "spec.queue": "none",
+    "spec.networkTopology mode: hard (the default)": {"highestTierAllowed": 1},
+    "spec.networkTopology mode: soft": {"mode": "soft"},
+    "spec.tasks[].partitionPolicy": {"totalPartitions": 2, "partitionSize": 1},
+    "spec.tasks[].topologyPolicy restricted, single-numa-node": "single-numa-node",
+    "spec.tasks[].topologyPolicy best-effort": "best-effort",
+    "spec.runningEstimate": "1h",
+    "metadata.annotations[volcano.sh/task-topology-affinity]": "a,b",
+    "metadata.annotations[volcano.sh/task-topology-anti-affinity]": "a,b",
+    "metadata.annotations[volcano.sh/task-topology-task-order]": "a,b",
+    "spec.minMember": 2,
+    "spec.minTaskMember": {"w": 2},
+    "spec.minResources": {"cpu": "100"},
+    "metadata.annotations[volcano.sh/preemptable]": ("false", victim(m.podgroup("x", 1), m.pod("p", 3, group="x"))),
+    "spec.subGroupPolicy": [{"name": "a", "subGroupSize": 2}],
+    "spec.weight": (3, two_queues()),
+    "spec.capability": {"cpu": "0"},
+    "spec.guarantee": ({"resource": {"cpu": "4"}}, [m.node("n"), m.queue("x"), m.pod("p")]),
+    "spec.deserved": ({"cpu": "3"}, two_queues(deserved={"cpu": "1"})),
+    "spec.reclaimable": (False, reclaimed()),
+    "spec.priority": (10, two_queues()),
+    "spec.parent": "top",
+    "spec.dequeueStrategy": ("fifo", fifo()),
+    f"spec.affinity {REQUIRED} of nodeGroupAffinity or nodeGroupAntiAffinity": {"nodeGroupAffinity": {REQUIRED: ["a"]}},
+    "spec.affinity preferredDuringSchedulingIgnoredDuringExecution": {
+        "nodeGroupAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": ["a"]}
+    },
+    "spec.extendClusters": [{"name": "other"}],
+    "spec.type": "t",
+    "spec.schedulingPolicy.gang.minCount": 2,
+    "spec.disruptionMode": (
+        {"all": {}},
+        victim(m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 3)),
+    ),
+    "spec.schedulingConstraints.topology": [{"key": "rack"}],
+    "spec.parentCompositePodGroupName": "c",
+}
+
+
+def example(field: Field) -> tuple[Any, list[Obj]]:
+    """A value for a row, and the documents in which it is set."""
+    kind = field.kind.partition(".")[0]
+    keys = (f"{kind} {field.path}", f"{field.path} {field.case}", field.path)
+    value = next(VALUES[key] for key in keys if key in VALUES)
+    value, stage = value if isinstance(value, tuple) else (value, alone(field.kind))
+    if stage == FIRST:
+        stage = contended(field.kind)
+    if field.path.startswith("metadata.") and not isinstance(value, str):
+        value = json.dumps(value)
+    return value, copy.deepcopy(stage)
+
+
+def with_value(documents: list[Obj], field: Field, value: Any) -> list[Obj]:
+    """The documents with the field set in the object `x`; in a list, in its first item."""
+    found = copy.deepcopy(documents)
+    target: Any = next(
+        one for one in found if one["metadata"]["name"] == "x" and one["kind"] == field.kind.split(".")[0]
+    )
+    head, bracket, key = field.path.partition("[")
+    steps = [*head.split("."), key.removesuffix("]")] if bracket and key[0] != "]" else field.path.split(".")
+    for step in steps[:-1]:
+        name = step.removesuffix("[]")
+        target = target.setdefault(name, {})
+        if name != step:
+            target = target[0]
+    target[steps[-1]] = value
+    return found
+
+
+def outcome(answer: Answer) -> tuple[Any, ...]:
+    return answer.bound(), answer.evicted(), len(answer.lines("held")), answer.data["pending"] == []
+
+
+def warned(answer: Answer) -> list[str]:
+    events = [event for event in answer.all("Event") if event["type"] == "Warning"]
+    return [event["message"] for event in events if event["reason"].startswith("Unsupported")]
+
+
+def row_id(field: Field) -> str:
+    return f"{field.kind.partition('.')[0]}-{field.path.rpartition('.')[2]}-{field.case}"[:60]
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=row_id)
+def test_n1_every_row_of_the_table_is_true(field: Field) -> None:
+    value, stage = example(field)
+    before = simulate(stage, until="20s")
+    changed = with_value(stage, field, value)
+    after = simulate(changed, until="20s")
+    assert not after.lines("rejected")
+    leaf = field.path.rpartition(".")[2] if "[" not in field.path else field.path.rpartition("[")[2].strip("].")
+    match field.effect:
+        case Effect.HONOURED:
+            assert outcome(after) != outcome(before)
+            assert not [one for one in after.data["pending"] if one["reason"] == "UnsupportedConstraint"]
+        case Effect.HELD:
+            assert not before.data["pending"]
+            assert not after.bound()
+            [found] = after.data["pending"]
+            assert found["reason"] == "UnsupportedConstraint"
+            assert leaf in found["message"]
+            assert field.way_out in found["message"]
+            loose = simulate(changed, until="20s", config={"unsupported": "warn"})
+            assert outcome(loose) == outcome(before)
+            assert any(leaf in text for text in warned(loose))
+        case Effect.PREFERENCE:
+            assert outcome(after) == outcome(before)
+            assert any(leaf in text for text in warned(after))
+        case Effect.NONE:
+            assert outcome(after) == outcome(before)
+            assert not warned(after)
+    if field.effect in (Effect.HELD, Effect.PREFERENCE):
+        assert any(leaf in one.field for one in lint(changed).warnings)
+
+
+def test_n1_the_page_is_the_table() -> None:
+    """If this fails, paste what `enbloc.gangs.compatibility.markdown()` returns into docs/compatibility.md."""
+    assert markdown() in DOCS.read_text()
+
+
+@pytest.mark.parametrize("value", [None, [], {}, ""])
+def test_n1_empty_values_are_not_set(value: Any) -> None:
+    group = m.podgroup("x", 1, networkTopology=value, subGroupPolicy=value)
+    answer = simulate(m.node("n"), group, m.pod("p", group="x", resourceClaims=value))
+    assert answer.times() == [0.0]
+    assert not warned(answer)
+
+
+def test_n1_the_gang_starts_when_the_constraint_is_removed() -> None:
+    group = m.podgroup("x", 1, networkTopology={"mode": "hard"})
+    answer = simulate(
+        m.node("n"), group, m.pod("p", group="x"), m.patch("9s", "PodGroup", "x", spec={"networkTopology": None})
+    )
+    assert answer.times() == [9.0]
+
+
+def test_n1_the_pod_and_its_group_say_so() -> None:
+    held = m.pod("p", group="x", resourceClaims=[{"name": "gpu", "resourceClaimName": "absent"}])
+    answer = simulate(m.node("n"), m.podgroup("x", 1), held)
+    for one in (answer.obj("PodGroup", "x"), answer.obj("Pod", "p")):
+        assert waits_because(one).startswith("Pod default/p: spec.resourceClaims: [")
+
+
+def test_n1_a_replacement_in_a_satisfied_gang_is_warned_of_and_runs() -> None:
+    late = m.pod("p1", group="x", resourceClaims=[{"name": "gpu", "resourceClaimName": "absent"}], at="5s")
+    answer = simulate(m.node("n"), m.podgroup("x", 1), m.pod("p0", group="x"), late)
+    assert answer.times() == [0.0, 5.0]
+    assert warned(answer)
+
+
+def test_n1_all_constraints_are_named() -> None:
+    group = m.podgroup("x", 1, networkTopology={"mode": "hard"}, subGroupPolicy=[{"name": "a"}])
+    text = simulate(m.node("n"), group, m.pod("p", group="x")).why("default/x")
+    assert "spec.networkTopology" in text
+    assert "spec.subGroupPolicy" in text
+
+
+def test_n1_a_template_is_checked_by_lint() -> None:
+    job = m.job("j", m.role("w", 1, resourceClaims=[{"name": "gpu"}]))
+    assert [one.field for one in lint(job).warnings] == ["spec.tasks[0].template.spec.resourceClaims"]

@@ -6,7 +6,7 @@ the room is claimed for the gang, and only then the victims are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.actions.queue_loop import is_blocked
@@ -20,8 +20,12 @@ from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.resources import PODS, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
+
+_OWN_ROOM = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.NOMINATED})
+"""Tasks whose room counts as free for the minResources of their own group."""
 
 RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rules | None]
 """Which tasks may be evicted for gangs with these requests; `None`: none."""
@@ -55,9 +59,7 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
     """Whether room was found, or is being freed, for the gang."""
     group = cycle.groups.of(gang)
     unit = cycle.intake.unit(group) if group is not None and not gang.satisfied else [gang]
-    if not unit or (group is not None and group.holds and not gang.satisfied):
-        return False  # it holds what it gets (K6)
-    if cycle.evictions.has_failed(action, gang):
+    if not unit or cycle.evictions.has_failed(action, gang):
         return False
     claims = cycle.claims
     if any(claims.nominations.of(one) or claims.of(one, ClaimKind.WAVE) or one.spec.later for one in unit):
@@ -90,9 +92,31 @@ def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: 
     if plan is None and unit[0].satisfied and len(requests[0].needed) > 1:  # lost members are replaced one by one (G7)
         only = PlacementRequest(unit[0], requests[0].needed[:1])
         plan = _plan(cycle, unit, rules, [only], lower, constraints)
+    lifts_holds = plan is None and any(gang.total_held for gang in unit)
+    if lifts_holds:
+        plan = _plan_without_holds(cycle, unit, rules, lower, constraints)
     if plan is None or not (plan.victims or _of_use(lower, plan)):
         return False  # none exists; or the gang fits as soon as terminating pods are gone
+    for gang in unit if lifts_holds else ():
+        cycle.claims.end(gang, ClaimKind.HOLD, "HoldReleased", "room is being freed for all of its pods")
     return _carry_out(cycle, unit, action, plan, lower)
+
+
+def _plan_without_holds(
+    cycle: Cycle,
+    unit: Sequence[GangState],
+    rules: Rules,
+    lower: Sequence[LowerPriorityClaim],
+    constraints: Constraints,
+) -> Plan | None:
+    """A plan that places held pods anew: where they are held they may be in the way of their own group."""
+    transaction = Transaction(cycle.state)
+    for gang in unit:
+        for task in cycle.claims.holds.of(gang):
+            transaction.lift(task)
+    plan = _plan(cycle, unit, rules, _requests(unit), lower, constraints)
+    transaction.rollback()
+    return plan
 
 
 def _of_use(lower: Sequence[LowerPriorityClaim], plan: Plan) -> list[LowerPriorityClaim]:
@@ -131,7 +155,30 @@ def _plan(
             cycle.take_claimed_room(transaction, gang)
 
     planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, constraints, cycle.groups.mates)
-    return planner.find(requests, prepare)
+    asked = _min_resources(cycle, unit)
+    return planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
+
+
+def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
+    """What a Strict group must find free in all, by column (K7). A NonStrict group accumulates without it."""
+    group = cycle.groups.of(unit[0])
+    if group is None or group.holds or unit[0].satisfied:
+        return {}
+    amounts = (cycle.state.resources.amounts(gang.spec.min_free_resources) for gang in cycle.groups.gangs(group))
+    return {column: amount for column, amount in total(map(_pairs, amounts)).items() if column != PODS}
+
+
+def _pairs(amounts: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    return tuple(amounts.items())
+
+
+def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) -> bool:
+    """Whether free room, with what a plan frees, reaches minResources: no victim is evicted for those alone (K7)."""
+    cycle.state.nodes.widen()
+    free = cycle.state.free_total()
+    gangs = cycle.groups.mates(unit[0])
+    own = total(task.cls.request for gang in gangs for task in gang.tasks.values() if task.status in _OWN_ROOM)
+    return all(amount <= int(free[column]) + own.get(column, 0) for column, amount in asked.items())
 
 
 def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:

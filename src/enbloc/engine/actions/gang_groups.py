@@ -32,8 +32,9 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
         if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
             _bind(cycle, group, unit, transaction.placed)
             return None
-        if group.holds and not any(map(cycle.intake.claim_obstacle, unit)):  # else the hold would end at once
-            _hold(cycle, group, unit, constraints)
+        is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
+        if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
+            _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once
     held = sum(gang.total_held for gang in unit)
     cycle.claims.holds.changed = cycle.claims.holds.changed or held > 0
     message = f"{failure.message.removesuffix('.')}; {held} pods are held" if held else failure.message
@@ -101,7 +102,7 @@ def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
     own: dict[int, int] = {}
     for gang in gangs:
         for task in gang.tasks.values():
-            if task.status in (TaskStatus.HELD, TaskStatus.BOUND, TaskStatus.ASSUMED):
+            if task.status in (TaskStatus.HELD, TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED):
                 for column, amount in task.cls.request:
                     own[column] = own.get(column, 0) + amount
     for column, amount in asked.items():

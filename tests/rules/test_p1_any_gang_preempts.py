@@ -1,0 +1,109 @@
+"""P1, K7: NonStrict groups preempt and reclaim like any other gang; `minResources` decide whether, not how many leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
+
+CLASSES = [m.priority_class("high", 1000), m.priority_class("low", 10)]
+
+
+def evicted(answer: Answer) -> set[str]:
+    return {line["name"] for line in answer.lines("evicted")}
+
+
+def starts(answer: Answer, *names: str) -> set[float | None]:
+    return {answer.at(name) for name in names}
+
+
+@pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
+def test_p1_a_koordinator_gang_of_either_mode_preempts(mode: str) -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n", 2),
+        m.pods(2, "low-", 1, priority="low"),
+        m.koordinator_gang("g", 2, mode=mode, priority="high", at="10s"),
+        until="60s",
+    )
+    assert evicted(answer) == {"low-0", "low-1"}
+    assert starts(answer, "g-0", "g-1") == {10.0}
+
+
+def test_p1_what_a_nonstrict_gang_holds_is_not_freed_again() -> None:
+    """One CPU is free and held for `g-0`: one victim makes room for the other member."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 3),
+        m.pods(2, "low-", 1, priority="low"),
+        m.koordinator_gang("g", 2, mode="NonStrict", priority="high", at="10s"),
+        until="60s",
+    )
+    assert len(evicted(answer)) == 1
+    assert starts(answer, "g-0", "g-1") == {10.0}
+
+
+def test_p1_a_nonstrict_gang_moves_what_it_holds_if_it_fits_only_so() -> None:
+    """`g-0` is held on `n` when `big` of the same gang comes, which fits only there, and beside nothing else."""
+    node = {"kubernetes.io/hostname": "n"}
+    answer = simulate(
+        CLASSES,
+        m.node("n", 2),
+        m.node("o", 1),
+        m.pod("low", 1, priority="low", nodeSelector={"kubernetes.io/hostname": "o"}),
+        m.koordinator_gang("g", 1, 2, mode="NonStrict", priority="high", at="1s"),
+        m.pod(
+            "g-1",
+            2,
+            priority="high",
+            at="10s",
+            nodeSelector=node,
+            annotations=m.koordinator_annotations("g", 2, mode="NonStrict"),
+        ),
+        until="60s",
+    )
+    assert evicted(answer) == {"low"}
+    assert starts(answer, "g-0", "g-1") == {10.0}
+
+
+def test_p1_a_nonstrict_gang_for_which_evictions_do_not_suffice_evicts_none() -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n", 2),
+        m.pods(2, "low-", 1, priority="low"),
+        m.koordinator_gang("g", 3, mode="NonStrict", priority="high", at="10s"),
+        until="60s",
+    )
+    assert not evicted(answer)
+
+
+def test_p1_a_nonstrict_gang_reclaims() -> None:
+    answer = simulate(
+        m.node("n", 4),
+        [m.queue("a"), m.queue("b")],
+        m.gang("a", 4, 1, cpu=1, queue="a"),
+        m.koordinator_gang("g", 2, mode="NonStrict", queue="b", at="10s"),
+        until="60s",
+    )
+    assert evicted(answer) == {"a-2", "a-3"}
+    assert starts(answer, "g-0", "g-1") == {10.0}
+
+
+@pytest.mark.parametrize("api, label", [(m.SIGS, m.SIGS_LABEL), (m.PLUGINS, m.PLUGINS_LABEL)])
+@pytest.mark.parametrize("cpu, gone", [("2", {"low-1"}), ("3", set()), ("9", set())])
+def test_k7_min_resources_of_a_preemptor(api: str, label: str, cpu: str, gone: set[str]) -> None:
+    """Its pod needs 2 CPU. With 2 as minResources one victim suffices and it starts; with 3 free room and what one
+    victim leaves do not reach them, and no second victim is evicted for them; 9 are more than the cluster has."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("low-0", 2, priority="low"),
+        m.pod("low-1", 2, priority="low", at="1s"),
+        m.sigs_podgroup("g", 1, api=api, minResources={"cpu": cpu}, at="10s"),
+        m.labelled_pods("g", 1, label, 2, priority="high", at="10s"),
+        until="60s",
+    )
+    assert evicted(answer) == gone
+    assert answer.at("g-0") == (10.0 if gone else None)

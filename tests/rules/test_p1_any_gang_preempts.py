@@ -1,4 +1,4 @@
-"""P1, K7: NonStrict groups preempt and reclaim like any other gang; `minResources` decide whether, not how many leave."""
+"""P1, K7: NonStrict groups preempt and reclaim like any gang; `minResources` decide whether, not how many leave."""
 
 from __future__ import annotations
 

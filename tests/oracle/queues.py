@@ -79,7 +79,7 @@ def v4_deserved(world: World, trial: dict[str, Any]) -> dict[str, Amounts]:
     """By `deserved` where any queue sets it, else by `weight` among queues with demand; a guarantee is the least."""
     explicit = any(queue["deserved"] for queue in world["queues"].values())
     found: dict[str, Amounts] = {}
-    pool = totals(world)
+    pool = ours_to_give(world)
     tops = [name for name in all_queues(world) if parent_of(world, name) is None and name != ROOT]
     if ROOT in world["queues"]:
         found[ROOT] = dict(pool)
@@ -90,6 +90,17 @@ def v4_deserved(world: World, trial: dict[str, Any]) -> dict[str, Amounts]:
     else:
         by_weight(world, tops, pool, demands(world, trial), found)
     return found
+
+
+def ours_to_give(world: World) -> Amounts:
+    """V4: what pods of other schedulers use is not shared out."""
+    found = totals(world)
+    usable = {node["name"] for node in world["nodes"] if reading.usable(node)}
+    for task in world["tasks"]:
+        foreign = not task["ours"] and world["gangs"][task["gang"]]["object"] is None
+        if foreign and task["status"] in ("bound", "terminating") and task["node"] in usable:
+            add(found, task["request"], -1)
+    return {name: max(0, count) for name, count in found.items()}
 
 
 def as_written(world: World, name: str, found: dict[str, Amounts]) -> None:

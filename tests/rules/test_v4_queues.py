@@ -604,3 +604,18 @@ def test_v4_survives_a_restart_of_the_scheduler() -> None:
     )
     assert Counter(name.partition("-")[0] for name, t in answer.first_bound().items() if t == 0.0) == {"a": 4, "b": 2}
     assert len(answer.first_bound()) == 12
+
+
+def test_v4_shares_are_of_what_pods_of_other_schedulers_leave() -> None:
+    """16 CPU, of which a pod of another scheduler uses 12: three queues share 4, and `c` gets its part of those."""
+    answer = simulate(
+        m.node("n", 16),
+        [m.queue(name) for name in "abc"],
+        m.pod("foreign", 12, schedulerName="other", nodeName="n"),
+        m.gang("a", 2, 1, cpu=1, queue="a", at="1s"),
+        m.gang("b", 2, 1, cpu=1, queue="b", at="1s"),
+        m.gang("c", 1, cpu=1, queue="c", at="10s"),
+        until="20s",
+    )
+    assert len(answer.lines("evicted")) == 1
+    assert answer.at("c-0") == 10.0

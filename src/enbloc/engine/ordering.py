@@ -51,4 +51,4 @@ class GangOrder:
     def across_queues(self, gang: GangState) -> tuple[object, Order]:
         """The order of gangs of different queues: by queue first, then inside the queue."""
         queues = self._state.queues
-        return (queues.order(queues.get(gang.spec.queue), self._state.nodes.totals()), self(gang))
+        return (queues.order(queues.get(gang.spec.queue), self._state.foreign_room.shared()), self(gang))

@@ -80,7 +80,7 @@ def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool) -> st
         return waiting[0] if waiting else None
     if not cycle.parts.plugins.queue_order:
         return min(waiting, key=lambda name: lines[name][0][0])
-    queues, totals = cycle.state.queues, cycle.state.nodes.totals()
+    queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
     return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
 
 

@@ -71,7 +71,7 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
 
 def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
     """R3: whether a gang of higher order was scheduled in this cycle."""
-    queues, totals = cycle.state.queues, cycle.state.nodes.totals()
+    queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
     own, order = gang.spec.queue, cycle.order(gang)
     turn = queues.order(queues.get(own), totals)
     return any(

@@ -67,7 +67,7 @@ class ByShare:
         self._gang = gang
         self._asked = asked
         self._queues = state.queues
-        self._queues.update_deserved(state.nodes.totals())
+        self._queues.update_deserved(state.foreign_room.shared())
         self._own = state.queue_of(gang)
         self._found: list[Cell] | None = None
 

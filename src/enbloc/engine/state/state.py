@@ -22,6 +22,7 @@ from enbloc.engine.state import audit
 from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.state.candidate_table import CandidateTable
 from enbloc.engine.tables.classes import ClassTable, TaskClass
+from enbloc.engine.tables.foreign_room import ForeignRoom
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.pod_notes import PodNotes
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
@@ -75,6 +76,7 @@ class State:
         self.nodes = NodeTable(self.resources)
         self.classes = ClassTable(self.resources)
         self.queues = QueueTree(self.resources)
+        self.foreign_room = ForeignRoom(self.nodes)
         self.volumes = VolumeTable()
         self.budgets = Budgets()
         self.stateful: StatefulFilters[Task] = StatefulFilters(self.nodes, self.volumes, plugins.predicates)
@@ -571,9 +573,11 @@ class State:
         self._count_gang(task, -1)
 
     def _count_queue(self, task: Task, by: int) -> None:
-        if not task.ours and not task.gang.spec.object:
-            return  # a pod of another scheduler is in no queue
         holds = task.status in HOLDS_ROOM and bool(task.node)
+        if not task.ours and not task.gang.spec.object:  # a pod of another scheduler is in no queue
+            if holds:
+                self.foreign_room.count(task.node, task.cls.request, by)
+            return
         if not holds and task.status is not TaskStatus.PENDING:
             return
         queue = self.queues.get(task.gang.spec.queue)

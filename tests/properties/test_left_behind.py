@@ -19,8 +19,8 @@ from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes import node_player as played
 from enbloc.config import parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.engine import events
 from enbloc.engine.queueing import scheduling_queue
-from enbloc.engine.state import state
 from enbloc.engine.tables import nodes
 from enbloc.engine.tables.classes import ClassTable
 from enbloc.engine.tables.queues import QueueTree
@@ -261,7 +261,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(table, "needs_compaction", lambda table: True)
     monkeypatch.setattr(nodes, "_STALE_BOUND", 2)
     monkeypatch.setattr(nodes, "_DEAD_ROWS", 1)
-    monkeypatch.setattr(state, "CLAIMS_BOUND", 1)
+    monkeypatch.setattr(events, "VOLUME_CLAIMS_BOUND", 1)
     monkeypatch.setattr(scheduling_queue, "STALE_BOUND", 4)
     monkeypatch.setattr(koordinator, "_STALE_BOUND", 4)
     monkeypatch.setattr(played, "NAMES_BOUND", 1)

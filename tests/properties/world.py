@@ -23,7 +23,7 @@ from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.commit_marks import COMMITTED, covers
+from enbloc.engine.tables.commit_marks import COMMITTED, covers, mark_of
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.registry import GangRegistry
@@ -93,6 +93,7 @@ class Overseer:
             if mate.key in self.open:
                 assert not missing(self.store, mate.key, self.engine), f"I1: {mate} was committed without its minima"
                 del self.open[mate.key]
+                self.committed.setdefault(mate.key, set()).add(mark_of(mate.spec))
         return pod
 
     def cycle_ended(self) -> None:

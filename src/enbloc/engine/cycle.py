@@ -15,6 +15,7 @@ from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.decisions import Decision
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
@@ -130,7 +131,7 @@ class Cycle:
             self.parts.demand.note_attempt(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
-        self.state.events.any = True  # placements may matter to gangs whose filters look at other pods
+        self.state.events.add(EventKind.POD_PLACED)
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:
             self.claims.reservations.end(gang, "ReservationUsed", "its pods are bound")

@@ -164,11 +164,11 @@ class Engine:
     def _wake(self) -> None:
         """Activates gangs that the events could help (G9), and lets actions retry what failed."""
         events, parts = self.state.events, self._parts
-        if not events.any:
+        if not events:
             return
-        if events.everything or events.volumes or events.claims:
-            parts.evictions.retry_all()
-            parts.starvation.retry_all()
+        for part in (parts.evictions, parts.starvation):
+            if events.any_of(part.retried_on):
+                part.retry_all()
         parts.queues.wake()
         events.clear()
 
@@ -237,7 +237,7 @@ class Engine:
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        return bool(self.state.dirty or self.state.unmarked or self.state.events.any)
+        return bool(self.state.dirty or self.state.unmarked or self.state.events)
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""

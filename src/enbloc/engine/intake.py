@@ -255,7 +255,7 @@ class Intake(Follower):
             self._order(gang, band),
             (own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times),
             asked.classes,
-            volatile=bool(is_unlike_others) or len(asked.classes) > 1,
+            monotone=not is_unlike_others and len(asked.classes) == 1,
             shared=not is_unlike_others,
         )
         gang.equivalence, gang.why = equivalence, None
@@ -267,7 +267,7 @@ class Intake(Follower):
         shape, classes = signature.of_unit(self._state, unit, self._claims.reservations)
         first = unit[0]
         queue = self._queues.placement
-        equivalence = queue.put(first, first.spec.queue, self._order(first), shape, classes, volatile=True)
+        equivalence = queue.put(first, first.spec.queue, self._order(first), shape, classes)
         for gang in unit:
             gang.why = equivalence.diagnosis if equivalence.unschedulable and gang is not first else None
         first.equivalence = equivalence

@@ -7,6 +7,7 @@ until it is complete; after `partialGangTimeout` its bound pods are evicted and 
 from __future__ import annotations
 
 from enbloc.engine.decisions import Evict, Marked
+from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
@@ -125,13 +126,13 @@ class PartialGangs(Follower):
             elif any(mate.key in self._state.dirty for mate in self._groups.mates(gang)):
                 update_satisfied(self._state, gang, self._groups.of(gang))
                 self._note(gang)
-                self._state.events.any = self._state.events.everything = True  # it may need other nodes now
+                self._state.events.add(EventKind.NODES_REOPENED)  # it may need other nodes now
 
     def release(self, gang: GangState) -> None:
         """Other gangs may use the nodes that the gang needed."""
         gang.partial_since_ns = None
         if self._gangs.pop(gang.key, None) is not None:
-            self._state.events.any = self._state.events.everything = True
+            self._state.events.add(EventKind.NODES_REOPENED)
 
     def closed_to(self, gang: GangState) -> Bools | None:
         """Rows that a partial gang of equal or higher priority needs and this gang must not use. Of two partial gangs

@@ -99,7 +99,7 @@ class World:
         rows, alive = np.arange(self.nodes.count), self.nodes.alive[: self.nodes.count]
         rejecting = [check.wakes_on for check in self._checks(one) if (~check.mask(rows) & alive).any()]
         if any((~mask & alive).any() for _, mask in self.stateful.masks(one)):
-            rejecting.append(self.stateful.wakes_on(one))
+            rejecting.append(self.stateful.wakes_on([one]))
         return frozenset[EventKind]().union(*rejecting)
 
 

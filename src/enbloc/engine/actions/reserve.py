@@ -15,6 +15,7 @@ from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.placeholders import is_claim
 from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
 from enbloc.engine.cycle import Cycle
+from enbloc.engine.events import EventKind
 from enbloc.engine.placement.attempt import runs
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
@@ -29,7 +30,7 @@ _N = TypeVar("_N", float, Floats)
 def run(cycle: Cycle) -> None:
     for unit in _starving(cycle):
         if _higher_order_was_scheduled(cycle, unit[0]):
-            cycle.state.events.any = True  # R3: retried in the next cycle, if no gang of higher order is scheduled then
+            cycle.state.events.add(EventKind.RESERVE_DEFERRED)
             continue
         places = _Plan(cycle).places(unit)
         if places is None:

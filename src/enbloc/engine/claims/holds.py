@@ -13,6 +13,7 @@ from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import still_fits
 from enbloc.engine.decisions import TimeOut
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
@@ -23,6 +24,7 @@ class Holds:
     kind = ClaimKind.HOLD
     ended = "HoldReleased"
     used = "HoldBound"
+    reviewed_on = ALL_KINDS
 
     def __init__(self, state: State, groups: Groups, claims: ClaimRegistry) -> None:
         self._state = state
@@ -130,9 +132,6 @@ class Holds:
         ]
         self.changed = True
         return Claim(gang, self.kind, slots, min(record.until, now_ns + group.waiting_ns))
-
-    def needs_review(self) -> bool:
-        return self._state.events.any
 
     def is_used(self, claim: Claim) -> bool:
         return claim.gang.satisfied

@@ -12,6 +12,7 @@ from enbloc.engine.claims.claim import Claim, Ending, Slot, pod_slots
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import passes_filters
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
@@ -24,6 +25,7 @@ class Nominations:
     kind = ClaimKind.PREEMPT
     ended = "PreemptionAbandoned"
     used = "PreemptionSucceeded"
+    reviewed_on = ALL_KINDS
 
     def __init__(self, state: State, claims: ClaimRegistry) -> None:
         self._state = state
@@ -77,9 +79,6 @@ class Nominations:
             if nodes.get(task.name) in self._state.nodes.rows
         ]
         return Claim(gang, self.kind, slots) if slots else None
-
-    def needs_review(self) -> bool:
-        return self._state.events.any
 
     def is_used(self, claim: Claim) -> bool:
         return claim.gang.ready()

@@ -15,6 +15,7 @@ from typing import Protocol
 from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
 from enbloc.engine.decisions import Decision, SetAside
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import WAITS, GangState
@@ -33,6 +34,11 @@ class ClaimPolicy(Protocol):
     """The event reason of a claim that ends because it no longer helps."""
     used: str
     """The event reason of a claim whose tasks were bound."""
+
+    @property
+    def reviewed_on(self) -> frozenset[EventKind]:
+        """The cluster events that could invalidate claims of this kind."""
+        ...
 
     def occupy(self, claim: Claim) -> None:
         """A claim is stored: takes its room, if its kind does."""
@@ -53,10 +59,6 @@ class ClaimPolicy(Protocol):
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """Drops slots that no longer help; an ending if the whole claim does not. `obstacle`: what else keeps the gang
         from being attempted."""
-        ...
-
-    def needs_review(self) -> bool:
-        """Whether the events since the last cycle could invalidate claims of this kind."""
         ...
 
 
@@ -170,7 +172,7 @@ class ClaimRegistry(Follower):
                 self.refresh(gang)
                 self._adopt(gang, now_ns)
         for kind, policy in self._policies.items():
-            everything = policy.needs_review()
+            everything = self._state.events.any_of(policy.reviewed_on)
             for claim in self.all(kind):
                 is_changed = any(mate.key in dirty for mate in self.mates(claim.gang))
                 is_due = (

@@ -14,6 +14,7 @@ from enbloc.engine.claims.claim import Claim, Ending, Slot, pod_slots
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import passes_filters
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import WAITS, GangState, Task
@@ -146,18 +147,17 @@ class Reservations:
                 del self._gangs_on[node]
         self.due.pop(claim.gang.key, None)
         self.version += 1
-        self._state.events.any = self._state.events.everything = True  # gangs that were kept out may fit now
+        self._state.events.add(EventKind.NODES_REOPENED)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         nodes = pod_slots(gang, record)
         tasks = [task for task in gang.tasks.values() if task.status in WAITS and task.name in nodes]
         return Claim(gang, self.kind, [Slot(task.name, nodes[task.name], task) for task in tasks]) if tasks else None
 
-    def needs_review(self) -> bool:
-        events = self._state.events
-        return bool(
-            events.everything or events.volumes or events.claims or (events.any and self._state.queues.guarantees)
-        )
+    @property
+    def reviewed_on(self) -> frozenset[EventKind]:
+        """What other queues are guaranteed and do not use bounds what its queue may use (V4)."""
+        return ALL_KINDS if self._state.queues.guarantees else BEYOND_ROOM
 
     def is_used(self, claim: Claim) -> bool:
         return claim.gang.satisfied or claim.gang.ready()

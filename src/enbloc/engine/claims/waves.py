@@ -9,6 +9,7 @@ from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import replace_placeholders, still_fits
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
@@ -21,6 +22,7 @@ class Waves:
     kind = ClaimKind.WAVE
     ended = "ClaimEnded"
     used = "ClaimUsed"
+    reviewed_on = ALL_KINDS
 
     def __init__(self, state: State, claims: ClaimRegistry, deadline_ns: int) -> None:
         self._state = state
@@ -116,9 +118,6 @@ class Waves:
             tasks = make_placeholders(self._state, gang, role, template, len(slots), len(places))
             slots += [Slot(task.name, node, task) for task, node in zip(tasks, places, strict=True)]
         return Claim(gang, self.kind, slots, record.until) if slots else None
-
-    def needs_review(self) -> bool:
-        return self._state.events.any
 
     def is_used(self, claim: Claim) -> bool:
         return not claim.slots

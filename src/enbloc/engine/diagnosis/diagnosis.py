@@ -7,6 +7,7 @@ to conditions and events is left to `reporter`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.engine.decisions import Reason
+from enbloc.engine.events import EventKind
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.scoring.headroom import Headroom
 from enbloc.engine.state.state import State
@@ -21,6 +23,9 @@ from enbloc.engine.tables.resources import CEILING, Bools
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangKey
 from enbloc.units import NANO, format_amount
+
+OUTDATED_BY: Final = frozenset({EventKind.NODE_REMOVED})
+"""Events that help no gang, but after which the counts of nodes in a diagnosis are wrong."""
 
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"

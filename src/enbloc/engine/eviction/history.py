@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from enbloc.engine.decisions import Decision, Evict
+from enbloc.engine.events import BEYOND_ROOM, EventKind
 from enbloc.engine.eviction.disruptions import Disruptions
 from enbloc.engine.eviction.elastic import ElasticMembers
 from enbloc.engine.eviction.evictable import Evictable
@@ -20,6 +21,8 @@ REFUSED_FOR_NS = 30 * SECOND
 
 class EvictionHistory(Follower):
     """Which tasks may be evicted now, which gangs were evicted for which, and for which gangs no plan was found."""
+
+    retried_on = BEYOND_ROOM
 
     def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
         self._state = state
@@ -69,6 +72,7 @@ class EvictionHistory(Follower):
         self._failed.pop(("reclaim", gang.key), None)
 
     def retry_all(self) -> None:
+        """An event of `retried_on` happened: the facts that failed plans are kept with do not show it."""
         self._failed.clear()
 
     def note_failed(self, action: str, gang: GangState) -> None:
@@ -107,4 +111,4 @@ class EvictionHistory(Follower):
         """The API refused an eviction: plans exclude this task for `REFUSED_FOR_NS`."""
         self._refused_until[uid] = self._now_ns + REFUSED_FOR_NS
         self._state.unevict(uid)
-        self._state.events.any = True
+        self._state.events.add(EventKind.VICTIMS_CHANGED)

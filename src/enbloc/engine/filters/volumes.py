@@ -16,7 +16,7 @@ import numpy as np
 from enbloc.api import core
 from enbloc.api.kinds import view
 from enbloc.api.meta import LabelSelector, Obj, name_of, namespace_of, selector_of
-from enbloc.engine.events import NODE_EVENTS, ClusterEvent, EventKind
+from enbloc.engine.events import NODE_EVENTS, VOLUME_EVENTS, ClusterEvent, EventKind
 from enbloc.engine.filters.filter import Check
 from enbloc.engine.filters.node_terms import LabelMask, RowMask, all_of, any_of, terms_mask
 from enbloc.engine.tables.classes import TaskClass
@@ -34,7 +34,6 @@ _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _NO_PROVISIONER: Final = ("", "kubernetes.io/no-provisioner")
 _WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
-VOLUME_EVENTS: Final = frozenset({EventKind.VOLUME_CHANGED, EventKind.VOLUME_CLAIM_CHANGED})
 WAKES_ON: Final = NODE_EVENTS | VOLUME_EVENTS
 """Events after which the claims of a pod may be bound, or bindable, on more nodes."""
 
@@ -239,6 +238,10 @@ class VolumeTable:
         """Whether the claim exists and waits for its first consumer."""
         claim = self._claims.get((namespace, name))
         return claim is not None and self._waits(claim)
+
+    def wakes_on(self, cls: TaskClass) -> frozenset[EventKind]:
+        """The events about volumes that can help a class, now or together with later ones."""
+        return WAKES_ON if cls.spec.volumes else frozenset()
 
     def may_help(self, cls: TaskClass, event: ClusterEvent) -> bool:
         """Whether an event about volumes concerns a class: it has volumes, and names the claim if the event does."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from enbloc.engine.claims.reservations import ENDLESS, Reservations
 from enbloc.engine.decisions import Decision, Expect
+from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.easy_backfill import Start
 from enbloc.engine.forecast.run_times import start_of
@@ -45,7 +46,7 @@ class ExpectedStarts(Follower):
             due[gang.key] = start
             self._forecast_at[gang.key] = nodes.clock
             if was is not None and start > was:
-                self._state.events.any = self._state.events.everything = True  # more pods end in time
+                self._state.events.add(EventKind.FORECAST_CHANGED)  # more pods end in time
             self._publish(gang.key, start, now_ns)
 
     def gang_gone(self, gang: GangState) -> None:
@@ -59,7 +60,7 @@ class ExpectedStarts(Follower):
         """EASY: if the first gang of a queue, its start or its rows changed, the gangs behind it are retried."""
         if heads != self._heads:
             self._heads = dict(heads)
-            self._state.events.any = self._state.events.everything = True
+            self._state.events.add(EventKind.FORECAST_CHANGED)
         self._forget()
         for key, start in heads.values():
             if key not in self._reservations.due:  # the forecast of reserved nodes is more exact

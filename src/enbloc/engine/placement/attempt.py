@@ -7,11 +7,13 @@ Where that leads nowhere though there might be a way, it is searched for (see `f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints, no_shadow
 from enbloc.engine.placement.exact.fitting import Fitting
 from enbloc.engine.placement.exact.packing import Failure
@@ -23,6 +25,10 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.nodes import ROW_BITS
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import WAITS, GangState, Task
+
+WAKES_ON_PLACEMENTS: Final = frozenset({EventKind.POD_PLACED, EventKind.ROOM_FREED})
+"""Greedy placement of several classes, or under stateful filters, is not monotone: any other placement, even less room
+in one place, can make the whole fit."""
 
 
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from enbloc.engine.events import EventKind
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import Task
+
+CLOSED_WAKES_ON: Final = frozenset({EventKind.NODES_REOPENED, EventKind.FORECAST_CHANGED})
+"""Events after which fewer rows may be closed to a gang."""
 
 ClosedRows = Callable[[Task], Sequence[tuple[str, Bools]]]
 """Rows that a task may not use, each mask with the reason that is reported for them."""

@@ -9,6 +9,7 @@ nothing any more, the gangs that it kept out are woken.
 from __future__ import annotations
 
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.state.state import State
@@ -51,7 +52,7 @@ class PartialAllocations(Follower):
     def release(self, gang: GangState) -> None:
         """It got enough, or waits for something else."""
         if self._keepers.pop(gang.key, None) is not None:
-            self._state.events.any = self._state.events.everything = True
+            self._state.events.add(EventKind.NODES_REOPENED)
 
     def roll_back(self) -> list[tuple[GangState, Diagnosis]]:
         """All gangs were attempted. Returns the gangs whose tasks wait again, and why."""

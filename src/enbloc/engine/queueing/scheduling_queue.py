@@ -2,7 +2,7 @@
 
 Gangs with equal signatures share an equivalence class: when its first gang fails, the others are not attempted, and the
 class is unschedulable until an event could help it. So a cycle costs what is active, not what waits. Which events help
-is left to `scheduling_queues`.
+is left to `wake_rules`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
+from enbloc.engine.events import EventKind
 from enbloc.engine.ordering import Order
 from enbloc.engine.tables.tasks import GangState
 
@@ -30,23 +31,25 @@ class EquivalenceClass:
         "in_line",
         "items",
         "key",
+        "monotone",
         "number",
         "queue",
         "shared",
         "unschedulable",
-        "volatile",
+        "wakes_on",
     )
 
     def __init__(
-        self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], volatile: bool, shared: bool
+        self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], monotone: bool, shared: bool
     ) -> None:
         self.key = key
         self.number = number
         self.queue = queue
         self.classes = classes
         """Classes of its pending tasks: a row that fits none of them cannot help it."""
-        self.volatile = volatile
-        """Wake on any event: it has several task classes (greedy is not monotone), or stateful filters apply."""
+        self.monotone = monotone
+        """Whether more room on a node that it could use is all that can make it fit: its tasks are of one class, and
+        neither stateful filters nor claims concern it."""
         self.shared = shared
         """Whether its gangs are equivalent only as long as no stateful filter applies to them."""
         self.items: list[tuple[Order, int, GangState]] = []
@@ -59,6 +62,8 @@ class EquivalenceClass:
         """Whether its head is in the heap of the queue loop."""
         self.diagnosis: Any = None
         """Why it is unschedulable."""
+        self.wakes_on: frozenset[EventKind] = frozenset()
+        """The events that could help it, as long as it is unschedulable."""
 
     def head(self) -> tuple[Order, GangState] | None:
         """The first gang that is still waiting here."""
@@ -103,7 +108,7 @@ class SchedulingQueue:
         order: Order,
         signature: Hashable,
         classes: tuple[int, ...] = (),
-        volatile: bool = False,
+        monotone: bool = False,
         shared: bool = False,
     ) -> EquivalenceClass:
         """Queues a gang; its former entry becomes stale."""
@@ -111,7 +116,7 @@ class SchedulingQueue:
         ticket = next(self._tickets)
         equivalence = self._classes.get(key)
         if equivalence is None:
-            equivalence = self._classes[key] = EquivalenceClass(key, ticket, queue, classes, volatile, shared)
+            equivalence = self._classes[key] = EquivalenceClass(key, ticket, queue, classes, monotone, shared)
             self._of_queue.setdefault(queue, {})[key] = equivalence
             self._active.setdefault(queue, {})[key] = equivalence
         gang.ticket = ticket

@@ -11,11 +11,12 @@ from itertools import count
 
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.events import EventKind
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
+from enbloc.engine.queueing.wake_rules import Wakers, at_admission, at_placement
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.classes import TaskClass
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.tables.tasks import WAITS, GangState
 
 REPORTED_OF_A_CLASS = 16
 """How many gangs of an equivalence class are reported each time that its diagnosis changes; the gangs behind them when
@@ -59,6 +60,7 @@ class SchedulingQueues:
     ) -> None:
         """The head of an equivalence class failed: the whole class is unschedulable, and says why."""
         fresh = queue.sleep(equivalence, diagnosis)
+        equivalence.wakes_on = self._wakes_on(queue, equivalence)
         for gang in fresh:
             if gang.equivalence is equivalence:
                 self.after_attempt(gang)
@@ -77,38 +79,15 @@ class SchedulingQueues:
 
     def wake(self) -> None:
         """Activates the equivalence classes that the events since the last cycle could help (G9)."""
-        events, state = self._state.events, self._state
-        # A queue that comes to use its guarantee keeps less of the free room from others (V4).
-        of_queues = events.less_used or state.queues.guarantees
-        rows = [state.nodes.rows[name] for name in sorted(events.rows) if name in state.nodes.rows]
-        helped: dict[int, bool] = {}
+        wakers = Wakers(self._state)
+        for queue in self.all():
+            queue.wake(wakers.could_help)
 
-        def helps_class(ident: int) -> bool:
-            if ident not in helped:
-                keys = state.candidates(self._class(ident)).keys()
-                helped[ident] = any(keys[row] >= 0 for row in rows)
-            return helped[ident]
-
-        def could_help(equivalence: EquivalenceClass) -> bool:
-            if events.everything or equivalence.volatile:
-                return True
-            if (events.volumes or events.claims) and any(map(self._volumes_help, equivalence.classes)):
-                return True
-            if of_queues and equivalence.diagnosis is not None and equivalence.diagnosis.of_queue:
-                return True
-            return bool(rows) and any(helps_class(ident) for ident in equivalence.classes)
-
-        self.placement.wake(could_help)
-        self.best_effort.wake(could_help)
-        if events.everything or of_queues or self._evicts:
-            self.admission.wake(lambda equivalence: True)
-
-    def _volumes_help(self, ident: int) -> bool:
-        """Whether the changes of volumes could help a class of tasks."""
-        cls, events = self._class(ident), self._state.events
-        if not cls.spec.volumes or events.volumes:
-            return bool(cls.spec.volumes)
-        return any((cls.namespace, name) in events.claims for name in self._state.volumes.claims_of(cls))
-
-    def _class(self, ident: int) -> TaskClass:
-        return self._state.classes.by_id[ident]
+    def _wakes_on(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> frozenset[EventKind]:
+        """The events that can help a class that has just failed."""
+        if queue is self.admission:
+            return at_admission(self._state, self._evicts)
+        head = None if equivalence.monotone else equivalence.head()
+        gangs = self._groups.mates(head[1]) if head is not None else ()
+        waiting = (task for gang in gangs for task in gang.tasks.values() if task.status in WAITS)
+        return at_placement(self._state, equivalence, waiting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 
+from enbloc.engine.events import BEYOND_ROOM
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState
@@ -14,6 +15,8 @@ _STALE_BOUND = 64
 
 
 class Starvation(Follower):
+    retried_on = BEYOND_ROOM
+
     def __init__(self, state: State, after_ns: int | None) -> None:
         """`after_ns`: how long a gang waits until it starves, unless its own annotation says; `None`: never."""
         self._state = state
@@ -106,4 +109,5 @@ class Starvation(Follower):
         self._failed.pop(gang.key, None)
 
     def retry_all(self) -> None:
+        """An event of `retried_on` happened."""
         self._failed.clear()

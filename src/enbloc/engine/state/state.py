@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.engine.events import ClusterEvents, EventKind
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.plugins.plugin import Plugins
@@ -30,42 +31,7 @@ from enbloc.engine.tables.resources import Ints, Resources
 from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
-CLAIMS_BOUND = 256
-"""At most 256 changed volume claims are listed by name; beyond that any gang with volumes is woken."""
-
 _KEEPS_NODE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
-
-
-class ClusterEvents:
-    """What has changed since the last cycle and could help a gang that waits (G9)."""
-
-    __slots__ = ("any", "claims", "everything", "less_used", "rows", "volumes")
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.any = False
-        """Any change of what is placed where."""
-        self.everything = False
-        """A node or a queue changed: rare, and may help any gang."""
-        self.volumes = False
-        """A PersistentVolume or StorageClass changed: may help any gang that uses volumes."""
-        self.claims: set[tuple[str, str]] = set()
-        """PersistentVolumeClaims that changed, by namespace and name: may help gangs that name them."""
-        self.less_used = False
-        """The usage of a queue fell."""
-        self.rows: set[str] = set()
-        """Nodes on which resources were released."""
-
-    def add_volume_change(self, claim: tuple[str, str] | None) -> None:
-        """One claim changed; `None`: a change that may concern any volume."""
-        self.any = True
-        if claim is not None and not self.volumes and len(self.claims) < CLAIMS_BOUND:
-            self.claims.add(claim)
-        else:
-            self.volumes = True
-            self.claims.clear()
 
 
 class State:
@@ -119,7 +85,7 @@ class State:
         known = facts.name in self.nodes.rows
         self.nodes.put(facts)
         if not known or self.nodes.clock != clock:
-            self.events.any = self.events.everything = True
+            self.events.add(EventKind.NODE_CHANGED if known else EventKind.NODE_ADDED)
 
     def remove_node(self, name: str) -> None:
         orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.status in HOLDS_ROOM}
@@ -130,7 +96,7 @@ class State:
         if orphans:
             self._on_unknown_nodes[name] = orphans
         self.nodes.remove(name)
-        self.events.any = self.events.everything = True  # helps no gang, but diagnoses count nodes (G10)
+        self.events.add(EventKind.NODE_REMOVED)
 
     def put_queue(self, facts: QueueFacts) -> None:
         known = self.queues.queues.get(facts.name)
@@ -144,7 +110,7 @@ class State:
         self._queue_changed(name)
 
     def _queue_changed(self, name: str) -> None:
-        self.events.any = self.events.everything = True
+        self.events.add(EventKind.QUEUE_CHANGED)
         for gang in self.gangs.values():
             if any(place.name == name for place in self.queue_of(gang).ancestors):
                 self.touch(gang)
@@ -158,7 +124,10 @@ class State:
         else:
             self.volumes.put(obj)
         if self.volumes.version != version:  # else only fields that no filter reads changed (G9)
-            self.events.add_volume_change(None if frees_volume else claim)
+            if frees_volume:
+                self.events.add(EventKind.VOLUME_CHANGED)
+            else:
+                self.events.add_volume_claim_changed(claim)
 
     def put_budget(self, obj: Obj, gone: bool) -> None:
         """A PodDisruptionBudget was added, changed or deleted."""
@@ -169,7 +138,7 @@ class State:
             if budget is not None:
                 for task in self.tasks.values():
                     budget.update(task)
-        self.events.any = True
+        self.events.add(EventKind.BUDGET_CHANGED)
 
     def set_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         if self.namespace_labels.get(name, {}) != labels:
@@ -180,7 +149,7 @@ class State:
                 if gang.key.namespace == name and self.queues.has_doors(self.queue_of(gang)):
                     self.touch(gang)  # a queue may allow its namespace now, or no longer (S5)
         if self.stateful.set_namespace(name, labels):
-            self.events.any = True
+            self.events.add(EventKind.NAMESPACE_LABELS_CHANGED)
             self.nodes.clock += 1  # failed attempts are retried
 
     def settle(self) -> None:
@@ -222,7 +191,7 @@ class State:
             gang.spec = spec
             for task in gang.tasks.values():
                 self._count_queue(task, 1)
-            self.events.any = self.events.less_used = True
+            self.events.add(EventKind.QUEUE_USES_LESS)
         reselected = gang.spec.node_selector != spec.node_selector
         gang.spec = spec
         if reselected:
@@ -261,7 +230,7 @@ class State:
             self.queues.remove_enqueued(queue, was_expected)
             gang.counted = None
             if was_expected:
-                self.events.any = self.events.less_used = True
+                self.events.add(EventKind.QUEUE_USES_LESS)
         if wanted or expected:
             queue = self.queues.get(gang.spec.queue)
             self.queues.add_demand(queue, wanted)
@@ -295,7 +264,7 @@ class State:
         row = self.nodes.rows.get(task.node)
         if row is not None:
             self.nodes.touch(row)
-            self.events.any = True
+            self.events.add(EventKind.VICTIMS_CHANGED)
 
     # ---- pods
 
@@ -428,8 +397,7 @@ class State:
             row = self.nodes.rows.get(task.node)
             if row is not None and task.run_time_ns is not None:
                 self.nodes.touch(row)
-                self.events.any = True
-                self.events.everything = self.events.everything or self.timed
+                self.events.add(EventKind.FORECAST_CHANGED if self.timed else EventKind.VICTIMS_CHANGED)
 
     def _change(self, task: Task, facts: PodFacts) -> None:
         same_spec = task.spec is facts.spec or task.cls is self.class_of(task.gang, facts)
@@ -465,6 +433,7 @@ class State:
         self._count_gang(task, -1)
         task.status = TaskStatus.HELD
         self._count_gang(task, 1)
+        self.events.add(EventKind.POD_PLACED)
 
     def assume_held(self, task: Task) -> None:
         """A held task is bound on its node."""
@@ -528,6 +497,7 @@ class State:
         """Keeps a placeholder that a transaction has placed: its resources are allocated, its demand is added here."""
         self.tasks[placeholder.uid] = placeholder
         self.queues.add_demand(self.queue_of(placeholder.gang), placeholder.cls.request)
+        self.events.add(EventKind.POD_PLACED)
 
     def remove_placeholder(self, placeholder: Task, holds_room: bool) -> None:
         """Removes a placeholder; without `holds_room` a task has taken over its resources already."""
@@ -547,7 +517,7 @@ class State:
             else:
                 self.nodes.allocate(row, task.cls.request)
                 self.stateful.add(task, row)
-            self.events.any = True
+            self.events.add(EventKind.POD_PLACED)
         if task.status is TaskStatus.RELEASING and task.node:
             self.releasing[task.uid] = task
         self.budgets.update_pod(task)
@@ -565,8 +535,8 @@ class State:
             elif row is not None:
                 self.nodes.release(row, task.cls.request)
                 self.stateful.remove(task, row)
-                self.events.rows.add(task.node)
-            self.events.any = self.events.less_used = True
+            self.events.add_room_freed(task.node)
+            self.events.add(EventKind.QUEUE_USES_LESS)
         self.releasing.pop(task.uid, None)
         self.budgets.remove_pod(task)
         self._count_queue(task, -1)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
+from typing import Final
 
 import msgspec
 import numpy as np
 
 from enbloc.api.queue_doors import OPEN, Doors
+from enbloc.engine.events import EventKind
 from enbloc.engine.tables.resources import CEILING, PODS, Ints, Request, Resources
 
 ROOT = "root"
@@ -20,6 +22,13 @@ _NO_AMOUNTS: Mapping[str, int] = {}
 
 ABSENT_BOUND = 64
 """At most 64 queues that do not exist, plus twice those that were still named, are kept: gangs may name any queue."""
+
+QUEUE_WAKES_ON: Final = frozenset({EventKind.QUEUE_CHANGED})
+"""Events after which any gang may be served earlier, or be allowed more."""
+LIMIT_WAKES_ON: Final = frozenset({EventKind.QUEUE_USES_LESS})
+"""Events after which a queue may use more again."""
+GUARANTEE_WAKES_ON: Final = frozenset({EventKind.POD_PLACED})
+"""A queue that comes to use its guarantee keeps less of the free room from other queues (V4)."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from enbloc.engine.events import NODE_EVENTS, PODS_REMOVED, EventKind
+from enbloc.engine.events import NODE_EVENTS, PODS_REMOVED, VOLUME_EVENTS, EventKind
 from enbloc.engine.filters.filter import Placeable
-from enbloc.engine.filters.volumes import VOLUME_EVENTS, VolumeTable
+from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.nodes import NodeTable
 from enbloc.engine.tables.resources import Bools
 

@@ -6,7 +6,7 @@ requirements of other pods may match it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Generic, Literal
 
 from enbloc.engine.events import EventKind
@@ -72,9 +72,17 @@ class StatefulFilters(Generic[PlaceableT]):
                 found += one.masks(task)
         return found
 
-    def wakes_on(self, task: Placeable) -> frozenset[EventKind]:
-        """The events that can make one more row pass the filters that concern this task."""
-        return frozenset().union(*(one.wakes_on for one in self._enforced if one.applies(task)))
+    def wakes_on(self, tasks: Iterable[Placeable]) -> frozenset[EventKind]:
+        """The events that can make one more row pass the filters that concern one of the tasks."""
+        found: frozenset[EventKind] = frozenset()
+        left: list[StatefulFilter] = list(self._enforced)
+        for task in tasks:
+            if task.cls.plain and not self._affinity.has_terms:
+                continue
+            applying = [one for one in left if one.applies(task)]
+            found = found.union(*(one.wakes_on for one in applying))
+            left = [one for one in left if one not in applying]
+        return found
 
     def scores(self, task: Placeable, among: Bools | None = None) -> list[tuple[ScoreKind, Ints]]:
         """0..100 by row, over the rows `among` (default: all live nodes). Plugins weight them."""

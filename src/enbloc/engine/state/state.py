@@ -535,7 +535,8 @@ class State:
             elif row is not None:
                 self.nodes.release(row, task.cls.request)
                 self.stateful.remove(task, row)
-            self.events.add_room_freed(task.node)
+                self.events.add_room_freed(task.node)
+            self.events.add(EventKind.ROOM_FREED)
             self.events.add(EventKind.QUEUE_USES_LESS)
         self.releasing.pop(task.uid, None)
         self.budgets.remove_pod(task)

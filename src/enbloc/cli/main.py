@@ -18,6 +18,7 @@ from enbloc import __version__
 _COMMANDS: Final = {  # name -> its line of help; the module of that name has the command
     "up": "Run a cluster on this machine that kubectl can use.",
     "sim": "Simulate a cluster in virtual time: what happens, and why.",
+    "replay": "Replay a workload trace under several policies.",
     "lint": "Check manifests as admission would, offline.",
     "gangs": "List a cluster's gangs: which run, which wait, and why.",
     "queues": "List its queues and their usage.",

@@ -90,6 +90,12 @@ class Arbitrator(msgspec.Struct, frozen=True):
     require_scheduling_spec: bool = False
 
 
+class Queues(msgspec.Struct, frozen=True):
+    """For queues that set no `dequeueStrategy`."""
+
+    fifo: bool = False
+
+
 class DependsOn(msgspec.Struct, frozen=True):
     """D5: how long room is claimed for later waves."""
 
@@ -131,6 +137,7 @@ class Config(msgspec.Struct, frozen=True):
     arbitrator: Arbitrator = Arbitrator()
     depends_on: DependsOn = DependsOn()
     tenancy: Tenancy = Tenancy()
+    queues: Queues = Queues()
     partial_gang_timeout_ns: int = PARTIAL_GANG_TIMEOUT_NS
     sla_waiting_ns: int | None = None
     warnings: tuple[tuple[str, str], ...] = ()

@@ -17,6 +17,7 @@ from enbloc.config.model import (
     DependsOn,
     Enqueue,
     Koordinator,
+    Queues,
     Tenancy,
     Tier,
 )
@@ -39,6 +40,7 @@ _KEYS = (
     "tenancy",
     "systemPriorityNamespaces",
     "longestCooldownTime",
+    "queues",
     "metrics",  # the source of Volcano's plugin `usage`: accepted, not used
 )
 
@@ -77,6 +79,7 @@ def parse(data: Any) -> Config:
         arbitrator=_arbitrator(reader, top.get("arbitrator")),
         depends_on=_depends_on(reader, top.get("dependsOn")),
         tenancy=_tenancy(reader, top),
+        queues=_queues(reader, top.get("queues")),
         partial_gang_timeout_ns=reader.duration(
             top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NS
         ),
@@ -184,3 +187,9 @@ def _depends_on(reader: ValueReader, value: object) -> DependsOn:
     section = reader.mapping(value, "dependsOn", ("gangDeadline",))
     default = DependsOn().gang_deadline_ns
     return DependsOn(reader.duration(section.get("gangDeadline"), "dependsOn.gangDeadline", default))
+
+
+def _queues(reader: ValueReader, value: object) -> Queues:
+    section = reader.mapping(value, "queues", ("dequeueStrategy",))
+    strategy = reader.choice(section.get("dequeueStrategy"), "queues.dequeueStrategy", ("traverse", "fifo"), "traverse")
+    return Queues(fifo=strategy == "fifo")

@@ -91,6 +91,11 @@ def _sections(config: Config) -> Iterator[str]:
     yield "dependsOn:"
     yield "  # how long room is claimed for later waves, where the whole job is one gang"
     yield f"  gangDeadline: {format_duration(config.depends_on.gang_deadline_ns)}"
+    yield ""
+    yield "# Queues that set no dequeueStrategy."
+    yield "queues:"
+    yield "  # traverse: a gang that does not fit is passed by others; fifo: it blocks those behind it"
+    yield f"  dequeueStrategy: {'fifo' if config.queues.fifo else 'traverse'}"
     yield from _tenancy(config.tenancy)
 
 

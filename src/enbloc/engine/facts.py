@@ -62,8 +62,9 @@ def _since(pod: Obj) -> int | None:
     return _instant(started) if isinstance(started, str) and started else None
 
 
-def queue_facts(obj: Obj, unsupported: str = "") -> QueueFacts:
-    """A Queue; a weight that is missing or not positive counts as 1. `unsupported`: what holds its gangs (N1)."""
+def queue_facts(obj: Obj, unsupported: str = "", fifo: bool = False) -> QueueFacts:
+    """A Queue; a weight that is missing or not positive counts as 1. `unsupported`: what holds its gangs (N1). `fifo`:
+    where it sets no `dequeueStrategy`."""
     typed = view(obj, volcano.Queue)
     spec = typed.spec
     return QueueFacts(
@@ -74,7 +75,7 @@ def queue_facts(obj: Obj, unsupported: str = "") -> QueueFacts:
         capability=_nanos(spec.capability),
         guarantee=_nanos(spec.guarantee.resource if spec.guarantee else None),
         deserved=_nanos(spec.deserved),
-        fifo=spec.dequeue_strategy.lower() == "fifo",
+        fifo=spec.dequeue_strategy.lower() == "fifo" if spec.dequeue_strategy else fifo,
         reclaimable=spec.reclaimable is not False,
         doors=doors_of(obj),
         unsupported=unsupported,

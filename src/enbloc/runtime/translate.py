@@ -98,7 +98,8 @@ class Translator:
                 if gone:
                     state.remove_queue(name_of(obj))
                 else:
-                    state.put_queue(queue_facts(obj, self._held_by(obj, constraints_of(obj), satisfied=False)))
+                    held = self._held_by(obj, constraints_of(obj), satisfied=False)
+                    state.put_queue(queue_facts(obj, held, self.engine.config.queues.fifo))
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:

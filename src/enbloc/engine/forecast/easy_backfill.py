@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from enbloc.engine.claims.reservations import ENDLESS
+from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.run_times import end_of
-from enbloc.engine.placement.attempt import Placer, attempt
+from enbloc.engine.placement.attempt import Placer, attempt, runs
 from enbloc.engine.placement.constraints import Constraints, Shadow
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.resources import Ints
+from enbloc.engine.tables.resources import Bools, Ints
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
@@ -34,6 +36,25 @@ class Start(NamedTuple):
     shadow_time_ns: int
     left: dict[int, Amounts]
     """Row → column → what is free there at the shadow time beside the gang (Slurm: extra nodes)."""
+
+
+class Releases(NamedTuple):
+    """What tasks release when they end, in the order of their ends; one element or column a task."""
+
+    ends: Ints
+    step: Ints
+    """Tasks of one gang that end at one time are released in one step."""
+    rows: Ints
+    amounts: Ints
+
+    @property
+    def steps(self) -> int:
+        return int(self.step[-1]) + 1 if len(self.step) else 0
+
+    def until(self, step: int) -> Releases:
+        """The releases up to a step, inclusive."""
+        count = int(np.searchsorted(self.step, step, side="right"))
+        return Releases(self.ends[:count], self.step[:count], self.rows[:count], self.amounts[:, :count])
 
 
 class EasyBackfill(Follower):
@@ -91,59 +112,76 @@ class EasyBackfill(Follower):
     # ---- the forecast
 
     def _forecast(self, gang: GangState, constraints: Constraints, now_ns: int) -> Start:
-        """The earliest time at which the gang's minima fit if nothing else is placed."""
-        ends, rows, amounts = self._ends(now_ns)
-        instants = np.unique(ends)
-        low, high = 0, len(instants)
+        """The earliest time at which the gang's minima fit if nothing else is placed. Of gangs that end at one time
+        only as many count as it needs: what the others leave then is not promised to tasks that start now."""
+        releases = self._releases(now_ns)
+        low, high = 0, releases.steps
         found: Start | None = None
         while low < high:
             middle = (low + high) // 2
-            gone = ends <= instants[middle]
-            start = self._fits_at(gang, constraints, int(instants[middle]), rows[gone], amounts[:, gone])
+            start = self._fits_after(gang, constraints, releases.until(middle))
             if start is None:
                 low = middle + 1
             else:
                 found, high = start, middle
         return found or Start(ENDLESS, {})
 
-    def _ends(self, now_ns: int) -> tuple[Ints, Ints, Ints]:
-        """Of all tasks with a known end: when, on which row, and what they release, column by task."""
+    def _releases(self, now_ns: int) -> Releases:
+        """Of all tasks with a known end."""
         nodes, stateful = self._state.nodes, self._state.stateful
-        found: list[tuple[int, int, Task]] = []
+        found: list[tuple[int, GangKey, int, Task]] = []
         for name, row in nodes.rows.items():
             for task in stateful.assigned_to(name):
                 end = end_of(task, now_ns)
                 if end != ENDLESS:
-                    found.append((end, row, task))
+                    found.append((end, task.gang.key, row, task))
+        found.sort(key=itemgetter(0, 1))
+        step = np.zeros(len(found), np.int64)
+        for number in range(1, len(found)):
+            step[number] = step[number - 1] + (found[number][:2] != found[number - 1][:2])
         amounts = np.zeros((len(nodes.free), len(found)), np.int64)
-        for number, (_, _, task) in enumerate(found):
+        for number, (_, _, _, task) in enumerate(found):
             for column, amount in task.cls.request:
                 amounts[column, number] = amount
-        ends = np.array([end for end, _, _ in found], np.int64)
-        return ends, np.array([row for _, row, _ in found], np.int64), amounts
+        ends = np.array([end for end, _, _, _ in found], np.int64)
+        return Releases(ends, step, np.array([row for _, _, row, _ in found], np.int64), amounts)
 
-    def _fits_at(
-        self, gang: GangState, constraints: Constraints, at_ns: int, rows: Ints, amounts: Ints
-    ) -> Start | None:
-        """The start of the gang if it fits once `amounts` are released on `rows`; `None`: it does not."""
+    def _fits_after(self, gang: GangState, constraints: Constraints, gone: Releases) -> Start | None:
+        """The start of the gang if it fits after these releases; `None`: it does not."""
         nodes = self._state.nodes
         more = np.zeros_like(nodes.free)
         for column in range(len(more)):
-            np.add.at(more[column], rows, amounts[column])
+            np.add.at(more[column], gone.rows, gone.amounts[column])
+        released: Bools = more.max(axis=0, initial=0) > 0
         self._change_free(more, 1)
+        try:
+            for prefer in (released, None):
+                left = self._left_by(gang, constraints, prefer)
+                if left is not None:
+                    return Start(int(gone.ends[-1]), left)
+            return None
+        finally:
+            self._change_free(more, -1)
+
+    def _left_by(self, gang: GangState, constraints: Constraints, prefer: Bools | None) -> dict[int, Amounts] | None:
+        """What the gang leaves on the rows that it would use; `None`: it does not fit. Rows that are released until
+        then are preferred: the others are free now, and can be backfilled."""
+        nodes = self._state.nodes
         transaction = Transaction(self._state)
         request = request_of(gang)
         request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
         try:
             self._take_claimed_room(transaction, gang)
+            if prefer is not None:
+                on_released = constraints.closing(diagnosis.KEPT_IN_TIME, ~prefer)
+                for run in runs(self._state, request.remaining().minimum):
+                    self._placer.place(transaction, run, len(run), on_released)
             if attempt(self._placer, [request], transaction, constraints) is not None:
                 return None
             used = {nodes.rows[task.node] for task in transaction.placed}
-            left = {row: dict(enumerate(nodes.free[:, row].tolist())) for row in used}
-            return Start(at_ns, left)
+            return {row: dict(enumerate(nodes.free[:, row].tolist())) for row in used}
         finally:
             transaction.rollback()
-            self._change_free(more, -1)
 
     def _change_free(self, more: Ints, by: int) -> None:
         nodes = self._state.nodes

@@ -32,6 +32,15 @@ class Constraints(NamedTuple):
     """Rows reserved for other gangs (R5), or needed by partially bound ones (G11)."""
     shadow: Shadow = no_shadow
 
+    def closing(self, reason: str, rows: Bools) -> Constraints:
+        """These constraints, with more rows closed."""
+        before = self.closed
+
+        def closed(task: Task) -> list[tuple[str, Bools]]:
+            return [*(before(task) if before is not None else ()), (reason, rows)]
+
+        return self._replace(closed=closed)
+
     def closed_rows(self, task: Task) -> Bools | None:
         """All rows that are closed to a task; `None`: none is."""
         found: Bools | None = None

@@ -24,6 +24,7 @@ from enbloc.engine.filters.filter import Check
 from enbloc.engine.plugins.binpack import Binpack
 from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
+from enbloc.engine.plugins.shortest_first import ShortestFirst
 from enbloc.engine.scoring.headroom import Headroom
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeTable
@@ -61,6 +62,8 @@ class Plugins(NamedTuple):
 def load(config: Config) -> Plugins:
     """Loads the plugins of a config. Built-in rules are on unless switched off, whether listed or not."""
     gang_order: list[GangOrder] = [Priority().gang_order] if config.enabled("priority", "jobOrder") else []
+    if config.enabled("sjf", "jobOrder"):
+        gang_order.append(ShortestFirst().gang_order)
     scores: list[Score] = []
     masks: list[Mask] = []
     weights = config.scoring

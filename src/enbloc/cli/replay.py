@@ -1,0 +1,176 @@
+"""`enbloc replay`: a workload trace under one or several policies, in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import msgspec
+
+from enbloc import garbage_collector
+from enbloc.cli.errors import Refusal, read_config
+from enbloc.config import Config
+from enbloc.config.policies import POLICIES, policy_config
+from enbloc.replay import batsim_output
+from enbloc.replay.cluster import Shape, shape_of
+from enbloc.replay.comparison import compare
+from enbloc.replay.formats.columns import Column, parse_map
+from enbloc.replay.outcome import Progress
+from enbloc.replay.reading import FORMATS, BadTrace, read_trace
+from enbloc.replay.replay import Estimates, Replayed, Settings, prepare, replay_all
+from enbloc.replay.text import lines
+from enbloc.replay.trace import Trace
+from enbloc.units import SECOND
+from enbloc.up.options import parse_resources
+
+_SHOWN_FAULTS = 20
+
+
+@click.command("replay")
+@click.argument("trace_file", metavar="TRACE", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--format", "format_name", type=click.Choice(FORMATS), help="Default: by the file's name.")
+@click.option("--map", "map_text", metavar="FIELD=COLUMN[:UNIT],…", help="Columns of a CSV trace; see below.")
+@click.option("--nodes", type=click.IntRange(1, 20_000), help="Default: the trace's machine.")
+@click.option("--node-resources", metavar="cpu=8,nvidia.com/gpu=8", help="Of each node. Default: 1 cpu, or 8 GPUs.")
+@click.option("--policy", "names", multiple=True, metavar="NAME|FILE", help="May be given several times.")
+@click.option(
+    "--estimates",
+    type=click.Choice(["users", "exact", "none"]),
+    default="users",
+    help="Run times that the scheduler knows: the users' limits (default), the real ones, or none.",
+)
+@click.option("--duration-factor", type=click.FloatRange(0, min_open=True), default=1.0, help="Multiplies run times.")
+@click.option("--fast", is_flag=True, help="Engine and nodes only, without API and controllers: the same starts.")
+@click.option("--strict", is_flag=True, help="Stop if a line of the trace cannot be read.")
+@click.option("--batsim", metavar="PREFIX", help="Also write PREFIX_POLICY_jobs.csv and …_schedule.json.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people or for programs.")
+def command(
+    trace_file: Path,
+    format_name: str | None,
+    map_text: str | None,
+    nodes: int | None,
+    node_resources: str | None,
+    names: tuple[str, ...],
+    estimates: str,
+    duration_factor: float,
+    fast: bool,
+    strict: bool,
+    batsim: str | None,
+    output: str,
+) -> None:
+    """Replay a workload trace in virtual time: what would another policy have done?
+
+    TRACE is SWF (Parallel Workloads Archive), CSV with a header, Batsim's JSON, or `sacct --parsable`, gzip or not.
+    Each job becomes a gang: up to a node's size one pod, beyond that whole nodes.
+
+    \b
+    Fields of --map: submit, duration, estimate (units ns us ms s m h), gpus | cpus | pods, id, user, queue.
+    Policies by name: default, fifo, fifo-skip, easy, sjf; `enbloc config --policy NAME` prints one.
+
+    \b
+    Example:
+      enbloc replay last-month.swf --policy fifo --policy easy
+      enbloc replay jobs.csv --map submit=submit_time:ms,duration=duration:ms,gpus=num_gpu --nodes 8
+    """
+    trace = _read(trace_file, format_name, map_text)
+    if strict and trace.faults:
+        raise Refusal([f"{trace_file}:{fault.line}: {fault.message}" for fault in trace.faults])
+    try:
+        shape = shape_of(trace, nodes, parse_resources(node_resources) if node_resources else None)
+    except ValueError as why:
+        raise Refusal([str(why)]) from None
+    settings = Settings(shape, fast, cast(Estimates, estimates), duration_factor)
+    jobs, too_large = prepare(trace, settings)
+    if not jobs:
+        raise Refusal([f"{trace_file}: has no job that ran and fits on {shape.nodes} nodes"])
+    policies = [(name, _policy(name)) for name in names or ("default",)]
+    garbage_collector.relax(garbage_collector.BATCH)
+    with _progress() as progress:
+        replayed = replay_all(policies, settings, jobs, progress)
+    if batsim is not None:
+        _write_batsim(batsim, replayed, shape)
+    answer = _answer(trace, shape, too_large, replayed)
+    if output == "json":
+        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        click.echo("\n".join(lines(answer)))
+
+
+def _read(path: Path, format_name: str | None, map_text: str | None) -> Trace:
+    columns: dict[str, Column] | None = None
+    if map_text is not None:
+        try:
+            columns = parse_map(map_text)
+        except ValueError as why:
+            raise Refusal([f"--map: {why}"]) from None
+    try:
+        return read_trace(path, format_name, columns)
+    except BadTrace as why:
+        raise Refusal([str(why)]) from None
+
+
+def _policy(name: str) -> Config:
+    if name in POLICIES:
+        return policy_config(name)
+    if Path(name).exists():
+        return read_config(name)
+    raise Refusal([f"--policy: {name!r} is neither a file nor one of {', '.join(POLICIES)}"])
+
+
+def _answer(trace: Trace, shape: Shape, too_large: int, replayed: list[Replayed]) -> dict[str, Any]:
+    skipped = dict(trace.skipped)
+    if too_large:
+        skipped["larger than the cluster"] = too_large
+    return {
+        "trace": {
+            "jobs": len(replayed[0].outcomes),
+            "skipped": skipped,
+            "bad_lines": len(trace.faults),
+            "faults": [{"line": fault.line, "message": fault.message} for fault in trace.faults[:_SHOWN_FAULTS]],
+        },
+        "cluster": {"nodes": shape.nodes, "resource": shape.resource, "per_node": shape.per_node},
+        "policies": [
+            {"policy": one.policy, **one.measures, "starts": [_start(outcome) for outcome in one.outcomes]}
+            for one in replayed
+        ],
+        "comparison": [compare(replayed[0], other) for other in replayed[1:]],
+    }
+
+
+def _start(outcome: Any) -> dict[str, Any]:
+    return {
+        "job": outcome.job.id,
+        "submit": outcome.job.submit_ns / SECOND,
+        "start": outcome.start_ns / SECOND if outcome.start_ns is not None else None,
+        "end": outcome.end_ns / SECOND if outcome.end_ns is not None else None,
+    }
+
+
+def _write_batsim(prefix: str, replayed: list[Replayed], shape: Shape) -> None:
+    for one in replayed:
+        path = f"{prefix}_{Path(one.policy).stem}"
+        try:
+            Path(f"{path}_jobs.csv").write_text(batsim_output.jobs_csv(one.outcomes))
+            Path(f"{path}_schedule.json").write_text(batsim_output.schedule_json(one, shape))
+        except OSError as why:
+            raise Refusal([f"--batsim: {why.filename}: {why.strerror}"]) from None
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A progress bar on stderr with the time that is left, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,49 @@
+"""Scheduling policies by name: each is a config of the ordinary engine, and nothing else.
+
+`enbloc config --policy NAME` prints one whole; `enbloc replay` compares them on a trace.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from enbloc.config.model import Config
+from enbloc.config.reading import parse
+
+
+class Policy(NamedTuple):
+    text: str
+    """What it does, in one line."""
+    data: dict[str, Any]
+    """The config file, as a YAML loader gives it."""
+
+
+def _easy(mode: str) -> list[dict[str, Any]]:
+    return [{"name": "allocate"}, {"name": "backfill", "arguments": {"mode": mode}}]
+
+
+_BY_RUN_TIME: Final = [{"plugins": [{"name": "priority"}, {"name": "sjf"}]}, {"plugins": [{"name": "nodeorder"}]}]
+
+POLICIES: Final = {
+    "default": Policy("enbloc's default config", {}),
+    "fifo": Policy(
+        "strict order of submission: a gang that does not fit blocks those behind it",
+        {"actions": "allocate", "queues": {"dequeueStrategy": "fifo"}},
+    ),
+    "fifo-skip": Policy(
+        "order of submission; a gang that does not fit is passed by others, and may starve", {"actions": "allocate"}
+    ),
+    "easy": Policy(
+        "EASY backfill: later gangs start early if they do not delay the first one that waits",
+        {"actions": _easy("easy")},
+    ),
+    "sjf": Policy(
+        "shortest expected run time first; others pass a gang that does not fit",
+        {"actions": "allocate", "tiers": _BY_RUN_TIME},
+    ),
+}
+
+
+def policy_config(name: str) -> Config:
+    """The config of a policy. Raises `KeyError`."""
+    return parse(POLICIES[name].data)

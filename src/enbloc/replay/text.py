@@ -1,0 +1,81 @@
+"""The result of a replay for people: one line a policy, then what changed from the first to each other one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from enbloc.units import SECOND, format_duration
+
+_COLUMNS: Final = (
+    ("policy", "policy"),
+    ("mean_wait_s", "mean wait"),
+    ("p50_wait_s", "median"),
+    ("p99_wait_s", "p99"),
+    ("mean_bounded_slowdown", "slowdown"),
+    ("mean_jct_s", "mean completion"),
+    ("makespan_s", "makespan"),
+    ("utilisation", "use"),
+)
+
+
+def lines(answer: dict[str, Any]) -> Iterator[str]:
+    trace = answer["trace"]
+    yield (
+        f"{trace['jobs']:,} jobs on {answer['cluster']['nodes']:,} nodes of {answer['cluster']['per_node']} "
+        f"{answer['cluster']['resource']}"
+    )
+    for reason, count in trace["skipped"].items():
+        yield f"  left out: {count:,} jobs ({reason})"
+    for fault in trace["faults"][:5]:
+        yield f"  line {fault['line']}: {fault['message']}"
+    if trace["bad_lines"] > 5:
+        yield f"  … {trace['bad_lines']:,} lines cannot be read"
+    yield ""
+    yield from _table(answer["policies"])
+    for compared in answer["comparison"]:
+        yield ""
+        yield from _compared(compared)
+
+
+def _table(policies: Sequence[dict[str, Any]]) -> Iterator[str]:
+    rows = [[title for _, title in _COLUMNS]]
+    rows += [[_cell(key, policy[key]) for key, _ in _COLUMNS] for policy in policies]
+    yield from _aligned(rows)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        first = row[0].ljust(widths[0])
+        yield "  ".join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))])
+
+
+def _cell(key: str, value: Any) -> str:
+    if key == "policy":
+        return str(value)
+    if key == "utilisation":
+        return f"{value:.1%}"
+    if key == "mean_bounded_slowdown":
+        return f"{value:,.1f}"
+    return _time(value)
+
+
+def _time(seconds: float) -> str:
+    return format_duration(round(seconds) * SECOND)
+
+
+def _compared(compared: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"{compared['after']} against {compared['before']}: {compared['sooner']:,} jobs start sooner, "
+        f"{compared['later']:,} later"
+    )
+    for key, title in (("by_size", "size"), ("by_user", "user"), ("by_queue", "queue")):
+        groups = compared[key]
+        if len(groups) < 2:
+            continue
+        rows = [[title, "jobs", compared["before"], compared["after"]]]
+        for group in groups[:10]:
+            waits = (_time(group["mean_wait_before_s"]), _time(group["mean_wait_after_s"]))
+            rows.append([group["name"], f"{group['jobs']:,}", *waits])
+        yield from (f"  {line}" for line in _aligned(rows))

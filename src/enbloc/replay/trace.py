@@ -1,0 +1,91 @@
+"""The jobs of a trace, in one form for all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+CPU: Final = "cpu"
+GPU: Final = "nvidia.com/gpu"
+PODS: Final = "pods"
+
+
+class TraceJob(msgspec.Struct, frozen=True, gc=False):
+    """One job. Times are nanoseconds; `submit_ns` counts from the first submission of the trace."""
+
+    id: str
+    submit_ns: int
+    run_ns: int
+    units: int
+    """Processors, GPUs or pods: see `Trace.resource`."""
+    estimate_ns: int | None = None
+    """The user's time limit."""
+    user: str = ""
+    queue: str = ""
+
+
+class Line(NamedTuple):
+    """What a format reads from one line or record: a job, or why there is none."""
+
+    number: int
+    job: TraceJob | None = None
+    fault: str = ""
+    """The line cannot be read."""
+    skipped: str = ""
+    """The line can be read, and describes no job that ran."""
+    resource: str = ""
+
+
+class Fault(NamedTuple):
+    line: int
+    message: str
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """A whole trace: jobs by submission, and the lines that gave none."""
+
+    jobs: list[TraceJob]
+    resource: str = CPU
+    """The resource that `units` count."""
+    processors: int | None = None
+    """The size of the machine, if the trace says so."""
+    faults: tuple[Fault, ...] = ()
+    skipped: dict[str, int] = {}
+    """Reason → number of jobs."""
+
+
+def collect(lines: Iterable[Line], resource: str = CPU, processors: int | None = None) -> Trace:
+    """The trace of these lines. Submissions are counted from the first one; equal ones keep their order."""
+    jobs: list[TraceJob] = []
+    faults: list[Fault] = []
+    skipped: dict[str, int] = {}
+    found = resource
+    for line in lines:
+        if line.job is not None:
+            jobs.append(line.job)
+            found = line.resource or found
+        elif line.skipped:
+            skipped[line.skipped] = skipped.get(line.skipped, 0) + 1
+        else:
+            faults.append(Fault(line.number, line.fault))
+    jobs.sort(key=lambda job: job.submit_ns)
+    return Trace(list(_from_zero(jobs)), found, processors, tuple(faults), skipped)
+
+
+def _from_zero(jobs: list[TraceJob]) -> Iterator[TraceJob]:
+    first = jobs[0].submit_ns if jobs else 0
+    for job in jobs:
+        yield msgspec.structs.replace(job, submit_ns=job.submit_ns - first) if first else job
+
+
+def job_line(number: int, job: TraceJob, resource: str = "", ran: bool = True) -> Line:
+    """The line of a job that was read; one that did not run, or used nothing, is skipped."""
+    if job.submit_ns < 0:
+        return Line(number, fault="submit time is negative")
+    if not ran or job.run_ns <= 0:
+        return Line(number, skipped="did not run")
+    if job.units <= 0:
+        return Line(number, skipped="used no processors")
+    return Line(number, job, resource=resource)

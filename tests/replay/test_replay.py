@@ -158,7 +158,7 @@ def test_the_command_answers_in_json(tmp_path: Path) -> None:
 
 def test_the_command_compares_policies_in_processes(tmp_path: Path) -> None:
     shown = _run(tmp_path, "--nodes", "2", "--policy", "fifo", "--policy", "fifo-skip", "--batsim", str(tmp_path / "b"))
-    assert "fifo-skip against fifo: 1 jobs start sooner, 0 later" in shown
+    assert "fifo-skip against fifo: 1 jobs start sooner, 1 later" in shown
     assert "line 5: has a field that is not a number" in shown
     assert (tmp_path / "b_fifo_jobs.csv").exists()
     assert json.loads((tmp_path / "b_fifo-skip_schedule.json").read_text())["nb_jobs_finished"] == 3

@@ -152,7 +152,7 @@ class EasyBackfill(Follower):
         more = np.zeros_like(nodes.free)
         for column in range(len(more)):
             np.add.at(more[column], gone.rows, gone.amounts[column])
-        released: Bools = more.max(axis=0, initial=0) > 0
+        released: Bools = more[:, : nodes.count].max(axis=0, initial=0) > 0
         self._change_free(more, 1)
         try:
             for prefer in (released, None):

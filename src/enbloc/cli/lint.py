@@ -26,7 +26,8 @@ from enbloc.sim.linting import Linted, lint
     default="text",
     help="Faults only (default), or the objects as they would be stored.",
 )
-def command(files: tuple[str, ...], config_file: str | None, compat: str | None, output: str) -> None:
+@click.option("--strict", is_flag=True, help="Warnings are faults.")
+def command(files: tuple[str, ...], config_file: str | None, compat: str | None, output: str, strict: bool) -> None:
     """Check manifests as admission would, offline.
 
     FILE is a manifest, a directory of manifests, or `-` for stdin. Every fault is one line: the file and the number of
@@ -40,7 +41,7 @@ def command(files: tuple[str, ...], config_file: str | None, compat: str | None,
     config = read_config(config_file, compat)
     with readable_input():
         documents = read_documents(files)
-        linted = lint(documents, settings_of(config, alone=True))
+        linted = lint(documents, settings_of(config, alone=True), strict=strict)
     note_names_only_here(config, (document.value for document in documents))
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(linted) + b"\n")

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 import click
 
 from enbloc import garbage_collector
+from enbloc.admission.settings import settings_of
+from enbloc.api.meta import Obj
 from enbloc.cli.compat import compat_option, note_names_only_here
 from enbloc.cli.errors import Refusal, read_config, readable_input
-from enbloc.scenario.documents import read_documents
-from enbloc.scenario.scenario import Scenario, read_scenario
+from enbloc.scenario.documents import Finding, read_documents
+from enbloc.scenario.scenario import Scenario, read_scenario, with_nodes, with_run_time
+from enbloc.sim.linting import lint
 from enbloc.sim.result import CUT_OFF, Result
 from enbloc.sim.simulation import Progress, Simulation
 from enbloc.units import parse_duration
+from enbloc.up.options import MOST_NODES, Options, make_nodes, parse_resources
+
+WAITING: Final = "waiting"
+REJECTED: Final = "rejected"
 
 
 @click.command("sim")
@@ -28,6 +36,13 @@ from enbloc.units import parse_duration
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people (default) or for programs."
 )
+@click.option("--nodes", type=click.IntRange(1, MOST_NODES), help="Add this many nodes to those of the files.")
+@click.option("--node-resources", metavar="NAME=AMOUNT,...", help="Capacity of each of them [cpu=8,memory=32Gi].")
+@click.option("--default-run-time", metavar="DURATION", help="How long pods run whose manifests do not say [for ever].")
+@click.option(
+    "--fail-on", metavar="LIST", help="Exit with 1 if a gang is `waiting` at the end, or an object was `rejected`."
+)
+@click.option("--strict", is_flag=True, help="Run nothing if `enbloc lint --strict` finds a fault.")
 @click.option("--report", metavar="FILE.html", help="An HTML report: not built yet.")
 def command(
     files: tuple[str, ...],
@@ -35,6 +50,11 @@ def command(
     compat: str | None,
     until: str | None,
     output: str,
+    nodes: int | None,
+    node_resources: str | None,
+    default_run_time: str | None,
+    fail_on: str | None,
+    strict: bool,
     report: str | None,
 ) -> None:
     """Simulate a cluster in virtual time: what happens, and why.
@@ -52,15 +72,26 @@ def command(
     Example:
       enbloc sim examples/quickstart.yaml
       enbloc sim nodes.yaml jobs/ --until 2h -o json
+      enbloc sim job.yaml --nodes 4 --node-resources cpu=64,memory=512Gi,nvidia.com/gpu=8 --fail-on waiting
+      kubectl get nodes,queues,podgroups,vcjob,pods -A -o yaml | enbloc sim -
     """
     if report is not None:
         raise Refusal(["--report: the HTML report is not built yet"])
-    until_ns = _until(until)
+    until_ns = _duration("--until", until)
+    failing = _fail_on(fail_on)
+    if default_run_time is not None:
+        _duration("--default-run-time", default_run_time)
     config = read_config(config_file, compat)
     with readable_input():
         documents = read_documents(files)
         scenario = read_scenario(documents)
     note_names_only_here(config, (document.value for document in documents))
+    if strict:
+        _refuse_faults(lint(documents, settings_of(config, alone=True), strict=True).faults)
+    if nodes is not None or node_resources is not None:
+        scenario = with_nodes(scenario, _nodes(nodes or 1, node_resources))
+    if default_run_time is not None:
+        scenario = with_run_time(scenario, default_run_time)
     garbage_collector.relax(garbage_collector.BATCH)
     simulation = Simulation(scenario, config)
     with _progress(scenario) as progress:
@@ -69,18 +100,43 @@ def command(
     if result.ended == CUT_OFF:
         click.echo(f"enbloc: cut off: {result.reason}", err=True)
         raise click.exceptions.Exit(1)
+    if (WAITING in failing and result.pending) or (REJECTED in failing and result.summary["rejected"]):
+        raise click.exceptions.Exit(1)
 
 
-def _until(text: str | None) -> int | None:
+def _duration(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
         nanos = parse_duration(text)
     except ValueError as why:
-        raise Refusal([f"--until: {why}"]) from None
+        raise Refusal([f"{option}: {why}"]) from None
     if nanos < 0:
-        raise Refusal([f"--until: {text!r} is negative"])
+        raise Refusal([f"{option}: {text!r} is negative"])
     return nanos
+
+
+def _fail_on(text: str | None) -> frozenset[str]:
+    wanted = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
+    unknown = sorted(wanted - {WAITING, REJECTED})
+    if unknown:
+        raise Refusal([f"--fail-on: {unknown[0]!r} is none of {WAITING}, {REJECTED}"])
+    return wanted
+
+
+def _nodes(count: int, resources: str | None) -> list[Obj]:
+    try:
+        given = parse_resources(resources) if resources is not None else None
+    except ValueError as why:
+        raise Refusal([f"--node-resources: {why}"]) from None
+    return make_nodes(Options(nodes=count, resources=given), load_brings_nodes=False)
+
+
+def _refuse_faults(faults: Sequence[Finding]) -> None:
+    if faults:
+        for fault in faults:
+            click.echo(str(fault), err=True)
+        raise click.exceptions.Exit(1)
 
 
 def _print(result: Result, output: str) -> None:

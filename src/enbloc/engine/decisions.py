@@ -131,5 +131,7 @@ class Pending(msgspec.Struct, frozen=True):
     missing: Mapping[str, int]
     message: str
     reasons: tuple[Reason, ...]
+    queue: str = ""
+    priority: int = 0
     expected_start: int | None = None
     """In nanoseconds since the epoch; `None`: unknown (R8)."""

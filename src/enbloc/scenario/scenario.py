@@ -6,8 +6,9 @@ admission when it is created; here only its shape and its `sim.enbloc.dev/` anno
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -126,7 +127,7 @@ def read_faults(value: Any) -> list[Fault]:
 def _event(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:
     if is_step(value):
         return _step(order, value, faults, scopes)
-    value = arbitrator.canonical(value)
+    value = _named(arbitrator.canonical(value), order)
     faults.extend(read_faults(value))
     if faults:
         return None
@@ -137,6 +138,39 @@ def _event(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> Scena
     if delete_at is not None and parse_duration(delete_at) < at_ns:
         faults.append(_annotation_fault("metadata", "delete-at", f"{delete_at!r} is before its creation"))
     return Arrival(at_ns, order, obj, None if delete_at is None else parse_duration(delete_at))
+
+
+def _named(value: Any, order: int) -> Any:
+    """An object with `generateName` gets a name, the same in every run."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("name") or not isinstance(metadata.get("generateName"), str):
+        return value
+    return {**value, "metadata": {**metadata, "name": f"{metadata['generateName']}{order:05d}"}}
+
+
+def with_nodes(scenario: Scenario, nodes: Sequence[Obj]) -> Scenario:
+    """The scenario with these nodes from the start."""
+    made: list[ScenarioEvent] = [Arrival(0, number - len(nodes), node) for number, node in enumerate(nodes)]
+    return Scenario([*made, *scenario.events])
+
+
+def with_run_time(scenario: Scenario, run_time: str) -> Scenario:
+    """The scenario in which pods and templates that say no `run-time` run this long."""
+    return Scenario(
+        [_with_run_time(event, run_time) if isinstance(event, Arrival) else event for event in scenario.events]
+    )
+
+
+def _with_run_time(arrival: Arrival, run_time: str) -> Arrival:
+    if not arrival.obj.get("spec"):
+        return arrival
+    obj = copy.deepcopy(arrival.obj)
+    templates = [template for _, template in _templates(obj["spec"], "spec")]
+    for target in [obj, *templates] if kind_id(obj) == "Pod" else templates:
+        metadata = target.get("metadata") or {}
+        annotations = metadata.get("annotations") or {}
+        target["metadata"] = {**metadata, "annotations": {PREFIX + "run-time": run_time, **annotations}}
+    return msgspec.structs.replace(arrival, obj=obj)
 
 
 def _annotation_fault(path: str, key: str, message: str) -> Fault:

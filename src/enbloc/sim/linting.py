@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from enbloc.admission.lookup import priority_class_faults
 from enbloc.admission.review import admit, warnings
 from enbloc.admission.settings import DEFAULTS, Settings
-from enbloc.api import volcano
+from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import kind_id, ref_of
-from enbloc.api.meta import Fault, Obj, Ref
+from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.scenario.documents import Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
+from enbloc.sim.without_effect import without_effect
+
+_JOBS: Final = (volcano.JOB, arbitrator.QUEUE_JOB)
+"""Admission warns of those that name another scheduler."""
 
 
 class Linted(msgspec.Struct, frozen=True):
@@ -56,12 +61,13 @@ class _FileLookup:
         return kind in self._complete
 
 
-def lint(documents: Sequence[Document], settings: Settings = DEFAULTS) -> Linted:
-    """Raises `BadInput` for what cannot be read, as a simulation would."""
+def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict: bool = False) -> Linted:
+    """`strict`: warnings are faults. Raises `BadInput` for what cannot be read, as a simulation would."""
     arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
     scopes = Scopes(documents)
     placed = {order: scopes.placed(arrival.obj) for order, arrival in arrivals.items()}
     lookup = _FileLookup([placed[order] for order in sorted(placed)])
+    idle = {(one.kind, one.namespace, one.name): one.reason for one in without_effect(list(placed.values()), settings)}
     seen: dict[Ref, tuple[Document, Arrival]] = {}
     linted = Linted([], [], [])
     for order, document in enumerate(documents):
@@ -73,9 +79,13 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS) -> Linted
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
         linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
+        if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
+            linted.warnings.append(place.finding(Fault("", f"has no effect: {reason}")))
         if not faults:
             linted.objects.append(admitted)
             lookup.put(admitted)
+    if strict:
+        return Linted(linted.objects, [*linted.faults, *linted.warnings], [])
     return linted
 
 

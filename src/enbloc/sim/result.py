@@ -13,6 +13,7 @@ import msgspec
 from enbloc.api.meta import Obj
 from enbloc.scenario.timeline import Line
 from enbloc.sim.statistics import GangRecord
+from enbloc.sim.without_effect import WithoutEffect
 
 IDLE = "idle"
 UNTIL = "until"
@@ -29,14 +30,24 @@ class Result(msgspec.Struct, frozen=True):
     pending: list[dict[str, Any]]
     summary: dict[str, Any]
     gangs: list[GangRecord] = []
-    """What each gang did, for the text output."""
+    """What each gang that started did, for the text output."""
+    all_gangs: list[dict[str, Any]] = []
+    """The same as JSON, and those that never started."""
+    without_effect: list[WithoutEffect] = []
     reason: str = ""
     """Why the run was cut off, with the last lines of the timeline."""
 
     def write_json(self, out: BinaryIO) -> None:
         encoder = msgspec.json.Encoder()
         out.write(b'{"end": ' + encoder.encode(self.end) + b', "ended": ' + encoder.encode(self.ended))
-        for key, items in (("timeline", self.timeline), ("objects", self.objects), ("pending", self.pending)):
+        lists: tuple[tuple[str, Iterable[Any]], ...] = (
+            ("timeline", self.timeline),
+            ("objects", self.objects),
+            ("pending", self.pending),
+            ("gangs", self.all_gangs),
+            ("without_effect", self.without_effect),
+        )
+        for key, items in lists:
             out.write(b',\n"' + key.encode() + b'": [')
             _write_items(items, encoder, out)
             out.write(b"]")

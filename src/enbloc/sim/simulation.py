@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
+from enbloc.admission.settings import settings_of
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
@@ -29,6 +30,7 @@ from enbloc.scenario.timeline import Line, Recorder
 from enbloc.sim.clock import EPOCH, Clock
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
 from enbloc.sim.statistics import Statistics
+from enbloc.sim.without_effect import without_effect
 from enbloc.units import SECOND, format_duration
 
 MOST_RESTARTS: Final = 500
@@ -196,14 +198,17 @@ class Simulation:
         end_ns = self._last_change_ns
         self._statistics.finish(self._clock.elapsed_ns if ended == UNTIL else end_ns)
         pending = self._plane.pending()
+        objects = list(self._store.objects())
         return Result(
             end=end_ns / SECOND,
             ended=ended,
             timeline=self._recorder.lines,
-            objects=list(self._store.objects()),
+            objects=objects,
             pending=pending,
             summary=self._summary(len(pending)),
             gangs=list(self._statistics.gangs.values()),
+            all_gangs=self._statistics.shown(pending, self._clock.elapsed_ns if ended == UNTIL else end_ns),
+            without_effect=without_effect(objects, settings_of(self._config, alone=True)),
             reason=reason,
         )
 

@@ -6,10 +6,13 @@ that the figures are the same on every machine.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
@@ -17,7 +20,7 @@ from enbloc.gangs.model import GangKey
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.sim.clock import Clock
-from enbloc.units import SECOND, parse_quantity
+from enbloc.units import SECOND, natural_key, parse_quantity
 
 _GANG_KINDS = GangRegistry.kinds - {PRIORITY_CLASS, SCHEDULING_SPEC}
 """Objects whose creation is the arrival of a gang of the same name."""
@@ -26,10 +29,29 @@ _GANG_KINDS = GangRegistry.kinds - {PRIORITY_CLASS, SCHEDULING_SPEC}
 class GangRecord:
     """What one gang did, in virtual nanoseconds."""
 
-    __slots__ = ("arrived_ns", "bound", "ended_ns", "failed", "name", "nodes", "running", "started_ns", "succeeded")
+    __slots__ = (
+        "arrived_ns",
+        "bound",
+        "dialect",
+        "ended_ns",
+        "failed",
+        "name",
+        "nodes",
+        "priority",
+        "queue",
+        "running",
+        "started_ns",
+        "succeeded",
+        "why",
+    )
 
     def __init__(self, name: str, arrived_ns: int, started_ns: int) -> None:
         self.name = name
+        self.dialect = ""
+        self.queue = ""
+        self.priority = 0
+        self.why = ""
+        """Why it had waited before it started: the last reason that was reported."""
         self.arrived_ns = arrived_ns
         self.started_ns = started_ns
         self.ended_ns = -1
@@ -40,12 +62,36 @@ class GangRecord:
         self.failed = 0
         self.nodes: set[str] = set()
 
+    @property
+    def outcome(self) -> str:
+        if self.running:
+            return "running"
+        return "failed" if self.failed else "succeeded" if self.succeeded else "removed"
+
+    def shown(self) -> dict[str, Any]:
+        """As JSON: times in seconds."""
+        return {
+            "gang": self.name,
+            "dialect": self.dialect,
+            "queue": self.queue,
+            "priority": self.priority,
+            "came": self.arrived_ns / SECOND,
+            "started": self.started_ns / SECOND,
+            "ended": None if self.running else self.ended_ns / SECOND,
+            "waited": (self.started_ns - self.arrived_ns) / SECOND,
+            "why": self.why,
+            "pods": self.bound,
+            "nodes": sorted(self.nodes, key=natural_key),
+            "outcome": self.outcome,
+        }
+
 
 class _Pod:
-    __slots__ = ("created_ns", "ended", "gang", "node", "requests")
+    __slots__ = ("created_ns", "ended", "gang", "node", "requests", "why")
 
     def __init__(self, created_ns: int) -> None:
         self.created_ns = created_ns
+        self.why = ""
         self.gang = ""
         self.node = ""
         self.ended = False
@@ -67,6 +113,10 @@ class Statistics:
         self._allocatable_time: dict[str, int] = {}
         self._integrated_until_ns = 0
         self._arrived_ns: dict[str, int] = {}
+        self._why: dict[str, str] = {}
+        """Title → why the gang waits or waited last, as its object said."""
+        self._first_pod_of: dict[str, int] = {}
+        """Title → creation of the first pod, of gangs that only pods declare."""
         self._first_pod_ns: int | None = None
         self._last_end_ns: int | None = None
         self.waits: list[int] = []
@@ -82,20 +132,32 @@ class Statistics:
         elif event.kind in GangRegistry.kinds:
             for key in self._registry.observe(event).gangs:
                 self._titles.pop(key, None)
+                self._note_why(key)
             if event.type == "ADDED" and event.kind in _GANG_KINDS:
                 title = f"{namespace_of(event.obj)}/{name_of(event.obj)}"
                 self._arrived_ns.setdefault(title, self._clock.elapsed_ns)
+
+    def _note_why(self, key: GangKey) -> None:
+        obj, spec = self._registry.object(key), self._registry.spec(key)
+        condition = condition_of(obj, "Unschedulable") if obj is not None else None
+        if spec is not None and condition is not None and condition.get("status") == "True":
+            self._why[spec.title] = str(condition.get("message") or "")
 
     def _observe_pod(self, event: WatchEvent) -> None:
         obj, uid, now_ns = event.obj, uid_of(event.obj), self._clock.elapsed_ns
         pod = self._pods.get(uid)
         if pod is None:
             pod = self._pods[uid] = _Pod(now_ns)
+            member = self._registry.member(obj).gang
+            self._first_pod_of.setdefault(f"{member.namespace}/{member.name}", now_ns)
             if self._first_pod_ns is None:
                 self._first_pod_ns = now_ns
         node = obj["spec"].get("nodeName") or ""
         if node and not pod.node:
             self._bound(pod, obj, node, now_ns)
+        elif not node:
+            condition = condition_of(obj, "PodScheduled")
+            pod.why = str((condition or {}).get("message") or "") or pod.why
         phase = (obj.get("status") or {}).get("phase")
         gone = event.type == "DELETED"
         if (gone or phase in ("Succeeded", "Failed")) and not pod.ended:
@@ -107,7 +169,7 @@ class Statistics:
 
     def _bound(self, pod: _Pod, obj: Obj, node: str, now_ns: int) -> None:
         pod.node = node
-        pod.gang = self._title(obj)
+        pod.gang, key = self._title(obj)
         pod.requests = pod_requests(view(obj["spec"], PodSpec))
         self.waits.append(now_ns - pod.created_ns)
         self._change(self._used, pod.requests, 1)
@@ -115,12 +177,41 @@ class Statistics:
         if gang is None:
             arrived_ns = self._arrived_ns.get(pod.gang, pod.created_ns)
             gang = self.gangs[pod.gang] = GangRecord(pod.gang, arrived_ns, now_ns)
+            self._describe(gang, key, obj, pod.why if now_ns > arrived_ns else "")
         gang.bound += 1
         gang.running += 1
         gang.ended_ns = -1
         gang.nodes.add(node)
 
-    def _title(self, pod: Obj) -> str:
+    def _describe(self, gang: GangRecord, key: GangKey, pod: Obj, why: str) -> None:
+        spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue_hint(pod))
+        gang.dialect, gang.queue = spec.dialect or key.dialect, spec.queue
+        gang.priority = spec.priority if spec.priority is not None else pod["spec"].get("priority") or 0
+        if gang.started_ns > gang.arrived_ns:
+            gang.why = why or self._why.get(gang.name, "")
+
+    def shown(self, pending: Iterable[Mapping[str, Any]], end_ns: int) -> list[dict[str, Any]]:
+        """Every gang of the run: those that started, then those that never did."""
+        waiting = [entry for entry in pending if entry["gang"] not in self.gangs]
+        return [gang.shown() for gang in self.gangs.values()] + [self._waiting_gang(one, end_ns) for one in waiting]
+
+    def _waiting_gang(self, entry: Mapping[str, Any], end_ns: int) -> dict[str, Any]:
+        came_ns = self._arrived_ns.get(entry["gang"])
+        if came_ns is None:
+            came_ns = self._first_pod_of.get(entry["gang"])
+        return {
+            **{key: entry[key] for key in ("gang", "dialect", "queue", "priority")},
+            "came": None if came_ns is None else came_ns / SECOND,
+            "started": None,
+            "ended": None,
+            "waited": None if came_ns is None else (end_ns - came_ns) / SECOND,
+            "why": entry["message"],
+            "pods": 0,
+            "nodes": [],
+            "outcome": "waiting",
+        }
+
+    def _title(self, pod: Obj) -> tuple[str, GangKey]:
         """What the user calls the gang of a pod that is bound."""
         self._registry.observe_pod(pod, gone=False)
         key = self._registry.member(pod).gang
@@ -128,7 +219,7 @@ class Statistics:
         if title is None:
             spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue_hint(pod))
             title = self._titles[key] = spec.title
-        return title
+        return title, key
 
     def _ended(self, pod: _Pod, phase: str, now_ns: int) -> None:
         pod.ended = True

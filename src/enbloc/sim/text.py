@@ -32,6 +32,7 @@ def print_result(result: Result, out: TextIO | None = None) -> None:
     _print_gangs(console, result)
     _print_pending(console, result.pending)
     _print_rejected(console, result)
+    _print_without_effect(console, result)
     warnings = result.summary["warnings"]
     if warnings:
         console.print(f"\n{_count(warnings, 'warning')}; `-o json` lists them in the timeline.", style="dim")
@@ -120,6 +121,16 @@ def _print_rejected(console: Console, result: Result) -> None:
         text.append(f" at {_seconds(line.t)}: {line.message}")
         console.print(text, soft_wrap=True)
     _print_rest(console, len(rejected), "objects")
+
+
+def _print_without_effect(console: Console, result: Result) -> None:
+    if not result.without_effect:
+        return
+    console.print("\nObjects without effect", style="bold")
+    for one in result.without_effect[:_ROWS]:
+        name = f"{one.namespace}/{one.name}" if one.namespace else one.name
+        console.print(Text(f"  {one.kind} {name}: {one.reason}"), soft_wrap=True)
+    _print_rest(console, len(result.without_effect), "objects")
 
 
 def _print_rest(console: Console, total: int, things: str) -> None:

@@ -121,6 +121,8 @@ class Reporter(Follower):
                     dict(why.missing),
                     self._with_claims(gang, why.message),
                     tuple(why.reasons),
+                    gang.spec.queue,
+                    gang.priority,
                     start_of(gang),
                 )
             )

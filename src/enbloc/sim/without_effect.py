@@ -1,0 +1,85 @@
+"""Objects that changed nothing: kinds that no controller here acts on, pods and jobs of other schedulers (N3).
+
+Used by `sim` and `lint`. A gang that waits, and an object that admission rejects, are reported elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from enbloc.admission.settings import Settings, is_foreign
+from enbloc.api import arbitrator, volcano
+from enbloc.api.kinds import KINDS, kind_id
+from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.config.compat import preset_of
+
+_CONTEXT: Final = frozenset(
+    {
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "storage.k8s.io",
+    }
+)
+"""Groups of objects that pods refer to, or that say who may do what: no pods are expected of them."""
+
+
+class WithoutEffect(msgspec.Struct, frozen=True):
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+
+
+def without_effect(objects: Sequence[Obj], settings: Settings) -> list[WithoutEffect]:
+    """The objects of a run, or of files, that had no effect; each with the reason."""
+    owners = {(reference.get("kind"), reference.get("name")) for obj in objects for reference in _owners(obj)}
+    found = []
+    for obj in objects:
+        reason = _reason(obj, settings)
+        if reason and (obj["kind"], name_of(obj)) not in owners:
+            found.append(WithoutEffect(obj["kind"], namespace_of(obj), name_of(obj), reason))
+    return found
+
+
+def _owners(obj: Obj) -> Iterable[Obj]:
+    return obj["metadata"].get("ownerReferences") or ()
+
+
+def _reason(obj: Obj, settings: Settings) -> str:
+    kind = kind_id(obj)
+    if kind == "Pod":
+        return _foreign_pod(obj, settings)
+    if kind in (volcano.JOB, arbitrator.QUEUE_JOB):
+        name = str(obj["spec"].get("schedulerName") or "") if is_foreign(obj, settings) else ""
+        return _foreign(name, settings) if name else ""
+    group = obj["apiVersion"].rpartition("/")[0]
+    if kind in KINDS or group in _CONTEXT:
+        return ""
+    return f"no controller here acts on {obj['kind']} of {group}: it makes no pods and decides nothing"
+
+
+def _foreign_pod(pod: Obj, settings: Settings) -> str:
+    spec = pod["spec"]
+    name = spec.get("schedulerName") or "default-scheduler"
+    phase = (pod.get("status") or {}).get("phase") or "Pending"
+    is_ours = settings.ours is None or name in settings.ours
+    return "" if is_ours or spec.get("nodeName") or phase != "Pending" else _foreign(name, settings)
+
+
+def _foreign(name: str, settings: Settings) -> str:
+    preset = preset_of(name)
+    way_out = f", or --compat {preset}" if preset else ", or add it to schedulerNames in the config"
+    return f"spec.schedulerName {name} is not ours: use {settings.scheduler_name}{way_out}"

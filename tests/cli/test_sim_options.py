@@ -1,0 +1,66 @@
+"""Options of `enbloc sim`: nodes without a file for them, a default run time, and exit codes for pipelines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from enbloc.cli.main import cli
+from support import manifests as m
+
+
+def sim(tmp_path: Path, documents: list[dict[str, Any]], *options: str) -> Result:
+    file = tmp_path / "in.yaml"
+    file.write_text(yaml.safe_dump_all(documents))
+    return CliRunner().invoke(cli, ["sim", str(file), *options])
+
+
+def test_nodes_of_a_shape(tmp_path: Path) -> None:
+    gpus = m.gang("a", 4, extra={"nvidia.com/gpu": 8})
+    done = sim(tmp_path, gpus, "--nodes", "4", "--node-resources", "cpu=64,memory=1Ti,nvidia.com/gpu=8", "-o", "json")
+    [gang] = json.loads(done.stdout)["gangs"]
+    assert gang["nodes"] == ["node-1", "node-2", "node-3", "node-4"]
+
+
+def test_a_default_run_time(tmp_path: Path) -> None:
+    done = sim(tmp_path, [m.pod("p")], "--nodes", "1", "--default-run-time", "90s")
+    assert "Simulation finished at 1m30s." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("documents", "fail_on", "code"),
+    [
+        ([m.pod("p", 99)], "waiting", 1),
+        ([m.pod("p", 99)], "rejected", 0),
+        ([m.pod("p")], "waiting,rejected", 0),
+        ([m.job("j", m.role("w", 1, minimum=2))], "rejected", 1),
+        ([m.job("j", m.role("w", 1, minimum=2))], "waiting", 0),
+    ],
+)
+def test_fail_on(tmp_path: Path, documents: list[dict[str, Any]], fail_on: str, code: int) -> None:
+    assert sim(tmp_path, documents, "--nodes", "1", "--fail-on", fail_on).exit_code == code
+
+
+def test_an_unknown_condition_to_fail_on_is_refused(tmp_path: Path) -> None:
+    done = sim(tmp_path, [m.pod("p")], "--fail-on", "slow")
+    assert done.exit_code == 2
+    assert "--fail-on: 'slow' is none of waiting, rejected" in done.output
+
+
+def test_strict_runs_nothing_that_lint_would_refuse(tmp_path: Path) -> None:
+    held = m.pod("p", resourceClaims=[{"name": "gpu"}])
+    assert sim(tmp_path, [held], "--nodes", "1").exit_code == 0
+    done = sim(tmp_path, [held], "--nodes", "1", "--strict")
+    assert done.exit_code == 1
+    assert "spec.resourceClaims" in done.output
+
+
+def test_n3_objects_without_effect_are_listed(tmp_path: Path) -> None:
+    idle = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"}, "spec": {}}
+    done = sim(tmp_path, [idle], "--nodes", "1")
+    assert "Objects without effect\n  Job plain: no controller here acts on Job of batch" in done.stdout

@@ -105,9 +105,10 @@ def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
     assert not answer.lines("held")
 
 
-def test_k6_what_is_held_is_let_go_when_a_strict_gang_joins() -> None:
-    joins = m.koordinator_gang("b", 1, groups=GROUP, at="5s")
-    answer = simulate(m.node("n", 2), holding("a", 3, groups=["default/a"]), joins, m.pod("s", 2, at="6s"), until="9s")
+def test_k6_what_is_held_is_let_go_when_a_gang_of_the_group_turns_strict() -> None:
+    turns = m.patch("5s", "Pod", "b-0", metadata={"annotations": m.koordinator_annotations(mode="Strict")})
+    gangs = [*holding("a", 3, groups=GROUP), *holding("b", 1, cpu=3, groups=GROUP)]
+    answer = simulate(m.node("n", 2), gangs, turns, m.pod("s", 2, at="6s"), until="9s")
     assert lines(answer, "released") == [(5.0, "a-0"), (5.0, "a-1")]
     assert answer.at("s") == 6.0
 
@@ -125,8 +126,12 @@ def test_k6_a_group_of_gangs_holds_as_one() -> None:
 
 
 def test_k6_a_group_that_grows_holds_what_the_newcomer_can_get() -> None:
-    """The first gang had nothing to hold; it stands in line for both."""
-    answer = simulate(m.node("n", 1), holding("a", 3, cpu=2), holding("b", 2, groups=GROUP, at="5s"), until="9s")
+    """The first gang had nothing to hold; it is queued for both."""
+    joins = [
+        m.patch("5s", "Pod", f"a-{i}", metadata={"annotations": m.koordinator_annotations(groups=GROUP)})
+        for i in range(3)
+    ]
+    answer = simulate(m.node("n", 1), holding("a", 3, cpu=2), joins, holding("b", 2, groups=GROUP, at="5s"), until="9s")
     assert lines(answer, "held") == [(5.0, "b-0")]
 
 
@@ -269,13 +274,15 @@ def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> N
 # ---- groups that change
 
 
-def test_k7_a_group_for_whose_min_resources_too_little_is_free_holds_nothing() -> None:
+def test_k7_a_group_whose_min_resources_exceed_the_cluster_holds_nothing() -> None:
     big = m.node("m", 4, at="20s")
     members = [m.sigs_podgroup("a", 1, mode=m.NON_STRICT, minResources={"cpu": "5"}), *m.labelled_pods("a", 1)]
-    answer = simulate(m.node("n", 4), members, m.pod("s", 4, at="5s"), big, m.node("o", 1, at="30s"))
+    answer = simulate(m.node("n", 4), members, m.pod("s", 4, at="5s"), big)
     assert not answer.lines("held")
     assert answer.at("s") == 5.0
-    assert answer.at("a-0") == 30.0
+    assert answer.at("a-0") == 20.0
+    answer = simulate(m.node("n", 4), members)
+    assert "the cluster has 4" in answer.why("default/a")
 
 
 def test_k7_a_group_that_lost_a_gang_waits_for_it() -> None:
@@ -285,16 +292,37 @@ def test_k7_a_group_that_lost_a_gang_waits_for_it() -> None:
 
 
 def test_k8_the_clock_of_a_group_starts_anew_with_the_gangs_that_are_left() -> None:
-    """`b` carries the clock, names `c` too, and goes."""
-    b = m.koordinator_gang("b", 1, groups=["default/b", "default/c"], wait="20s", delete_at="5s")
-    answer = simulate(m.node("n", 1), b, m.koordinator_gang("a", 1, groups=GROUP, wait="20s", at="2s"))
+    """`b` carries the clock, and goes."""
+    group = [*GROUP, "default/c"]
+    b = m.koordinator_gang("b", 1, groups=group, wait="20s", delete_at="5s")
+    answer = simulate(m.node("n", 1), b, m.koordinator_gang("a", 1, groups=group, wait="20s", at="2s"))
     assert lines(answer, "timeout") == [(25.0, "a-0")]
 
 
 def test_k8_what_is_written_of_a_gang_goes_when_it_is_in_no_group_any_more() -> None:
     for gone, left in ((None, ["a"]), ("6s", [])):
-        group = m.sigs_podgroup("a", 1, mode=m.NON_STRICT, groups=GROUP, scheduleTimeoutSeconds=15, delete_at=gone)
+        group = m.sigs_podgroup("a", 1, groups=GROUP, scheduleTimeoutSeconds=15, delete_at=gone)
         assert claims(simulate(group, m.labelled_pods("a", 1), until="7s")) == left
+
+
+@pytest.mark.parametrize("restarts", [[], ["2s"], ["12s"]])
+def test_k8_the_clock_of_a_non_strict_group_starts_with_its_first_held_pod(restarts: list[str]) -> None:
+    """Not while it waits for the other gang, nor while nothing fits."""
+    answer = simulate(
+        holding("a", 1, groups=GROUP, wait="15s"),
+        holding("b", 1, cpu=2, groups=GROUP, wait="15s", at="3s"),
+        m.node("n", 1, at="10s"),
+        *(m.restart(at) for at in restarts),
+    )
+    assert lines(answer, "held") == [(10.0, "a-0")]
+    assert lines(answer, "timeout") == [(25.0, "a-0"), (25.0, "b-0")]
+
+
+def test_k8_a_non_strict_group_that_never_holds_anything_is_never_marked() -> None:
+    answer = simulate(holding("a", 1, groups=GROUP, wait="15s"), m.node("n", 1, at="60s"), until="100s")
+    assert not answer.lines("timeout")
+    answer = simulate(holding("a", 2, wait="15s"), m.node("n", 2, at="60s"))
+    assert set(answer.times("a-")) == {60.0}
 
 
 def test_k12_a_group_that_lost_a_member_waits_for_no_other_gang() -> None:

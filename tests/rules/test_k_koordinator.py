@@ -233,15 +233,61 @@ def test_k7_a_group_crosses_namespaces_and_dialects_of_pod_group() -> None:
     assert together(answer, "a-", "b-") == 9.0
 
 
-def test_k7_the_union_of_what_is_named_starts_together_and_disagreement_is_reported() -> None:
-    chain = [
+def test_k7_gangs_that_reach_each_other_through_names_start_together_and_disagreement_is_reported() -> None:
+    circle = [
         m.koordinator_gang("a", 1, groups=["default/b"]),
         m.koordinator_gang("b", 1, groups=["default/c"]),
-        m.koordinator_gang("c", 1),
+        m.koordinator_gang("c", 1, groups=["default/a"]),
     ]
-    answer = simulate(m.node("n", 2), *chain, m.node("late", 1, at="7s"))
+    answer = simulate(m.node("n", 2), *circle, m.node("late", 1, at="7s"))
     assert together(answer, "a-", "b-", "c-") == 7.0
     assert any("disagree" in reported for reported in warnings(answer))
+
+
+def test_k7_a_gang_that_names_one_outside_its_group_waits_until_that_one_is_satisfied() -> None:
+    """`a` names `b`, which names `c`, which names none: `c` starts first, and none waits for `a`."""
+    chain = [
+        m.koordinator_gang("a", 1, groups=["default/b"]),
+        m.koordinator_gang("b", 1, groups=["default/c"], at="3s"),
+        m.koordinator_gang("c", 2, at="1s"),
+    ]
+    answer = simulate(m.node("n", 1), *chain, m.node("late", 2, at="7s"), m.node("last", 1, at="9s"))
+    assert together(answer, "c-") == 7.0
+    assert answer.at("b-0") == 7.0
+    assert answer.at("a-0") == 9.0
+    assert any("which does not name it" in reported for reported in warnings(answer, "a-0"))
+    assert not warnings(answer, "c-0")
+    answer = simulate(m.node("n", 1), *chain, until="5s")
+    assert "default/b, which it names, is not satisfied yet" in answer.why("default/a")
+    assert "does not fit" in answer.why("default/c")
+
+
+def test_k7_no_disagreement_is_reported_of_a_gang_whose_pod_group_has_not_come() -> None:
+    answer = simulate(
+        m.node("n", 1),
+        m.koordinator_gang("a", 1, groups=GROUP),
+        m.labelled_pods("b", 1),
+        m.sigs_podgroup("b", 1, groups=GROUP, at="5s"),
+        m.node("late", 1, at="9s"),
+    )
+    assert not warnings(answer)
+    assert together(answer, "a-", "b-") == 9.0
+
+
+@pytest.mark.parametrize("ends", ["deleted", "restart"])
+def test_k7_a_gang_that_was_awaited_and_goes_is_awaited_again(ends: str) -> None:
+    """Until `a` has started, what it names must be satisfied; a restart of the scheduler makes no difference."""
+    more = [m.restart("6s")] if ends == "restart" else [m.step("6s", "delete", "Pod", "b-0")]
+    answer = simulate(
+        m.node("n", 1),
+        m.koordinator_gang("a", 2, groups=GROUP),
+        m.koordinator_gang("b", 1, at="1s"),
+        more,
+        m.node("late", 4, at="9s"),
+        until="20s",
+    )
+    assert answer.at("b-0") == 1.0
+    assert together(answer, "a-") == (9.0 if ends == "restart" else None)
 
 
 def test_k7_it_is_not_attempted_until_each_named_gang_exists_with_enough_members() -> None:
@@ -267,6 +313,38 @@ def test_k7_min_resources_larger_than_the_free_room_are_said() -> None:
     answer = simulate(m.node("n", 4), m.sigs_podgroup("a", 1, minResources={"cpu": "5"}), m.labelled_pods("a", 1))
     assert not answer.bound()
     assert "minResources" in answer.why("default/a")
+
+
+@pytest.mark.parametrize("api", [m.SIGS, m.PLUGINS])
+def test_k7_room_that_is_freed_for_a_group_counts_as_free_for_its_min_resources(api: str) -> None:
+    classes = [m.priority_class("high", 1000)]
+    answer = simulate(
+        classes,
+        m.node("n", 4),
+        m.pod("low", 4),
+        m.sigs_podgroup("a", 1, api=api, minResources={"cpu": "4"}, at="10s"),
+        m.labelled_pods("a", 1, cpu=4, priority="high", at="10s"),
+        m.pod("later", 4, at="20s"),
+    )
+    assert answer.evicted() == [(10.0, "low")]
+    assert answer.at("a-0") == 10.0
+    assert answer.at("later") is None
+
+
+def test_k7_a_non_strict_group_accumulates_whatever_its_min_resources() -> None:
+    """The example of Koordinator's own document: minResources are what all members request."""
+    answer = simulate(
+        m.node("n", 2),
+        m.pod("busy", 2, nodeName="m"),
+        m.node("m", 2),
+        m.sigs_podgroup("a", 4, mode=m.NON_STRICT, minResources={"cpu": "4"}),
+        m.labelled_pods("a", 4),
+        m.pod("s", 1, at="5s"),
+        m.step("30s", "delete", "Pod", "busy"),
+        until="40s",
+    )
+    assert [(line["t"], line["name"]) for line in answer.lines("held")] == [(0.0, "a-0"), (0.0, "a-1")]
+    assert together(answer, "a-") == 30.0
 
 
 def test_k7_once_started_lost_members_come_back_one_by_one() -> None:
@@ -309,6 +387,71 @@ def test_k8_the_longest_waiting_time_of_a_group_counts() -> None:
         m.koordinator_gang("b", 1, 2, groups=GROUP, wait="30s"),
     ]
     assert simulate(m.node("n"), *gangs).at("a-0", "timeout") == 30.0
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_k8_the_longest_waiting_time_counts_in_whatever_order_the_gangs_come(first: str) -> None:
+    at = {"a": None if first == "a" else "5s", "b": None if first == "b" else "5s"}
+    gangs = [
+        m.koordinator_gang("a", 1, groups=GROUP, wait="20s", at=at["a"]),
+        m.koordinator_gang("b", 1, 2, groups=GROUP, wait="70s", at=at["b"]),
+    ]
+    started = 0.0 if first == "a" else 5.0  # `b` is never complete
+    for more in ([], [m.restart("8s")]):
+        answer = simulate(m.node("n"), *gangs, *more)
+        assert {(line["t"], line["name"]) for line in answer.lines("timeout")} == {
+            (started + 70.0, "a-0"),
+            (started + 70.0, "b-0"),
+        }
+
+
+def test_k8_a_waiting_time_that_is_edited_counts_at_once() -> None:
+    for wait, expected in ((40, 40.0), (12, 12.0), (3, 10.0)):
+        group = m.sigs_podgroup("a", 1, groups=GROUP, scheduleTimeoutSeconds=20)
+        edit = m.step("10s", "patch", "PodGroup", "a", patch={"spec": {"scheduleTimeoutSeconds": wait}})
+        edit["target"]["apiVersion"] = m.SIGS
+        for more in ([], [m.restart("10s")], [m.restart("11s")]):
+            answer = simulate(m.node("n"), group, m.labelled_pods("a", 1), edit, *more)
+            assert answer.at("a-0", "timeout") == expected, (wait, more)
+
+
+def test_k8_the_earliest_start_counts_when_gangs_join() -> None:
+    """Each waits for a gang that does not exist, by a clock of its own, until they name each other."""
+    alone = [
+        m.koordinator_gang("a", 1, groups=["default/x"], wait="20s"),
+        m.koordinator_gang("b", 1, groups=["default/y"], wait="30s", at="5s"),
+    ]
+    group = ["default/a", "default/b", "default/x"]
+    joined = m.koordinator_annotations(groups=group)
+    steps = [m.patch("10s", "Pod", f"{name}-0", metadata={"annotations": joined}) for name in ("a", "b")]
+    for more in ([], [m.restart("10s")], [m.restart("12s")]):
+        answer = simulate(m.node("n"), *alone, *steps, *more)
+        assert {(line["t"], line["name"]) for line in answer.lines("timeout")} == {(30.0, "a-0"), (30.0, "b-0")}
+
+
+def test_k8_a_gang_waits_for_one_that_does_not_name_it_by_its_own_clock() -> None:
+    """`b` has no room, and is not marked with `a`."""
+    answer = simulate(
+        m.node("n", 1), m.koordinator_gang("a", 1, groups=GROUP, wait="20s"), m.koordinator_gang("b", 2, wait="5s")
+    )
+    assert [(line["t"], line["name"]) for line in answer.lines("timeout")] == [(20.0, "a-0")]
+
+
+def test_k8_a_complete_strict_group_without_room_waits_on() -> None:
+    answer = simulate(
+        m.node("n", 1),
+        m.koordinator_gang("a", 1, groups=GROUP, wait="20s"),
+        m.koordinator_gang("b", 1, groups=GROUP, wait="20s"),
+        m.node("late", at="60s"),
+    )
+    assert together(answer, "a-", "b-") == 60.0
+
+
+def test_k8_a_gang_of_minimum_0_that_waits_for_another_is_pending_and_times_out() -> None:
+    gangs = m.koordinator_gang("a", 1, 0, groups=GROUP, wait="20s")
+    answer = simulate(m.node("n"), gangs, until="10s")
+    assert "default/b, which it names, does not exist" in answer.why("default/a")
+    assert simulate(m.node("n"), gangs).at("a-0", "timeout") == 20.0
 
 
 def test_k8_the_clock_of_a_strict_group_survives_a_restart() -> None:

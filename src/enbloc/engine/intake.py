@@ -30,6 +30,10 @@ from enbloc.gangs.claim_records import ClaimKind
 _OWN_USE = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 
 
+def _waits(gang: GangState) -> bool:
+    return not gang.satisfied and bool(not gang.ready() or gang.total_pending)
+
+
 class Intake(Follower):
     def __init__(
         self,
@@ -105,15 +109,16 @@ class Intake(Follower):
             return found
         gangs = self._groups.gangs(group)
         obstacles = {mate.key: why for mate in gangs if (why := self._lasting_obstacle(mate)) is not None}
-        if obstacles or len(gangs) < len(group.keys):
-            return diagnosis.others_missing(gang, group.keys, self._state.gangs, obstacles)
+        if obstacles or group.unsatisfied:
+            return diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles)
         return None
 
     def _lasting_obstacle(self, gang: GangState) -> Diagnosis | None:
         """What keeps a gang from starting, whatever room becomes free."""
-        return self.obstacle(gang) or self._beyond_cluster(gang) or self._beyond_queue(gang)
+        return self.obstacle(gang) or self.beyond_cluster(gang) or self._beyond_queue(gang)
 
-    def _beyond_cluster(self, gang: GangState) -> Diagnosis | None:
+    def beyond_cluster(self, gang: GangState) -> Diagnosis | None:
+        """Its minResources exceed what the cluster has: it is not attempted (K7, M6)."""
         asked = gang.spec.min_free_resources
         if not asked and not self._config.enqueue.admit_oversized and not gang.spec.waves:
             asked = gang.spec.min_resources or {}
@@ -143,8 +148,7 @@ class Intake(Follower):
 
     def may_start(self, group: Group) -> bool:
         """Whether only room can keep a group from starting (G4, K7)."""
-        gangs = self._groups.gangs(group)
-        return len(gangs) == len(group.keys) and all(self.obstacle(gang) is None for gang in gangs)
+        return not group.unsatisfied and all(self.obstacle(gang) is None for gang in self._groups.gangs(group))
 
     def unit(self, group: Group) -> list[GangState]:
         """The gangs of a group whose minima are not bound, in order."""
@@ -193,13 +197,13 @@ class Intake(Follower):
         gangs = self._groups.gangs(group)
         obstacles = {gang.key: why for gang in gangs if (why := self.obstacle(gang)) is not None}
         unit = self.unit(group)
-        if obstacles or len(gangs) < len(group.keys):
-            complete = [gang for gang in unit if gang.key not in obstacles]
-            if complete and len(group.keys) > 1:
+        if obstacles or group.unsatisfied:
+            complete = [gang for gang in gangs if gang.key not in obstacles and _waits(gang)]
+            if complete:
                 self._claims.holds.start_clock(group, complete[0], self._now_ns)
             for gang in gangs:
                 if not gang.satisfied:
-                    other = diagnosis.others_missing(gang, group.keys, self._state.gangs, obstacles)
+                    other = diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles)
                     self._queue_or_report(gang, obstacles.get(gang.key) or other)
             return
         for gang in gangs:

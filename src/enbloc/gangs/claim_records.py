@@ -57,9 +57,13 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: ClaimKind
     until: int
-    """When the claim expires, in nanoseconds since the epoch; 0: it has no deadline."""
+    """When the claim expires, in nanoseconds since the epoch; 0: it has no deadline of its own."""
     slots: Mapping[str, Mapping[str, int]]
     version: int = VERSION
+    clock: int = 0
+    """When the clock of the gang's group started (K8): how long it may wait is what its gangs declare now."""
+    held: bool = False
+    """Whether a held pod started it, in a NonStrict group."""
 
 
 def read(text: str | None) -> Record | None:

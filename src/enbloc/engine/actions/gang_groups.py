@@ -21,11 +21,14 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import PODS
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 
+_OWN = frozenset({TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED})
+"""Tasks whose room counts as free for the minResources of their own group."""
+
 
 def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
     """Attempts a whole group once; returns why it failed."""
     unit = cycle.intake.unit(group)
-    failure = _too_little_free(cycle, group)
+    failure = _beyond_cluster(cycle, unit) or _too_little_free(cycle, group)
     if failure is None:
         transaction = Transaction(cycle.state)
         failure = _place(cycle, unit, transaction, constraints)
@@ -87,8 +90,15 @@ def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constr
             cycle.claims.holds.hold(group, gang, transaction.placed, cycle.now_ns)
 
 
+def _beyond_cluster(cycle: Cycle, unit: list[GangState]) -> Diagnosis | None:
+    return next((why for gang in unit if (why := cycle.intake.beyond_cluster(gang)) is not None), None)
+
+
 def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
-    """K7: compares minResources with all free resources, plus those of its own members."""
+    """K7: compares the minResources of a Strict group with all free resources, plus those of its own members and those
+    that are being freed for it. A NonStrict group accumulates all the same."""
+    if group.holds:
+        return None
     state = cycle.state
     gangs = cycle.groups.gangs(group)
     asked: dict[int, int] = {}
@@ -102,7 +112,7 @@ def _too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
     own: dict[int, int] = {}
     for gang in gangs:
         for task in gang.tasks.values():
-            if task.status in (TaskStatus.HELD, TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED):
+            if task.status in _OWN:
                 for column, amount in task.cls.request:
                     own[column] = own.get(column, 0) + amount
     for column, amount in asked.items():

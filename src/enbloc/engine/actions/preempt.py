@@ -17,4 +17,5 @@ def run(cycle: Cycle) -> None:
 
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
-    return ByPriority(cycle.evictions, unit[0])
+    priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
+    return ByPriority(cycle.evictions, unit[0], priority)

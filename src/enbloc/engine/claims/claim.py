@@ -37,7 +37,7 @@ class Slot:
 class Claim:
     """What one gang claims of one kind."""
 
-    __slots__ = ("gang", "kind", "slots", "until_ns")
+    __slots__ = ("clock_ns", "gang", "held", "kind", "slots", "until_ns")
 
     def __init__(self, gang: GangState, kind: ClaimKind, slots: Iterable[Slot], until_ns: int = 0) -> None:
         self.gang = gang
@@ -45,6 +45,10 @@ class Claim:
         self.slots = {slot.name: slot for slot in slots}
         self.until_ns = until_ns
         """When it expires; 0: it has no deadline."""
+        self.clock_ns = 0
+        """When the clock of its group started (K8); 0 if its kind has none."""
+        self.held = False
+        """Whether a held pod started it."""
 
     @property
     def tasks(self) -> list[Task]:
@@ -72,7 +76,8 @@ class Claim:
             name = slot.name if self.kind.names_pods or slot.task is None else slot.task.role
             nodes = slots.setdefault(name, {})
             nodes[slot.node] = nodes.get(slot.node, 0) + 1
-        return Record(self.kind, self.until_ns, slots)
+        until_ns = 0 if self.clock_ns else self.until_ns
+        return Record(self.kind, until_ns, slots, clock=self.clock_ns, held=self.held)
 
     def __repr__(self) -> str:
         return f"Claim({self.gang.spec.title} {self.kind} of {len(self.slots)} slots)"

@@ -47,25 +47,27 @@ class Holds:
         return list(found.values())
 
     def clock(self, group: Group) -> int | None:
-        """When a group's time is up, if its clock runs."""
+        """When a group's clock started, if it runs: when gangs join, the earliest start counts."""
         claims = [self._claims.of(gang, self.kind) for gang in self._groups.gangs(group)]
-        return min((claim.until_ns for claim in claims if claim is not None), default=None)
+        return min((claim.clock_ns for claim in claims if claim is not None), default=None)
 
     def start_clock(self, group: Group, gang: GangState, now_ns: int) -> None:
-        """The clock starts though nothing is held: gangs that start together are not all complete."""
-        if group.waiting_ns and self.clock(group) is None:
-            claim = Claim(gang, self.kind, (), now_ns + group.waiting_ns)
+        """The clock of a Strict group starts though nothing is held: a gang that it needs cannot start."""
+        if group.waiting_ns and not group.holds and self.clock(group) is None:
+            claim = self._claim(group, gang, (), now_ns)
             self._claims.make(claim, "Waiting", "waits for the other gangs of its group")
+
+    def _claim(self, group: Group, gang: GangState, slots: Sequence[Slot], now_ns: int) -> Claim:
+        started_ns = self.clock(group)
+        claim = Claim(gang, self.kind, slots)
+        claim.clock_ns = now_ns if started_ns is None else started_ns
+        claim.until_ns = claim.clock_ns + group.waiting_ns
+        claim.held = bool(slots)
+        return claim
 
     def hold(self, group: Group, gang: GangState, placed: Sequence[Task], now_ns: int) -> None:
         """Tasks that a transaction placed are held where they are. The first one starts the clock."""
-        until_ns = self.clock(group)
-        claim = Claim(
-            gang,
-            self.kind,
-            [Slot(task.name, task.node, task) for task in placed],
-            now_ns + group.waiting_ns if until_ns is None else until_ns,
-        )
+        claim = self._claim(group, gang, [Slot(task.name, task.node, task) for task in placed], now_ns)
         self.changed = True
         held = gang.total_held + len(placed)
         if not self._claims.extend(claim, "Held", f"{held} pods are held until the other members fit"):
@@ -86,15 +88,24 @@ class Holds:
         return held
 
     def expire(self, now_ns: int) -> list[TimeOut]:
-        """Groups whose time is up release everything; every pod of theirs without a node is to be annotated (K8)."""
-        found: list[TimeOut] = []
+        """Groups whose time is up give up every claim; every pod of theirs without a node is to be annotated. How long
+        they may wait is what their gangs declare now (K8)."""
+        groups: dict[int, tuple[Group, list[Claim]]] = {}
         for claim in self._claims.all(self.kind):
             group = self._groups.of(claim.gang)
-            if claim.until_ns > now_ns or group is None or self._claims.of(claim.gang, self.kind) is not claim:
-                continue
-            waiting = [mate for mate in self._groups.gangs(group) if not mate.satisfied]
-            self.release(group, "TimedOut", "the waiting time is over; held pods are released")
-            found += [self._time_out(mate) for mate in waiting]
+            if group is not None:
+                groups.setdefault(id(group), (group, []))[1].append(claim)
+        found: list[TimeOut] = []
+        for group, claims in groups.values():
+            until_ns = min(claim.clock_ns for claim in claims) + group.waiting_ns
+            for claim in claims:
+                claim.until_ns = until_ns
+            if until_ns <= now_ns:
+                waiting = [mate for mate in self._groups.gangs(group) if not mate.satisfied]
+                for kind in (self.kind, ClaimKind.RESERVE, ClaimKind.PREEMPT):
+                    for mate in self._groups.gangs(group):
+                        self._claims.end(mate, kind, "TimedOut", "the waiting time is over; its room is released")
+                found += [self._time_out(mate) for mate in waiting]
         return found
 
     def _time_out(self, gang: GangState) -> TimeOut:
@@ -119,7 +130,7 @@ class Holds:
                 self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
-        """No record of this scheduler outlasts the group's waiting time."""
+        """The clock of a record that was written before clocks were recorded started no later than now."""
         group = self._groups.of(gang)
         if gang.satisfied or group is None:
             return None
@@ -131,7 +142,11 @@ class Holds:
             if nodes.get(task.name) in self._state.nodes.rows
         ]
         self.changed = True
-        return Claim(gang, self.kind, slots, min(record.until, now_ns + group.waiting_ns))
+        claim = Claim(gang, self.kind, slots)
+        claim.clock_ns = min(record.clock or record.until - group.waiting_ns, now_ns)
+        claim.until_ns = claim.clock_ns + group.waiting_ns
+        claim.held = record.held or bool(record.slots)
+        return claim
 
     def is_used(self, claim: Claim) -> bool:
         return claim.gang.satisfied
@@ -141,8 +156,10 @@ class Holds:
         group = self._groups.of(claim.gang)
         if group is None:
             return Ending(self.ended, "the gang waits for no other gang")
-        if claim.slots and not group.holds:
+        if claim.held and not group.holds:
             return Ending(self.ended, "its group has a Strict gang, and holds nothing")
+        if not claim.held and group.holds:
+            return Ending(self.ended, "its group is NonStrict: its clock starts with the first held pod")
         for slot in list(claim.slots.values()):
             task = slot.task
             if task is None:

@@ -64,7 +64,7 @@ def lower_priority_claims(
     unit: Sequence[GangState],
 ) -> list[LowerPriorityClaim]:
     """The claims that could be released for gangs that start together: lowest priority first, then last in order."""
-    priority = max(gang.priority for gang in unit)
+    priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
     own = {gang.key for gang in unit}
     queue = unit[0].spec.queue
 

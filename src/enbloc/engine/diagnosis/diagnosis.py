@@ -114,19 +114,27 @@ def unsupported(gang: GangState, text: str) -> Diagnosis:
     return Diagnosis(PendingReason.UNSUPPORTED_CONSTRAINT, text, missing=_needed(gang))
 
 
-def others_missing(
-    gang: GangState, keys: Sequence[GangKey], known: Mapping[GangKey, GangState], obstacles: Mapping[GangKey, Diagnosis]
+def waits_for_others(
+    gang: GangState,
+    unsatisfied: Sequence[GangKey],
+    known: Mapping[GangKey, GangState],
+    obstacles: Mapping[GangKey, Diagnosis],
 ) -> Diagnosis:
-    """K7: the gang could start, but other gangs of its group could not."""
-    absent = [key for key in keys if key not in known]
-    waits = [key for key in keys if key in obstacles]
+    """K7: the gang could start, but gangs of its group could not (`obstacles`), or gangs outside of its group that it
+    names are not satisfied."""
+    absent = [key for key in unsatisfied if key not in known]
+    others = [key for key in unsatisfied if key in known]
+    waits = [key for key in obstacles if key != gang.key]
     parts = []
     if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        parts.append(f"{absent[0].namespace}/{absent[0].name}{more} of its group do{'' if more else 'es'} not exist")
+        more = f" and {len(absent) - 1} more that it names do" if len(absent) > 1 else ", which it names, does"
+        parts.append(f"{absent[0].namespace}/{absent[0].name}{more} not exist")
     if waits:
         more = f" (and {len(waits) - 1} more wait)" if len(waits) > 1 else ""
         parts.append(f"{known[waits[0]].spec.title} of its group waits: {obstacles[waits[0]].message}{more}")
+    if others:
+        more = f" and {len(others) - 1} more that it names are" if len(others) > 1 else ", which it names, is"
+        parts.append(f"{known[others[0]].spec.title}{more} not satisfied yet")
     return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=_needed(gang))
 
 

@@ -131,7 +131,12 @@ class Reporter(Follower):
 
 def _is_pending(gang: GangState) -> bool:
     invalid = bool(gang.spec.problem) and gang.total_pending > 0
-    if not invalid and (gang.ready() or ((gang.satisfied or gang.status.finished) and not gang.total_pending)):
+    unstarted = not gang.spec.minimum and not gang.total_occupied and gang.total_pending > 0  # nothing of it is bound
+    if (
+        not invalid
+        and not unstarted
+        and (gang.ready() or ((gang.satisfied or gang.status.finished) and not gang.total_pending))
+    ):
         return False
     if not gang.tasks:
         return gang.spec.object is not None

@@ -35,14 +35,14 @@ class Rules(Protocol):
 
 
 class ByPriority:
-    """Tasks of gangs of lower priority in the same queue."""
+    """Tasks in the same queue, of gangs of lower priority than the one given."""
 
     by_use = False
 
-    def __init__(self, evictions: EvictionHistory, gang: GangState) -> None:
+    def __init__(self, evictions: EvictionHistory, gang: GangState, priority: int) -> None:
         self._evictions = evictions
         self._gang = gang
-        queue, priority = gang.spec.queue, gang.priority
+        queue = gang.spec.queue
         lower = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
         self._cells = sorted(lower, key=lambda cell: cell[1])
 

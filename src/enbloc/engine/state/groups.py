@@ -1,15 +1,19 @@
 """GangGroups: gangs that start together or not at all (K7). Starting them is left to `actions.gang_groups`.
 
-A group is the transitive closure of the lists that its gangs declare. Groups are rebuilt only when a list changes. A
-gang with no list is in no group, unless it is NonStrict (K6) or has minResources to check before an attempt (K7): then
-it is a group of one.
+A gang names other gangs in its list. Gangs are one group if each reaches the other along these names: a gang that is
+named and does not name back, directly or through gangs that it names, is not bound to the one that names it (S1). It is
+*awaited* instead: the group that names it is attempted once it is satisfied.
+
+Groups are rebuilt only when a list changes. A gang with no list is in no group, unless it is NonStrict (K6) or has
+minResources to check before an attempt (K7): then it is a group of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from enbloc.engine.decisions import Complain
+from enbloc.engine.state.components import strongly_connected
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covers
 from enbloc.engine.tables.tasks import GangState, TaskStatus
@@ -19,12 +23,18 @@ _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
 
 
 class Group:
-    """Gangs that start together, including listed gangs that do not exist yet."""
+    """Gangs that start together."""
 
-    __slots__ = ("committed", "holds", "keys", "met", "note", "waiting_ns")
+    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "note", "unsatisfied", "waiting_ns")
 
-    def __init__(self, keys: tuple[GangKey, ...]) -> None:
+    def __init__(self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...]) -> None:
         self.keys = keys
+        self.awaits = awaits
+        """Gangs outside of it that its gangs name; some may not exist."""
+        self.unsatisfied: tuple[GangKey, ...] = awaits
+        """Those of them that are not satisfied."""
+        self.absent = len(awaits)
+        """How many of them do not exist."""
         self.holds = False
         """Whether all its gangs are NonStrict."""
         self.waiting_ns = 0
@@ -46,6 +56,8 @@ class Groups:
     def __init__(self, state: State) -> None:
         self._state = state
         self._of: dict[GangKey, Group] = {}
+        self._awaiting: dict[GangKey, list[Group]] = {}
+        """Gang → the groups that await it."""
         self._known: dict[GangKey, tuple[GangKey, ...]] = {}
         """Gang → its list when the groups were last built."""
         self._reported: dict[GangKey, str] = {}
@@ -75,44 +87,70 @@ class Groups:
         if gone or not all(self._is_known(gang) for gang in changed):
             complaints = self._rebuild()
             changed = list(self._state.dirty.values())  # includes gangs whose group changed
-        seen: set[int] = set()
+        seen: dict[int, Group] = {}
         for gang in changed:
             group = self.of(gang)
             if group is not None and id(group) not in seen:
-                seen.add(id(group))
+                seen[id(group)] = group
                 before = (group.met, group.committed)
                 self._review(group)
                 if before != (group.met, group.committed):  # the start of one gang counts for all
                     for mate in self.gangs(group):
                         self._state.touch(mate)
+        if self._awaiting:
+            keys = {gang.key for gang in changed}.union(*(group.keys for group in seen.values()))
+            self._review_awaiting(keys)
         return complaints
 
+    def _review_awaiting(self, keys: Iterable[GangKey]) -> None:
+        """The groups that await these gangs are read again if other gangs keep them waiting now."""
+        found = {id(group): group for key in keys for group in self._awaiting.get(key, ())}
+        for group in found.values():
+            unsatisfied = tuple(key for key in group.awaits if not self._is_satisfied(key))
+            absent = sum(key not in self._state.gangs for key in unsatisfied)
+            if (unsatisfied, absent) != (group.unsatisfied, group.absent):
+                group.unsatisfied, group.absent = unsatisfied, absent
+                for gang in self.gangs(group):
+                    self._state.touch(gang)
+
+    def _is_satisfied(self, key: GangKey) -> bool:
+        """Whether a gang exists and it, and every gang that it starts with, is or was satisfied."""
+        gang, group = self._state.gangs.get(key), self._of.get(key)
+        if gang is None or gang.spec.problem:
+            return False
+        return group.met if group is not None and len(group.keys) > 1 else _has_been_met(gang)
+
     def _is_known(self, gang: GangState) -> bool:
-        if not _is_special(gang.spec) and gang.key not in self._of:
+        if not _is_special(gang.spec) and gang.key not in self._of and gang.key not in self._awaiting:
             return True
         return self._known.get(gang.key) == gang.spec.group
 
     def _rebuild(self) -> list[Complain]:
         state = self._state
-        before, self._of = self._of, {}
+        before, self._of, self._awaiting = self._of, {}, {}
         gone = {key for key in self._known if key not in state.gangs}
         self._reported = {key: message for key, message in self._reported.items() if key in state.gangs}
         self._known = {key: gang.spec.group for key, gang in state.gangs.items() if _is_special(gang.spec)}
         complaints: list[Complain] = []
-        for keys in _transitive_groups(self._known):
+        for keys, awaits in _groups_by_consent(self._known):
             known = before.get(keys[0])
-            group = known if known is not None and known.keys == keys else Group(keys)
+            group = known if known is not None and (known.keys, known.awaits) == (keys, awaits) else Group(keys, awaits)
+            for key in awaits:
+                self._awaiting.setdefault(key, []).append(group)
             for key in keys:
                 self._of[key] = group
-                if key in state.gangs:
-                    self._known.setdefault(key, state.gangs[key].spec.group)
-                    if before.get(key) is not group or not gone.isdisjoint(keys):
-                        state.touch(state.gangs[key])
-            if len(keys) > 1:
-                complaints += self._disagreements(group)
+                if before.get(key) is not group or not gone.isdisjoint(awaits):
+                    state.touch(state.gangs[key])
+        for key in self._awaiting:
+            if key in state.gangs:
+                self._known.setdefault(key, state.gangs[key].spec.group)
         for key in before.keys() - self._of.keys():
             if key in state.gangs:
                 state.touch(state.gangs[key])
+        for group in {id(group): group for group in self._of.values()}.values():
+            self._review(group)
+            complaints += self._disagreements(group) if group.awaits or len(group.keys) > 1 else []
+        self._review_awaiting(self._awaiting)
         return complaints
 
     def _disagreements(self, group: Group) -> list[Complain]:
@@ -121,16 +159,29 @@ class Groups:
         sizes: dict[int, frozenset[GangKey]] = {}
         for gang in self.gangs(group):
             named = sizes.setdefault(id(gang.spec.group), frozenset(gang.spec.group))
-            if len(named) + (gang.key not in named) == len(group.keys):
-                continue
-            message = (
-                f"gangs of a group disagree: {gang.spec.title} names {len(named)} gangs, "
-                f"and {len(group.keys)} start together"
+            others = (
+                sorted(key for key in named if key in group.awaits and self._is_declared(key)) if group.awaits else []
             )
+            if others:
+                message = (
+                    f"gangs of a group disagree: {gang.spec.title} names {_title(others[0])}, which does not name it"
+                )
+            elif len(named - set(group.awaits)) + (gang.key not in named) != len(group.keys):
+                message = (
+                    f"gangs of a group disagree: {gang.spec.title} names {len(named)} gangs, "
+                    f"and {len(group.keys)} start together"
+                )
+            else:
+                continue
             if self._reported.get(gang.key) != message:
                 self._reported[gang.key] = message
                 found.append(Complain(gang.key, message))
         return found
+
+    def _is_declared(self, key: GangKey) -> bool:
+        """Whether a gang exists and what it names is known: pods may come before their PodGroup (K4)."""
+        gang = self._state.gangs.get(key)
+        return gang is not None and not gang.spec.problem
 
     def _review(self, group: Group) -> None:
         """Recounts a group, once however many of its gangs changed."""
@@ -162,26 +213,29 @@ def _has_been_met(gang: GangState) -> bool:
     return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
 
 
-def _transitive_groups(named: dict[GangKey, tuple[GangKey, ...]]) -> list[tuple[GangKey, ...]]:
-    """Groups of gangs that list each other, directly or transitively. Identical lists are walked once."""
-    parent: dict[GangKey, GangKey] = {}
+def _title(key: GangKey) -> str:
+    return f"{key.namespace}/{key.name}"
 
-    def root(key: GangKey) -> GangKey:
-        parent.setdefault(key, key)
-        while parent[key] != key:
-            parent[key] = key = parent[parent[key]]
-        return key
 
-    seen: set[int] = set()
-    for key, others in named.items():
-        root(key)
-        if others and id(others) not in seen:
-            seen.add(id(others))
-            for other in others:
-                parent[root(other)] = root(others[0])
-        if others:
-            parent[root(key)] = root(others[0])
-    found: dict[GangKey, list[GangKey]] = {}
-    for key in parent:
-        found.setdefault(root(key), []).append(key)
-    return sorted(tuple(sorted(keys)) for keys in found.values())
+def _groups_by_consent(
+    named: Mapping[GangKey, tuple[GangKey, ...]],
+) -> list[tuple[tuple[GangKey, ...], tuple[GangKey, ...]]]:
+    """The sets of gangs that reach each other, and what each set names outside of itself, in order."""
+    lists = {id(names): names for names in named.values() if names}
+
+    def names_of(vertex: GangKey | int) -> Sequence[GangKey | int]:
+        """From a gang to its list to the gangs in it: identical lists are walked once."""
+        if isinstance(vertex, int):
+            return lists[vertex]
+        names = named.get(vertex)
+        return (id(names),) if names else ()
+
+    vertices: list[GangKey | int] = list(named)
+    found = []
+    for component in strongly_connected(vertices, names_of):
+        keys = {vertex for vertex in component if not isinstance(vertex, int) and vertex in named}
+        own = {id(named[key]): named[key] for key in keys}
+        awaits = {other for names in own.values() for other in names if other not in keys}
+        if keys:
+            found.append((tuple(sorted(keys)), tuple(sorted(awaits))))
+    return sorted(found)

@@ -73,6 +73,8 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
         tasks = minima.waiting(world, gang)
         stuck = bool(gang["problem"]) and bool(tasks)
         settled = minima.m4_ready(world, gang) or ((gang["satisfied"] or gang["finished"]) and not tasks)
+        if not gang["minimum"] and not minima.occupied(world, gang) and tasks:
+            settled = False  # G10: a gang with minimum 0 that waits is pending too
         if (settled and not stuck) or (not gang["tasks"] and gang["object"] is None):
             continue
         if gang["tasks"] and not any(task["ours"] for task in gang["tasks"]):

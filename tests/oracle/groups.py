@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, minima, order, placing, queues, reasons, rules
+from oracle import claims, minima, order, placing, queues, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -15,29 +15,41 @@ Key = tuple[str, str, str]
 
 
 def k7_groups(world: World) -> dict[Key, list[Key]]:
-    """Gang -> the gangs that it starts with, whether they exist or not. A gang that is alone is in none, unless it
-    holds or asks for free room before it is attempted."""
+    """Gang -> the gangs that it starts with: each reaches the other along names. A gang that is alone is in none,
+    unless it names others, holds, or asks for free room before it is attempted."""
     named = {
         gang["key"]: list(gang["group"])
         for gang in world["gangs"].values()
         if gang["group"] or gang["holds"] or gang["needs_free"]
     }
-    found: dict[Key, list[Key]] = {}
-    for key in named:
-        together = {key}
-        while True:
-            more = {other for one in together for other in neighbours(named, one)} - together
-            if not more:
-                break
-            together |= more
-        for one in together:
-            found[one] = sorted(together)
+    reach = {key: reached(named, key) for key in named}
+    return {key: sorted(other for other in named if other == key or both(reach, key, other)) for key in named}
+
+
+def both(reach: dict[Key, set[Key]], one: Key, other: Key) -> bool:
+    return other in reach[one] and one in reach[other]
+
+
+def reached(named: dict[Key, list[Key]], key: Key) -> set[Key]:
+    """The gangs that a gang names, directly or through gangs that it names."""
+    found: set[Key] = set()
+    while more := {other for one in {key, *found} for other in named.get(one, [])} - found:
+        found |= more
     return found
 
 
-def neighbours(named: dict[Key, list[Key]], key: Key) -> set[Key]:
-    """Whom a gang names, and who names it."""
-    return set(named.get(key, [])) | {other for other, names in named.items() if key in names}
+def k7_unsatisfied(world: World, keys: list[Key]) -> list[Key]:
+    """Gangs outside of a group that its gangs name and that are missing or not satisfied."""
+    named = {other for gang in gangs_of(world, keys) for other in gang["group"] if other not in keys}
+    return sorted(other for other in named if not k7_was_satisfied(world, other))
+
+
+def k7_was_satisfied(world: World, key: Key) -> bool:
+    gang = world["gangs"].get(key)
+    if gang is None or gang["problem"]:
+        return False
+    mates = gangs_of(world, k7_group_of(world, gang))
+    return all(mate["covered"] or minima.minima_are_bound(world, mate) for mate in mates)
 
 
 def k7_group_of(world: World, gang: Gang) -> list[Key]:
@@ -65,11 +77,11 @@ def unit(world: World, keys: list[Key]) -> list[Gang]:
 
 
 def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
-    """The first in order waits for its whole group; not attempted until each named gang exists with members ≥ min."""
+    """The first in order waits for its whole group; not attempted until each of its gangs exists with members ≥ min,
+    and each gang outside of it that they name is satisfied."""
     keys = k7_group_of(world, gang)
-    mates = gangs_of(world, keys)
-    obstacles = {mate["key"]: why for mate in mates if (why := order.obstacle(world, mate)) is not None}
-    if obstacles or len(mates) < len(keys):
+    obstacles = {mate["key"]: why for mate in gangs_of(world, keys) if (why := order.obstacle(world, mate)) is not None}
+    if obstacles or k7_unsatisfied(world, keys):
         why = obstacles.get(gang["key"]) or reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
         world["reasons"][gang["key"]] = why
         return None
@@ -86,21 +98,23 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
     """K5: every gang of the group's minima, or nothing. K6: a NonStrict group holds what fits."""
     keys = k7_group_of(world, gang)
     waiting = unit(world, keys)
-    why = k7_too_little_free(world, keys)
     non_strict = is_non_strict(world, keys)
-    if why is None or (non_strict and rules.follows("K7")):
-        first = why
+    why = k7_beyond_cluster(world, waiting) or (None if non_strict else k7_too_little_free(world, keys))
+    if why is None:
         trial = placing.start_trial(world, set(keys))
         for one in waiting:
             claims.r7_take_own_places(world, trial, one)
-        why = first or placing.g2_all_or_nothing(world, trial, waiting)
+        why = placing.g2_all_or_nothing(world, trial, waiting)
         if why is None:
             bind_group(world, trial, keys, waiting)
             return None
-        if non_strict and first is None and start_elsewhere(world, keys, waiting):
+        if non_strict and start_elsewhere(world, keys, waiting):
             return None
-        if non_strict:
+        if non_strict and all(reserve.r7_could_start(world, one) for one in waiting):
             k6_hold(world, keys, waiting)
+    for one in gangs_of(world, keys):
+        if one not in waiting and not one["satisfied"] and minima.waiting(world, one):
+            world["reasons"][one["key"]] = why
     for one in waiting:
         world["reasons"][one["key"]] = why
         if one is not gang:
@@ -174,8 +188,8 @@ def k6_holds_that_stand(world: World) -> None:
             world["memory"]["clocks"].pop(key, None)
         elif gang["satisfied"] or not k7_is_group(world, gang):
             let_go(world, [key])
-        elif slots_held(world, gang) and not is_non_strict(world, k7_group_of(world, gang)):
-            let_go(world, k7_group_of(world, gang))
+        elif is_non_strict(world, k7_group_of(world, gang)) != (world["memory"]["clocks"][key]["by"] == "hold"):
+            let_go(world, [key])  # the clock of the other mode
     for key, claim in world["memory"]["claims"].items():
         if claim["kind"] == "hold":
             keep_slots_that_stand(world, world["gangs"][key], claim)
@@ -200,16 +214,24 @@ def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> No
 # ---- K7: minResources
 
 
+def k7_beyond_cluster(world: World, gangs: list[Gang]) -> dict[str, Any] | None:
+    """A gang whose `minResources` the cluster's allocatable could never hold is not attempted."""
+    has = queues.totals(world)
+    for gang in gangs:
+        if any(count > has.get(name, 0) for name, count in gang["needs_free"].items() if name != "pods"):
+            return reasons.reason("NotEnoughResources", minima.needed_by_role(world, gang))
+    return None
+
+
 def k7_too_little_free(world: World, keys: list[Key]) -> dict[str, Any] | None:
-    """A Strict group whose `minResources` exceed the free room in total is not attempted; what its own members hold
-    counts as free (new: also what is reserved and what is being freed for it)."""
+    """A Strict group whose `minResources` exceed the free room in total is not attempted; what its own members have
+    and what is being freed for it counts as free."""
     asked: dict[str, int] = {}
     for gang in gangs_of(world, keys):
         queues.add(asked, gang["needs_free"])
     if not asked:
         return None
-    lifted = set(keys) if rules.follows("K7") else set()
-    trial = placing.start_trial(world, lifted)
+    trial = placing.start_trial(world, set(keys))
     free = queues.free_total(world, trial)
     for gang in gangs_of(world, keys):
         for task in gang["tasks"]:
@@ -227,16 +249,11 @@ def k7_too_little_free(world: World, keys: list[Key]) -> dict[str, Any] | None:
 
 
 def k8_clock(world: World, keys: list[Key]) -> int | None:
-    """When a group's time is up, if its clock runs. New: the longest waiting time as written now, from the earliest
-    start; old: as it was when the clock started."""
+    """When a group's time is up, if its clock runs: the longest waiting time as written now after the first start."""
     running = [world["memory"]["clocks"][key] for key in keys if key in world["memory"]["clocks"]]
-    if rules.follows("K8") and is_non_strict(world, keys):
-        running = [one for one in running if one["by"] == "hold"]
     if not running:
         return None
-    if rules.follows("K8"):
-        return int(min(one["start"] for one in running)) + k8_waiting_time(world, keys)
-    return int(min(one["until"] for one in running))
+    return int(min(one["start"] for one in running)) + k8_waiting_time(world, keys)
 
 
 def k8_waiting_time(world: World, keys: list[Key]) -> int:
@@ -245,27 +262,27 @@ def k8_waiting_time(world: World, keys: list[Key]) -> int:
 
 def k8_start_clock(world: World, keys: list[Key], gang: Gang, by: str) -> None:
     """`by`: a task is `hold`, or one that a complete gang names is `missing`."""
-    until = k8_clock(world, keys)
-    if until is None:
-        until = world["now"] + k8_waiting_time(world, keys)
-    known = world["memory"]["clocks"].get(gang["key"])
-    if known is None or (rules.follows("K8") and known["by"] != by == "hold"):
-        world["memory"]["clocks"][gang["key"]] = {"start": world["now"], "until": until, "by": by}
+    running = [world["memory"]["clocks"][key]["start"] for key in keys if key in world["memory"]["clocks"]]
+    start = min(running, default=world["now"])
+    world["memory"]["clocks"].setdefault(gang["key"], {"start": start, "by": by})
 
 
 def k8_start_clocks(world: World) -> None:
-    """K8: the clock of a group some of whose gangs cannot start starts when one of its gangs is complete. New: of a
-    Strict group only; a NonStrict one's starts with the first task that is held."""
+    """K8: the clock of a Strict group starts when one of its gangs is complete while another cannot start, or one that
+    it names is not satisfied. A NonStrict group's starts with the first task that is held."""
     for keys in distinct(world):
-        mates = gangs_of(world, keys)
-        if len(keys) < 2 or k8_clock(world, keys) is not None:
+        if k8_clock(world, keys) is not None or is_non_strict(world, keys):
             continue
-        if rules.follows("K8") and is_non_strict(world, keys):
+        obstacles = [mate["key"] for mate in gangs_of(world, keys) if order.obstacle(world, mate) is not None]
+        if not obstacles and not k7_unsatisfied(world, keys):
             continue
-        obstacles = [mate["key"] for mate in mates if order.obstacle(world, mate) is not None]
-        if not obstacles and len(mates) == len(keys):
-            continue
-        whole = [gang for gang in unit(world, keys) if gang["key"] not in obstacles]
+        whole = [
+            gang
+            for gang in gangs_of(world, keys)
+            if gang["key"] not in obstacles
+            and not gang["satisfied"]
+            and (not minima.m4_ready(world, gang) or minima.waiting(world, gang))
+        ]
         if whole:
             k8_start_clock(world, keys, whole[0], "missing")
 
@@ -289,6 +306,8 @@ def k8_expire(world: World) -> None:
             continue
         expired = [gang for gang in gangs_of(world, keys) if not gang["satisfied"]]
         let_go(world, keys)
+        for key in keys:
+            world["memory"]["claims"].pop(key, None)
         for gang in expired:
             for task in gang["tasks"]:
                 if task["status"] == "pending" and task["ours"]:
@@ -332,15 +351,15 @@ def k12_deadlock(world: World) -> None:
 
 def fits_if(world: World, keys: list[Key], released: list[list[Key]]) -> bool:
     """Whether a group could start if these let go."""
-    mates = gangs_of(world, keys)
-    if len(mates) < len(keys) or any(order.obstacle(world, gang) for gang in mates):
+    if k7_unsatisfied(world, keys) or any(order.obstacle(world, gang) for gang in gangs_of(world, keys)):
         return False
     gone = {key for one in released for key in one}
     before = world["memory"]["claims"]
     world["memory"]["claims"] = {
         key: claim for key, claim in before.items() if key not in gone or claim["kind"] != "hold"
     }
-    fits = k7_too_little_free(world, keys) is None and bool(unit(world, keys))
+    fits = is_non_strict(world, keys) or k7_too_little_free(world, keys) is None
+    fits = fits and k7_beyond_cluster(world, unit(world, keys)) is None and bool(unit(world, keys))
     if fits:
         trial = placing.start_trial(world, set(keys))
         fits = placing.g2_all_or_nothing(world, trial, unit(world, keys)) is None

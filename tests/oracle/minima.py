@@ -192,9 +192,7 @@ def k7_group_is_bound(world: World, gang: Gang) -> bool:
     from oracle import groups
 
     for key in groups.k7_group_of(world, gang):
-        other = world["gangs"].get(key)
-        if other is None:
-            return False
+        other = world["gangs"][key]
         if not minima_are_bound(world, other) and key not in world["memory"]["satisfied"]:
             return False
     return True

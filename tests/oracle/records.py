@@ -78,7 +78,7 @@ def record_of(world: World, gang: Gang) -> dict[str, Any] | None:
         return None
     kind, slots = (claim["kind"], claim["slots"]) if claim else ("hold", {})
     names = {task["name"]: {slots[task["uid"]]: 1} for task in gang["tasks"] if task["uid"] in slots}
-    return {"kind": kind, "slots": names, "until": clock["until"] if clock else 0}
+    return {"kind": kind, "slots": names, "until": clock["start"] if clock else 0}
 
 
 def write_marks(world: World) -> None:

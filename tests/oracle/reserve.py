@@ -279,17 +279,29 @@ def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
 
 
 def r7_could_start(world: World, gang: Gang) -> bool:
-    """R7, P3 (new): its object, queue and members are there, its group is complete, and the cluster could hold its
-    `minResources`."""
+    """R7, P3: its object, queue and members are there, its group is complete, the cluster could hold its `minResources`,
+    and its queue could use its minima."""
     keys = groups.k7_group_of(world, gang)
     mates = groups.gangs_of(world, keys)
-    if len(mates) < len(keys) or any(order.obstacle(world, mate) is not None for mate in mates):
+    if groups.k7_unsatisfied(world, keys) or any(order.obstacle(world, mate) is not None for mate in mates):
         return False
+    if groups.k7_beyond_cluster(world, [mate for mate in mates if not mate["satisfied"]]) is not None:
+        return False
+    trial = placing.start_trial(world)
+    return not any(beyond_queue(world, trial, mate, of_minima(world, mate)) for mate in mates)
+
+
+def of_minima(world: World, gang: Gang) -> Amounts:
+    """What it uses already and what its minima still need at the least."""
     asked: Amounts = {}
-    for mate in mates:
-        queues.add(asked, mate["needs_free"])
-    has = queues.totals(world)
-    return all(count <= has.get(name, 0) for name, count in asked.items() if name != "pods")
+    needed, rest, short = minima.o1_split(world, gang)
+    for task in gang["tasks"]:
+        if task in needed or task["status"] == "bound" or task["uid"] in world["placed"] or minima.is_held(world, task):
+            queues.add(asked, task["request"])
+    for name in {name for task in rest for name in task["request"]}:
+        smallest = sorted(task["request"].get(name, 0) for task in rest)
+        asked[name] = asked.get(name, 0) + sum(smallest[:short])
+    return asked
 
 
 def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:

@@ -12,13 +12,11 @@ RULES_AS_OF = {
     "G10": "old",  # new: `missing` lists every role that lacks something; numbers are of the state that is shown
     "R1": "old",  # new: NonStrict gangs are reserved for like any other
     "R7": "old",  # new: a reservation ends whenever its gang could not start for another reason than room
-    "K7": "old",  # new: own held, reserved and freed room counts as free for `minResources`; NonStrict accumulates
-    "K8": "old",  # new: the clock of a NonStrict group starts with its first hold; waiting times count as written now
     "P1": "new",  # new: lowest level first, no victim in vain, a plan is found if there is one
     "P3": "new",  # new: room that was freed is given up when its gang could not start even with it
 }
 
-NOT_WRITTEN = ("D3", "D5", "R3", "R5", "R6", "R8", "K7 (who belongs together, S1)", "K12")
+NOT_WRITTEN = ("D3", "D5", "R3", "R5", "R6", "R8", "K12")
 """Rules whose new text, or all of it, the oracle does not follow yet. G1, M2, D2, A3 and C are read by admission,
 controllers and config, which both runs share."""
 

@@ -279,7 +279,7 @@ def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
 
 
 def r7_could_start(world: World, gang: Gang) -> bool:
-    """R7, P3: its object, queue and members are there, its group is complete, the cluster could hold its `minResources`,
+    """R7, P3: its object, queue and members exist, its group is complete, the cluster could hold its `minResources`,
     and its queue could use its minima."""
     keys = groups.k7_group_of(world, gang)
     mates = groups.gangs_of(world, keys)

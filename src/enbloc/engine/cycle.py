@@ -129,6 +129,7 @@ class Cycle:
         `commits`, its very last Binding completes the minima of all of them (K7, G11)."""
         for gang in gangs:
             self.parts.demand.note_attempt(gang)
+            gang.note("is bound with", len(placed), "pods")
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
         self.state.events.add(EventKind.POD_PLACED)

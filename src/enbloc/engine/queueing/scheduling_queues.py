@@ -67,6 +67,7 @@ class SchedulingQueues:
         first = equivalence.first(REPORTED_OF_A_CLASS)
         reported = {gang.key: gang for gang in [*first, *fresh] if gang.equivalence is equivalence}
         for gang in reported.values():
+            gang.note("waits:", diagnosis.reason)
             self._reporter.report(gang, diagnosis, of_gang)
             for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
                 if mate is not gang and not mate.satisfied:

@@ -22,6 +22,7 @@ from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state import audit
 from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.state.candidate_table import CandidateTable
+from enbloc.engine.state.transitions import transition
 from enbloc.engine.tables.classes import ClassTable, TaskClass
 from enbloc.engine.tables.foreign_room import ForeignRoom
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
@@ -328,9 +329,7 @@ class State:
         """Our Binding, or our timeout annotation, was refused: the task is pending again (K10, G11)."""
         task = self.tasks.get(uid)
         if task is not None and task.status in (TaskStatus.ASSUMED, TaskStatus.TIMED_OUT):
-            self._count_out(task)
-            task.status, task.node = TaskStatus.PENDING, ""
-            self._count_in(task)
+            self._move(task, TaskStatus.PENDING)
             self.touch(task.gang)
 
     def _add(self, facts: PodFacts, membership: Membership, undeclared: Callable[[], GangSpec]) -> None:
@@ -379,7 +378,7 @@ class State:
         return cls
 
     def _confirm(self, task: Task, facts: PodFacts) -> None:
-        task.status = TaskStatus.BOUND
+        transition(task, TaskStatus.BOUND, task.node)
         task.spec = facts.spec
         task.mark, task.decision = facts.mark, facts.decision
         self._set_since(task, facts.since_ns)
@@ -421,6 +420,8 @@ class State:
             task.priority = facts.priority
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
             self._set_priority(task.gang)
+        if moved:
+            task.gang.note(task.name, "is", facts.status.name, facts.node)
         task.labels, task.status, task.node = facts.labels, facts.status, facts.node
         self._count_in(task)
         self.touch(task.gang)
@@ -429,50 +430,39 @@ class State:
 
     def hold(self, task: Task) -> None:
         """Holds a task where a transaction has placed it, instead of binding it."""
-        assert task.status is TaskStatus.ASSUMED, f"{task} is not placed and cannot be held"
         self._count_gang(task, -1)
-        task.status = TaskStatus.HELD
+        transition(task, TaskStatus.HELD, task.node)
         self._count_gang(task, 1)
         self.events.add(EventKind.POD_PLACED)
 
     def assume_held(self, task: Task) -> None:
         """A held task is bound on its node."""
         self._count_gang(task, -1)
-        task.status = TaskStatus.ASSUMED
+        transition(task, TaskStatus.ASSUMED, task.node)
         self._count_gang(task, 1)
 
     def restore_hold(self, task: Task, node: str) -> None:
         """Holds a pending task on the node that its record names."""
-        self._count_out(task)
-        task.status, task.node = TaskStatus.HELD, node
-        self._count_in(task)
+        self._move(task, TaskStatus.HELD, node)
 
     def unreserve(self, task: Task) -> None:
         """A held or nominated task is pending again."""
-        self._count_out(task)
-        task.status, task.node = TaskStatus.PENDING, ""
-        self._count_in(task)
+        self._move(task, TaskStatus.PENDING)
 
     def time_out(self, task: Task) -> None:
         """A pending task stops being a member: its pod gets the timeout annotation (K8)."""
-        self._count_out(task)
-        task.status = TaskStatus.TIMED_OUT
-        self._count_in(task)
+        self._move(task, TaskStatus.TIMED_OUT, task.node)
         self.touch(task.gang)
 
     # ---- nominated tasks (see `nominations`) and their victims
 
     def nominate(self, task: Task, node: str) -> None:
         """A pending task occupies its node from now on, while its victims are still terminating."""
-        self._count_out(task)
-        task.status, task.node = TaskStatus.NOMINATED, node
-        self._count_in(task)
+        self._move(task, TaskStatus.NOMINATED, node)
 
     def evict(self, task: Task) -> None:
         """A bound task is releasing: it occupies its node until its pod is gone, and counts towards no minimum."""
-        self._count_out(task)
-        task.status = TaskStatus.RELEASING
-        self._count_in(task)
+        self._move(task, TaskStatus.RELEASING, task.node)
         self.evicting.add(task.uid)
         self.touch(task.gang)
 
@@ -481,9 +471,7 @@ class State:
         self.evicting.discard(uid)
         task = self.tasks.get(uid)
         if task is not None and task.status is TaskStatus.RELEASING:
-            self._count_out(task)
-            task.status = TaskStatus.BOUND
-            self._count_in(task)
+            self._move(task, TaskStatus.BOUND, task.node)
             self.touch(task.gang)
 
     # ---- placeholders: tasks that reserve resources for pods to come (see `claims`)
@@ -506,6 +494,11 @@ class State:
             self._count_out(placeholder)
         else:
             self.queues.remove_demand(self.queue_of(placeholder.gang), placeholder.cls.request)
+
+    def _move(self, task: Task, status: TaskStatus, node: str = "") -> None:
+        self._count_out(task)
+        transition(task, status, node)
+        self._count_in(task)
 
     # ---- counting: `_count_in` and `_count_out` are inverse
 

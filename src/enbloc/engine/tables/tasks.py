@@ -172,7 +172,7 @@ class GangState:
     def __init__(self, spec: GangSpec) -> None:
         self.key: GangKey = spec.key
         self.spec = spec
-        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+        self._story: deque[tuple[object, ...]] = deque(maxlen=STORY_LENGTH)
         self.assumed: GangStatus | None = None
         """Its status as decided and not confirmed by the API yet; `None`: nothing is unconfirmed."""
         self.tasks: dict[str, Task] = {}
@@ -207,14 +207,15 @@ class GangState:
         self.why: Any = None
         """Its diagnosis, if it waits and is not queued."""
 
-    def note(self, what: str) -> None:
-        """Adds to the story of the gang: the last things that happened to it."""
+    def note(self, *what: object) -> None:
+        """Adds to the story of the gang: the last things that happened to it. The words are put together when asked."""
         self._story.append(what)
 
     @property
     def story(self) -> str:
         """The last things that happened to the gang, for errors about it."""
-        return f"story of {self.spec.title}: {'; '.join(self._story) or 'nothing happened yet'}"
+        told = "; ".join(" ".join(str(word) for word in what if word != "") for what in self._story)
+        return f"story of {self.spec.title}: {told or 'nothing happened yet'}"
 
     @property
     def status(self) -> GangStatus:

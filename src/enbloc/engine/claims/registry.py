@@ -83,7 +83,7 @@ class ClaimRegistry(Follower):
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
         self.obstacle: Callable[[GangState], Diagnosis | None] = lambda gang: None
-        """What keeps a gang, or a gang that it starts with, from being attempted; set by intake."""
+        """What keeps a gang, or a gang that it starts with, from being attempted; set by the engine."""
         self.refresh: Callable[[GangState], None] = lambda gang: None
         """Computes anew whether a gang is satisfied (G7); set by the engine."""
         self.mates: Callable[[GangState], list[GangState]] = lambda gang: [gang]

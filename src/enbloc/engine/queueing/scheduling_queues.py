@@ -38,7 +38,7 @@ class SchedulingQueues:
         self.best_effort = SchedulingQueue(tickets)
         """Gangs whose tasks request nothing: `backfill` serves them."""
         self.after_attempt: Callable[[GangState], None] = lambda gang: None
-        """Called for every gang that was attempted in vain for the first time; set by intake."""
+        """Called for every gang that was attempted in vain for the first time; set by the engine."""
 
     def all(self) -> tuple[SchedulingQueue, SchedulingQueue, SchedulingQueue]:
         return (self.admission, self.placement, self.best_effort)

@@ -38,6 +38,7 @@ from enbloc.up.options import MOST_NODES, Options, Runtime, parse_resources
 @click.option("--listen", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on.")
 @click.option("--load", multiple=True, metavar="FILE", help="Manifests to apply at the start; may be repeated.")
 @click.option("--data", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help="Keep the state here.")
+@click.option("--accept-data-loss", is_flag=True, help="With --data: go on with what is whole of damaged files.")
 @click.option("--no-scheduler", is_flag=True, help="Only API and nodes: `enbloc run` adds the rest.")
 @compat_option
 @click.option("--config", "config_file", metavar="FILE", help="Scheduler config; `enbloc config` prints the default.")
@@ -51,6 +52,7 @@ def command(
     listen: str,
     load: tuple[str, ...],
     data: Path | None,
+    accept_data_loss: bool,
     no_scheduler: bool,
     config_file: str | None,
     compat: str | None,
@@ -70,7 +72,7 @@ def command(
         resources = parse_resources(node_resources) if node_resources is not None else None
     except ValueError as why:
         raise Refusal([f"--node-resources: {why}"]) from None
-    options = Options(nodes, resources, runtime, speed, listen, port, data, not no_scheduler)
+    options = Options(nodes, resources, runtime, speed, listen, port, data, not no_scheduler, accept_data_loss)
     config = read_config(config_file, compat)
     with readable_input():
         scenario = read_scenario(read_documents((*load, *files)))

@@ -12,8 +12,9 @@ from typing import Final
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
-from enbloc.cluster.embedded.api.datadir import DataDir
+from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
 from enbloc.cluster.embedded.api.journal import Journal
+from enbloc.cluster.embedded.api.private_files import NotPrivate, read_secret, write_private
 from enbloc.cluster.embedded.api.store import OBJECT_BYTES, Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.http.access import Access, is_loopback
@@ -48,7 +49,7 @@ class LocalCluster:
         self._refuse = refuse
         self._warn = warn
         self._data = DataDir(options.data) if options.data is not None else None
-        self._journal = Journal(self._data) if self._data is not None else None
+        self._journal = Journal(self._data, accept_loss=options.accept_loss) if self._data is not None else None
         restore = self._journal.restore if self._journal is not None else None
         self.store: Store = make_store(now_ns, config, restore, OBJECT_BYTES)
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
@@ -98,10 +99,15 @@ class LocalCluster:
         """Listens and starts. Returns the address of the pages and the path of the kubeconfig. Raises `OSError`."""
         options = self._options
         state = options.data if options.data is not None else state_directory(options.port)
-        token = self._token(state)
-        certificate = (
-            load_certificate(state / CERTIFICATE_FILE, options.host) if options.data else make_certificate(options.host)
-        )
+        try:
+            token = self._token(state)
+            certificate = (
+                load_certificate(state / CERTIFICATE_FILE, options.host)
+                if options.data
+                else make_certificate(options.host)
+            )
+        except NotPrivate as why:
+            raise DataDirError(str(why)) from why
         journal = self._journal
         self._facade = Facade(
             self.store,
@@ -109,6 +115,7 @@ class LocalCluster:
             pages,
             self._open_log,
             journal.durable if journal is not None else None,
+            (lambda: journal.failure) if journal is not None else None,
         )
         self._listener = Listener(self._facade, certificate.context())
         port = await self._listener.start(options.host, options.port)
@@ -124,16 +131,11 @@ class LocalCluster:
         file = state / TOKEN_FILE
         if self._options.data is None:
             return secrets.token_urlsafe(32)
-        try:
-            known = file.read_text().strip()
-        except OSError:
-            known = ""
+        known = (read_secret(file) or b"").decode(errors="replace").strip()
         if len(known) >= 32:
             return known
         made = secrets.token_urlsafe(32)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as opened:
-            opened.write(made + "\n")
+        write_private(file, f"{made}\n".encode())
         return made
 
     def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:

@@ -48,6 +48,7 @@ class Life:
         """As if the process were gone: nothing is written any more, and the lock is free."""
         self.journal._writer.shutdown()
         self.journal._db.close()
+        self.journal._acknowledged.close()
         self.data.close()
 
 
@@ -386,6 +387,7 @@ def killed_lives(path: Path, rounds: int, chance: random.Random) -> int:
         journal.restore(store)
         log.check(store)
         journal._db.close()  # this life ends without a word as well
+        journal._acknowledged.close()
         journal._writer.shutdown()
         data.close()
     return sum(len(tried) for tried in log.tried.values())

@@ -1,4 +1,4 @@
-"""The data directory of an embedded cluster, locked by one process at a time.
+"""The data directory of an embedded cluster: of this user alone, and locked by one process at a time.
 
 The lock is the kernel's (`flock`): it ends with the process that holds it, however that process ends.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 from pathlib import Path
 from typing import Final
+
+from enbloc.cluster.embedded.api.private_files import NotPrivate, open_private
 
 LOCK: Final = "lock"
 
@@ -19,13 +22,16 @@ class DataDirError(Exception):
 
 
 class DataDir:
-    """A directory that is locked until it is closed; created if it is missing."""
+    """A directory that is locked until it is closed; created if it is missing, with mode 0700."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.path)
+            self._lock = open_private(self.path / LOCK, os.O_RDWR | os.O_CREAT)
+        except NotPrivate as why:
+            raise DataDirError(str(why)) from why
         except OSError as why:
             raise DataDirError(f"{path} cannot be used as a data directory: {_reason(why)}") from why
         try:
@@ -44,6 +50,21 @@ class DataDir:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def _make_private(path: Path) -> None:
+    """Mode 0700 for a directory that is empty or a data directory already. One that holds other things keeps its mode,
+    and is refused if others can write to it."""
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise NotPrivate(f"{path} belongs to user {found.st_uid}, not to this one: take another directory")
+    mode = stat.S_IMODE(found.st_mode)
+    if not mode & 0o077:
+        return
+    if (path / LOCK).is_file() or not any(path.iterdir()):
+        path.chmod(0o700)
+    elif mode & 0o022:
+        raise NotPrivate(f"{path} can be written by others (mode {mode:o}): take another directory, or chmod 700 it")
 
 
 def _reason(why: OSError) -> str:

@@ -1,11 +1,12 @@
-"""The store on disk: every acknowledged write survives a crash.
+"""The store on disk: every acknowledged write survives a crash, and one that is lost all the same is noticed.
 
 The journal reads a watch, so the store does not know it. Every change of the store is one event; a commit writes the
 present state of all objects that changed since the last commit, in one transaction. So the disk always holds the store
 at one version, never half a change. The HTTP server awaits `durable` before it acknowledges a write; writes that wait
 during a commit share the next one.
 
-SQLite in WAL mode with `synchronous=FULL`: a commit returns when the disk has it (see docs/decisions/0045).
+SQLite in WAL mode with `synchronous=FULL`: a commit returns when the disk has it (see docs/decisions/0045). Damage is
+found by the checksums of `database`, and an end that was cut off by the version in `acknowledged`.
 
 Watch history is not kept: watches from before a restart get 410 and list again. Versions continue. After a crash they
 skip ahead, so that a version that a client read but that never reached the disk is not used twice.
@@ -14,38 +15,27 @@ skip ahead, so that a version that a client read but that never reached the disk
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
-from collections.abc import Iterator
+import logging
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.api import acknowledged
+from enbloc.cluster.embedded.api.acknowledged import Acknowledged, AcknowledgedFile
+from enbloc.cluster.embedded.api.database import FILE, FILES, Database, State, check_files, salvaged, unreadable
 from enbloc.cluster.embedded.api.datadir import DataDir, DataDirError
-from enbloc.cluster.embedded.api.object_size import encoded
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, LogWatch
 
-FILE: Final = "state.db"
-SCHEMA: Final = 1
 SKIP: Final = 2 * DEFAULT_BOUNDS.unread
 """How far versions skip ahead after a crash: further than a commit can lag behind."""
-_APPLICATION: Final = 0x456E626C  # "Enbl": marks the file as enbloc's
-_CHECKPOINT_PAGES: Final = 4_000
-
-_TABLES: Final = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
-CREATE TABLE objects (
-    kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, body BLOB NOT NULL,
-    PRIMARY KEY (kind, namespace, name)
-);
-INSERT INTO meta VALUES ('version', 0), ('open', 0);
-"""
+_log = logging.getLogger(__name__)
 
 
 class JournalError(Exception):
@@ -63,9 +53,18 @@ class _Batch(msgspec.Struct, frozen=True):
 class Journal:
     """Keeps a store in a data directory. Called on the store's thread; the writing happens on a thread of its own."""
 
-    def __init__(self, data: DataDir) -> None:
+    def __init__(self, data: DataDir, *, accept_loss: bool = False) -> None:
+        """Reads what is there. Raises `DataDirError` if anything that was acknowledged is lost; with `accept_loss` it
+        goes on with what is whole, and moves the damaged files into a directory of their own."""
         self._path = data.path / FILE
-        self._db = _opened(self._path)
+        check_files(data.path)
+        try:
+            self._open(data.path)
+        except DataDirError as why:
+            if not accept_loss:
+                raise
+            self._salvage(data.path, why)
+        self._db = self._database.connection
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._store: Store | None = None
         self._watch: LogWatch | None = None
@@ -74,6 +73,71 @@ class Journal:
         self._failure: Exception | None = None
         self._under_way: asyncio.Task[None] | None = None
 
+    def _open(self, directory: Path) -> None:
+        self._acknowledged = _acknowledged_file(directory)
+        try:
+            known = self._acknowledged.read()
+            is_new = not self._path.exists()
+            if self._acknowledged.nothing_yet():  # it ended before anything was acknowledged
+                is_new = True
+                for name in FILES:
+                    (directory / name).unlink(missing_ok=True)
+            elif is_new and self._acknowledged.path.stat().st_size:
+                raise unreadable(self._path, "it is missing, and something had been stored in it")
+            new_id = None if not is_new else known.database if known is not None else os.urandom(acknowledged.ID_BYTES)
+            if new_id is not None:
+                self._acknowledged.start(Acknowledged(new_id, 0))
+            self._load(known, new_id)
+        except BaseException:
+            self._acknowledged.close()
+            raise
+
+    def _load(self, known: Acknowledged | None, new_id: bytes | None) -> None:
+        is_old = new_id is None and not self._acknowledged.existed  # schema 1 had no such file
+        self._database = Database(self._path, new_id)
+        try:
+            self._state, self._objects = self._database.read()
+            if new_id is None and not (is_old and self._database.upgraded):
+                self._check_acknowledged(known)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _check_acknowledged(self, known: Acknowledged | None) -> None:
+        if known is None:
+            raise unreadable(self._acknowledged.path, "it is missing or damaged")
+        if known.database.hex() != self._state.database:
+            raise unreadable(self._path, f"it is another database than the one of {self._acknowledged.path.name}")
+        if known.version > self._state.version:
+            raise unreadable(
+                self._path,
+                f"it ends at version {self._state.version}, and version {known.version} had been acknowledged",
+            )
+
+    def _salvage(self, directory: Path, why: DataDirError) -> None:
+        """A new database with the objects whose records are whole."""
+        place = next(one for one in (directory / f"damaged-{n}" for n in range(1, 10_000)) if not one.exists())
+        place.mkdir(mode=0o700)
+        for name in (*FILES, acknowledged.FILE):
+            if (directory / name).exists() or (directory / name).is_symlink():
+                (directory / name).rename(place / name)
+        known = None
+        if (place / acknowledged.FILE).is_file():
+            file = _acknowledged_file(place)
+            known = file.read()
+            file.close()
+        version, objects = salvaged(place / FILE) if (place / FILE).is_file() else (0, [])
+        self._acknowledged = _acknowledged_file(directory)
+        new_id = os.urandom(acknowledged.ID_BYTES)
+        self._acknowledged.start(Acknowledged(new_id, 0))
+        self._database = Database(self._path, new_id)
+        version = max(version, known.version if known is not None else 0)
+        state = State(new_id.hex(), version, is_open=True)
+        self._objects = objects
+        self._state = self._database.write(state, {ref_of(obj): obj for obj in objects})
+        _log.warning("%s", why)
+        _log.warning("data loss was accepted: %d objects were whole; the damaged files are in %s", len(objects), place)
+
     @property
     def version(self) -> int:
         """The version of the store that is on disk."""
@@ -81,22 +145,19 @@ class Journal:
 
     def restore(self, store: Store) -> int:
         """Fills an empty store with what is on disk, and journals it from here on. Returns the number of objects."""
-        try:
-            version = self._meta("version")
-            if self._meta("open"):
-                version += SKIP
-            objects = list(_stored(self._db, self._path))
-            store.restore(objects, version)
-            with self._db:
-                self._db.execute("BEGIN IMMEDIATE")
-                self._db.execute("UPDATE meta SET value = 1 WHERE key = 'open'")
-                self._db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (version,))
-        except sqlite3.Error as why:
-            raise _unreadable(self._path, str(why)) from why
+        version = self._state.version + (SKIP if self._state.is_open else 0)
+        objects, self._objects = self._objects, []
+        store.restore(objects, version)
+        self._commit(msgspec.structs.replace(self._state, version=version, is_open=True), {})
         self._store = store
         self._watch = store.watch(None, version)
         self._taken = self._durable = version
         return len(objects)
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be written any more; `None` while it can."""
+        return None if self._failure is None else f"{self._path} cannot be written: {self._failure}"
 
     async def durable(self) -> None:
         """Returns once the present version of the store is on disk. Raises `JournalError` if it cannot be written."""
@@ -128,12 +189,12 @@ class Journal:
                 self._submit().result()
             self._writer.shutdown()
             if self._store is not None and self._failure is None:
-                with self._db:
-                    self._db.execute("UPDATE meta SET value = 0 WHERE key = 'open'")
+                self._commit(msgspec.structs.replace(self._state, is_open=False), {})
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             self._writer.shutdown()
-            self._db.close()
+            self._database.close()
+            self._acknowledged.close()
             if self._watch is not None:
                 self._watch.close()
 
@@ -167,97 +228,24 @@ class Journal:
         if self._failure is not None or (batch.version == self._durable and not batch.changes):
             return
         try:
-            gone = [ref for ref, obj in batch.changes.items() if obj is None]
-            here = [
-                (*ref, int(obj["metadata"]["resourceVersion"]), encoded(obj))
-                for ref, obj in batch.changes.items()
-                if obj is not None
-            ]
-            with self._db:
-                self._db.execute("BEGIN IMMEDIATE")
-                if batch.everything:
-                    self._db.execute("DELETE FROM objects")
-                self._db.executemany("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", gone)
-                self._db.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)", here)
-                self._db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (batch.version,))
+            state = msgspec.structs.replace(self._state, version=batch.version)
+            self._commit(state, batch.changes, everything=batch.everything)
         except Exception as why:  # whatever it was, the batch is not on disk: no further write may be acknowledged
             self._failure = why
             return
         self._durable = batch.version
 
+    def _commit(self, state: State, changes: dict[Ref, Obj | None], *, everything: bool = False) -> None:
+        self._state = self._database.write(state, changes, everything=everything)
+        self._acknowledged.write(Acknowledged(bytes.fromhex(state.database), state.version))
+
     def _check(self) -> None:
         if self._failure is not None:
-            raise JournalError(f"{self._path} cannot be written: {self._failure}") from self._failure
-
-    def _meta(self, key: str) -> int:
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        if row is None or not isinstance(row[0], int):
-            raise _unreadable(self._path, f"its {key} is missing")
-        return int(row[0])
+            raise JournalError(self.failure) from self._failure
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _acknowledged_file(directory: Path) -> AcknowledgedFile:
     try:
-        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as why:
-        raise _unreadable(path, str(why)) from why
-    try:
-        _prepare(db, path)
-    except sqlite3.Error as why:
-        db.close()
-        raise _unreadable(path, str(why)) from why
-    except DataDirError:
-        db.close()
-        raise
-    return db
-
-
-def _prepare(db: sqlite3.Connection, path: Path) -> None:
-    """Checks that the file is enbloc's before it changes it; creates the tables in a new one."""
-    schema = _pragma(db, "user_version")
-    application = _pragma(db, "application_id")
-    is_new = schema == 0 and application == 0 and _pragma(db, "page_count") == 0
-    if not is_new and application != _APPLICATION:
-        raise _unreadable(path, "it is not an enbloc data file")
-    if schema > SCHEMA:
-        raise DataDirError(
-            f"{path} was written by a newer enbloc (schema {schema}; this one reads up to {SCHEMA}): "
-            "use that version, or another directory"
-        )
-    found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise _unreadable(path, str(found).replace("\n", " "))
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-    if is_new:
-        stamps = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {SCHEMA};"
-        db.executescript(f"BEGIN IMMEDIATE; {_TABLES} {stamps} COMMIT;")
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> int:
-    value: int = db.execute(f"PRAGMA {name}").fetchone()[0]
-    return value
-
-
-def _stored(db: sqlite3.Connection, path: Path) -> Iterator[Obj]:
-    for kind, namespace, name, body in db.execute("SELECT kind, namespace, name, body FROM objects"):
-        try:
-            obj = _decoded(body)
-            known = ref_of(obj) == (kind, namespace, name) and obj["metadata"]["uid"]
-        except (ValueError, KeyError, TypeError, AttributeError):
-            known = False
-        if not known:
-            raise _unreadable(path, f"the record of {Ref(kind, namespace, name)} does not hold that object")
-        yield obj
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return json.loads(body)
-
-
-def _unreadable(path: Path, why: str) -> DataDirError:
-    return DataDirError(f"{path} cannot be read: {why}; move it away to start with an empty cluster")
+        return AcknowledgedFile(directory)
+    except OSError as why:
+        raise DataDirError(str(why)) from why

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from enbloc.cluster.embedded.api.private_files import read_secret, write_private
+
 if TYPE_CHECKING:
     from cryptography import x509
 
@@ -42,18 +44,13 @@ class Certificate(msgspec.Struct, frozen=True):
 def load_certificate(file: Path, *addresses: str) -> Certificate:
     """The certificate in the file, if it is valid for these addresses, so that kubeconfigs stay valid over restarts;
     else a new one, which is stored there. Raises `OSError`."""
-    try:
-        stored = file.read_bytes()
-    except OSError:
-        stored = b""
+    stored = read_secret(file) or b""
     at = stored.find(b"-----BEGIN CERTIFICATE-----")
     known = Certificate(stored[max(at, 0) :], stored[: max(at, 0)])
     if _is_usable(known, addresses):
         return known
     made = make_certificate(*addresses)
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(made.key + made.certificate)
+    write_private(file, made.key + made.certificate)
     return made
 
 

@@ -55,7 +55,8 @@ _log = logging.getLogger(__name__)
 
 class Facade:
     """Serves one store. `pages` are further handlers by path, which need no token; `log_source` reads the output of
-    pods; `committed` is awaited before a write is acknowledged."""
+    pods; `committed` is awaited before a write is acknowledged. `failure` says why writes are not kept any more: only
+    health is served then, since the store may hold what was not kept."""
 
     def __init__(
         self,
@@ -64,12 +65,14 @@ class Facade:
         pages: Mapping[str, Handler] | None = None,
         log_source: logs.LogSource | None = None,
         committed: Committed | None = None,
+        failure: Callable[[], str | None] | None = None,
     ) -> None:
         self._store = store
         self._access = access
         self._pages = dict(pages or {})
         self._log_source = log_source
         self._committed = committed
+        self._failure = failure if failure is not None else lambda: None
         self._encodings = Encodings()
         self._resources = Resources(store)
         self._discovery = DiscoveryDocuments(self._resources)
@@ -110,6 +113,7 @@ class Facade:
         ref: Ref | None = None
         try:
             path = request.path
+            self._check_kept(path)
             page = self._page(path)
             if page is not None:
                 self._access.check_host(request)
@@ -142,6 +146,21 @@ class Facade:
         except Exception:
             _log.exception("%s %s", request.method, request.path)
             return _refuse(request, refusal(500, "Internal error occurred: see the server's log"), ref)
+
+    def _check_kept(self, path: str) -> None:
+        """Raises `Refused` (503) once a write could not be kept. The process is alive all the same."""
+        failure = self._failure()
+        if failure is not None and not path.startswith("/livez"):
+            self._watches.close()
+            raise refusal(503, f"{failure}; nothing is served until enbloc is restarted on a disk that can be written")
+
+    async def _until_kept(self) -> None:
+        if self._committed is not None:
+            try:
+                await self._committed()
+            except Exception:
+                self._check_kept("")
+                raise
 
     def _page(self, path: str) -> Handler | None:
         found = self._pages.get(path)
@@ -380,8 +399,7 @@ class Facade:
         if request.method != "DELETE" and not target.subresource:
             for warning in self._warnings.on(target.kind.id, obj):
                 response.headers.add("Warning", warning)
-        if self._committed is not None:
-            await self._committed()
+        await self._until_kept()
         return response
 
     async def _patch(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
@@ -414,8 +432,7 @@ class Facade:
             raise _bad_method()
         asked = list_query({key: value for key, value in query.items() if key not in ("dryRun", "watch")})
         found = self._writer.delete_collection(target, asked, options)
-        if self._committed is not None:
-            await self._committed()
+        await self._until_kept()
         page = Page(found, self._store.version)
         metadata = {"resourceVersion": str(page.version)}
         return await self._stream(request, self._list_pieces(target, page, metadata, "object"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 
 from enbloc.api.writes import WatchEvent
 
+_log = logging.getLogger(__name__)
 Committed = Callable[[], Awaitable[None]]
 
 
@@ -58,7 +60,11 @@ class Changes:
                 future.set_result(None)
 
     async def _wake_when_committed(self, committed: Committed) -> None:
-        await committed()
+        try:
+            await committed()
+        except Exception as why:  # it is answered to the client that wrote
+            _log.error("watches report no more changes: %s", why)
+            return
         self._wake()
 
     def _wake(self) -> None:

@@ -86,6 +86,8 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
             {
                 "gang": gang["title"],
                 "dialect": gang["dialect"],
+                "queue": gang["queue"],
+                "priority": gang["priority"],
                 "satisfied": gang["satisfied"],
                 "missing": why["missing"],
                 "reason": why["reason"],

@@ -163,6 +163,8 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "min_resources": None,
         "enqueued": True,
         "enqueued_at": None,
+        "first_wave": [],
+        "failed_create": False,
         "enqueued_by": "",
         "started": False,
         "finished": False,
@@ -268,7 +270,36 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
         gang["title"] = f"{key[1]}/{owner['name']}"
     waves.d3_present_waves(gang, group, job)
     gang["longest_run"] = longest_run(job)
+    if not gang["started"]:
+        gang["first_wave"] = first_wave(gang, job)
+    gang["failed_create"] = bool((group["metadata"].get("annotations") or {}).get("enbloc.dev/failed-create"))
     return gang
+
+
+def first_wave(gang: dict[str, Any], job: Obj | None) -> list[dict[str, Any]]:
+    """The pods of the minima of its first wave, as its templates say."""
+    from oracle import reading
+
+    found = []
+    templates = {role["name"]: role["template"] for role in ((job or {}).get("spec") or {}).get("tasks") or ()}
+    for role, count in gang["minima"].items():
+        for index in range(count if role in templates else 0):
+            spec = templates[role]["spec"]
+            request = reading.g6_request(spec)
+            found.append(
+                {
+                    "uid": f"awaited/{gang['key']}/{role}/{index}",
+                    "namespace": gang["key"][1],
+                    "name": f"{role}-{index}",
+                    "pod": {"spec": spec, "metadata": {}},
+                    "gang": gang["key"],
+                    "role": role,
+                    "ours": True,
+                    "request": {**request, "pods": 1},
+                    "best_effort": not request,
+                }
+            )
+    return found
 
 
 def longest_run(job: Obj | None) -> int | None:

@@ -13,6 +13,7 @@ Gang = dict[str, Any]
 
 MINIMA, SURPLUS = 0, 1
 KNOCKING, ALLOCATING, BACKFILLING = "enqueue", "allocate", "backfill"
+SECOND = 1_000_000_000
 PODS_EXPECTED_WITHIN = 5 * adapter.SECOND
 
 
@@ -91,10 +92,13 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         if band == SURPLUS and g3_surplus_waits(world, gang):
             failed[gang["key"]] = SURPLUS
             continue
+        world["awaited_room"] = awaited = g8_awaited_room(world, gang) if lane != KNOCKING else []
         why = serve(world, gang)
+        world["awaited_room"] = []
         if why is not None:
             failed[gang["key"]] = band
-            records.tried(world, gang, why)
+            if not awaited:
+                records.tried(world, gang, why)
 
 
 def next_queue(world: World, waiting: dict[str, Any], lane: str) -> str:
@@ -135,3 +139,21 @@ def g3_surplus_waits(world: World, gang: Gang) -> bool:
             world["timers"].append(until)
             waits = True
     return waits
+
+
+def g8_awaited_room(world: World, gang: Gang) -> list[tuple[dict[str, Any], str]]:
+    """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
+    by their templates; for 1 s, and not if a pod was refused."""
+    trial = placing.start_trial(world)
+    above = []
+    for other in world["gangs"].values():
+        if other["priority"] <= gang["priority"] or not g3_is_expected(world, other) or other["enqueued_at"] is None:
+            continue
+        if other["first_wave"] and not other["failed_create"] and world["now"] < other["enqueued_at"] + SECOND:
+            world["timers"].append(other["enqueued_at"] + SECOND)
+            above.append(other)
+    for other in sorted(above, key=lambda one: g8_order(one, MINIMA)):
+        attempt = placing.copy_trial(trial)
+        if placing.templates_fit(world, attempt, other, other["first_wave"]):
+            trial = attempt
+    return list(trial["new"])

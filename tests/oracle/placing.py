@@ -28,7 +28,7 @@ def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | N
             node = task["node"]
         if node and task["uid"] not in (gone or ()):
             take(world, trial, task, node)
-    for task, node in world["kept"]:
+    for task, node in [*world["kept"], *world.get("awaited_room", ())]:
         take(world, trial, task, node)
     for task, node in claims.room_taken(world, lifted or set()):
         trial["claimed"][task["uid"]] = node
@@ -146,6 +146,19 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
         return reasons.g10_does_not_fit(world, trial, gang, failed, [], [failed], short)
     assert not short, f"{gang['title']} was attempted though too few of its members exist"
     return None
+
+
+def templates_fit(world: World, trial: Trial, gang: Gang, tasks: list[Task]) -> bool:
+    """Places pods that do not exist yet, one after the other, or else in any way there is."""
+    before = copy_trial(trial)
+    for task in tasks:
+        node = best_node(world, trial, gang, task)
+        if node is None:
+            found = search(world, before, [(gang, one) for one in tasks], [], set())
+            trial.update(before)
+            return found
+        put(world, trial, task, node)
+    return True
 
 
 def wanted_now(world: World, trial: Trial, gang: Gang) -> tuple[list[Task], list[Task], int]:

@@ -369,3 +369,12 @@ def test_c_a_third_partys_plugin_orders_gangs() -> None:
 
 def test_c_a_plugin_that_is_not_installed_is_unknown() -> None:
     assert "fastdisks" in problems(config("fastdisks"))["tiers[0].plugins[0].name"]
+
+
+def test_c_enable_preemptable_false_on_priority_switches_preemption_by_priority_off() -> None:
+    objects = [CLASSES, m.node("n", 4), m.pod("a", 4, priority="low"), m.pod("b", 4, priority="high", at="10s")]
+    assert simulate(*objects, until="20s").lines("evicted")
+    off = config({"name": "priority", "enablePreemptable": False})
+    answer = simulate(*objects, config=off, until="20s")
+    assert not answer.lines("evicted")
+    assert answer.at("b") is None

@@ -37,7 +37,7 @@ class Membership(NamedTuple):
 
 
 class Template(msgspec.Struct, frozen=True):
-    """The pods of a role before they exist (D5)."""
+    """The pods of a role before they exist (D5, G8)."""
 
     count: int
     """The role's minimum."""
@@ -106,6 +106,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Roles that have not begun and must fit together with the first wave (D5)."""
     templates: Mapping[str, Template] = {}
     """All roles of such a gang, as placeholders for later waves."""
+    first_wave: Mapping[str, Template] = {}
+    """The roles whose pods a controller of ours creates once the gang is enqueued, until it has started."""
     object: Ref | None = None
     """The object that carries its phase and conditions; `None`: it has only pods."""
     object_uid: str = ""

@@ -134,7 +134,10 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         priority = _templates_priority(job, priorities)
     created = typed.metadata.creation_timestamp
     waves = _waves(group, spec, job)
-    templates = _templates(spec, job) if annotations_of(group).get(volcano.WHOLE_JOB) == "true" else {}
+    is_whole_job = annotations_of(group).get(volcano.WHOLE_JOB) == "true"
+    before_start = status.phase in ("", "Pending", "Inqueue")
+    every = _templates(spec, job) if is_whole_job or before_start else {}
+    templates = every if is_whole_job else {}
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
@@ -146,6 +149,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
+        first_wave={role: every[role] for role in waves.begun if role in every} if before_start else {},
         queue=spec.queue or DEFAULT_QUEUE,
         priority=priority,
         min_resources=_nanos(spec),

@@ -54,7 +54,7 @@ def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[
         yield STARVING, Freed(None)
     if gang.spec.never_preempts:
         return
-    if cycle.config.runs("preempt"):
+    if cycle.config.runs("preempt") and cycle.config.enabled("priority", "preemptable"):
         queue = gang.spec.queue
         lower = [cell for cell in cycle.evictions.evictable.cells() if cell[0] == queue and cell[1] < gang.priority]
         if lower:

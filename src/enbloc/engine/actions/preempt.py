@@ -12,7 +12,8 @@ from enbloc.engine.tables.tasks import GangState
 
 
 def run(cycle: Cycle) -> None:
-    if len(cycle.state.priorities) > 1:  # else no gang is of lower priority than another
+    # With one priority no gang is of lower priority than another; `enablePreemptable: false` switches priority off (C).
+    if len(cycle.state.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
         evict_for_all(cycle, "preempt", _rules, releases_claims=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -30,6 +31,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         for equivalence in queue.active_in(name):
             equivalence.in_line = False
             _line_up(queue, line, equivalence)
+    kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
     while (name_or_none := _next_queue(cycle, lines, with_enqueued)) is not None:
         name = name_or_none
         line = lines[name]
@@ -53,7 +55,10 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             _line_up(queue, line, equivalence)
             _line_up(queue, line, gang.equivalence)
             continue
+        is_kept = kept is not None and kept.from_gang(gang)
         failure = serve(gang)
+        if failure is not None and is_kept:
+            continue  # it stays active: the next cycle tries again
         if failure is not None:
             cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)
             continue
@@ -61,6 +66,8 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
             if mate.equivalence is not None and queue.holds(mate.equivalence):
                 _line_up(queue, lines.setdefault(mate.spec.queue, []), mate.equivalence)
+    if kept is not None:
+        kept.release()
 
 
 def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) -> None:

@@ -15,6 +15,13 @@ PODS_WITHIN_NS = 5 * SECOND
 """How long surplus waits for the pods of an enqueued gang: a controller needs far less."""
 
 
+MINIMA_WITHIN_NS = SECOND
+"""How long gangs of lower priority leave room for the minima of an enqueued gang whose pods do not exist yet."""
+
+ABOVE_BOUND = 64
+"""For at most 64 such gangs, the first in order, is room left."""
+
+
 class AwaitedPods(Follower):
     def __init__(self, order: GangOrder) -> None:
         self._order = order
@@ -64,3 +71,17 @@ class AwaitedPods(Follower):
             self._due_ns = until_ns if self._due_ns is None else min(until_ns, self._due_ns)
             return True
         return False
+
+    def above(self, priority: int) -> list[GangState]:
+        """G8: gangs of higher priority that were just enqueued and whose pods are being created, in order; for a
+        bounded time, and not if the API server refused a pod."""
+        found = []
+        for gang in (gang for gangs in self._gangs.values() for gang in gangs.values()):
+            since_ns = gang.status.enqueued_at
+            if since_ns is None or gang.priority <= priority or gang.spec.failed_create or not gang.spec.first_wave:
+                continue
+            until_ns = since_ns + MINIMA_WITHIN_NS
+            if self._now_ns < until_ns:
+                self._due_ns = until_ns if self._due_ns is None else min(until_ns, self._due_ns)
+                found.append(gang)
+        return sorted(found, key=self._order)[:ABOVE_BOUND]

@@ -1,0 +1,50 @@
+"""Room for the minima of gangs that were just enqueued, while gangs of lower priority are attempted (G8).
+
+The pods of a Job are created once it is enqueued: they do not exist in the cycle that enqueues it. Until they do, for a
+bounded time, its minima are placed from its templates wherever gangs of lower priority are attempted. So no pod is
+started and preempted in one instant.
+"""
+
+from __future__ import annotations
+
+from enbloc.engine.claims.placeholders import make_placeholders
+from enbloc.engine.cycle import Cycle
+from enbloc.engine.placement.attempt import attempt
+from enbloc.engine.placement.request import PlacementRequest
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import GangState
+
+
+class AwaitedRoom:
+    """Placed in a transaction that is kept while gangs of one priority are attempted, and rolled back after that."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        self._transaction = Transaction(cycle.state)
+        self._above: list[GangState] = []
+
+    def from_gang(self, gang: GangState) -> bool:
+        """Takes the room that this gang must leave to others; whether there is any."""
+        above = self._cycle.parts.awaited.above(gang.priority)
+        if above != self._above:
+            self._transaction.rollback()
+            self._above = above
+            for one in above:
+                self._place(one)
+        return bool(self._transaction.checkpoint)
+
+    def _place(self, gang: GangState) -> None:
+        """Places its minima, if they fit; if not it will evict, or wait itself."""
+        state = self._cycle.state
+        tasks = [
+            task
+            for role, template in gang.spec.first_wave.items()
+            for task in make_placeholders(state, gang, role, template, 0, template.count)
+        ]
+        before = self._transaction.checkpoint
+        request, constraints = PlacementRequest(gang, tasks), self._cycle.constraints(gang)
+        if attempt(self._cycle.placer, [request], self._transaction, constraints, keep=True) is not None:
+            self._transaction.rollback(before)
+
+    def release(self) -> None:
+        self._transaction.rollback()

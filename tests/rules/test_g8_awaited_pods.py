@@ -1,0 +1,90 @@
+"""G8: a pod is not started and preempted in one instant. The pods of a Job exist one round after it was enqueued: gangs
+of lower priority leave it the room without which its minima would not fit."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import NO_EVICTIONS, simulate
+
+CLASSES = [m.priority_class("high", 1000), m.priority_class("low", 10)]
+
+
+def evicted(answer: Answer) -> list[str]:
+    return [line["name"] for line in answer.lines("evicted")]
+
+
+def test_g8_a_lower_pod_does_not_start_in_the_room_of_a_job_of_the_same_instant() -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("low", 4, priority="low", run_time="60s"),
+        m.job("high", m.role("w", 4, run_time="60s"), priority="high"),
+    )
+    assert answer.at("high-w-0") == 0.0
+    assert answer.at("low") == 60.0
+    assert not evicted(answer)
+
+
+def test_g8_a_lower_pod_beside_which_the_job_fits_starts_at_once() -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("low", 1, priority="low"),
+        m.job("high", m.role("w", 3), priority="high"),
+        until="20s",
+    )
+    assert answer.at("low") == answer.at("high-w-2") == 0.0
+    assert not evicted(answer)
+
+
+def test_g8_room_is_left_for_minima_only() -> None:
+    """The Job needs 2 of its 4 pods: the pod of lower priority has room, and surplus does not preempt it."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("low", 2, priority="low"),
+        m.job("high", m.role("w", 4, 2), priority="high"),
+        until="20s",
+    )
+    assert answer.at("low") == 0.0
+    assert not evicted(answer)
+
+
+@pytest.mark.parametrize("priority", ["low", "high"])
+def test_g8_a_gang_of_equal_or_higher_priority_takes_its_turn(priority: str) -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("first", 4, priority="high"),
+        m.job("job", m.role("w", 4), priority=priority),
+        config=NO_EVICTIONS,
+        until="20s",
+    )
+    assert answer.at("first") == 0.0
+
+
+def test_g8_a_job_whose_pods_are_refused_keeps_no_room() -> None:
+    """A quota of one pod, which exists: the Job's pods are refused, and the lower pod starts in that instant."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.resource_quota(1),
+        m.pod("low", 4, priority="low"),
+        m.job("high", m.role("w", 4), priority="high"),
+        until="20s",
+    )
+    assert answer.at("low") == 0.0
+
+
+def test_g8_a_restart_between_enqueue_and_pods_changes_nothing() -> None:
+    documents = [
+        CLASSES,
+        m.node("n", 4),
+        m.pod("low", 4, priority="low", run_time="60s", at="1s"),
+        m.job("high", m.role("w", 4, run_time="60s"), priority="high", at="1s"),
+    ]
+    plain, restarted = simulate(*documents), simulate(*documents, m.restart("1s"))
+    assert plain.at("low") == restarted.at("low") == 61.0

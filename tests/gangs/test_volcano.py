@@ -6,8 +6,10 @@ import pytest
 
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref
+from enbloc.config import Tenancy
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING
+from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.priority_classes import SYSTEM_CLASSES, PriorityClasses
 from enbloc.gangs.volcano import Volcano
@@ -20,11 +22,11 @@ KEY = GangKey("volcano", "ns", "g")
 
 def read(written: Obj, *others: Obj) -> GangSpec:
     """The gang of a PodGroup, in the presence of other objects."""
-    priorities = PriorityClasses()
+    priorities = GangPriorities()
     dialect = Volcano(priorities)
     for obj in others:
         if obj["kind"] == "PriorityClass":
-            priorities.observe(obj, gone=False)
+            priorities.classes.observe(obj, gone=False)
         dialect.observe(came(obj))
     dialect.observe(came(written))
     spec = dialect.spec(KEY)
@@ -60,7 +62,7 @@ TASK, INDEX = volcano.TASK_SPEC, volcano.TASK_INDEX
 def test_v1_m3_a_pod_names_its_group_role_and_index(
     annotations: dict[str, str], labels: dict[str, str], member: Membership | None
 ) -> None:
-    assert Volcano(PriorityClasses()).member(pod(annotations=annotations, labels=labels)) == member
+    assert Volcano(GangPriorities()).member(pod(annotations=annotations, labels=labels)) == member
 
 
 # ---- a PodGroup
@@ -129,7 +131,7 @@ def test_an_owner_that_says_little_is_no_harm(owner: Obj) -> None:
     """Its fields have defaults: such an owner decodes."""
     written = group(meta={"owner": {"apiVersion": "v1", **owner}})
     assert read(written).title == "ns/g"
-    dialect = Volcano(PriorityClasses())
+    dialect = Volcano(GangPriorities())
     dialect.observe(came(written))
     dialect.observe(went(written))
     assert dialect.spec(KEY) is None
@@ -173,7 +175,15 @@ def test_g8_a_class_that_does_not_exist_counts_as_none() -> None:
 
 @pytest.mark.parametrize("name", sorted(SYSTEM_CLASSES))
 def test_system_classes_exist_without_being_written(name: str) -> None:
-    assert read(group(priorityClassName=name)).priority == SYSTEM_CLASSES[name]
+    assert PriorityClasses().of(name) == SYSTEM_CLASSES[name]
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEM_CLASSES))
+def test_s3_a_system_class_of_a_group_counts_where_it_is_granted(name: str) -> None:
+    assert read(group(priorityClassName=name)).priority is None
+    kube_system, granted = GangPriorities(), GangPriorities(Tenancy(system_namespaces=("ns",)))
+    assert kube_system.own("kube-system", name).value == SYSTEM_CLASSES[name]
+    assert granted.own("ns", name).value == SYSTEM_CLASSES[name]
 
 
 def test_of_several_global_defaults_the_lowest_counts() -> None:
@@ -249,7 +259,7 @@ def test_d5_a_claim_is_read_from_the_group() -> None:
 
 
 def test_a_group_that_comes_and_goes() -> None:
-    dialect, written = Volcano(PriorityClasses()), group(minMember=2)
+    dialect, written = Volcano(GangPriorities()), group(minMember=2)
     assert dialect.spec(KEY) is None
     assert dialect.object(KEY) is None
     assert dialect.observe(came(written)).gangs == (KEY,)
@@ -259,13 +269,13 @@ def test_a_group_that_comes_and_goes() -> None:
 
 
 def test_v5_k4_pods_without_a_group_wait_for_it() -> None:
-    spec = Volcano(PriorityClasses()).undeclared(KEY, 5, "blue")
+    spec = Volcano(GangPriorities()).undeclared(KEY, 5, "blue")
     assert (spec.title, spec.created, spec.queue) == ("ns/g", 5, "blue")
     assert spec.problem == "PodGroup ns/g does not exist"
 
 
 def test_a_jobs_spec_concerns_its_group_and_its_status_does_not() -> None:
-    dialect, train = Volcano(PriorityClasses()), job("train", ("a", "low"))
+    dialect, train = Volcano(GangPriorities()), job("train", ("a", "low"))
     assert dialect.observe(came(train)) == NOTHING  # no group yet
     dialect.observe(came(group(meta={"owner": owned_by(train)})))
     assert dialect.observe(came({**train, "status": {"running": 1}})) == NOTHING
@@ -275,7 +285,7 @@ def test_a_jobs_spec_concerns_its_group_and_its_status_does_not() -> None:
 
 
 def test_a_priority_class_concerns_every_group() -> None:
-    dialect = Volcano(PriorityClasses())
+    dialect = Volcano(GangPriorities())
     dialect.observe(came(group("b")))
     dialect.observe(came(group("a")))
     assert [key.name for key in dialect.observe(came(HIGH)).gangs] == ["a", "b"]

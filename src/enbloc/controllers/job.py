@@ -9,6 +9,7 @@ from __future__ import annotations
 from enbloc.api import volcano
 from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
+from enbloc.config import Tenancy
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers.commands import JOB, Commands, delete_command, is_for_queue, refuse, target_of
 from enbloc.controllers.foreign_jobs import ForeignJobs
@@ -44,10 +45,12 @@ class JobController:
         key_pair: KeyPair = rsa_key_pair,
         scheduler_name: str = SCHEDULER_NAMES[0],
         ours: frozenset[str] | None = None,
+        tenancy: Tenancy = Tenancy(),  # noqa: B008 - it is frozen
     ) -> None:
         """`scheduler_name`: of jobs that name none; `ours`: jobs that name another scheduler are left alone (N5)."""
         self._key_pair = key_pair
         self._foreign = ForeignJobs(ours)
+        self._tenancy = tenancy
         self._scheduler_name = scheduler_name
         self._plans: dict[str, JobPlan] = {}
         self._uids: dict[tuple[str, str], str] = {}
@@ -91,7 +94,7 @@ class JobController:
         if event.type == "DELETED":
             self._forget(uid, obj)
             return
-        plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name))
+        plan = current_plan(known, obj, lambda obj: plan_of(obj, self._scheduler_name, self._tenancy))
         if plan is None or self._foreign.leaves_alone(obj, plan.scheduler_name):
             self._plans.pop(uid, None)
             return

@@ -72,8 +72,8 @@ def _spec(plan: JobPlan, role: Role) -> dict[str, Any]:
     missing = {}
     if not spec.get("schedulerName"):
         missing["schedulerName"] = plan.scheduler_name
-    if plan.spec.priority_class_name and not spec.get("priorityClassName"):
-        missing["priorityClassName"] = plan.spec.priority_class_name
+    if plan.inherited_class and not spec.get("priorityClassName"):
+        missing["priorityClassName"] = plan.inherited_class
     if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
         missing["dnsPolicy"] = "ClusterFirstWithHostNet"  # else the node's DNS, which does not know the job's hosts
     return spec | missing

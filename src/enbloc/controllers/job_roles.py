@@ -12,7 +12,9 @@ from enbloc.api.job_plugins import with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, annotations_of
 from enbloc.api.requests import pod_requests
+from enbloc.config import Tenancy
 from enbloc.controllers.plan import Plan
+from enbloc.gangs.gang_priority import is_granted
 from enbloc.gangs.priority_classes import PriorityClasses
 
 
@@ -39,6 +41,8 @@ class JobPlan(Plan, frozen=True):
     spec: volcano.JobSpec
     scheduler_name: str
     plugins: dict[str, list[str]]
+    inherited_class: str
+    """The priority class of its pods whose template names none: the job's, where that is granted (S3)."""
 
     @property
     def group_name(self) -> str:
@@ -60,23 +64,25 @@ class JobPlan(Plan, frozen=True):
         return next((role for role in self.roles if role.name == name), None)
 
 
-def plan_of(obj: Obj, scheduler_name: str) -> JobPlan:
+def plan_of(obj: Obj, scheduler_name: str, tenancy: Tenancy = Tenancy()) -> JobPlan:  # noqa: B008 - it is frozen
     """`scheduler_name`: the default for a job that names none."""
     job = view(obj, volcano.Job)
     raw_roles = obj["spec"].get("tasks") or []
     defaulted = frozenset(annotations_of(obj).get(volcano.DEFAULTED_MINIMA, "").split(","))
+    own = job.spec.priority_class_name
+    inherited = own if is_granted(own, job.metadata.namespace, tenancy) else ""
     roles = tuple(
-        _role(task, raw, index, job.spec, defaulted)
+        _role(task, raw, index, inherited, defaulted)
         for index, (task, raw) in enumerate(zip(job.spec.tasks or (), raw_roles, strict=True))
     )
     minimum = job.spec.min_available or sum(role.minimum for role in roles)
     asked = job.spec.plugins or {}
     plugins = {name: list(asked.get(name) or ()) for name in with_needed(asked)}
-    return JobPlan(obj, minimum, roles, job.spec, job.spec.scheduler_name or scheduler_name, plugins)
+    return JobPlan(obj, minimum, roles, job.spec, job.spec.scheduler_name or scheduler_name, plugins, inherited)
 
 
 def _role(
-    task: volcano.TaskSpec, raw: dict[str, Any], index: int, spec: volcano.JobSpec, defaulted: frozenset[str]
+    task: volcano.TaskSpec, raw: dict[str, Any], index: int, inherited_class: str, defaulted: frozenset[str]
 ) -> Role:
     depends_on = task.depends_on
     name = task.name or f"default{index}"
@@ -89,7 +95,7 @@ def _role(
         awaited=replicas if not minimum and name in defaulted else minimum,
         template=raw["template"],
         requests=pod_requests(task.template.spec),
-        priority_class=task.template.spec.priority_class_name or spec.priority_class_name,
+        priority_class=task.template.spec.priority_class_name or inherited_class,
         depends_on=tuple((depends_on.name or ()) if depends_on else ()),
         any_suffices=depends_on is not None and depends_on.iteration == "any",
         max_retry=3 if task.max_retry is None else task.max_retry,

@@ -7,10 +7,10 @@ scheduler knows what has run; its controller creates the pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from enbloc.api import arbitrator
-from enbloc.api.kinds import view
+from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import (
     Obj,
     Ref,
@@ -28,9 +28,9 @@ from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
+from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
-from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 
@@ -62,9 +62,9 @@ class Arbitrator:
     """Gangs declared by SchedulingSpecs, by the UID of the controlling owner."""
 
     name = "arbitrator"
-    kinds = frozenset({arbitrator.SCHEDULING_SPEC, arbitrator.QUEUE_JOB, PRIORITY_CLASS})
+    kinds = frozenset({arbitrator.SCHEDULING_SPEC, arbitrator.QUEUE_JOB}) | GangPriorities.kinds
 
-    def __init__(self, priorities: PriorityClasses, settings: Settings) -> None:
+    def __init__(self, priorities: GangPriorities, settings: Settings) -> None:
         self._priorities = priorities
         self._requires = settings.require_scheduling_spec
         self._specs = _ByOwner()
@@ -83,7 +83,7 @@ class Arbitrator:
             return self._observe_spec(event.obj, gone)
         if event.kind == arbitrator.QUEUE_JOB:
             return self._observe_queue_job(event.obj, gone)
-        return Changed(tuple(sorted(self._specs.found)))  # a PriorityClass: any of them may name it
+        return Changed(tuple(key for key in sorted(self._specs.found) if is_about(event, key)))
 
     def _observe_spec(self, obj: Obj, gone: bool) -> Changed:
         own = None if gone else self._key_of(obj)
@@ -151,13 +151,19 @@ class Arbitrator:
         minimum = max(asked.min_available or 0, 0)
         met = self._met(key.name)
         phase = self._phase(key.name)
+        own = self._priorities.own(key.namespace, asked.priority_class_name)
+        if not asked.priority_class_name and asked.priority == self._priorities.classes.default:
+            own = OwnPriority(asked.priority)  # admission refuses any other value without a class (A1)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{(owner or {}).get('name') or name_of(obj)}",
             created=parse_timestamp(created) if created else 0,
             minimum=minimum,
             queue=queue_named_by(obj) or DEFAULT_QUEUE,
-            priority=self._priorities.of(asked.priority_class_name) if asked.priority_class_name else asked.priority,
+            priority=own.value,
+            limited_class=own.limited_class,
+            at_most_pods=own.at_most_pods,
+            pods_priority=self._priorities.classes.default,
             node_selector=asked.node_selector or {},
             keep_partial_allocation=True,
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
@@ -171,7 +177,7 @@ class Arbitrator:
             failed_create=annotations_of(obj).get(FAILED_CREATE, ""),
             recreated_by_us=(owner or {}).get("kind") == "QueueJob",
             hints=hints_of(obj),
-            never_preempts=self._priorities.never_preempts(asked.priority_class_name or ""),
+            never_preempts=self._priorities.classes.never_preempts(asked.priority_class_name or ""),
             problem="" if owner else "it has no controlling owner: pods with the same owner would be its gang",
         )
 
@@ -192,8 +198,10 @@ class Arbitrator:
     def home(self, key: GangKey) -> Obj | None:
         return self.object(key)
 
-    def complaints(self, obj: Obj) -> tuple[str, ...]:
-        return ()
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        if kind_id(obj) == arbitrator.SCHEDULING_SPEC:
+            name = view(obj, arbitrator.SchedulingSpec).spec.priority_class_name
+            yield from self._priorities.complaints(namespace_of(obj), name)
 
     def _key_of(self, obj: Obj) -> GangKey:
         """By the controlling owner; an object without one is a gang of its own."""

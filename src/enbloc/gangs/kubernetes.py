@@ -15,10 +15,10 @@ from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespac
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.gang_priority import GangPriorities, is_about
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, without_group
-from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 
@@ -26,15 +26,15 @@ class Kubernetes:
     """Gangs declared by Kubernetes' PodGroups."""
 
     name = "kubernetes"
-    kinds = frozenset({kubernetes.POD_GROUP, PRIORITY_CLASS})
+    kinds = frozenset({kubernetes.POD_GROUP}) | GangPriorities.kinds
 
-    def __init__(self, priorities: PriorityClasses) -> None:
+    def __init__(self, priorities: GangPriorities) -> None:
         self._priorities = priorities
         self._groups: dict[GangKey, Obj] = {}
 
     def observe(self, event: WatchEvent) -> Changed:
-        if event.kind == PRIORITY_CLASS:
-            return Changed(tuple(sorted(self._groups)))
+        if event.kind in GangPriorities.kinds:
+            return Changed(tuple(key for key in sorted(self._groups) if is_about(event, key)))
         key = GangKey(self.name, namespace_of(event.obj), name_of(event.obj))
         if event.type == "DELETED":
             self._groups.pop(key, None)
@@ -55,13 +55,17 @@ class Kubernetes:
             return None
         spec = view(group, kubernetes.PodGroup).spec
         created = group["metadata"].get("creationTimestamp")
+        own = self._priorities.own(key.namespace, spec.priority_class_name)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
             created=parse_timestamp(created) if created else 0,
             minimum=_minimum(spec),
             queue=queue_named_by(group) or DEFAULT_QUEUE,
-            priority=self._priorities.of(spec.priority_class_name) if spec.priority_class_name else None,
+            priority=own.value,
+            limited_class=own.limited_class,
+            at_most_pods=own.at_most_pods,
+            pods_priority=self._priorities.classes.default,
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
@@ -71,7 +75,7 @@ class Kubernetes:
                 claim_home=uid_of(group),
             ),
             hints=hints_of(group),
-            never_preempts=self._priorities.never_preempts(spec.priority_class_name),
+            never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),
         )
 
@@ -86,7 +90,9 @@ class Kubernetes:
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         if obj["kind"] != "Pod":
-            yield from _faults(view(obj, kubernetes.PodGroup).spec)
+            spec = view(obj, kubernetes.PodGroup).spec
+            yield from _faults(spec)
+            yield from self._priorities.complaints(namespace_of(obj), spec.priority_class_name)
 
 
 def _started(group: Obj) -> bool:

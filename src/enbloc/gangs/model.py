@@ -90,6 +90,12 @@ class GangSpec(msgspec.Struct, frozen=True):
     queue: str = DEFAULT_QUEUE
     priority: int | None = None
     """Its own class's. `None`: the highest of its members'."""
+    limited_class: str = ""
+    """Its own class, if a ResourceQuota limits that: it counts only if all its pods carry it (S3)."""
+    at_most_pods: bool = False
+    """Whether the lower of its own priority and its pods' counts (S3)."""
+    pods_priority: int = 0
+    """The priority that its pods will have, as far as that is known before they exist."""
     min_resources: Mapping[str, int] | None = None
     """Nano-units by resource, for enqueue (M6). `None`: enqueued at once."""
     node_selector: Mapping[str, str] = {}

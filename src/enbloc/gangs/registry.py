@@ -13,13 +13,14 @@ from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as ArbitratorSettings
 from enbloc.config import Koordinator as KoordinatorSettings
+from enbloc.config import Tenancy
 from enbloc.gangs import hints
 from enbloc.gangs.arbitrator import Arbitrator
 from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
+from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.koordinator import Koordinator
 from enbloc.gangs.kubernetes import Kubernetes
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
-from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.gangs.single_pod import SinglePod
 from enbloc.gangs.volcano import Volcano
 from enbloc.gangs.workload import Workload
@@ -30,14 +31,17 @@ _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 class GangRegistry:
     """All gangs of a cluster, as their objects declare them."""
 
-    kinds = Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | Workload.kinds | {PRIORITY_CLASS}
+    kinds = (
+        Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | Workload.kinds | GangPriorities.kinds
+    )
 
     def __init__(
         self,
         arbitrator: ArbitratorSettings = ArbitratorSettings(),  # noqa: B008 - it is frozen
         koordinator: KoordinatorSettings = KoordinatorSettings(),  # noqa: B008 - so is this
+        tenancy: Tenancy = Tenancy(),  # noqa: B008 - and this
     ) -> None:
-        self._priorities = PriorityClasses()
+        self._priorities = GangPriorities(tenancy)
         self._dialects: tuple[Dialect, ...] = (
             Volcano(self._priorities),
             Koordinator(koordinator),
@@ -51,8 +55,8 @@ class GangRegistry:
 
     def observe(self, event: WatchEvent) -> Changed:
         """An object of `kinds` was created, changed or deleted."""
-        if event.kind == PRIORITY_CLASS:
-            self._priorities.observe(event.obj, event.type == "DELETED")
+        if event.kind in GangPriorities.kinds and not self._priorities.observe(event):
+            return Changed()
         return _all([dialect.observe(event) for dialect in self._dialects if event.kind in dialect.kinds])
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
@@ -76,7 +80,7 @@ class GangRegistry:
                 found.append(f"names gangs of several APIs ({', '.join(used)}): the one of {used[0]} counts")
             return found
         kind = kind_id(obj)
-        asked = [dialect for dialect in self._dialects if kind in dialect.kinds and kind != PRIORITY_CLASS]
+        asked = [dialect for dialect in self._dialects if kind in dialect.kinds - GangPriorities.kinds]
         found = [differing for dialect in asked for differing in dialect.complaints(obj)]
         return [*found, *hints.complaints(obj)] if asked else found
 

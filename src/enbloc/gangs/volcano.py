@@ -6,6 +6,7 @@ Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from enbloc.api import volcano
@@ -24,9 +25,9 @@ from enbloc.api.meta import (
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, number_in
+from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of, pod_hints
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template, without_group
-from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
 from enbloc.units import parse_timestamp
 
 ENQUEUED = "Enqueued"
@@ -43,9 +44,9 @@ class Volcano:
     """Gangs declared by Volcano's PodGroups."""
 
     name = "volcano"
-    kinds = frozenset({volcano.POD_GROUP, volcano.JOB, PRIORITY_CLASS})
+    kinds = frozenset({volcano.POD_GROUP, volcano.JOB}) | GangPriorities.kinds
 
-    def __init__(self, priorities: PriorityClasses) -> None:
+    def __init__(self, priorities: GangPriorities) -> None:
         self._priorities = priorities
         self._groups: dict[GangKey, Obj] = {}
         self._jobs: dict[str, Obj] = {}
@@ -57,7 +58,7 @@ class Volcano:
             return self._observe_group(event.obj, gone)
         if event.kind == volcano.JOB:
             return self._observe_job(event.obj, gone)
-        return Changed(tuple(sorted(self._groups)))  # a PriorityClass: any of them may name it
+        return Changed(tuple(key for key in sorted(self._groups) if is_about(event, key)))
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         return NOTHING
@@ -93,8 +94,10 @@ class Volcano:
     def home(self, key: GangKey) -> Obj | None:
         return self._groups.get(key)
 
-    def complaints(self, obj: Obj) -> tuple[str, ...]:
-        return ()
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        if obj["kind"] != "Pod":
+            name = (obj.get("spec") or {}).get("priorityClassName") or ""
+            yield from self._priorities.complaints(namespace_of(obj), name)
 
     def _observe_group(self, group: Obj, gone: bool) -> Changed:
         key = GangKey(self.name, namespace_of(group), name_of(group))
@@ -122,16 +125,17 @@ class Volcano:
         return Changed((key,)) if key else NOTHING
 
 
-def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses) -> GangSpec:
+def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities) -> GangSpec:
     """A PodGroup as a gang; `job` is the Job that owns it, if one does."""
     typed = view(group, volcano.PodGroup)
     spec = typed.spec
     owner = controller_of(group)
     job_name = owner.get("name") if owner is not None and owner.get("kind") == "Job" else None
     status = typed.status or volcano.PodGroupStatus()
-    priority = priorities.of(spec.priority_class_name) if spec.priority_class_name else None
-    if priority is None and job is not None:
-        priority = _templates_priority(job, priorities)
+    own = priorities.own(key.namespace, spec.priority_class_name)
+    pods_priority = _templates_priority(job, key.namespace, priorities) if job is not None else None
+    if own.value is None:
+        own = OwnPriority(pods_priority)
     created = typed.metadata.creation_timestamp
     waves = _waves(group, spec, job)
     is_whole_job = annotations_of(group).get(volcano.WHOLE_JOB) == "true"
@@ -151,7 +155,10 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         templates=templates,
         first_wave={role: every[role] for role in waves.begun if role in every} if before_start else {},
         queue=spec.queue or DEFAULT_QUEUE,
-        priority=priority,
+        priority=own.value,
+        limited_class=own.limited_class,
+        at_most_pods=own.at_most_pods,
+        pods_priority=priorities.classes.default if pods_priority is None else pods_priority,
         min_resources=_nanos(spec),
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
@@ -169,7 +176,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: PriorityClasses
         recreated_by_us=job is not None and "deletionTimestamp" not in job["metadata"],
         hints=hints_of(group),
         longest_run=_longest_run(job),
-        never_preempts=priorities.never_preempts(spec.priority_class_name),
+        never_preempts=priorities.classes.never_preempts(spec.priority_class_name),
     )
 
 
@@ -252,10 +259,13 @@ def _longest_run(job: Obj | None) -> int | None:
     return max(known) if known and len(known) == len(times) else None
 
 
-def _templates_priority(job: Obj, priorities: PriorityClasses) -> int | None:
-    found = []
-    for task in job["spec"].get("tasks") or ():
-        value = priorities.of(task["template"]["spec"].get("priorityClassName") or "")
+def _templates_priority(job: Obj, namespace: str, priorities: GangPriorities) -> int | None:
+    """The highest of its templates'; `None` if a template's class does not count before its pods exist (S3)."""
+    found, inherited = [], job["spec"].get("priorityClassName") or ""
+    for name in (task["template"]["spec"].get("priorityClassName") or "" for task in _tasks(job)):
+        if not priorities.counts(namespace, name):
+            return None
+        value = priorities.of_template(namespace, name, inherited)
         if value is not None:
             found.append(value)
     return max(found, default=None)

@@ -70,7 +70,11 @@ class Reading:
 
     def __init__(self, objects: Objects, config: Config | None = None) -> None:
         """`config`: the scheduler's, where it is known."""
-        self.registry = GangRegistry(config.arbitrator, config.koordinator) if config is not None else GangRegistry()
+        self.registry = (
+            GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
+            if config is not None
+            else GangRegistry()
+        )
         self._requests: dict[int, dict[str, int]] = {}  # by id(): the listed objects stay alive
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
         keys: dict[GangKey, None] = {}

@@ -12,7 +12,7 @@ import msgspec
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
-from enbloc.config import Config, default_scheduler_name
+from enbloc.config import Config, Tenancy, default_scheduler_name
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import coscheduling, koordinator, kubernetes, volcano
 from enbloc.controllers.controller import Controller
@@ -31,11 +31,14 @@ MOST_CYCLES: Final = 100
 
 
 def controllers(
-    key_pair: KeyPair = rsa_key_pair, scheduler_name: str = SCHEDULER_NAMES[0], ours: frozenset[str] | None = None
+    key_pair: KeyPair = rsa_key_pair,
+    scheduler_name: str = SCHEDULER_NAMES[0],
+    ours: frozenset[str] | None = None,
+    tenancy: Tenancy = Tenancy(),  # noqa: B008 - it is frozen
 ) -> list[Controller]:
     """All controllers, in the order in which they run. `ours`: scheduler names; jobs of others are left alone."""
     return [
-        JobController(key_pair, scheduler_name, ours),
+        JobController(key_pair, scheduler_name, ours, tenancy),
         volcano.controller(),
         koordinator.controller(),
         coscheduling.controller(),
@@ -54,7 +57,7 @@ class ControlPlane:
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names)
-        self._controllers = controllers(key_pair, default_scheduler_name(config), scheduler_names)
+        self._controllers = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
         self._watch = self._list_and_watch()
 
     @property

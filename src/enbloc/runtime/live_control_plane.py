@@ -252,7 +252,7 @@ class LiveControlPlane:
 
 
 def _controllers(key_pair: KeyPair, config: Config, ours: frozenset[str]) -> list[Controller]:
-    return [BuiltInQueues(), *controllers(key_pair, default_scheduler_name(config), ours)]
+    return [BuiltInQueues(), *controllers(key_pair, default_scheduler_name(config), ours, config.tenancy)]
 
 
 def _no_subject(gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:

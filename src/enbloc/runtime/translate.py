@@ -68,7 +68,7 @@ class Translator:
         """`names`: the scheduler names whose pods are scheduled."""
         self._names = names
         self._holds_unsupported = config.unsupported == "hold"
-        self._registry = GangRegistry(config.arbitrator, config.koordinator)
+        self._registry = GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
         self.engine = Engine(config)
         self._unbound: dict[str, Obj] = {}
         """Our pods without a node, by UID: their conditions are written back whole."""

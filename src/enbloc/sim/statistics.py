@@ -103,7 +103,7 @@ class Statistics:
 
     def __init__(self, clock: Clock, config: Config) -> None:
         self._clock = clock
-        self._registry = GangRegistry(config.arbitrator, config.koordinator)
+        self._registry = GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
         self._titles: dict[GangKey, str] = {}
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, dict[str, int]] = {}

@@ -25,6 +25,7 @@ from enbloc.engine.state.candidate_table import CandidateTable
 from enbloc.engine.state.transitions import transition
 from enbloc.engine.tables.classes import ClassTable, TaskClass
 from enbloc.engine.tables.foreign_room import ForeignRoom
+from enbloc.engine.tables.gang_priority import follows_pods, granted_priority, may_change_priority
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.pod_notes import PodNotes
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
@@ -175,7 +176,7 @@ class State:
         gang = self.gangs.get(spec.key)
         if gang is None:
             gang = self.gangs[spec.key] = GangState(spec)
-            gang.priority = spec.priority or 0
+            gang.priority = granted_priority(gang)
             self.priorities[gang.priority] += 1
             self.touch(gang)
             return
@@ -243,8 +244,8 @@ class State:
         self.dirty[gang.key] = gang
 
     def _set_priority(self, gang: GangState) -> None:
-        own, was = gang.spec.priority, gang.priority
-        gang.priority = own if own is not None else max((task.priority for task in gang.tasks.values()), default=0)
+        was = gang.priority
+        gang.priority = granted_priority(gang)
         if gang.priority != was:
             self._count_priority(was, -1)
             self._count_priority(gang.priority, 1)
@@ -321,7 +322,7 @@ class State:
         if not gang.tasks and gang.spec.object is None:
             self.forget(gang)
             return
-        if gang.spec.priority is None:
+        if follows_pods(gang.spec):
             self._set_priority(gang)
         self.touch(gang)
 
@@ -340,7 +341,7 @@ class State:
         gang = self.gangs.get(membership.gang)
         if gang is None:
             gang = self.gangs[membership.gang] = GangState(undeclared())
-            gang.priority = gang.spec.priority or 0
+            gang.priority = granted_priority(gang)
             self.priorities[gang.priority] += 1
         cls = self.class_of(gang, facts)
         number = membership.number
@@ -348,7 +349,7 @@ class State:
         if not self._plugins.task_priority:
             task.order = (0, *task.order[1:])
         gang.tasks[facts.uid] = task
-        if gang.spec.priority is None and (len(gang.tasks) == 1 or facts.priority > gang.priority):
+        if len(gang.tasks) == 1 or may_change_priority(gang, task):
             self._set_priority(gang)
         self._count_in(task)
         self.touch(gang)

@@ -57,6 +57,7 @@ class Engine:
         every: tuple[Follower | None, ...] = (
             parts.intake,
             parts.awaited,
+            parts.demand,
             parts.starvation,
             parts.partial_gangs,
             parts.claims,
@@ -88,7 +89,7 @@ class Engine:
         reporter = Reporter(state, self._decide)
         reporter.claims = claims
         queues = SchedulingQueues(state, groups, reporter, evicts=bool(runs & {"preempt", "reclaim"}))
-        awaited, demand = AwaitedPods(order), QueueDemand(state)
+        awaited, demand = AwaitedPods(order), QueueDemand(state, config.enqueue.expect_pods_within_ns)
         queues.after_attempt = demand.note_attempt
         after_ns = config.sla_waiting_ns
         if after_ns is None:

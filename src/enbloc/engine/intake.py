@@ -306,6 +306,7 @@ class Intake(Follower):
         self._reporter.withdraw(gang)
         gang.assume(enqueued=True, enqueued_at=self._now_ns, enqueued_by=reason)
         gang.attempted = frozenset()
+        self._demand.note_enqueued(gang)
         self._decide(Enqueue(gang.key, reason))
         if gang.missing():
             self._demand.gang_read(gang)

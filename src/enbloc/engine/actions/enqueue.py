@@ -125,10 +125,12 @@ def _insufficient_free(
     else:
         totals_of = {column: int(totals[column]) for column in asked}
     queues = cycle.state.queues
+    queues.update_deserved(totals)
     enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(cycle.state.queue_of(gang))
+    beyond_share = cycle.parts.awaited.beyond_share(cycle.state.queue_of(gang), queues)
     reserved = cycle.claims.reservations.kept_from(gang, cycle.now_ns)
     for column, amount in asked.items():
-        taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column])
+        taken = (int(used[column]) if column < len(used) else 0) + int(enqueued[column]) - beyond_share[column]
         taken += int(reserved[column]) if column < len(reserved) else 0
         taken -= freed.get(column, 0)
         name = cycle.state.resources.names[column]

@@ -5,8 +5,12 @@ In a FIFO queue they keep their turn; surplus of other gangs waits for them for 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import GangOrder, Order
+from enbloc.engine.tables.queues import Queue, QueueTree
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
@@ -28,6 +32,9 @@ class AwaitedPods(Follower):
         self._now_ns = 0
         self._queue_of: dict[GangKey, str] = {}
         self._gangs: dict[str, dict[GangKey, GangState]] = {}
+        self._amounts: dict[GangKey, Mapping[int, int]] = {}
+        self._awaited: dict[str, Counter[int]] = {}
+        """By queue and column: what the pods that are awaited will use."""
         self._due_ns: int | None = None
 
     def cycle_begins(self, now_ns: int) -> None:
@@ -47,16 +54,32 @@ class AwaitedPods(Follower):
 
     def _set(self, gang: GangState, queue: str) -> None:
         known = self._queue_of.get(gang.key, "")
-        if known == queue:
+        amounts = gang.counted[2] if queue else {}
+        if known == queue and self._amounts.get(gang.key, {}) == amounts:
             return
         if known:
             del self._queue_of[gang.key]
             del self._gangs[known][gang.key]
+            self._awaited[known].subtract(self._amounts.pop(gang.key))
             if not self._gangs[known]:
-                del self._gangs[known]
+                del self._gangs[known], self._awaited[known]
         if queue:
             self._queue_of[gang.key] = queue
             self._gangs.setdefault(queue, {})[gang.key] = gang
+            self._amounts[gang.key] = amounts
+            self._awaited.setdefault(queue, Counter()).update(amounts)
+
+    def beyond_share(self, own: Queue, queues: QueueTree) -> Counter[int]:
+        """S4: by column, what the awaited pods of other queues would use beyond the share of their queue."""
+        found: Counter[int] = Counter()
+        for name, awaited in self._awaited.items():
+            queue = queues.get(name)
+            if queue is own:
+                continue
+            for column, amount in awaited.items():
+                room = max(0, int(queue.deserved[column] - queue.used[column]))
+                found[column] += max(0, amount - room)
+        return found
 
     def in_queue(self, queue: str) -> list[GangState]:
         return list(self._gangs.get(queue, {}).values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.gangs.model import GangKey
 
 STARVING, PREEMPTING, RECLAIMING = "Starving", "Preempting", "Reclaiming"
 BEYOND_FREE_ROOM = frozenset({STARVING, PREEMPTING, RECLAIMING})
@@ -16,17 +17,47 @@ _ATTEMPTED = frozenset(
 
 
 class QueueDemand(Follower):
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, expect_pods_within_ns: int) -> None:
+        """`expect_pods_within_ns`: how long a gang counts as enqueued at most (S4)."""
         self._state = state
+        self._within_ns = expect_pods_within_ns
+        self._now_ns = 0
+        self._until_ns: dict[GangKey, int] = {}
+        """Enqueued gangs → when they stop counting against others. From its first look at a gang on the engine's memory
+        counts: an object that says that it was enqueued later does not count for longer."""
+        self._counting: dict[GangKey, GangState] = {}
+
+    def cycle_begins(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+        for key, gang in list(self._counting.items()):
+            if self._until_ns[key] <= now_ns:
+                del self._counting[key]
+                self._state.touch(gang)
+
+    def due(self) -> int | None:
+        return min((self._until_ns[key] for key in self._counting), default=None)
+
+    def gang_gone(self, gang: GangState) -> None:
+        self._until_ns.pop(gang.key, None)
+        self._counting.pop(gang.key, None)
+
+    def note_enqueued(self, gang: GangState) -> None:
+        """The gang is enqueued in this cycle."""
+        self._until_ns[gang.key] = self._now_ns + self._within_ns
 
     def gang_read(self, gang: GangState) -> None:
         asked = gang.spec.min_resources
         if not asked or gang.status.finished:
             self._state.count(gang, {}, {})
+            self._counting.pop(gang.key, None)
             return
         amounts = self._state.resources.amounts(asked)
         self._state.nodes.widen()
         counts = self._counts_as_enqueued(gang)
+        if counts:
+            self._counting[gang.key] = gang
+        else:
+            self._counting.pop(gang.key, None)
         self._state.count(gang, {} if gang.tasks else amounts, amounts if counts else {})
 
     def note_attempt(self, gang: GangState) -> None:
@@ -40,4 +71,7 @@ class QueueDemand(Follower):
             return False
         if status.tried or gang.attempted:
             return False
-        return not any(task.status in _ATTEMPTED or task.status is TaskStatus.GATED for task in gang.tasks.values())
+        if any(task.status in _ATTEMPTED or task.status is TaskStatus.GATED for task in gang.tasks.values()):
+            return False
+        since_ns = self._now_ns if status.enqueued_at is None else min(status.enqueued_at, self._now_ns)
+        return self._now_ns < self._until_ns.setdefault(gang.key, since_ns + self._within_ns)

@@ -413,7 +413,8 @@ class Run(Simulation):
 
     def _check_ledger(self) -> None:
         """What could be freed is what one would count now."""
-        kept, anew = self.engine.parts.evictions.evictable, Evictable(self.engine.state)
+        evictions = self.engine.parts.evictions
+        kept, anew = evictions.evictable, Evictable(self.engine.state, evictions.immunity)
         for cell in {*kept.cells(), *anew.cells()}:
             assert (kept.freed([cell]) == anew.freed([cell])).all(), f"P: the ledger is out of date for {cell}"
 

@@ -8,7 +8,7 @@ from enbloc.admission import queue_tree as tree
 from enbloc.admission.lookup import Lookup
 from enbloc.api import volcano
 from enbloc.api.kinds import view
-from enbloc.api.meta import Fault, Obj, Quantities, name_of
+from enbloc.api.meta import Fault, Obj, Quantities, annotations_of, name_of
 from enbloc.api.queue_doors import door_faults, doors_of
 from enbloc.api.volcano import DEFAULT_QUEUE, ROOT_QUEUE
 from enbloc.units import format_quantity
@@ -32,6 +32,10 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
         faults.append(Fault("status.state", f"{state!r} is none of {', '.join(STATES[1:])}"))
     if old is None or doors_of(obj) != doors_of(old):
         faults += door_faults(obj)
+    immunity = annotations_of(obj).get(volcano.IMMUNITY)
+    if immunity not in (None, "", volcano.WITHIN_SHARE):
+        field = f"metadata.annotations[{volcano.IMMUNITY}]"
+        faults.append(Fault(field, f"{immunity[:80]!r} is not {volcano.WITHIN_SHARE!r}"))
     if old is not None and spec == old.get("spec"):
         return kept, faults
     weight = queue.spec.weight or 0

@@ -23,6 +23,7 @@ from enbloc.engine.decisions import Bind, Decision, Evict, Pending, SetAside, Ti
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
@@ -96,7 +97,7 @@ class Engine:
             after_ns = config.reserve.starving_after_ns
         starvation = Starvation(state, after_ns if "reserve" in runs else None)
         partial_allocations = PartialAllocations(state, "backfill" in runs)
-        evictions = EvictionHistory(state, self._decide)
+        evictions = EvictionHistory(state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns))
         intake = Intake(
             config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, evictions,
             reporter, self._decide,

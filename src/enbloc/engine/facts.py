@@ -12,6 +12,7 @@ from enbloc.api.kinds import view
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.queue_doors import doors_of
+from enbloc.config import Tenancy
 from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.nodes import NodeFacts, TaintFact
 from enbloc.engine.tables.queues import QueueFacts
@@ -62,7 +63,7 @@ def _since(pod: Obj) -> int | None:
     return _instant(started) if isinstance(started, str) and started else None
 
 
-def queue_facts(obj: Obj, unsupported: str = "", fifo: bool = False) -> QueueFacts:
+def queue_facts(obj: Obj, tenancy: Tenancy, unsupported: str = "", fifo: bool = False) -> QueueFacts:
     """A Queue; a weight that is missing or not positive counts as 1. `unsupported`: what holds its gangs (N1). `fifo`:
     where it sets no `dequeueStrategy`."""
     typed = view(obj, volcano.Queue)
@@ -79,6 +80,7 @@ def queue_facts(obj: Obj, unsupported: str = "", fifo: bool = False) -> QueueFac
         reclaimable=spec.reclaimable is not False,
         doors=doors_of(obj),
         unsupported=unsupported,
+        immune_within_share=tenancy.isolated or annotations_of(obj).get(volcano.IMMUNITY) == volcano.WITHIN_SHARE,
         closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),
     )
 

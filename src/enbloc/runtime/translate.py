@@ -99,7 +99,8 @@ class Translator:
                     state.remove_queue(name_of(obj))
                 else:
                     held = self._held_by(obj, constraints_of(obj), satisfied=False)
-                    state.put_queue(queue_facts(obj, held, self.engine.config.queues.fifo))
+                    config = self.engine.config
+                    state.put_queue(queue_facts(obj, config.tenancy, held, config.queues.fifo))
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:

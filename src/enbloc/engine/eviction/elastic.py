@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from enbloc.engine.eviction.evictable import Cell, is_evictable
+from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Ints, Request
 from enbloc.engine.tables.tasks import GangState, Task
@@ -35,7 +36,7 @@ class _Surplus(NamedTuple):
     version: int
     cell: Cell
     expires: bool
-    """Whether it may change with time alone: a cooldown ends."""
+    """Whether it may change though the gang does not: a cooldown ends, or its queue uses more."""
     places: list[tuple[int, Request]]
     positions: dict[str, int]
     """By uid: in reverse order of O2."""
@@ -45,9 +46,12 @@ class _Surplus(NamedTuple):
 
 
 class ElasticMembers:
-    def __init__(self, state: State, may_evict: Callable[[Task], bool], may_change: Callable[[], bool]) -> None:
+    def __init__(
+        self, state: State, immunity: Immunity, may_evict: Callable[[Task], bool], may_change: Callable[[], bool]
+    ) -> None:
         """`may_evict`: whether a task may be evicted now; `may_change`: whether that may change with time alone."""
         self._state = state
+        self._immunity = immunity
         self._may_evict = may_evict
         self._may_change = may_change
         self._elastic: dict[GangKey, GangState] = {}
@@ -103,13 +107,12 @@ class ElasticMembers:
 
     def _put(self, gang: GangState) -> None:
         rows = self._state.nodes.rows
-        spared = [task for task in gang.tasks.values() if is_evictable(task) and can_spare(task)]
+        spared = [task for task in gang.tasks.values() if is_evictable(task, self._immunity) and can_spare(task)]
         spared.sort(key=attrgetter("order"), reverse=True)
         positions = {task.uid: position for position, task in enumerate(spared)}
         places = [(rows[task.node], task.cls.request) for task in spared if task.node in rows and self._may_evict(task)]
         cell = (gang.spec.queue, gang.priority)
-        has_cooldown = bool(gang.spec.hints.cooldown_ns) or any(task.hints.cooldown_ns for task in gang.tasks.values())
-        expires = has_cooldown or self._may_change()
+        expires = self._immunity.varies(gang) or self._may_change()
         self._surplus[gang.key] = _Surplus(gang, gang.version, cell, expires, places, positions)
         self._add(cell, places, 1)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.nodes import Rows
 from enbloc.engine.tables.resources import Ints, Request, total
@@ -26,14 +27,13 @@ Cell = tuple[str, int]
 """A queue and a priority: of the gangs that share both."""
 
 
-def is_evictable(task: Task) -> bool:
+def is_evictable(task: Task, immunity: Immunity) -> bool:
     """Whether a task may be a victim at all (P2)."""
     gang = task.gang
     return (
         task.status is TaskStatus.BOUND
         and task.ours
-        and not task.hints.protected
-        and not gang.spec.hints.protected
+        and not immunity.always_exempts(task)
         and task.namespace != "kube-system"
         and max(task.priority, gang.priority) < SYSTEM_CRITICAL
     )
@@ -52,8 +52,9 @@ class _Sum:
 class Evictable:
     """What evictions could free on each row."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, immunity: Immunity) -> None:
         self._state = state
+        self._immunity = immunity
         self._rows: list[dict[Cell, dict[int, int]]] = []
         """By row: cell → column → amount."""
         self._row_counts: dict[Cell, int] = {}
@@ -128,7 +129,7 @@ class Evictable:
     def _recount(self, row: int) -> None:
         requests: dict[Cell, list[Request]] = {}
         for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
-            if is_evictable(task):
+            if is_evictable(task, self._immunity):
                 requests.setdefault((task.gang.spec.queue, task.gang.priority), []).append(task.cls.request)
         found = {cell: total(of_cell) for cell, of_cell in requests.items()}
         for cell in self._rows[row]:

@@ -9,6 +9,7 @@ from enbloc.engine.events import BEYOND_ROOM, EventKind
 from enbloc.engine.eviction.disruptions import Disruptions
 from enbloc.engine.eviction.elastic import ElasticMembers
 from enbloc.engine.eviction.evictable import Evictable
+from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
@@ -24,12 +25,13 @@ class EvictionHistory(Follower):
 
     retried_on = BEYOND_ROOM
 
-    def __init__(self, state: State, decide: Callable[[Decision], None]) -> None:
+    def __init__(self, state: State, decide: Callable[[Decision], None], immunity: Immunity) -> None:
         self._state = state
         self._decide = decide
-        self.evictable = Evictable(state)
+        self.immunity = immunity
+        self.evictable = Evictable(state, immunity)
         self._now_ns = 0
-        self.surplus = ElasticMembers(state, self.may_go, lambda: bool(self._refused_until))
+        self.surplus = ElasticMembers(state, immunity, self.may_go, lambda: bool(self._refused_until))
         self._failed: dict[tuple[str, GangKey], object] = {}
         """(action, gang) → the facts for which no eviction plan was found (G9)."""
         self._evicted: dict[GangKey, set[GangKey]] = {}
@@ -85,9 +87,11 @@ class EvictionHistory(Follower):
     # ---- victims
 
     def may_go(self, task: Task) -> bool:
-        """Whether the cooldown of a task is over and its eviction was not refused within `REFUSED_FOR_NS`."""
+        """Whether a task is not immune, its cooldown is over, and its eviction was not refused in `REFUSED_FOR_NS`."""
+        if self.immunity.exempts(task):
+            return False
         until_ns = self._refused_until.get(task.uid, 0)
-        cooldown_ns = max(task.hints.cooldown_ns, task.gang.spec.hints.cooldown_ns)
+        cooldown_ns = self.immunity.cooldown_ns(task)
         if cooldown_ns:
             until_ns = max(until_ns, (task.since_ns if task.since_ns is not None else self._now_ns) + cooldown_ns)
         if until_ns <= self._now_ns:

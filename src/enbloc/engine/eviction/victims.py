@@ -190,7 +190,7 @@ class VictimCandidates:
         return Victims(members, whole_gang=True, rank=max(self._ranks[cell] for cell in cells))
 
     def _may_evict(self, task: Task) -> bool:
-        return is_evictable(task) and self._evictions.may_go(task)
+        return is_evictable(task, self._evictions.immunity) and self._evictions.may_go(task)
 
 
 def _has_bound(gang: GangState) -> bool:

@@ -104,8 +104,12 @@ class State:
         known = self.queues.queues.get(facts.name)
         if known is not None and known.exists and known.facts == facts:
             return  # only its status changed: that helps no gang (G9)
+        was_within_share = known is not None and known.facts.immune_within_share
         self.queues.put(facts)
         self._queue_changed(facts.name)
+        if facts.immune_within_share != was_within_share:
+            for gang in self.gangs.values():
+                self._touch_rows(gang)  # other tasks may be evicted now (S6)
 
     def remove_queue(self, name: str) -> None:
         self.queues.remove(name)

@@ -48,6 +48,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     """A constraint of it that is not honoured: its gangs are held (N1)."""
     doors: Doors = OPEN
     """The namespaces that may use it and the queues below it (S5)."""
+    immune_within_share: bool = False
+    """Whether pods in it are exempt from eviction only up to its share (S6)."""
 
 
 class Queue:

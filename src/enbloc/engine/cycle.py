@@ -15,6 +15,7 @@ from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.decisions import Decision
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
@@ -61,6 +62,7 @@ class Parts(NamedTuple):
     easy: EasyBackfill | None
     expected_starts: ExpectedStarts
     reporter: Reporter
+    titles: Titles
 
 
 class Cycle:
@@ -80,6 +82,7 @@ class Cycle:
         self.intake = parts.intake
         self.evictions = parts.evictions
         self.reporter = parts.reporter
+        self.titles = parts.titles
 
     # ---- room that is kept for other gangs, and for the gang itself
 

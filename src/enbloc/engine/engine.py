@@ -22,6 +22,7 @@ from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
 from enbloc.engine.decisions import Bind, Decision, Evict, Pending, SetAside, TimeOut
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.follower import Follower
@@ -128,6 +129,7 @@ class Engine:
             easy=easy,
             expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
+            titles=Titles(config.tenancy.isolated),
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.transaction import Transaction
 from enbloc.gangs.claim_records import ClaimKind
 from engine.claims.scenes import Scene, group, pods_of
@@ -60,6 +61,6 @@ def test_r5_lift_is_undone_with_its_transaction() -> None:
     assert scene.free_cpu("n") == 8
     transaction.rollback()
     assert scene.free_cpu("n") == 7
-    lower.release(scene.claims, "for a test")
+    lower.release(scene.claims, Titles(isolated=False), scene.gang("b"))
     assert scene.free_cpu("n") == 8
     assert scene.decided[-1].reason == "PreemptionReleased"

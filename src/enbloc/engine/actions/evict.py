@@ -207,7 +207,7 @@ def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[Low
         if len(chosen) > 1 and fits(others):
             chosen = others
     for one in chosen:
-        one.release(cycle.claims, f"released for {unit[0].spec.title}, of higher priority")
+        one.release(cycle.claims, cycle.titles, unit[0])
     failure = serve(cycle, unit[0], cycle.constraints(unit[0]))
     assert failure is None, f"{unit[0]} was planned and not placed: {failure}; {unit[0].story}"
     return True
@@ -218,23 +218,21 @@ def _carry_out(
 ) -> bool:
     """The room is claimed for the gang before any pod leaves it (P3)."""
     for one in _of_use(lower, plan):
-        one.release(cycle.claims, f"released for {unit[0].spec.title}, of higher priority")
-    message = _whom(plan)
+        one.release(cycle.claims, cycle.titles, unit[0])
     for gang in unit:
         cycle.claims.reservations.end(gang, "ReservationEnded", "room is being freed for it")
         places = [(task, node) for task, node in plan.places if task.gang is gang]
-        if places and not cycle.claims.nominations.make(gang, places, message):
+        if places and not cycle.claims.nominations.make(gang, places, _whom(cycle, plan, gang)):
             return False
     reason = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"
-        cycle.evictions.evict(task, unit[0], reason, f"makes room for {unit[0].spec.title}")
+        cycle.evictions.evict(task, unit[0], reason, f"makes room for {cycle.titles.of(unit[0], task.namespace)}")
     return True
 
 
-def _whom(plan: Plan) -> str:
-    titles = sorted({task.gang.spec.title for task in plan.victims})
-    whom = f"{', '.join(titles[:5])}{f' and {len(titles) - 5} more' if len(titles) > 5 else ''}"
+def _whom(cycle: Cycle, plan: Plan, gang: GangState) -> str:
+    whom = cycle.titles.listed((task.gang for task in plan.victims), gang.key.namespace)
     count = len(plan.victims)
     if not count:
         return "room that terminating pods leave is for it"

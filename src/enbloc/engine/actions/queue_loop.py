@@ -122,5 +122,5 @@ def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangS
         head = equivalence.head()
         if head is not None and head[0].band is Band.MINIMA:
             for gang in equivalence.first(REPORTED_BEHIND):
-                gang.why = diagnosis.behind(gang, ahead)
+                gang.why = diagnosis.behind(gang, cycle.titles.of(ahead, gang.key.namespace))
                 cycle.reporter.report(gang, gang.why, of_gang=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from enbloc.engine.claims.claim import Claim
 from enbloc.engine.claims.claims import Claims
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.ordering import GangOrder
 from enbloc.engine.state.groups import Groups
@@ -51,9 +52,11 @@ class LowerPriorityClaim(NamedTuple):
             elif task.status in (TaskStatus.HELD, TaskStatus.NOMINATED):
                 transaction.lift(task)
 
-    def release(self, claims: Claims, message: str) -> None:
+    def release(self, claims: Claims, titles: Titles, by: GangState) -> None:
+        """Released for a gang of higher priority."""
         for claim in self.claims:
-            claims.end(claim.gang, self.kind, RELEASED[self.kind], message)
+            title = titles.of(by, claim.gang.key.namespace)
+            claims.end(claim.gang, self.kind, RELEASED[self.kind], f"released for {title}, of higher priority")
 
 
 def lower_priority_claims(

@@ -224,11 +224,11 @@ def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, 
     )
 
 
-def behind(gang: GangState, ahead: GangState) -> Diagnosis:
-    """Strict FIFO: a gang that waits blocks the gangs behind it (G8)."""
+def behind(gang: GangState, ahead: str) -> Diagnosis:
+    """Strict FIFO: a gang that waits blocks the gangs behind it (G8). `ahead` is its name."""
     return Diagnosis(
         PendingReason.BLOCKED_BY_FIFO,
-        f"waits behind {ahead.spec.title} in the FIFO queue {gang.spec.queue}",
+        f"waits behind {ahead} in the FIFO queue {gang.spec.queue}",
         missing=_needed(gang),
     )
 

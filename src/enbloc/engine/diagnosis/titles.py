@@ -1,0 +1,34 @@
+"""How messages name gangs: with `tenancy: isolated` only those of the reader's own namespace (S7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from enbloc.engine.tables.tasks import GangState
+from enbloc.gangs.model import GangKey
+
+FOREIGN: Final = "a gang of another namespace"
+MOST_NAMED: Final = 5
+
+
+class Titles:
+    def __init__(self, isolated: bool) -> None:
+        self._isolated = isolated
+
+    def of(self, gang: GangState, reader: str) -> str:
+        """A gang, for readers of a namespace."""
+        return gang.spec.title if self._names(gang.key, reader) else FOREIGN
+
+    def of_key(self, key: GangKey, reader: str) -> str:
+        """A gang that may not exist, for readers of a namespace."""
+        return f"{key.namespace}/{key.name}" if self._names(key, reader) else FOREIGN
+
+    def listed(self, gangs: Iterable[GangState], reader: str) -> str:
+        """Several gangs, the first few by name."""
+        titles = sorted({self.of(gang, reader) for gang in gangs})
+        more = f" and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
+        return ", ".join(titles[:MOST_NAMED]) + more
+
+    def _names(self, key: GangKey, reader: str) -> bool:
+        return not self._isolated or key.namespace == reader

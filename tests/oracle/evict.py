@@ -31,14 +31,15 @@ def reclaim(world: World) -> None:
 def serve_all(world: World, action: str) -> None:
     """Every gang that waits for a minimum, or for what it lost, in order."""
     trial = placing.start_trial(world)
+    waits = ((order.ALLOCATING, order.MINIMA), (order.BACKFILLING, order.MINIMA))
     waiting = []
     for gang in world["gangs"].values():
         found = order.standing(world, gang)
-        if found == (order.ALLOCATING, order.MINIMA):
+        if found in waits:
             turn = (queues.g8_queue_order(world, trial, gang["queue"], False), order.g8_order(gang, order.MINIMA))
             waiting.append((turn, gang))
     for _, gang in sorted(waiting, key=lambda entry: entry[0]):
-        if order.standing(world, gang) != (order.ALLOCATING, order.MINIMA):
+        if order.standing(world, gang) not in waits:
             continue
         everyone = dict.fromkeys(world["gangs"], order.MINIMA)
         if world["queues"][gang["queue"]]["fifo"] and order.g8_blocked(world, gang, order.ALLOCATING, everyone):
@@ -266,10 +267,18 @@ def victim_units(world: World, unit: list[Gang], action: str) -> list[list[Task]
         allowed += [[task] for task in spare]
         members = [task for mate in mates for task in mate["tasks"] if is_bound(world, task)]
         rest = [task for task in members if task not in spare]
+        if action == "preempt" and asks_nothing(world, unit) and not all(task["best_effort"] for task in members):
+            allowed = [one for one in allowed if one[0] not in spare or one[0]["best_effort"]]
+            continue
         if rest and all(p2_may_leave(world, task) for task in members):
             if all(may_take_from(world, unit, mate, action) and mate["key"] not in own for mate in mates):
                 allowed.append(rest)
     return allowed
+
+
+def asks_nothing(world: World, unit: list[Gang]) -> bool:
+    """BestEffort pods lack nothing but a place among a node's pods: only BestEffort pods leave for them."""
+    return all(task["best_effort"] for gang in unit for task in wanted_at_most(world, gang))
 
 
 def surplus_of(world: World, gang: Gang) -> list[Task]:

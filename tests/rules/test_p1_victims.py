@@ -144,3 +144,28 @@ def test_p2_reclaim_evicts_what_a_third_queues_guarantee_keeps_from_it_now() -> 
     )
     assert evicted(answer) == {"a-1"}
     assert answer.at("b") == 10.0
+
+
+def test_p1_best_effort_pods_preempt_best_effort_pods_for_the_number_of_pods() -> None:
+    """A node of two pods: one that requests CPU stays, the BestEffort one of lower priority leaves."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4, pods=2),
+        m.pod("asks", 1, priority="p1"),
+        m.pod("idle", None, priority="p2"),
+        m.pod("vip", None, priority="p3", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"idle"}
+    assert answer.at("vip") == 10.0
+
+
+def test_p1_best_effort_pods_evict_no_pod_that_requests_something() -> None:
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4, pods=1),
+        m.pod("asks", 1, priority="p1"),
+        m.pod("vip", None, priority="p3", at="10s"),
+        until="20s",
+    )
+    assert not evicted(answer)

@@ -33,9 +33,8 @@ RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rul
 
 def evict_for_all(cycle: Cycle, action: str, rules_of: RulesOf, releases_claims: bool) -> None:
     """Serves all gangs whose minima did not fit, in order."""
-    waiting = [
-        one for one in cycle.queues.placement.equivalences() if one.unschedulable and _may_try(cycle, one, action)
-    ]
+    queued = (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences())
+    waiting = [one for one in queued if one.unschedulable and _may_try(cycle, one, action)]
     for equivalence in sorted(waiting, key=lambda one: _across_queues(cycle, one)):
         while (head := equivalence.head()) is not None and _serve(cycle, head[1], action, rules_of, releases_claims):
             pass

@@ -19,4 +19,5 @@ def run(cycle: Cycle) -> None:
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
     priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
-    return ByPriority(cycle.evictions, unit[0], priority)
+    asks_nothing = all(task.cls.best_effort for request in requests for task in request.minimum)
+    return ByPriority(cycle.evictions, unit[0], priority, best_effort_only=asks_nothing)

@@ -35,13 +35,15 @@ class Rules(Protocol):
 
 
 class ByPriority:
-    """Tasks in the same queue, of gangs of lower priority than the one given."""
+    """Tasks in the same queue, of gangs of lower priority than the one given. For BestEffort tasks, which lack nothing
+    but a place among a node's pods, only BestEffort tasks are evicted."""
 
     by_use = False
 
-    def __init__(self, evictions: EvictionHistory, gang: GangState, priority: int) -> None:
+    def __init__(self, evictions: EvictionHistory, gang: GangState, priority: int, *, best_effort_only: bool) -> None:
         self._evictions = evictions
         self._gang = gang
+        self._best_effort_only = best_effort_only
         queue = gang.spec.queue
         lower = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
         self._cells = sorted(lower, key=lambda cell: cell[1])
@@ -50,6 +52,8 @@ class ByPriority:
         return self._cells
 
     def allows(self, tasks: Sequence[Task]) -> bool:
+        if self._best_effort_only and not all(task.cls.best_effort for task in tasks):
+            return False
         return not any(self._evictions.was_evicted_by(self._gang, task.gang) for task in tasks)
 
     def accepts(self, victims: Sequence[Task]) -> bool:

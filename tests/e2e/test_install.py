@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import subprocess
 import sys
@@ -218,6 +219,39 @@ def test_accounts_may_do_what_they_must_and_no_more(plane: ControlPlane, install
     assert not may("webhook", "get", "secrets/another", "-n", NAMESPACE)
     assert not may("webhook", "create", "secrets", "-n", NAMESPACE)
     assert not may("controllers", "create", "pods", "--subresource=binding", "-A")
+
+
+def test_the_scheduler_patches_metadata_of_pods_and_nothing_else(plane: ControlPlane, installed: str) -> None:
+    """RBAC cannot say it, a ValidatingAdmissionPolicy can. API servers take a moment to hear of one."""
+    api = Api(plane.url, plane.authority.certificate, plane.account_token(NAMESPACE, "enbloc-scheduler"))
+    pod = {"metadata": {"name": "narrow"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+    plane.api.create("/api/v1/namespaces/default/pods", pod)
+    path = "/api/v1/namespaces/default/pods/narrow"
+    until = time.monotonic() + 20
+    for number in itertools.count():
+        image = {"spec": {"containers": [{"name": "a", "image": f"evil:{number}"}]}}
+        refused = api.request("PATCH", path, image, "application/strategic-merge-patch+json")
+        if refused.status == 422:
+            break
+        assert time.monotonic() < until, refused
+        time.sleep(0.2)
+    assert "changes no spec" in refused.body["message"]
+    assert api.request("PATCH", path, {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH).status == 422
+    api.request("PATCH", path, {"metadata": {"annotations": {"enbloc.dev/x": "y"}}}, MERGE_PATCH).must()
+    plane.api.delete(path)
+
+
+def test_our_priority_class_is_for_our_namespace(plane: ControlPlane, installed: str) -> None:
+    pod = {
+        "metadata": {"generateName": "high-"},
+        "spec": {"priorityClassName": "enbloc-system", "containers": [{"name": "a", "image": "b"}]},
+    }
+    until = time.monotonic() + 20
+    while (answer := plane.api.request("POST", "/api/v1/namespaces/default/pods", pod)).status != 422:
+        assert time.monotonic() < until, answer
+        time.sleep(0.2)
+    assert "is for the namespace enbloc-system only" in answer.body["message"]
+    plane.api.delete("/api/v1/namespaces/default/pods")
 
 
 def test_without_the_webhook_nothing_of_ours_is_taken_and_pods_are(plane: ControlPlane, installed: str) -> None:

@@ -53,6 +53,44 @@ def test_options_are_obeyed() -> None:
     assert "enbloc-system.svc" not in text
 
 
+def test_an_image_is_named_by_its_digest() -> None:
+    image = f"example.com/enbloc@sha256:{'0123456789abcdef' * 4}"
+    for one in yaml.safe_load_all(printed("--image", image).stdout):
+        if one["kind"] == "Deployment":
+            assert one["spec"]["template"]["spec"]["containers"][0]["image"] == image
+
+
+def test_network_policies_close_all_ports_but_those_that_are_used() -> None:
+    policies = found("NetworkPolicy")
+    assert policies.keys() == found("Deployment").keys()
+    for name, deployment in found("Deployment").items():
+        spec = policies[name]["spec"]
+        assert spec["podSelector"] == deployment["spec"]["selector"]
+        assert spec["policyTypes"] == ["Ingress"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        opened = {port["port"] for rule in spec["ingress"] for port in rule["ports"]}
+        assert opened == {port["containerPort"] for port in container["ports"]}
+        metrics = spec["ingress"][0]
+        assert metrics["from"] == [{"namespaceSelector": {"matchLabels": {"enbloc.dev/scrapes-metrics": "true"}}}]
+
+
+def test_w1_only_the_api_servers_reach_the_webhook_where_their_addresses_are_given() -> None:
+    spec = found("NetworkPolicy", api_servers=("10.0.0.5/32", "fd00::5/128"))["enbloc-webhook"]["spec"]
+    (reviews,) = (rule for rule in spec["ingress"] if rule["ports"] == [{"port": 8443, "protocol": "TCP"}])
+    assert reviews["from"] == [{"ipBlock": {"cidr": cidr}} for cidr in ("10.0.0.5/32", "fd00::5/128")]
+
+
+def test_policies_narrow_what_rbac_cannot() -> None:
+    policies, bindings = found("ValidatingAdmissionPolicy"), found("ValidatingAdmissionPolicyBinding")
+    assert policies.keys() == bindings.keys() == {"enbloc-scheduler-pods", "enbloc-priority"}
+    for name, binding in bindings.items():
+        assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+        assert policies[name]["spec"]["failurePolicy"] == "Fail"
+    (condition,) = policies["enbloc-scheduler-pods"]["spec"]["matchConditions"]
+    assert "'system:serviceaccount:enbloc-system:enbloc-scheduler'" in condition["expression"]
+    assert "enbloc-scheduler" in found("ServiceAccount")
+
+
 def test_a_config_file_is_installed(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("admission: {minAvailable: relaxed}\n")
@@ -68,6 +106,8 @@ def test_a_config_file_is_installed(tmp_path: Path) -> None:
         (["--replicas", "many"], "replicas"),
         (["--image", ""], "--image"),
         (["--image", "two words"], "--image"),
+        (["--image", "enbloc@sha256:abc"], "digest"),
+        (["--api-server-cidr", "10.0.0.5/33"], "--api-server-cidr"),
         (["--config", "/nowhere.yaml"], "nowhere.yaml"),
     ],
 )

@@ -10,6 +10,7 @@ from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.install import workloads
 from enbloc.install.definitions import definitions
 from enbloc.install.hooks import configurations
+from enbloc.install.policies import admission_policies, network_policies
 from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, user_roles
 
 
@@ -22,6 +23,8 @@ class Settings(msgspec.Struct, frozen=True):
     replicas: int = 2
     schedulers: tuple[str, ...] = SCHEDULER_NAMES
     """The scheduler names that are ours."""
+    api_servers: tuple[str, ...] = ()
+    """The addresses (CIDR) of the API servers; any if empty."""
 
 
 def manifests(settings: Settings) -> list[Obj]:
@@ -41,6 +44,8 @@ def manifests(settings: Settings) -> list[Obj]:
         *workloads.services(namespace, labels),
         *workloads.deployments(namespace, labels, settings.image, settings.replicas, settings.config),
         *workloads.budgets(namespace, labels),
+        *network_policies(namespace, labels, settings.api_servers),
+        *admission_policies(namespace, common),
         *configurations(namespace, labels[WEBHOOK], settings.schedulers),
     ]
 

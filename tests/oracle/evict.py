@@ -316,7 +316,8 @@ def may_take_from(world: World, unit: list[Gang], gang: Gang, action: str) -> bo
     if any(one["key"] in world["memory"]["evicted_for"].get(gang["key"], ()) for one in unit):
         return False
     if action == "preempt":
-        return gang["queue"] == unit[0]["queue"] and gang["priority"] < unit[0]["priority"]
+        lowest = min(one["priority"] for one in unit)  # S1: no gang is given the priority of its group
+        return gang["queue"] == unit[0]["queue"] and gang["priority"] < lowest
     asked: Amounts = {}
     for one in unit:
         needed, rest, short = minima.o1_split(world, one)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from enbloc.api.kinds import KINDS, WORKLOADS, kind_id
+from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj
 from enbloc.api.writes import BindPod, Create, Delete, EmitEvent, EvictPod, Patch, Write
 from enbloc.cluster.embedded.api.store import Store
@@ -138,7 +138,7 @@ def test_all_that_the_control_plane_writes_is_allowed(done: set[Did]) -> None:
 
 def test_every_allowed_verb_is_used(done: set[Did]) -> None:
     read = {
-        (component, verb, (KINDS | WORKLOADS)[kind].group, (KINDS | WORKLOADS)[kind].plural)
+        (component, verb, KINDS[kind].group, KINDS[kind].plural)
         for component, kinds in ((SCHEDULER, Scheduler.kinds), (CONTROLLERS, controllers_read()))
         for kind in kinds
         for verb in READ
@@ -154,7 +154,7 @@ def test_what_is_watched_may_be_read() -> None:
     assert watched == controllers_read()
     for component, kinds in ((SCHEDULER, Scheduler.kinds), (CONTROLLERS, watched)):
         for kind in kinds:
-            known = (KINDS | WORKLOADS)[kind]
+            known = KINDS[kind]
             assert {(component, verb, known.group, known.plural) for verb in READ} <= allowed(component)
 
 

@@ -12,31 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano, workloads
+from enbloc.api.built_in_kinds import BUILT_IN
+from enbloc.api.kind import Kind
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
-
-
-class Kind(msgspec.Struct, frozen=True):
-    """One kind's names in the API, and the view that reads it (`None`: not read)."""
-
-    group: str
-    versions: tuple[str, ...]
-    name: str
-    plural: str
-    namespaced: bool
-    view: type[TypedObject] | None = None
-    has_status: bool = True
-    short_names: tuple[str, ...] = ()
-
-    @property
-    def id(self) -> str:
-        return f"{self.name}.{self.group}" if self.group else self.name
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.versions[0]}" if self.group else self.versions[0]
-
 
 _V1 = ("v1",)
 KINDS: dict[str, Kind] = {
@@ -107,7 +87,6 @@ KINDS: dict[str, Kind] = {
             core.CustomResourceDefinition,
             short_names=("crd",),
         ),
-        Kind("networking.k8s.io", _V1, "NetworkPolicy", "networkpolicies", True, has_status=False),
         *(
             Kind("admissionregistration.k8s.io", _V1, name, f"{name.lower()}s", False, has_status=False)
             for name in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -153,22 +132,19 @@ KINDS: dict[str, Kind] = {
         Kind(coscheduling.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
         Kind(kubernetes.GROUP, kubernetes.VERSIONS, "PodGroup", "podgroups", True, kubernetes.PodGroup),
         Kind(arbitrator.GROUP, ("v1alpha1",), "QueueJob", "queuejobs", True, arbitrator.QueueJob, short_names=("qj",)),
+        *BUILT_IN,
     )
 }
 
 
-WORKLOADS: dict[str, Kind] = {
-    kind.id: kind
-    for kind in (
-        Kind("apps", _V1, "ReplicaSet", "replicasets", True),
-        Kind("apps", _V1, "StatefulSet", "statefulsets", True),
-        Kind("apps", _V1, "DaemonSet", "daemonsets", True),
-        Kind("batch", _V1, "Job", "jobs", True),
-        Kind("", _V1, "ReplicationController", "replicationcontrollers", True),
-    )
-}
-"""Kubernetes' own kinds that control pods. A real cluster serves them; the embedded one has no controllers for them, so
-there they are like any unregistered kind, and pods whose owner is not in the files are kept."""
+WORKLOADS: tuple[str, ...] = (
+    workloads.REPLICA_SET,
+    workloads.STATEFUL_SET,
+    workloads.DAEMON_SET,
+    workloads.JOB,
+    "ReplicationController",
+)
+"""Kubernetes' own kinds that control pods. Pods whose owner of such a kind is in no file are kept."""
 
 
 def kind_id(obj: Obj) -> str:

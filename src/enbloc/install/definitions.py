@@ -13,7 +13,8 @@ from enbloc.admission.job import MAX_LABEL, MAX_ROLES
 from enbloc.admission.job_policies import ACTIONS, EVENTS
 from enbloc.admission.queue import STATES
 from enbloc.api import arbitrator, coscheduling, koordinator, volcano
-from enbloc.api.kinds import KINDS, Kind
+from enbloc.api.kind import Kind
+from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.install.schema import Additions, object_schema
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
-from enbloc.api.kinds import KINDS, WORKLOADS
+from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.controllers import coscheduling as coscheduling_controller
 from enbloc.controllers import koordinator as koordinator_controller
@@ -44,7 +44,7 @@ class Right(msgspec.Struct, frozen=True):
 
 
 def _on(kind: str, *verbs: str, sub: str = "") -> Right:
-    known = KINDS.get(kind) or WORKLOADS[kind]
+    known = KINDS[kind]
     return Right(f"{known.plural}/{sub}" if sub else known.plural, verbs, known.group)
 
 

@@ -5,6 +5,7 @@ It keeps nothing that the API does not know: a restart is a new one on the same 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -52,12 +53,19 @@ class ControlPlane:
     """Scheduler and controllers of one cluster."""
 
     def __init__(
-        self, cluster: Cluster, config: Config, scheduler_names: frozenset[str], key_pair: KeyPair = rsa_key_pair
+        self,
+        cluster: Cluster,
+        config: Config,
+        scheduler_names: frozenset[str],
+        key_pair: KeyPair = rsa_key_pair,
+        more: Sequence[Controller] = (),
     ) -> None:
+        """`more`: controllers beside this project's own."""
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names)
-        self._controllers = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
+        own = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
+        self._controllers = [*own, *more]
         self._watch = self._list_and_watch()
 
     @property

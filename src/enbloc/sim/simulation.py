@@ -23,6 +23,7 @@ from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.settle import ROUNDS, Plane, Restless, settle
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
+from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
@@ -53,7 +54,8 @@ class _CutOff(Exception):
 
 def control_plane(store: Store, config: Config) -> Plane:
     """The real one, except for SSH keys: no process runs here, and every run must give the same objects."""
-    return ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
+    names = scheduler_names(config, alone=True)
+    return ControlPlane(store, config, names, simulated_key_pair, (WorkloadController(),))
 
 
 class Simulation:

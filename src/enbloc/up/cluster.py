@@ -26,6 +26,7 @@ from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
 from enbloc.cluster.embedded.settle import Plane
 from enbloc.config import Config, scheduler_names
+from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
@@ -89,7 +90,8 @@ class LocalCluster:
     def _make_plane(self, config: Config) -> Plane:
         if not self._options.scheduled:
             return NoControlPlane()
-        return ControlPlane(self.store, config, scheduler_names(config, alone=True))
+        names = scheduler_names(config, alone=True)
+        return ControlPlane(self.store, config, names, more=(WorkloadController(),))
 
     @property
     def watch_count(self) -> int:

@@ -44,7 +44,7 @@ REFUSED: list[tuple[str, str, Any, str, int, str]] = [
     ("GET", "/nonsense", None, "", 404, "NotFound"),
     ("GET", "/api/v1/nonsense", None, "", 404, "NotFound"),
     ("GET", "/api/v2/pods", None, "", 404, "NotFound"),
-    ("GET", "/apis/batch/v1/jobs", None, "", 404, "NotFound"),
+    ("GET", "/apis/batch/v1beta1/jobs", None, "", 404, "NotFound"),
     ("GET", f"{PODS}/p/nonsense", None, "", 404, "NotFound"),
     ("GET", f"{MAPS}/p/status", None, "", 404, "NotFound"),
     ("GET", f"{PODS}?labelSelector=a%3D%3D%3Db", None, "", 400, "BadRequest"),
@@ -69,7 +69,7 @@ REFUSED: list[tuple[str, str, Any, str, int, str]] = [
     (
         "POST",
         PODS,
-        b"k8s\x00\x0a\x07\x0a\x00\x12\x03Pod",
+        b"k8s\x00\x0a\x08\x0a\x00\x12\x04Node",
         "application/vnd.kubernetes.protobuf",
         415,
         "UnsupportedMediaType",
@@ -321,7 +321,7 @@ def test_discovery_is_served_in_both_ways() -> None:
     async def test(api: Api) -> None:
         assert (await api.get("/api"))["versions"] == ["v1"]
         groups = [group["name"] for group in (await api.get("/apis"))["groups"]]
-        assert groups[:2] == ["batch.volcano.sh", "scheduling.volcano.sh"]
+        assert groups[:4] == ["apps", "batch", "batch.volcano.sh", "scheduling.volcano.sh"]
         assert "pods/eviction" in [one["name"] for one in (await api.get("/api/v1"))["resources"]]
         accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         core = await api.get("/api", Accept=accept)

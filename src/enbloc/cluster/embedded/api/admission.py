@@ -19,6 +19,7 @@ from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.served_kinds import CRD
+from enbloc.cluster.embedded.api.workload_defaults import admit_workload
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 from enbloc.units import is_dns_label, parse_quantity
 
@@ -35,7 +36,7 @@ SYSTEM_NAMESPACES = ("default", "kube-system")
 
 def built_in(store: Store) -> tuple[AdmissionHook, ...]:
     """The hooks that run before the caller's."""
-    return (check_shape, _Namespaces(store), default_pod, _Definitions(store), _Priorities(store))
+    return (check_shape, _Namespaces(store), default_pod, _workloads, _Definitions(store), _Priorities(store))
 
 
 def bootstrap(store: Store) -> None:
@@ -157,6 +158,14 @@ def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     }
     status = {"phase": "Pending", "qosClass": pods.qos_class(spec), **(obj.get("status") or {})}
     return {**obj, "spec": spec, "status": status}
+
+
+def _workloads(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+    """The API server's defaults and validation for Deployments, Jobs and the like."""
+    admitted, faults = admit_workload(obj, old)
+    if faults:
+        raise invalid(obj, faults)
+    return admitted
 
 
 class _Definitions:

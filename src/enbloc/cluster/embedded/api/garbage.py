@@ -4,14 +4,14 @@ The store reports every change (`follow`), which only marks objects to check; `c
 marks in turn, until none is left. So an owner may be created after its dependents within an instant, and the work is
 linear in the number of changes. Owners are identified by UID, as in Kubernetes. A deleted owner is gone; an owner that
 never existed counts as gone only if its kind is served: Kubernetes cannot look up the others and keeps their
-dependents.
+dependents. Pods are kept too where the workload that they name never existed: files often list a cluster's pods alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from enbloc.api.kinds import kind_id
+from enbloc.api.kinds import WORKLOADS, kind_id
 from enbloc.api.meta import Obj, Ref, is_terminating, uid_of
 from enbloc.api.writes import Refused
 
@@ -152,7 +152,8 @@ class GarbageCollector:
             return True
         if not owner.get("apiVersion") or not owner.get("kind"):
             return False
-        return self._store.discovery.find(kind_id(owner)) is not None
+        kind = kind_id(owner)
+        return kind not in WORKLOADS and self._store.discovery.find(kind) is not None
 
     def _finish_foreground(self, uid: str, ref: Ref) -> int:
         dependents = self._dependents.get(uid)

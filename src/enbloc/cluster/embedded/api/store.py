@@ -53,6 +53,7 @@ from enbloc.cluster.embedded.api.quota import Quotas
 from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
 from enbloc.cluster.embedded.api.status_check import is_good_status
 from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds, LogWatch, WatchLog
+from enbloc.cluster.embedded.api.workload_defaults import with_controller_uid
 from enbloc.cluster.events import EVENT, event_key, event_object
 from enbloc.units import SECOND, format_timestamp
 
@@ -158,7 +159,7 @@ class Store:
         }
         metadata.pop("deletionTimestamp", None)
         metadata.pop("deletionGracePeriodSeconds", None)
-        return self._save(ref, None, {**obj, "metadata": metadata}, metadata)
+        return self._save(ref, None, with_controller_uid({**obj, "metadata": metadata}), metadata)
 
     def provide(self, obj: Obj) -> Obj:
         """Creates an object that the cluster itself brings, unless it exists; with `auto_namespaces` a user's `create`

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from enbloc.api.meta import Obj, condition_of, is_terminating, labels_of
+from enbloc.api.meta import Obj, condition_of, controller_of, is_terminating, labels_of
 from enbloc.units import SECOND, parse_timestamp
 
 NONE = "<none>"
@@ -153,6 +153,68 @@ def unschedulable_message(group: Obj, now_ns: int) -> str:
     if condition is None or condition.get("status") != "True":
         return NONE
     return text(condition.get("message"), NONE)
+
+
+# -- workloads
+
+
+def ready_replicas(obj: Obj, now_ns: int) -> str:
+    return f"{integer(section(obj, 'status').get('readyReplicas'))}/{integer(section(obj, 'spec').get('replicas'))}"
+
+
+def container_names(obj: Obj, now_ns: int) -> str:
+    return ",".join(text(one.get("name")) for one in _template_containers(obj))
+
+
+def container_images(obj: Obj, now_ns: int) -> str:
+    return ",".join(text(one.get("image")) for one in _template_containers(obj))
+
+
+def _template_containers(obj: Obj) -> list[Any]:
+    return _mappings(section(obj, "spec", "template", "spec").get("containers"))
+
+
+def node_selector(obj: Obj, now_ns: int) -> str:
+    chosen = section(obj, "spec", "template", "spec", "nodeSelector")
+    return ",".join(f"{key}={value}" for key, value in sorted(chosen.items())) or NONE
+
+
+def job_status(job: Obj, now_ns: int) -> str:
+    for kind in ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet", "Suspended"):
+        found = condition_of(job, kind)
+        if found is not None and found.get("status") == "True":
+            return kind
+    return "Terminating" if is_terminating(job) else "Running"
+
+
+def job_completions(job: Obj, now_ns: int) -> str:
+    spec, succeeded = section(job, "spec"), integer(section(job, "status").get("succeeded"))
+    if spec.get("completions") is not None:
+        return f"{succeeded}/{spec['completions']}"
+    parallel = integer(spec.get("parallelism"))
+    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
+
+
+def job_duration(job: Obj, now_ns: int) -> str:
+    status = section(job, "status")
+    if not status.get("startTime"):
+        return ""
+    ended = status.get("completionTime")
+    return since(status["startTime"], parse_timestamp(ended) if ended else now_ns)
+
+
+def cron_suspend(job: Obj, now_ns: int) -> bool:
+    return bool(section(job, "spec").get("suspend"))
+
+
+def last_schedule(job: Obj, now_ns: int) -> str:
+    at = section(job, "status").get("lastScheduleTime")
+    return since(at, now_ns) if at else NONE
+
+
+def controller(obj: Obj, now_ns: int) -> str:
+    found = controller_of(obj)
+    return f"{text(found.get('kind')).lower()}.apps/{text(found.get('name'))}" if found else NONE
 
 
 # -- the rest

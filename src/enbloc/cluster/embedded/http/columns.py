@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano, workloads
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http import cells
 from enbloc.cluster.embedded.http.cells import NONE
+from enbloc.cluster.embedded.http.selectors import selector_text
 
 Cell = Callable[[Obj, int], Any]
 
@@ -59,6 +60,12 @@ _POD_GROUP: Final = (
     _AGE,
     _wide("Queue", "spec.queue", NONE),
     _wide("Waits For", cells.unschedulable_message, description="Why it is not scheduled."),
+)
+
+_TEMPLATE: Final = (
+    _wide("Containers", cells.container_names),
+    _wide("Images", cells.container_images),
+    _wide("Selector", lambda obj, now_ns: selector_text(dict(cells.section(obj, "spec", "selector")))),
 )
 
 COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
@@ -117,6 +124,57 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         _count("Running", "status.running"),
         _count("Pending", "status.pending"),
         _count("Succeeded", "status.succeeded"),
+        _AGE,
+    ),
+    workloads.DEPLOYMENT: (
+        _NAME,
+        Column("Ready", cells.ready_replicas, description="Ready pods, of the wanted ones."),
+        _count("Up-To-Date", "status.updatedReplicas", "Pods of the present template."),
+        _count("Available", "status.availableReplicas"),
+        _AGE,
+        *_TEMPLATE,
+    ),
+    workloads.REPLICA_SET: (
+        _NAME,
+        _count("Desired", "spec.replicas"),
+        _count("Current", "status.replicas"),
+        _count("Ready", "status.readyReplicas"),
+        _AGE,
+        *_TEMPLATE,
+    ),
+    workloads.STATEFUL_SET: (_NAME, Column("Ready", cells.ready_replicas), _AGE, *_TEMPLATE[:2]),
+    workloads.DAEMON_SET: (
+        _NAME,
+        _count("Desired", "status.desiredNumberScheduled", "Nodes that should have a pod."),
+        _count("Current", "status.currentNumberScheduled"),
+        _count("Ready", "status.numberReady"),
+        _count("Up-To-Date", "status.updatedNumberScheduled"),
+        _count("Available", "status.numberAvailable"),
+        Column("Node Selector", cells.node_selector),
+        _AGE,
+        *_TEMPLATE,
+    ),
+    workloads.JOB: (
+        _NAME,
+        Column("Status", cells.job_status, description="Running, Suspended, or how it ended."),
+        Column("Completions", cells.job_completions, description="Succeeded pods, of the wanted ones."),
+        Column("Duration", cells.job_duration, description="From its start to its end, or until now."),
+        _AGE,
+        *_TEMPLATE,
+    ),
+    workloads.CRON_JOB: (
+        _NAME,
+        Column("Schedule", "spec.schedule"),
+        Column("Timezone", "spec.timeZone", default=NONE),
+        Column("Suspend", cells.cron_suspend, "boolean"),
+        Column("Active", lambda job, now_ns: len(cells.section(job, "status").get("active") or ()), "integer"),
+        Column("Last Schedule", cells.last_schedule),
+        _AGE,
+    ),
+    workloads.CONTROLLER_REVISION: (
+        _NAME,
+        Column("Controller", cells.controller),
+        _count("Revision", "revision"),
         _AGE,
     ),
     "Event": (

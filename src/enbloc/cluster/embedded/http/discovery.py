@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.api.kinds import Kind
+from enbloc.api.kind import Kind
 from enbloc.cluster.embedded.http.resources import Resources
 
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-_CATEGORIES = {"Pod": ["all"], "Service": ["all"], "Job.batch.volcano.sh": ["all"], "QueueJob": ["all"]}
+_IN_ALL = ("Pod", "Service", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "CronJob", "Job", "QueueJob")
+"""What `kubectl get all` lists."""
 _AGGREGATED = "apidiscovery.k8s.io"
 
 
@@ -90,9 +91,8 @@ class DiscoveryDocuments:
         }
         if kind.short_names:
             main["shortNames"] = list(kind.short_names)
-        categories = _CATEGORIES.get(kind.id) or _CATEGORIES.get(kind.name)
-        if categories:
-            main["categories"] = categories
+        if kind.name in _IN_ALL:
+            main["categories"] = ["all"]
         listed = [main]
         if kind.has_status:
             listed.append(_sub(kind, "status", kind.name, ["get", "patch", "update"]))

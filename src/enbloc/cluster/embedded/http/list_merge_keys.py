@@ -7,7 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-BUILT_IN_GROUPS = ("", "policy", "storage.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "apiextensions.k8s.io")
+BUILT_IN_GROUPS = (
+    "",
+    "apps",
+    "autoscaling",
+    "batch",
+    "policy",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+)
 """The groups of the API server itself; all other groups are custom, and their lists are replaced."""
 
 _KEYS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api.kinds import Kind
+from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store

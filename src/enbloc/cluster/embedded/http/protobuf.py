@@ -1,8 +1,7 @@
-"""Decodes request bodies in Kubernetes' protobuf envelope, as far as kubectl sends them.
+"""Decodes request bodies in Kubernetes' protobuf envelope.
 
-Newer clients send the small kinds that `kubectl create` makes, and reviews, evictions and options, in protobuf, even to
-a server that never answers in it. This is a reader for those messages and no others: field numbers are part of the wire
-format. `_MESSAGES` has the names and types of fields; unknown fields are skipped.
+Newer clients send Kubernetes' own kinds in protobuf, even to a server that never answers in it. Field numbers are part
+of the wire format: `protobuf_messages` has them, with the names and types of fields. Unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -14,78 +13,41 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from enbloc.cluster.embedded.http.protobuf_messages import MESSAGES
 from enbloc.cluster.embedded.http.status import refusal
 from enbloc.units import SECOND, format_timestamp
 
 MEDIA = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 
-_MESSAGES = """
+_OWN = """
 Unknown: 1 typeMeta TypeMeta, 2 raw bytes
 TypeMeta: 1 apiVersion, 2 kind
-ObjectMeta: 1 name, 2 generateName, 3 namespace, 5 uid, 6 resourceVersion, 8 creationTimestamp Time,
-  9 deletionTimestamp Time, 10 deletionGracePeriodSeconds int, 11 labels map, 12 annotations map,
-  13 ownerReferences OwnerReference[], 14 finalizers string[], 17 managedFields ManagedFieldsEntry[]
-OwnerReference: 1 kind, 3 name, 4 uid, 5 apiVersion, 6 controller bool, 7 blockOwnerDeletion bool
-ManagedFieldsEntry: 1 manager, 2 operation, 3 apiVersion, 4 time Time, 6 fieldsType, 7 fieldsV1 FieldsV1, 8 subresource
 FieldsV1: 1 Raw bytes
+RawExtension: 1 raw bytes
 Time: 1 seconds int, 2 nanos int
 Quantity: 1 string
 IntOrString: 1 type int, 2 intVal int, 3 strVal
-LabelSelector: 1 matchLabels map, 2 matchExpressions LabelSelectorRequirement[]
-LabelSelectorRequirement: 1 key, 2 operator, 3 values string[]
-ObjectReference: 1 kind, 2 namespace, 3 name, 4 uid, 5 apiVersion, 6 resourceVersion, 7 fieldPath
-LocalObjectReference: 1 name
-DeleteOptions: 1 gracePeriodSeconds int, 2 preconditions Preconditions, 3 orphanDependents bool, 4 propagationPolicy,
-  5 dryRun string[]
-Preconditions: 1 uid, 2 resourceVersion
-Namespace: 1 metadata ObjectMeta, 2 spec NamespaceSpec
-NamespaceSpec: 1 finalizers string[]
-ConfigMap: 1 metadata ObjectMeta, 2 data map, 3 binaryData map bytes, 4 immutable bool
-Secret: 1 metadata ObjectMeta, 2 data map bytes, 3 type, 4 stringData map, 5 immutable bool
-ServiceAccount: 1 metadata ObjectMeta, 2 secrets ObjectReference[], 3 imagePullSecrets LocalObjectReference[],
-  4 automountServiceAccountToken bool
-ResourceQuota: 1 metadata ObjectMeta, 2 spec ResourceQuotaSpec
-ResourceQuotaSpec: 1 hard map Quantity, 2 scopes string[], 3 scopeSelector ScopeSelector
-ScopeSelector: 1 matchExpressions ScopedRequirement[]
-ScopedRequirement: 1 scopeName, 2 operator, 3 values string[]
-Service: 1 metadata ObjectMeta, 2 spec ServiceSpec
-ServiceSpec: 1 ports ServicePort[], 2 selector map, 3 clusterIP, 4 type, 5 externalIPs string[], 7 sessionAffinity,
-  10 externalName, 13 publishNotReadyAddresses bool
-ServicePort: 1 name, 2 protocol, 3 port int, 4 targetPort IntOrString, 5 nodePort int, 6 appProtocol
-PriorityClass: 1 metadata ObjectMeta, 2 value int, 3 globalDefault bool, 4 description, 5 preemptionPolicy
-PodDisruptionBudget: 1 metadata ObjectMeta, 2 spec PodDisruptionBudgetSpec
-PodDisruptionBudgetSpec: 1 minAvailable IntOrString, 2 selector LabelSelector, 3 maxUnavailable IntOrString,
-  4 unhealthyPodEvictionPolicy
-Eviction: 1 metadata ObjectMeta, 2 deleteOptions DeleteOptions
-Binding: 1 metadata ObjectMeta, 2 target ObjectReference
-Lease: 1 metadata ObjectMeta, 2 spec LeaseSpec
-LeaseSpec: 1 holderIdentity, 2 leaseDurationSeconds int, 3 acquireTime Time, 4 renewTime Time, 5 leaseTransitions int
-SelfSubjectReview: 1 metadata ObjectMeta
-SelfSubjectAccessReview: 1 metadata ObjectMeta, 2 spec SelfSubjectAccessReviewSpec
-SelfSubjectAccessReviewSpec: 1 resourceAttributes ResourceAttributes, 2 nonResourceAttributes NonResourceAttributes
-ResourceAttributes: 1 namespace, 2 verb, 3 group, 4 version, 5 resource, 6 subresource, 7 name
-NonResourceAttributes: 1 path, 2 verb
-SelfSubjectRulesReview: 1 metadata ObjectMeta, 2 spec SelfSubjectRulesReviewSpec
-SelfSubjectRulesReviewSpec: 1 namespace
 """
-_KINDS = (
-    "Namespace",
-    "ConfigMap",
-    "Secret",
-    "ServiceAccount",
-    "ResourceQuota",
-    "Service",
-    "PriorityClass",
-    "PodDisruptionBudget",
-    "Eviction",
-    "Binding",
-    "Lease",
-    "DeleteOptions",
-    "SelfSubjectReview",
-    "SelfSubjectAccessReview",
-    "SelfSubjectRulesReview",
-)
+_GROUPS = {
+    "rbac.authorization.k8s.io": "rbac",
+    **{
+        f"{group}.k8s.io": group
+        for group in (
+            "authentication",
+            "authorization",
+            "coordination",
+            "discovery",
+            "events",
+            "networking",
+            "scheduling",
+            "storage",
+        )
+    },
+}
+"""API group → the group in the names of messages, where they differ."""
+_VERSIONS = {"autoscaling": "v2"}
+"""Of groups whose messages are not v1's."""
 
 
 class _Field(NamedTuple):
@@ -93,6 +55,8 @@ class _Field(NamedTuple):
     type: str
     is_list: bool
     is_map: bool
+    mark: str
+    """`~`: its own fields are, in JSON, those of the message that has it; `?`: JSON leaves out a zero."""
 
 
 class _Malformed(Exception):
@@ -102,14 +66,20 @@ class _Malformed(Exception):
 @cache
 def _messages() -> dict[str, dict[int, _Field]]:
     made: dict[str, dict[int, _Field]] = {}
-    for line in _MESSAGES.replace(",\n ", ",").strip().splitlines():
+    for line in (_OWN + MESSAGES).replace("\n  ", " ").strip().splitlines():
         name, _, fields = line.partition(":")
         made[name] = {}
-        for text in fields.split(","):
+        for text in fields.split(",") if fields.strip() else ():
             number, field, *type_ = text.split()
             is_map = type_[:1] == ["map"]
             word = (type_[1:] or ["string"])[0] if is_map else (type_ or ["string"])[0]
-            made[name][int(number)] = _Field(field, word.removesuffix("[]"), word.endswith("[]"), is_map)
+            made[name][int(number)] = _Field(
+                field.lstrip("~?"),
+                word.removesuffix("[]"),
+                word.endswith("[]"),
+                is_map,
+                field[0] if field[0] in "~?" else "",
+            )
     return made
 
 
@@ -122,12 +92,22 @@ def decode_protobuf(body: bytes) -> Any:
         envelope = _message("Unknown", body[4:])
         about = envelope.get("typeMeta") or {}
         kind = about.get("kind", "")
-        if kind not in _KINDS:
+        message = _message_of(about.get("apiVersion", ""), kind)
+        if message not in _messages():
             raise refusal(415, f"{str(kind)[:80]!r} is not supported in protobuf: send application/json")
-        found = _message(kind, base64.b64decode(envelope.get("raw", "")))
+        found = _message(message, base64.b64decode(envelope.get("raw", "")))
     except (_Malformed, UnicodeDecodeError, msgspec.DecodeError, ValueError, OverflowError) as why:
         raise refusal(400, f"the body cannot be decoded as protobuf: {str(why)[:200]}") from None
     return {"apiVersion": about.get("apiVersion", ""), "kind": kind, **found}
+
+
+def _message_of(api_version: str, kind: str) -> str:
+    """The name of the message of a kind."""
+    group, slash, version = api_version.rpartition("/")
+    if kind == "DeleteOptions" or not slash:
+        return kind
+    short = _GROUPS.get(group, group)
+    return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else ""
 
 
 def _message(type_: str, data: bytes) -> dict[str, Any]:
@@ -142,7 +122,11 @@ def _message(type_: str, data: bytes) -> dict[str, Any]:
             made.setdefault(field.name, {})[key] = inner
             continue
         read = _value(field.type, wire, value)
-        if field.is_list:
+        if field.mark == "?" and not read:
+            continue
+        if field.mark == "~":
+            made.update(read)
+        elif field.is_list:
             made.setdefault(field.name, []).append(read)
         elif read is not None and read != "":
             made[field.name] = read
@@ -175,11 +159,13 @@ def _value(type_: str, wire: int, value: Any) -> Any:
             return base64.b64encode(value).decode()
         case "Quantity":
             return _message(type_, value).get("string", "0")
-        case "Time":
-            return _time(_message(type_, value))
+        case "Time" | "MicroTime":
+            return _time(_message("Time", value))
         case "IntOrString":
             either = _message(type_, value)
             return either.get("strVal", "") if either.get("type") else either.get("intVal", 0)
+        case "RawExtension":
+            return msgspec.json.decode(base64.b64decode(_message(type_, value).get("raw", "bnVsbA==")))
         case "FieldsV1":
             return msgspec.json.decode(base64.b64decode(_message(type_, value).get("Raw", "e30=")))
     return _message(type_, value)

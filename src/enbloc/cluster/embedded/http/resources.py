@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, koordinator
-from enbloc.api.kinds import Kind
+from enbloc.api import arbitrator, coscheduling, koordinator, workloads
+from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.status import refusal
 
-_OURS_FIRST = (
+_FIRST = (
+    "apps",
+    "batch",
     "batch.volcano.sh",
     "scheduling.volcano.sh",
     "bus.volcano.sh",
@@ -21,7 +23,15 @@ _OURS_FIRST = (
     koordinator.GROUP,
     coscheduling.GROUP,
 )
-"""Several groups have a PodGroup; clients resolve a short name to the first group that has it."""
+"""Several groups have a Job or a PodGroup; clients resolve a short name to the first group that has it."""
+
+
+_SCALED = (workloads.DEPLOYMENT, workloads.REPLICA_SET, workloads.STATEFUL_SET)
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -92,7 +102,9 @@ class Resources:
         return Target(kind, version, namespace, name, rest[2] if len(rest) > 2 else "")
 
     def scale_of(self, kind: Kind, version: str) -> dict[str, Any] | None:
-        """The scale subresource of a custom kind, if its definition has one."""
+        """The paths of a kind's scale subresource, if it has one."""
+        if kind.id in _SCALED:
+            return _SCALE
         for crd in self._store.list(CRD)[0]:
             spec = crd["spec"]
             if spec["group"] == kind.group and spec["names"]["kind"] == kind.name:
@@ -109,7 +121,7 @@ def _grouped(kinds: list[Kind]) -> dict[str, list[str]]:
     for kind in kinds:
         versions = groups.setdefault(kind.group, [])
         versions.extend(version for version in kind.versions if version not in versions)
-    known = {group: position for position, group in enumerate(_OURS_FIRST)}
+    known = {group: position for position, group in enumerate(_FIRST)}
     ordered = sorted(groups, key=lambda group: (bool(group), known.get(group, len(known))))
     return {group: groups[group] for group in ordered}
 

@@ -129,3 +129,18 @@ def both(one: Test | None, other: Test | None) -> Test | None:
     if one is None or other is None:
         return one or other
     return lambda obj: one(obj) and other(obj)
+
+
+def selector_text(selector: dict[str, Any]) -> str:
+    """A LabelSelector as a query parameter."""
+    terms = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    for one in selector.get("matchExpressions") or ():
+        values = ",".join(one.get("values") or ())
+        match one.get("operator"):
+            case "In" | "NotIn" as operator:
+                terms.append(f"{one['key']} {operator.lower()} ({values})")
+            case "DoesNotExist":
+                terms.append(f"!{one['key']}")
+            case _:
+                terms.append(one["key"])
+    return ",".join(terms)

@@ -19,6 +19,7 @@ from enbloc.cluster.embedded.http.list_merge_keys import BUILT_IN_GROUPS
 from enbloc.cluster.embedded.http.listing import Lists
 from enbloc.cluster.embedded.http.queries import ListQuery, flag, is_dry_run, number
 from enbloc.cluster.embedded.http.resources import Resources, Target
+from enbloc.cluster.embedded.http.selectors import selector_text
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.status import refusal, success
 from enbloc.cluster.embedded.http.strategic import strategic_merge
@@ -207,7 +208,7 @@ class Writer:
     # -- replicas
 
     def scale(self, target: Target) -> Obj:
-        """The Scale of an object whose CustomResourceDefinition has a scale subresource."""
+        """The Scale of a workload, or of an object whose CustomResourceDefinition has that subresource."""
         paths = self._scale_paths(target)
         obj = self._existing(target)
         made: Obj = {
@@ -222,8 +223,8 @@ class Writer:
             "status": {"replicas": _at(obj, paths.get("statusReplicasPath")) or 0},
         }
         selector = _at(obj, paths.get("labelSelectorPath"))
-        if isinstance(selector, str):
-            made["status"]["selector"] = selector
+        if selector:
+            made["status"]["selector"] = selector if isinstance(selector, str) else selector_text(selector)
         return made
 
     def set_scale(self, target: Target, wanted: Any, dry_run: bool) -> Answer:

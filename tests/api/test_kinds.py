@@ -252,7 +252,7 @@ def test_every_kind_knows_its_own_name(ident: str) -> None:
 def test_one_name_in_two_groups_is_two_kinds() -> None:
     assert kind_id(obj("Job", {}, "batch/v1")) == "Job.batch"
     assert kind_id(job()) == volcano.JOB
-    assert decode_faults(obj("Job", {"tasks": "not Volcano's"}, "batch/v1")) == []
+    assert decode_faults(obj("Job", {"tasks": "not Volcano's", "template": {"spec": POD}}, "batch/v1")) == []
     assert ref_of({**job(), "metadata": {"name": "x", "namespace": None}}) == Ref(volcano.JOB, "", "x")
 
 

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from enbloc.admission.settings import settings_of
-from enbloc.api.meta import Obj, name_of, namespace_of
-from enbloc.api.writes import Refused
+from enbloc.api import workloads
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj, Ref, controller_of, name_of, namespace_of
+from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues, refusal_text
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
@@ -39,6 +41,8 @@ MOST_RESTARTS: Final = 500
 IDLE_TIMERS: Final = 1_000
 """The run has ended when only timers are left and this many in a row changed nothing but Events: a creation that a
 quota refuses is retried without end."""
+_MADE_BY: Final = {workloads.CRON_JOB: "Job", workloads.REPLICA_SET: "pod", workloads.DAEMON_SET: "pod"}
+"""Kinds whose objects create others under ever new names."""
 _REASON_LINES: Final = 8
 _DRAIN_EVERY: Final = 1_000
 
@@ -74,8 +78,8 @@ class Simulation:
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
         self._statistics = Statistics(self._clock, config)
-        self._created: Counter[tuple[str, str]] = Counter()
-        self._created_now: Counter[tuple[str, str]] = Counter()
+        self._created: Counter[Ref] = Counter()
+        self._created_now: Counter[Ref] = Counter()
         self._runaway: _CutOff | None = None
         self._has_end = False
         self._last_change_ns = 0
@@ -149,32 +153,33 @@ class Simulation:
                 self._last_change_ns = self._clock.elapsed_ns
             self._recorder.observe(event)
             self._statistics.observe(event)
-            if event.kind == "Pod" and event.type == "ADDED":
-                pod = (namespace_of(event.obj), name_of(event.obj))
-                self._created[pod] += 1
-                self._created_now[pod] += 1
-                self._check_creations(pod)
+            created = _created_object(event)
+            if created is not None:
+                self._created[created] += 1
+                self._created_now[created] += 1
+                self._check_creations(created)
 
-    def _check_creations(self, pod: tuple[str, str]) -> None:
-        """No pod is created without end: not within an instant, and in a run without `until` not at all."""
-        count = self._created_now[pod] if self._has_end else self._created[pod]
+    def _check_creations(self, ref: Ref) -> None:
+        """Nothing is created without end: not within an instant, and in a run without `until` not at all."""
+        count = self._created_now[ref] if self._has_end else self._created[ref]
         if count > MOST_RESTARTS and self._runaway is None:
-            self._runaway = self._endless(pod, f"pod {'/'.join(pod)} was created {count:,} times by {self._at()}")
+            what = "pod" if ref.kind == "Pod" else f"another {_MADE_BY[ref.kind]} of {ref.kind.partition('.')[0]}"
+            text = f"{what} {ref.namespace}/{ref.name} was created {count:,} times by {self._at()}"
+            self._runaway = self._endless(ref, text)
 
     def _check_restarts(self) -> None:
         """In a run without `until` no pod restarts without end."""
         restarted = self._nodes.most_restarted()
         if restarted is not None and restarted[-1] > MOST_RESTARTS:
             namespace, name, count = restarted
-            raise self._endless(
-                (namespace, name), f"pod {namespace}/{name} was restarted {count:,} times by {self._at()}"
-            )
+            text = f"pod {namespace}/{name} was restarted {count:,} times by {self._at()}"
+            raise self._endless(Ref("Pod", namespace, name), text)
 
     def _at(self) -> str:
         return f"t={format_duration(self._clock.elapsed_ns)}"
 
-    def _endless(self, pod: tuple[str, str], what: str) -> _CutOff:
-        lines = self._recorder.about("Pod", *pod, last=_REASON_LINES)
+    def _endless(self, ref: Ref, what: str) -> _CutOff:
+        lines = self._recorder.about(ref.kind.partition(".")[0], ref.namespace, ref.name, last=_REASON_LINES)
         return _CutOff(f"{what} and would go on without end; set --until to run it for a time.{_last(lines)}")
 
     def _last_lines(self) -> str:
@@ -230,3 +235,20 @@ class Simulation:
 
 def _last(lines: list[Line]) -> str:
     return " Last lines of the timeline: " + "; ".join(map(str, lines)) + "." if lines else ""
+
+
+def _created_object(event: WatchEvent) -> Ref | None:
+    """What is created again by an event: a pod of this name; or what an owner creates under ever new names: a Job of a
+    CronJob, a pod in place of one that failed."""
+    obj = event.obj
+    owner = controller_of(obj) or {}
+    maker = kind_id(owner) if owner.get("apiVersion") and owner.get("kind") else ""
+    if event.kind == workloads.JOB and event.type == "ADDED" and maker == workloads.CRON_JOB:
+        return Ref(maker, namespace_of(obj), owner.get("name") or "")
+    if event.kind != "Pod":
+        return None
+    if event.type == "ADDED":
+        return Ref("Pod", namespace_of(obj), name_of(obj))
+    before = ((event.old or {}).get("status") or {}).get("phase")
+    failed = event.type == "MODIFIED" and (obj.get("status") or {}).get("phase") == "Failed" != before
+    return Ref(maker, namespace_of(obj), owner.get("name") or "") if failed and maker in _MADE_BY else None

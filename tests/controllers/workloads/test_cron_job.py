@@ -10,8 +10,13 @@ import pytest
 from enbloc.api.meta import Obj
 from enbloc.api.workloads import CRON_JOB, JOB
 from enbloc.api.writes import Refused
+from enbloc.config import parse
 from enbloc.controllers.workloads.cron import Schedule
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
+from support import manifests as m
+from support.simulation import documents
 from support.workload_cluster import WorkloadCluster, job
 
 
@@ -118,3 +123,10 @@ def test_a_new_controller_creates_no_job_twice() -> None:
     before = jobs(cluster)
     cluster.restart()
     assert jobs(cluster) == before
+
+
+def test_a_simulation_without_an_end_is_cut_off() -> None:
+    result = Simulation(read_scenario(documents(m.node("n", 4), cron_job("tick", "* * * * *"))), parse(None)).run()
+    assert result.ended == "cut-off"
+    assert "Job of CronJob default/tick was created 501 times" in result.reason
+    assert "--until" in result.reason

@@ -189,6 +189,7 @@ BAD: dict[str, tuple[Obj, str]] = {
     "restart policy": (job("work", policy="Always"), "OnFailure"),
     "negative": (job("work", parallelism=-1), "greater than or equal to 0"),
     "indexes without number": (job("work", completionMode="Indexed", parallelism=1), "completions"),
+    "not built": (job("work", podFailurePolicy={"rules": []}), "podFailurePolicy: is not supported here"),
     "mode": (job("work", completionMode="Sideways"), "Indexed"),
 }
 

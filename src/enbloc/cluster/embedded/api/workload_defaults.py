@@ -56,6 +56,8 @@ _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 KINDS: Final = (*_DEFAULTS, workloads.JOB)
+_NOT_BUILT: Final = ("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes")
+"""Fields of a Job that decide how it ends and that the controller does not know (N1)."""
 
 
 def admit_workload(obj: Obj, old: Obj | None) -> tuple[Obj, list[Fault]]:
@@ -165,6 +167,9 @@ def _job_spec_faults(spec: dict[str, Any], field: str) -> Iterator[Fault]:
         value = spec.get(name)
         if value is not None and value < 0:
             yield Fault(f"{field}.{name}", f"Invalid value: {value}: must be greater than or equal to 0")
+    for name in _NOT_BUILT:
+        if spec.get(name) is not None:
+            yield Fault(f"{field}.{name}", "is not supported here: remove it, or run the Job on a cluster")
     mode = spec["completionMode"]
     if mode not in ("NonIndexed", "Indexed"):
         yield Fault(f"{field}.completionMode", f'Unsupported value: "{mode}": supported: "Indexed", "NonIndexed"')

@@ -22,8 +22,11 @@ def of_another_scheduler(obj: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "words"),
     [
-        (foreign_kind("batch/v1", "Job"), "no controller here acts on Job of batch"),
-        (foreign_kind("apps/v1", "Deployment"), "no controller here acts on Deployment of apps"),
+        (foreign_kind("v1", "ReplicationController"), "no controller here acts on ReplicationController:"),
+        (
+            foreign_kind("autoscaling/v2", "HorizontalPodAutoscaler"),
+            "no controller here acts on HorizontalPodAutoscaler of autoscaling",
+        ),
         (foreign_kind("topology.volcano.sh/v1alpha1", "HyperNode"), "no controller here acts on HyperNode"),
         (foreign_kind("flow.volcano.sh/v1alpha1", "JobFlow"), "no controller here acts on JobFlow"),
         (of_another_scheduler(m.pod("idle")), "spec.schedulerName another is not ours: use enbloc"),

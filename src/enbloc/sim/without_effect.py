@@ -35,6 +35,9 @@ _CONTEXT: Final = frozenset(
 )
 """Groups of objects that pods refer to, or that say who may do what: no pods are expected of them."""
 
+_IDLE: Final = frozenset({"HorizontalPodAutoscaler.autoscaling", "ReplicationController", "Workload.scheduling.k8s.io"})
+"""Kinds that are served as they are, and of which something is expected."""
+
 
 class WithoutEffect(msgspec.Struct, frozen=True):
     kind: str
@@ -66,9 +69,10 @@ def _reason(obj: Obj, settings: Settings) -> str:
         name = str(obj["spec"].get("schedulerName") or "") if is_foreign(obj, settings) else ""
         return _foreign(name, settings) if name else ""
     group = obj["apiVersion"].rpartition("/")[0]
-    if kind in KINDS or group in _CONTEXT:
+    if kind not in _IDLE and (kind in KINDS or group in _CONTEXT):
         return ""
-    return f"no controller here acts on {obj['kind']} of {group}: it makes no pods and decides nothing"
+    what = f"{obj['kind']} of {group}" if group else obj["kind"]
+    return f"no controller here acts on {what}: it makes no pods and decides nothing"
 
 
 def _foreign_pod(pod: Obj, settings: Settings) -> str:

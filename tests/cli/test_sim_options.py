@@ -61,6 +61,8 @@ def test_strict_runs_nothing_that_lint_would_refuse(tmp_path: Path) -> None:
 
 
 def test_n3_objects_without_effect_are_listed(tmp_path: Path) -> None:
-    idle = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "plain"}, "spec": {}}
+    idle = {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "metadata": {"name": "plain"}, "spec": {}}
     done = sim(tmp_path, [idle], "--nodes", "1")
-    assert "Objects without effect\n  Job plain: no controller here acts on Job of batch" in done.stdout
+    assert (
+        "Objects without effect\n  JobFlow plain: no controller here acts on JobFlow of flow.volcano.sh" in done.stdout
+    )

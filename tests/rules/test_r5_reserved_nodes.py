@@ -231,13 +231,92 @@ def test_r5_no_claim_is_released_in_vain() -> None:
     assert not answer.bound("vip")
 
 
-def test_r5_without_preempt_no_claim_is_released() -> None:
+def test_r5_without_preempt_a_higher_one_starts_on_a_node_reserved_for_a_lower_one() -> None:
     answer = contended(m.pod("vip", 2, priority="high", at="20s"), config=reserving(10), until="30s")
-    assert not answer.bound("vip")
-    assert RESERVED in waits_because(answer.obj("Pod", "vip"))
+    assert answer.at("vip") == 20.0
+    assert not answer.evicted()
 
 
-def test_r5_of_two_claims_only_the_lowest_is_released() -> None:
+def test_r5_the_plan_of_the_lower_one_is_mended_in_the_same_cycle() -> None:
+    """Both nodes are reserved for `big`; the vip takes one. `big` is reserved for on the third, and the second stays
+    closed throughout."""
+    answer = simulate(
+        CLASSES,
+        [m.node(name) for name in "abc"],
+        [full(2, on=name, name=f"full-{name}", priority="high", run="100s") for name in "abc"],
+        m.gang("big", 2, cpu=4),
+        m.pod("vip", 2, priority="high", at="20s", nodeSelector={"kubernetes.io/hostname": "a"}),
+        m.pod("small", 2, at="21s", nodeSelector={"kubernetes.io/hostname": "b"}),
+        config=reserving(10, 60),
+        until="50s",
+    )
+    assert answer.bound("vip")["vip"] == (20.0, "a")
+    assert {where for _, where in reserved(answer).values()} == {"b", "c"}
+    assert answer.at("small") is None
+    assert {time for time, _ in reserved(answer).values()} == {10.0, 20.0}
+
+
+def test_r5_surplus_does_not_take_over_reserved_nodes() -> None:
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        full(2, priority="high"),
+        m.pod("big", 4),
+        m.node("late", 1, at="15s"),
+        m.gang("vip", 3, minimum=1, priority="high", at="20s"),
+        config=reserving(10),
+        until="30s",
+    )
+    assert [where for _, where in answer.bound("vip").values()] == ["late"]
+
+
+def test_r5_an_equal_of_higher_priority_is_not_refused_with_a_lower_ones_answer() -> None:
+    """Both ask for the same; the first, of equal priority, is closed out."""
+    answer = contended(
+        m.pod("same", 2, priority="polite", at="15s"),
+        m.pod("vip", 2, priority="high", at="20s"),
+        config=reserving(10),
+        until="30s",
+    )
+    assert answer.at("vip") == 20.0
+    assert answer.at("same") is None
+
+
+def test_r3_a_starving_gang_of_higher_priority_takes_over_the_nodes_of_a_lower_one() -> None:
+    """Only one of two nodes may be reserved (R6)."""
+    answer = simulate(
+        CLASSES,
+        m.node("a"),
+        m.node("b"),
+        full(4, on="a", name="x", priority="high", run="50s"),
+        full(4, on="b", name="y", priority="high", run="60s"),
+        m.pod("low", 4, priority="low"),
+        m.pod("high", 4, priority="high", at="5s"),
+        config=reserving(10, 50),
+        until="20s",
+    )
+    assert reserved(answer, "low")["low"][0] == 10.0
+    assert reserved(answer, "high")["high"][0] == 15.0
+    assert released(answer) == [(15.0, "low")]
+
+
+@pytest.mark.parametrize("mode", [m.NON_STRICT, "Strict"])
+def test_r1_a_non_strict_gang_is_reserved_for(mode: str) -> None:
+    """Small pods come one after the other: without a reservation it would start after the last of them."""
+    answer = simulate(
+        m.node("n", 4),
+        [m.pod(f"first-{i}", 2, run_time="20s") for i in range(2)],
+        m.koordinator_gang("big", 2, cpu=4, mode=mode, wait="900s"),
+        [m.pod(f"small-{i}", 2, run_time="20s", at=f"{10 * i + 15}s") for i in range(10)],
+        m.node("late", 4, at="12s"),
+        m.pod("busy", 4, nodeName="late", run_time="30s", at="12s"),
+        config=reserving(10),
+        until="200s",
+    )
+    assert set(answer.times("big-")) == {42.0}
+
+
+def test_r5_of_two_reserved_nodes_the_one_of_the_lowest_priority_is_used() -> None:
     documents = [
         CLASSES[0],
         CLASSES[1],
@@ -255,7 +334,7 @@ def test_r5_of_two_claims_only_the_lowest_is_released() -> None:
         documents, m.pod("vip", 2, priority="high", at="20s"), config=reserving(10, actions=EVERYTHING), until="30s"
     )
     assert answer.bound("vip")["vip"] == (20.0, "b")
-    assert released(answer) == [(20.0, "h")]
+    assert reserved(answer, "p")["p"] == (10.0, "a")
 
 
 def test_r5_the_claim_goes_before_victims_that_would_be_lower() -> None:

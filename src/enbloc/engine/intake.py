@@ -252,12 +252,13 @@ class Intake(Follower):
         own = signature.own_facts(gang, wanted, self._claims.reservations) if is_unlike_others else None
         never_preempts = gang.spec.never_preempts or any(task.never_preempts for task in wanted)
         times = signature.times_of(self._state, wanted)
+        outranks = gang.priority if self._claims.reservations else 0  # R5: which reserved nodes are closed to it
         band = Band.SURPLUS if is_surplus else Band.MINIMA
         equivalence = queue.put(
             gang,
             gang.spec.queue,
             self._order(gang, band),
-            (own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times),
+            (own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, outranks),
             asked.classes,
             monotone=not is_unlike_others and len(asked.classes) == 1,
             shared=not is_unlike_others,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from enbloc.engine.actions.gang_groups import resolve_deadlock, start
+from enbloc.engine.actions.gang_groups import resolve_deadlock, start, start_whole
 from enbloc.engine.actions.queue_loop import serve_all
+from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -65,10 +66,36 @@ def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
 
 def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
-    if gang.satisfied or gang.ready():
-        return _place_singly(cycle, gang, constraints)
     group = cycle.groups.of(gang)
-    return _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
+    if gang.satisfied or gang.ready():
+        failure = _place_singly(cycle, gang, constraints)
+    else:
+        failure = _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
+    if failure is not None and cycle.claims.reservations and _takes_over_reserved_nodes(cycle, gang, constraints):
+        return None
+    return failure
+
+
+def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Constraints) -> bool:
+    """R5: a gang that fits only on nodes reserved for gangs of lower priority starts there: its minima, or replacements
+    of lost members, not surplus. Nodes of the lowest priority are tried first."""
+    group = cycle.groups.of(gang) if not gang.satisfied else None
+    unit = cycle.intake.unit(group) if group is not None else [gang]
+    if not unit or gang.ready() or gang.missing():
+        return False
+    reservations = cycle.claims.reservations
+    below = min(one.priority for one in unit)
+    for level in sorted({one.priority for one in reservations.gangs() if one.priority < below}):
+        lower = reservations.lower_than(level + 1)
+        there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
+        if gang.satisfied:
+            failure = _place_singly(cycle, gang, there)
+        else:
+            failure = _place_minima(cycle, gang, there) if group is None else start_whole(cycle, group, there)
+        if failure is None:
+            mend(cycle, lower, unit)
+            return True
+    return False
 
 
 def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:

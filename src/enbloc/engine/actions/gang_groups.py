@@ -25,16 +25,27 @@ _OWN = frozenset({TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED})
 """Tasks whose room counts as free for the minResources of their own group."""
 
 
-def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
-    """Attempts a whole group once; returns why it failed."""
+def start_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
+    """Attempts a whole group once, and holds nothing; returns why it failed."""
     unit = cycle.intake.unit(group)
     failure = _beyond_cluster(cycle, unit) or _too_little_free(cycle, group)
+    if failure is not None:
+        return failure
+    transaction = Transaction(cycle.state)
+    failure = _place(cycle, unit, transaction, constraints)
+    if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
+        _bind(cycle, group, unit, transaction.placed)
+        return None
+    return failure
+
+
+def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
+    """Attempts a whole group once; a NonStrict one holds what fits. Returns why it failed."""
+    unit = cycle.intake.unit(group)
+    failure = start_whole(cycle, group, constraints)
     if failure is None:
-        transaction = Transaction(cycle.state)
-        failure = _place(cycle, unit, transaction, constraints)
-        if failure is None or (group.holds and _fits_without_holds(cycle, unit, transaction, constraints)):
-            _bind(cycle, group, unit, transaction.placed)
-            return None
+        return None
+    if _beyond_cluster(cycle, unit) is None and _too_little_free(cycle, group) is None:
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
             _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once

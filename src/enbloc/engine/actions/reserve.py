@@ -19,8 +19,9 @@ from enbloc.engine.events import EventKind
 from enbloc.engine.placement.attempt import runs
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
-from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.model import GangKey
 
 Place = tuple[Task, int]
 Floats = NDArray[np.float64]
@@ -32,7 +33,8 @@ def run(cycle: Cycle) -> None:
         if _higher_order_was_scheduled(cycle, unit[0]):
             cycle.state.events.add(EventKind.RESERVE_DEFERRED)
             continue
-        places = _Plan(cycle).places(unit)
+        lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
+        places = _Plan(cycle, lower).places(unit)
         if places is None:
             cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
             continue
@@ -40,7 +42,47 @@ def run(cycle: Cycle) -> None:
             of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not cycle.claims.reservations.make(gang, of_gang):
                 cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+        _end_those_taken_over(cycle, lower, unit[0])
     cycle.parts.expected_starts.forecast(cycle.now_ns)
+
+
+def _end_those_taken_over(cycle: Cycle, lower: frozenset[GangKey], by: GangState) -> None:
+    """R3: reservations of lower priority that no longer fit beside a new one end, the lowest in order first to go."""
+    gangs = sorted((cycle.state.gangs[key] for key in lower), key=cycle.order.across_queues)
+    ending = set(lower)
+    for gang in gangs:
+        if gang.key in ending and _Plan(cycle, frozenset(ending)).has_place_for(cycle.groups.mates(gang)):
+            ending -= {mate.key for mate in cycle.groups.mates(gang)}
+    for gang in gangs:
+        if gang.key in ending:
+            message = f"its nodes are reserved for {by.spec.title}, of higher priority"
+            cycle.claims.reservations.end(gang, "ReservationEnded", message)
+
+
+def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> None:
+    """R5: a gang of higher priority was placed on nodes that are reserved for lower ones. The slots there are given up;
+    their tasks are reserved for elsewhere at once, or the reservation ends."""
+    taken = {task.node for gang in by for task in gang.tasks.values() if task.status is TaskStatus.ASSUMED}
+    reservations = cycle.claims.reservations
+    gangs = [cycle.state.gangs[key] for key in lower if key in cycle.state.gangs]
+    for gang in sorted(gangs, key=cycle.order.across_queues):
+        claim = cycle.claims.of(gang, ClaimKind.RESERVE)
+        if claim is None or taken.isdisjoint(claim.nodes):
+            continue
+        kept = [(slot.task, slot.node) for slot in claim.slots.values() if slot.node not in taken and slot.task]
+        lost = [slot.task for slot in claim.slots.values() if slot.node in taken and slot.task]
+        plan = _Plan(cycle, frozenset({gang.key}))
+        for task, node in kept:
+            plan.keep(task, node)
+        found = plan.places_of(lost)
+        if found is None:
+            for mate in cycle.groups.mates(gang):
+                reservations.end(
+                    mate, "ReservationEnded", f"its nodes were used by {by[0].spec.title}, of higher priority"
+                )
+            continue
+        names = cycle.state.nodes.names
+        reservations.make(gang, [*kept, *((task, names[row]) for task, row in found)])
 
 
 def _starving(cycle: Cycle) -> list[list[GangState]]:
@@ -56,8 +98,8 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
             or not cycle.queues.placement.holds(unit[0].equivalence)
         ):
             continue
-        if unit[0].spec.later or (group is not None and group.holds):
-            continue  # NonStrict groups hold what fits (K6); later waves would have to be reserved too (D5)
+        if unit[0].spec.later:
+            continue  # its later waves would have to be reserved too (D5)
         if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
             continue
         if all(cycle.claims.reservations.condition_ready(one) for one in unit):
@@ -95,13 +137,15 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
 class _Plan:
     """Chooses the nodes to reserve for a gang's tasks, whether they are free now or not (R4)."""
 
-    def __init__(self, cycle: Cycle) -> None:
+    def __init__(self, cycle: Cycle, ignored: frozenset[GangKey]) -> None:
+        """Reservations of the gangs in `ignored` do not count."""
         self._cycle = cycle
         self._state = cycle.state
         reservations = cycle.claims.reservations
         alive = int(self._state.nodes.alive[: self._state.nodes.count].sum())
         rows = self._state.nodes.rows
-        self._reserved = {rows[name]: dict(reservations.on(name)) for name in reservations.nodes() if name in rows}
+        names = reservations.nodes_of_others(ignored)
+        self._reserved = {rows[name]: dict(reservations.on(name, ignored)) for name in names if name in rows}
         self._limit = -(-alive * cycle.config.reserve.node_percent // 100)
         listed = cycle.config.plugin("nodeorder")
         self._ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
@@ -125,6 +169,31 @@ class _Plan:
             for task, row in reversed(moved):
                 self._state.stateful.remove(task, row)
         return found
+
+    def keep(self, task: Task, node: str) -> None:
+        """A task keeps its reserved node."""
+        self._take(self._state.nodes.rows[node], task.cls.request)
+
+    def places_of(self, tasks: Sequence[Task]) -> list[Place] | None:
+        """A node for each of these tasks, or `None`."""
+        moved: list[Place] = []
+        found: list[Place] = []
+        for run in runs(self._state, sorted(tasks, key=lambda task: task.order)):
+            found += self._claim(run, len(run), moved)
+        for task, row in reversed(moved):
+            self._state.stateful.remove(task, row)
+        return found if len(found) == len(tasks) else None
+
+    def has_place_for(self, gangs: Sequence[GangState]) -> bool:
+        """Whether what these gangs reserve fits where it is, beside what is reserved for others (R4, R6)."""
+        for gang in gangs:
+            claim = self._cycle.claims.of(gang, ClaimKind.RESERVE)
+            for slot in claim.slots.values() if claim is not None else ():
+                row = self._state.nodes.rows.get(slot.node)
+                if row is None or slot.task is None or not self._may_claim(row, slot.task.cls.request):
+                    return False
+                self._take(row, slot.task.cls.request)
+        return True
 
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether the queue of the gang may not use more, so that a reservation would not help."""

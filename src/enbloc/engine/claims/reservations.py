@@ -56,10 +56,20 @@ class Reservations:
         """All nodes that hold reservations."""
         return set(self._gangs_on)
 
-    def on(self, node: str) -> Mapping[int, int]:
-        """The sum of what is reserved on a node, by column."""
+    def lower_than(self, priority: int) -> frozenset[GangKey]:
+        """Gangs of lower priority that reserve nodes."""
+        return frozenset(gang.key for gang in self.gangs() if gang.priority < priority)
+
+    def nodes_of_others(self, exclude: frozenset[GangKey]) -> set[str]:
+        """Nodes that hold reservations of gangs that are not in `exclude`."""
+        return {node for node, keys in self._gangs_on.items() if any(key not in exclude for key in keys)}
+
+    def on(self, node: str, exclude: frozenset[GangKey] = frozenset()) -> Mapping[int, int]:
+        """The sum of what is reserved on a node, by column; the gangs in `exclude` aside."""
         found: list[Task] = []
         for key in self._gangs_on.get(node, ()):
+            if key in exclude:
+                continue
             gang = self._state.gangs.get(key)
             claim = self._claims.of(gang, self.kind) if gang is not None else None
             if claim is not None:

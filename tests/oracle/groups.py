@@ -110,7 +110,7 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
             return None
         if non_strict and start_elsewhere(world, keys, waiting):
             return None
-        if non_strict and all(reserve.r7_could_start(world, one) for one in waiting):
+        if non_strict and not world.get("opened") and all(reserve.r7_could_start(world, one) for one in waiting):
             k6_hold(world, keys, waiting)
     for one in gangs_of(world, keys):
         if one not in waiting and not one["satisfied"] and minima.waiting(world, one):

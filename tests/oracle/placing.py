@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, groups, minima, order, predicates, queues, reasons, scoring
+from oracle import claims, groups, minima, order, predicates, queues, reasons, reserve, scoring
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -295,6 +295,13 @@ def one_by_one(
 
 def serve(world: World, gang: Gang) -> dict[str, Any] | None:
     """One turn; a reason says why nothing came of it."""
+    why = one_turn(world, gang)
+    if why is not None and reserve.r5_takes_over(world, gang):
+        return None
+    return why
+
+
+def one_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     if gang["satisfied"] or minima.m4_ready(world, gang):
         return g7_singly(world, gang)
     if groups.k7_is_group(world, gang):

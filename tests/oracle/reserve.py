@@ -114,8 +114,9 @@ def r3_was_served_before(world: World, gang: Gang) -> bool:
 def r4_plan(world: World, unit: list[Gang]) -> None:
     """R4: each needed task claims a node that passes every predicate but free room. All of them, or no trace."""
     trial = placing.start_trial(world)
-    plan = {"reserved": r4_reserved(world), "idle": {node: dict(free) for node, free in trial["free"].items()}}
-    limit = -(-len(world["nodes"]) * world["settings"]["reserved_node_percent"] // 100)
+    below = min(gang["priority"] for gang in unit)
+    lower = [gang for gang in reserving(world) if gang["priority"] < below]
+    plan, limit = new_plan(world, {gang["key"] for gang in lower}), r6_limit(world)
     chosen: list[tuple[Task, str]] = []
     for gang in unit:
         needed, rest, short = minima.o1_split(world, gang)
@@ -139,14 +140,24 @@ def r4_plan(world: World, unit: list[Gang]) -> None:
         slots = {task["uid"]: node for task, node in chosen if task["gang"] == gang["key"]}
         if slots:
             world["memory"]["claims"][gang["key"]] = {"kind": "reserve", "slots": slots}
+    r3_end_those_taken_over(world, lower)
 
 
-def r4_reserved(world: World) -> dict[str, Amounts]:
+def new_plan(world: World, ignored: set[Any]) -> dict[str, Any]:
+    trial = placing.start_trial(world)
+    return {"reserved": r4_reserved(world, ignored), "idle": {node: dict(free) for node, free in trial["free"].items()}}
+
+
+def r6_limit(world: World) -> int:
+    return int(-(-len(world["nodes"]) * world["settings"]["reserved_node_percent"] // 100))
+
+
+def r4_reserved(world: World, ignored: set[Any]) -> dict[str, Amounts]:
     """Node -> the sum of what is reserved on it."""
     found: dict[str, Amounts] = {}
     for gang in world["gangs"].values():
         claim = world["memory"]["claims"].get(gang["key"])
-        if claim is not None and claim["kind"] == "reserve":
+        if claim is not None and claim["kind"] == "reserve" and gang["key"] not in ignored:
             for task in gang["tasks"]:
                 if task["uid"] in claim["slots"]:
                     queues.add(found.setdefault(claim["slots"][task["uid"]], {}), task["request"])
@@ -157,31 +168,40 @@ def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit
     """R6: the nearest node that may be claimed; at most a part of all nodes hold reservations."""
     best: tuple[float, str] | None = None
     for node in world["nodes"]:
-        name = node["name"]
         if predicates.g6_standing_reason(gang, task, node) is not None:
             continue
-        if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
+        if not may_claim(world, plan, node, task, limit):
             continue
-        claimed = dict(plan["reserved"].get(name, {}))
-        for other, where in claims.room_taken(world, set()):
-            if where == name:
-                queues.add(claimed, other["request"])
-        if any(
-            claimed.get(resource, 0) + count > node["allocatable"].get(resource, 0)
-            for resource, count in task["request"].items()
-        ):
-            continue
-        near = r6_nearness(task["request"], plan["idle"][name])
+        near = r6_nearness(task["request"], plan["idle"][node["name"]])
         if best is None or near > best[0]:
-            best = (near, name)
+            best = (near, node["name"])
     if best is None:
         return None
-    idle = plan["idle"][best[1]]
+    take(plan, best[1], task)
+    return best[1]
+
+
+def may_claim(world: World, plan: dict[str, Any], node: dict[str, Any], task: Task, limit: int) -> bool:
+    """R4, R6: within the node's allocatable, and within the part of all nodes that may hold reservations."""
+    name = node["name"]
+    if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
+        return False
+    claimed = dict(plan["reserved"].get(name, {}))
+    for other, where in claims.room_taken(world, set()):
+        if where == name:
+            queues.add(claimed, other["request"])
+    return all(
+        claimed.get(resource, 0) + count <= node["allocatable"].get(resource, 0)
+        for resource, count in task["request"].items()
+    )
+
+
+def take(plan: dict[str, Any], node: str, task: Task) -> None:
+    idle = plan["idle"][node]
     has_room = all(idle.get(resource, 0) >= count for resource, count in task["request"].items())
-    queues.add(plan["reserved"].setdefault(best[1], {}), task["request"])
+    queues.add(plan["reserved"].setdefault(node, {}), task["request"])
     if has_room:
         queues.add(idle, task["request"], -1)
-    return best[1]
 
 
 def r6_nearness(request: Amounts, idle: Amounts) -> float:
@@ -227,11 +247,90 @@ def r5_closed_nodes(world: World, gang: Gang, task: Task) -> set[str]:
     closed: set[str] = set()
     own: set[str] = set()
     for key, claim in world["memory"]["claims"].items():
-        if claim["kind"] == "reserve" and key != gang["key"]:
+        if claim["kind"] == "reserve" and key != gang["key"] and key not in world.get("opened", ()):
             closed |= set(claim["slots"].values())
         if claim["kind"] == "preempt" and key in groups.k7_group_of(world, gang):
             own |= set(claim["slots"].values())
     return closed - own
+
+
+def r5_takes_over(world: World, gang: Gang) -> bool:
+    """R5: minima, or replacements of lost members, that fit only on nodes reserved for gangs of lower priority start
+    there, the lowest priority first; the plans of those gangs are mended at once. NonStrict ones hold nothing there."""
+    keys = groups.k7_group_of(world, gang)
+    unit = groups.unit(world, keys) if groups.k7_is_group(world, gang) and not gang["satisfied"] else [gang]
+    if not unit or minima.m4_ready(world, gang) or minima.g4_missing(world, gang):
+        return False
+    below = min(one["priority"] for one in unit)
+    holders = reserving(world)
+    for level in sorted({one["priority"] for one in holders if one["priority"] < below}):
+        before = (dict(world["reasons"]), list(world["kept"]), dict(world["placed"]))
+        world["opened"] = {one["key"] for one in holders if one["priority"] <= level}
+        why = placing.one_turn(world, gang)
+        lower, world["opened"] = world["opened"], set()
+        if why is None:
+            new = {node for uid, node in world["placed"].items() if uid not in before[2]}
+            r5_mend(world, [one for one in holders if one["key"] in lower], new)
+            return True
+        world["reasons"], world["kept"] = before[0], before[1]
+    return False
+
+
+def reserving(world: World) -> list[Gang]:
+    return [
+        world["gangs"][key]
+        for key, claim in world["memory"]["claims"].items()
+        if claim["kind"] == "reserve" and key in world["gangs"]
+    ]
+
+
+def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
+    """The slots on nodes that were taken are given up, and their tasks are reserved for anew; or the claim ends."""
+    trial = placing.start_trial(world)
+    for gang in sorted(lower, key=lambda one: turn(world, trial, one)):
+        claim = world["memory"]["claims"].get(gang["key"])
+        if claim is None or not taken & set(claim["slots"].values()):
+            continue
+        plan = new_plan(world, {gang["key"]})
+        tasks = reserved_tasks(world, gang)
+        slots = {task["uid"]: claim["slots"][task["uid"]] for task in tasks if claim["slots"][task["uid"]] not in taken}
+        for task in tasks:
+            if task["uid"] in slots:
+                take(plan, slots[task["uid"]], task)
+        for task in tasks:
+            if task["uid"] not in slots:
+                node = r6_nearest(world, plan, gang, task, r6_limit(world))
+                if node is not None:
+                    slots[task["uid"]] = node
+        if len(slots) == len(tasks):
+            claim["slots"] = slots
+        else:
+            for key in groups.k7_group_of(world, gang):
+                if world["memory"]["claims"].get(key, {}).get("kind") == "reserve":
+                    del world["memory"]["claims"][key]
+
+
+def r3_end_those_taken_over(world: World, lower: list[Gang]) -> None:
+    """R3: reservations of lower priority that no longer fit beside a new one end."""
+    trial = placing.start_trial(world)
+    ending = {gang["key"] for gang in lower}
+    for gang in sorted(lower, key=lambda one: turn(world, trial, one)):
+        keys = groups.k7_group_of(world, gang)
+        if gang["key"] in ending and still_fits(world, keys, ending):
+            ending -= set(keys)
+    for key in ending:
+        world["memory"]["claims"].pop(key, None)
+
+
+def still_fits(world: World, keys: list[Any], ending: set[Any]) -> bool:
+    plan, nodes = new_plan(world, ending), {node["name"]: node for node in world["nodes"]}
+    for gang in groups.gangs_of(world, keys):
+        for task in reserved_tasks(world, gang):
+            node = nodes.get(world["memory"]["claims"][gang["key"]]["slots"][task["uid"]])
+            if node is None or not may_claim(world, plan, node, task, r6_limit(world)):
+                return False
+            take(plan, node["name"], task)
+    return True
 
 
 def r5_room_kept_from(world: World, trial: dict[str, Any], gang: Gang) -> Amounts:
@@ -262,7 +361,7 @@ def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
     if len(tasks) < len(claim["slots"]) or not all(minima.is_waiting(world, task) for task in tasks):
         return False
     nodes = {node["name"]: node for node in world["nodes"]}
-    reserved = r4_reserved(world)
+    reserved = r4_reserved(world, set())
     for task in tasks:
         node = nodes.get(claim["slots"][task["uid"]])
         if node is None or predicates.g6_standing_reason(gang, task, node) is not None:

@@ -16,7 +16,7 @@ RULES_AS_OF = {
     "P3": "new",  # new: room that was freed is given up when its gang could not start even with it
 }
 
-NOT_WRITTEN = ("D3", "D5", "R3", "R5", "R6", "R8", "K12")
+NOT_WRITTEN = ("D3", "D5", "R6 (what it says)", "R8", "K12")
 """Rules whose new text, or all of it, the oracle does not follow yet. G1, M2, D2, A3 and C are read by admission,
 controllers and config, which both runs share."""
 

@@ -83,6 +83,7 @@ def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Const
     unit = cycle.intake.unit(group) if group is not None else [gang]
     if not unit or gang.ready() or gang.missing():
         return False
+    cycle.parts.partial_allocations.release(gang)
     reservations = cycle.claims.reservations
     below = min(one.priority for one in unit)
     for level in sorted({one.priority for one in reservations.gangs() if one.priority < below}):

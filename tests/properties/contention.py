@@ -238,9 +238,12 @@ class Watcher(Overseer):
     def _check_in_time(
         self, write: BindPod, gang: GangKey, record: claim_records.Record, waiting: dict[str, Obj]
     ) -> None:
-        """R5, R8."""
+        """R5: a gang of higher priority is not bound by the reservation; R8: nor is a pod that ends in time."""
         assert self.engine is not None
-        run_time = self.engine.state.tasks[write.uid].run_time_ns
+        state = self.engine.state
+        if gang in state.gangs and state.tasks[write.uid].gang.priority > state.gangs[gang].priority:
+            return
+        run_time = state.tasks[write.uid].run_time_ns
         assert run_time is not None, f"R5: {write.name} is bound to {write.node}, which {gang} has reserved"
         due = self.due(record, waiting)
         late = (self.now + run_time - due) / SECOND

@@ -34,29 +34,32 @@ def run(cycle: Cycle) -> None:
             cycle.state.events.add(EventKind.RESERVE_DEFERRED)
             continue
         lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
-        places = _Plan(cycle, lower).places(unit)
+        plan = _Plan(cycle, lower)
+        places = plan.places(unit)
         if places is None:
             cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
             continue
+        _end_those_taken_over(cycle, plan, lower, unit[0])
         for gang in unit:
             of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang is gang]
             if of_gang and not cycle.claims.reservations.make(gang, of_gang):
                 cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-        _end_those_taken_over(cycle, lower, unit[0])
     cycle.parts.expected_starts.forecast(cycle.now_ns)
 
 
-def _end_those_taken_over(cycle: Cycle, lower: frozenset[GangKey], by: GangState) -> None:
-    """R3: reservations of lower priority that no longer fit beside a new one end, the lowest in order first to go."""
-    gangs = sorted((cycle.state.gangs[key] for key in lower), key=cycle.order.across_queues)
-    ending = set(lower)
-    for gang in gangs:
-        if gang.key in ending and _Plan(cycle, frozenset(ending)).has_place_for(cycle.groups.mates(gang)):
-            ending -= {mate.key for mate in cycle.groups.mates(gang)}
-    for gang in gangs:
-        if gang.key in ending:
-            message = f"its nodes are reserved for {by.spec.title}, of higher priority"
-            cycle.claims.reservations.end(gang, "ReservationEnded", message)
+def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], by: GangState) -> None:
+    """R3: reservations of lower priority that no longer fit beside a planned one end, before it is made. The first in
+    order are kept."""
+    reviewed: set[GangKey] = set()
+    for gang in sorted((cycle.state.gangs[key] for key in lower), key=cycle.order.across_queues):
+        mates = cycle.groups.mates(gang)
+        if gang.key in reviewed:
+            continue
+        reviewed |= {mate.key for mate in mates}
+        if not plan.has_place_for(mates):
+            for mate in mates:
+                message = f"its nodes are reserved for {by.spec.title}, of higher priority"
+                cycle.claims.reservations.end(mate, "ReservationEnded", message)
 
 
 def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> None:
@@ -185,12 +188,14 @@ class _Plan:
         return found if len(found) == len(tasks) else None
 
     def has_place_for(self, gangs: Sequence[GangState]) -> bool:
-        """Whether what these gangs reserve fits where it is, beside what is reserved for others (R4, R6)."""
+        """Whether what these gangs reserve fits where it is, beside what is planned (R4, R6); it is then kept."""
+        before = {row: dict(amounts) for row, amounts in self._reserved.items()}
         for gang in gangs:
             claim = self._cycle.claims.of(gang, ClaimKind.RESERVE)
             for slot in claim.slots.values() if claim is not None else ():
                 row = self._state.nodes.rows.get(slot.node)
                 if row is None or slot.task is None or not self._may_claim(row, slot.task.cls.request):
+                    self._reserved = before
                     return False
                 self._take(row, slot.task.cls.request)
         return True

@@ -29,10 +29,8 @@ def refusal(*objects: Obj) -> str:
     """What is said before anything runs; lint says the same."""
     with pytest.raises(BadInput) as caught:
         simulate(*objects)
-    with pytest.raises(BadInput) as told_by_lint:
-        lint(*objects)
     said = str(caught.value)
-    assert said == str(told_by_lint.value)
+    assert said in [str(one) for one in lint(*objects).faults]
     assert "\n" not in said
     return said
 
@@ -348,8 +346,8 @@ def test_lint_prints_faults_as_people_and_programs_read_them() -> None:
     done = enbloc("lint", "-", stdin=stream)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert any(line.startswith("<stdin>:2 Job default/j: spec.tasks[0].minAvailable: ") for line in lines), lines
-    assert any(line.startswith("<stdin>:2 Job default/j: spec.queue: ") for line in lines), lines
+    assert any(line.startswith("<stdin>:3 Job default/j: spec.tasks[0].minAvailable: ") for line in lines), lines
+    assert any(line.startswith("<stdin>:3 Job default/j: spec.queue: ") for line in lines), lines
     data = json.loads(enbloc("lint", "-", "-o", "json", stdin=stream).stdout)
     assert [one["metadata"]["name"] for one in data["objects"]] == ["ok", "r"]
     assert {fault["field"] for fault in data["faults"]} == {"spec.tasks[0].minAvailable", "spec.queue"}

@@ -12,10 +12,12 @@ import msgspec
 
 from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
 from enbloc.admission.lookup import Lookup
+from enbloc.admission.pod_template import template_faults
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.admission.warnings import warnings
 from enbloc.api import arbitrator, kubernetes, volcano
-from enbloc.api.kinds import decode_faults, kind_id
+from enbloc.api.core import PodSpec
+from enbloc.api.kinds import decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj
 
 __all__ = ["Lookup", "Settings", "admit", "admit_delete", "warnings"]
@@ -46,6 +48,9 @@ def admit(
                 return schedulingspec.admit(obj, before, lookup)
             case kubernetes.POD_GROUP:  # a real API server validates this kind itself
                 return obj, podgroup.native_faults(obj)
+            case "Pod":  # a real API server validates pods itself
+                spec = obj["spec"] if operation == "CREATE" else {}
+                return obj, template_faults(view(spec, PodSpec), spec, "spec", strict=False) if spec else []
             case arbitrator.QUEUE_JOB:
                 return queuejob.admit(obj, before, lookup, settings)
     except msgspec.ValidationError:

@@ -14,6 +14,7 @@ import msgspec
 from enbloc.admission.job_policies import pending_without_timeout
 from enbloc.admission.pod_template import omissions
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
+from enbloc.admission.unknown_fields import unknown_fields
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Fault, Obj
@@ -27,7 +28,7 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     """Of an object as it was written or as it is stored."""
     if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
         return [_foreign_warning(obj["spec"]["schedulerName"], settings)]
-    found = list(_constraints(obj))
+    found = [*unknown_fields(obj), *_constraints(obj)]
     try:
         match kind_id(obj):
             case volcano.JOB:

@@ -14,6 +14,7 @@ import msgspec
 
 from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano, workloads
 from enbloc.api.built_in_kinds import BUILT_IN
+from enbloc.api.field_paths import steps_of, without
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
@@ -191,6 +192,21 @@ def decode_faults(obj: Any) -> list[Fault]:
     except msgspec.ValidationError as why:
         return [_fault_of(obj, str(why), kind.view)]
     return []
+
+
+_MOST_FAULTS = 50
+
+
+def all_decode_faults(obj: Any) -> tuple[list[Fault], Any]:
+    """Every fault of decoding, and the object without the bad values: a wrong type hides no other fault."""
+    faults: list[Fault] = []
+    while len(faults) < _MOST_FAULTS and (found := decode_faults(obj)):
+        faults += found
+        steps = steps_of(obj, found[0].field)
+        if not steps or steps[0] not in ("spec", "status") or _path(steps) != found[0].field:
+            break  # something is missing, or in what every object must have
+        obj = without(obj, steps)
+    return faults, obj
 
 
 def _core_faults(obj: Obj) -> list[Fault]:

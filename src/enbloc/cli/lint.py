@@ -30,8 +30,8 @@ from enbloc.sim.linting import Linted, lint
 def command(files: tuple[str, ...], config_file: str | None, compat: str | None, output: str, strict: bool) -> None:
     """Check manifests as admission would, offline.
 
-    FILE is a manifest, a directory of manifests, or `-` for stdin. Every fault is one line: the file and the number of
-    the document in it, the object, the field, and what is wrong. The exit code is 1 if there are faults.
+    FILE is a manifest, a directory of manifests, or `-` for stdin. Every fault is one line: file and line, the object,
+    the field, and what is wrong. Warnings go to stderr. The exit code is 1 if there are faults.
 
     \b
     Example:

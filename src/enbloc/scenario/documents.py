@@ -16,12 +16,14 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import yaml
 
+from enbloc.api.field_paths import steps_of
 from enbloc.api.meta import Fault
 
 FILE_BYTES: Final = 64 * 2**20
@@ -32,6 +34,8 @@ EXPANDED_NODES: Final = 1_000_000
 """At most this many values in one document, aliases expanded."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
+SEARCHED_CHARACTERS: Final = 2**20
+"""In a document beyond this size a finding has the line on which the document begins."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -44,9 +48,12 @@ class Finding(msgspec.Struct, frozen=True):
     name: str
     field: str
     message: str
+    line: int = 0
+    """In the file; 0: unknown."""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.document}" if self.document else self.file
+        at = self.line or self.document
+        place = f"{self.file}:{at}" if at else self.file
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
         head = " ".join(part for part in (place, self.kind, name) if part)
         return ": ".join(one_line(part) for part in (head, self.field, self.message) if part)
@@ -60,6 +67,14 @@ class BadInput(Exception):
         self.findings = findings
 
 
+class Source(msgspec.Struct, frozen=True, gc=False):
+    """The text that a document was read from: where it begins in the file, and which document of it this is."""
+
+    text: str
+    lines_before: int
+    index: int
+
+
 class Document(msgspec.Struct, frozen=True, gc=False):
     """One object as it was written. `prefix` is its path inside a `List`."""
 
@@ -67,10 +82,51 @@ class Document(msgspec.Struct, frozen=True, gc=False):
     number: int
     value: dict[str, Any]
     prefix: str = ""
+    source: Source | None = None
 
     def finding(self, fault: Fault) -> Finding:
         kind, namespace, name = _identity(self.value)
-        return Finding(self.file, self.number, kind, namespace, name, self.prefix + fault.field, fault.message)
+        path = self.prefix + fault.field
+        line = line_of(self.source, path) if self.source is not None else 0
+        return Finding(self.file, self.number, kind, namespace, name, path, fault.message, line)
+
+
+def line_of(source: Source, path: str) -> int:
+    """The line in its file of the value at a path, or of what is nearest above it."""
+    roots = _nodes(source.text) if len(source.text) <= SEARCHED_CHARACTERS else ()
+    first = source.lines_before + 1
+    if source.index >= len(roots) or roots[source.index] is None:
+        return first
+    root, value = roots[source.index]
+    line = root.start_mark.line
+    node = root
+    for step in steps_of(value, path):
+        if isinstance(node, yaml.MappingNode):
+            found = next(((key, child) for key, child in node.value if key.value == step), None)
+            if found is None:
+                break
+            line, node = found[0].start_mark.line, found[1]
+        else:
+            node = node.value[step]
+            line = node.start_mark.line
+    return first + int(line)
+
+
+@lru_cache(maxsize=8)
+def _nodes(text: str) -> tuple[Any, ...]:
+    """The nodes of each document in a text, with their values."""
+    try:
+        nodes = list(yaml.compose_all(text, yaml.CSafeLoader))
+        return tuple((node, _plain(node)) if node is not None else None for node in nodes)
+    except (yaml.YAMLError, RecursionError):
+        return ()
+
+
+def _plain(node: Any) -> Any:
+    """Keys and lists alone: enough to follow a path."""
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _plain(child) for key, child in node.value if isinstance(key, yaml.ScalarNode)}
+    return [_plain(child) for child in node.value] if isinstance(node, yaml.SequenceNode) else None
 
 
 def one_line(text: str) -> str:
@@ -96,8 +152,8 @@ def read_documents(paths: Iterable[str]) -> list[Document]:
         total += len(content)
         if total > TOTAL_BYTES:
             raise _bad(path, f"the files together hold more than {TOTAL_BYTES >> 20} MiB")
-        for number, value in _values(path, content):
-            documents.extend(_flattened(path, number, value))
+        for number, value, source in _values(path, content):
+            documents.extend(_flattened(path, number, value, source))
             if len(documents) > DOCUMENTS:
                 raise _bad(path, f"more than {DOCUMENTS:,} documents in all", number)
     return documents
@@ -105,7 +161,7 @@ def read_documents(paths: Iterable[str]) -> list[Document]:
 
 def read_mapping(path: str) -> dict[str, Any]:
     """The one mapping that a file holds (an empty file: none), for the config file."""
-    values = [value for _, value in _values(path, _content(path)) if value is not None]
+    values = [value for _, value, _ in _values(path, _content(path)) if value is not None]
     if len(values) > 1:
         raise _bad(path, f"holds {len(values)} documents, one is expected")
     if values and not isinstance(values[0], dict):
@@ -161,7 +217,7 @@ def _content(path: str) -> str:
         raise _bad(path, f"is not UTF-8 text (byte {why.start})") from None
 
 
-def _flattened(path: str, number: int, value: Any) -> Iterator[Document]:
+def _flattened(path: str, number: int, value: Any, source: Source) -> Iterator[Document]:
     """An object as it is, a `List` as its items, an empty document as nothing."""
     if value is None:
         return
@@ -169,7 +225,7 @@ def _flattened(path: str, number: int, value: Any) -> Iterator[Document]:
         raise _bad(path, f"an object is a mapping, not {_type_name(value)}", number)
     kind, items = value.get("kind"), value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and (kind == "List" or "items" in value)):
-        yield Document(_shown_path(path), number, value)
+        yield Document(_shown_path(path), number, value, source=source)
         return
     if not isinstance(items, list):
         raise _bad(path, "must be a list of objects", number, "items")
@@ -178,7 +234,7 @@ def _flattened(path: str, number: int, value: Any) -> Iterator[Document]:
             raise _bad(path, f"an object is a mapping, not {_type_name(item)}", number, f"items[{index}]")
         if str(item.get("kind")) == "List":
             raise _bad(path, "a List inside a List", number, f"items[{index}]")
-        yield Document(_shown_path(path), number, item, f"items[{index}].")
+        yield Document(_shown_path(path), number, item, f"items[{index}].", source)
 
 
 def _type_name(value: Any) -> str:
@@ -193,16 +249,16 @@ _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 _CONTENT = re.compile(r"^[ \t]*[^#\s]", re.MULTILINE)
 
 
-def _values(path: str, content: str) -> Iterator[tuple[int, Any]]:
+def _values(path: str, content: str) -> Iterator[tuple[int, Any, Source]]:
     number = 0
     for line, chunk, explicit in _chunks(content):
         if not _CONTENT.search(chunk):
             number += explicit
             continue
         try:
-            for value in _parsed(chunk):
+            for index, value in enumerate(_parsed(chunk)):
                 number += 1
-                yield number, value
+                yield number, value, Source(chunk, line, index)
         except _Problem as problem:
             raise _bad(path, problem.text(line), number + 1, problem.field) from None
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api import arbitrator
-from enbloc.api.kinds import KINDS, decode_faults, kind_id
+from enbloc.api.kinds import KINDS, all_decode_faults, decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.units import is_dns_subdomain, parse_duration
@@ -121,7 +121,7 @@ class Scopes:
 
 def read_faults(value: Any) -> list[Fault]:
     """Why an object cannot be read: its shape, its values, its `sim.enbloc.dev/` annotations."""
-    return decode_faults(value) or list(_annotation_faults(value))
+    return all_decode_faults(value)[0] or list(_annotation_faults(value))
 
 
 def _event(order: int, value: Any, faults: list[Fault], scopes: Scopes) -> ScenarioEvent | None:

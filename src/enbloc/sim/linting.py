@@ -15,12 +15,12 @@ from enbloc.admission.lookup import priority_class_faults
 from enbloc.admission.review import admit, warnings
 from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import arbitrator, volcano
-from enbloc.api.kinds import kind_id, ref_of
+from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
-from enbloc.scenario.documents import Document, Finding
+from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 from enbloc.sim.without_effect import without_effect
 
@@ -62,14 +62,15 @@ class _FileLookup:
 
 
 def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict: bool = False) -> Linted:
-    """`strict`: warnings are faults. Raises `BadInput` for what cannot be read, as a simulation would."""
+    """`strict`: warnings are faults."""
+    linted = Linted([], [], [])
+    documents = _readable(documents, settings, linted)
     arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
     scopes = Scopes(documents)
     placed = {order: scopes.placed(arrival.obj) for order, arrival in arrivals.items()}
     lookup = _FileLookup([placed[order] for order in sorted(placed)])
     idle = {(one.kind, one.namespace, one.name): one.reason for one in without_effect(list(placed.values()), settings)}
     seen: dict[Ref, tuple[Document, Arrival]] = {}
-    linted = Linted([], [], [])
     for order, document in enumerate(documents):
         if is_step(document.value):
             continue
@@ -87,6 +88,36 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
     if strict:
         return Linted(linted.objects, [*linted.faults, *linted.warnings], [])
     return linted
+
+
+def _readable(documents: Sequence[Document], settings: Settings, linted: Linted) -> list[Document]:
+    """The documents that can be read; every fault of the others is added."""
+    readable: list[Document] = []
+    for document in documents:
+        try:
+            read_scenario([document])
+            readable.append(document)
+        except BadInput as why:
+            linted.faults.extend(why.findings)
+            _lint_rest(document, settings, linted)
+    return readable
+
+
+def _lint_rest(document: Document, settings: Settings, linted: Linted) -> None:
+    """What admission would say of a document that cannot be decoded, were its bad values left out."""
+    faults, rest = all_decode_faults(document.value)
+    if is_step(document.value) or not faults or decode_faults(rest):
+        return
+    placed = Scopes([document]).placed(rest)
+    found = [one for one in _admitted(placed, _FileLookup([]), settings)[1] if not _is_of(one, faults)]
+    linted.faults.extend(map(document.finding, found))
+    linted.warnings.extend(document.finding(one) for one in warnings(placed, settings) if not _is_of(one, faults))
+
+
+def _is_of(fault: Fault, others: Sequence[Fault]) -> bool:
+    """Whether a fault is about a value that was left out, or about what contains it."""
+    fields = [other.field for other in others]
+    return any(fault.field.startswith(field) or field.startswith(fault.field) for field in fields)
 
 
 def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, list[Fault]]:

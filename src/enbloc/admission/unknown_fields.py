@@ -1,0 +1,119 @@
+"""Fields of our kinds that are not known, with the nearest known name (N2).
+
+A known field is one that we read, or one of the peer's release that this version does not read. Pod templates are
+Kubernetes' own, and are not looked into.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec.inspect
+
+from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api.core import PodTemplate
+from enbloc.api.kinds import KINDS, kind_id
+from enbloc.api.meta import Fault, Obj, annotations_of, labels_of
+from enbloc.config.values import nearest
+from enbloc.gangs import hints
+from enbloc.gangs.compatibility import FIELDS
+
+_CHECKED: Final = (
+    volcano.JOB,
+    volcano.POD_GROUP,
+    volcano.QUEUE,
+    volcano.COMMAND,
+    arbitrator.QUEUE_JOB,
+    arbitrator.SCHEDULING_SPEC,
+    koordinator.POD_GROUP,
+    coscheduling.POD_GROUP,
+    kubernetes.POD_GROUP,
+)
+_GROUPS: Final = frozenset(kind.partition(".")[2] for kind in _CHECKED) - {kubernetes.GROUP}
+_PEERS: Final = frozenset({"CronJob", "ElasticQuota", "NumaTopology"})
+"""Kinds of these groups that peers serve and we do not."""
+_UNREAD: Final[dict[type, frozenset[str]]] = {
+    volcano.JobSpec: frozenset({"networkTopology"}),
+    volcano.TaskSpec: frozenset({"partitionPolicy"}),
+    volcano.PodGroupSpec: frozenset({"networkTopology", "subGroupPolicy"}),
+    volcano.QueueSpec: frozenset({"affinity", "extendClusters"}),
+    volcano.VolumeSpec: frozenset({"name"}),
+    kubernetes.PodGroupSpec: frozenset(
+        {"schedulingConstraints", "resourceClaims", "parentCompositePodGroupName", "podGroupTemplateRef", "priority"}
+    ),
+}
+"""Fields of the peer's release that this version does not read."""
+
+_KEYS: Final = sorted(
+    {
+        *volcano.GROUP_NAME_KEYS,
+        *volcano.QUEUE_KEYS,
+        volcano.GROUP_MIN_MEMBER,
+        volcano.TASK_SPEC,
+        volcano.TASK_INDEX,
+        volcano.JOB_NAME,
+        volcano.JOB_NAMESPACE,
+        volcano.JOB_VERSION,
+        volcano.JOB_RETRY,
+        volcano.WHOLE_JOB,
+        *(value for name, value in vars(koordinator).items() if name.isupper() and isinstance(value, str)),
+        koordinator.PREFIX + "network-topology-index",
+        koordinator.PREFIX + "network-topology-spec",
+        hints.SLA_WAITING_TIME,
+        hints.RUN_TIME,
+        hints.PREEMPTABLE,
+        hints.COOLDOWN,
+        hints.EXPECTED_START,
+        *(field.path.partition("[")[2].removesuffix("]") for field in FIELDS if field.path.startswith("metadata.")),
+    }
+    - {""}
+)
+_DOMAINS: Final = frozenset(key.partition("/")[0] for key in _KEYS if "/" in key)
+_NEAR: Final = 0.9
+
+
+def unknown_fields(obj: Obj) -> Iterator[Fault]:
+    """Every field of an object of ours that is not known, and keys and kinds that are nearly those that we know."""
+    kind = kind_id(obj)
+    if kind in _CHECKED:
+        view = KINDS[kind].view
+        assert view is not None, f"{kind} is read"
+        yield from _unknown(obj, msgspec.inspect.type_info(view), "")
+    elif kind not in KINDS and kind.partition(".")[2] in _GROUPS and obj["kind"] not in _PEERS:
+        known = [one.partition(".")[0] for one in _CHECKED if one.partition(".")[2] == kind.partition(".")[2]]
+        text = f"{obj['kind']!r} is not a kind of this group ({', '.join(known)})"
+        yield Fault("kind", text + nearest(obj["kind"], known))
+    yield from _unknown_keys(obj, "metadata")
+
+
+def _unknown_keys(obj: Any, path: str) -> Iterator[Fault]:
+    """Annotations and labels that are nearly a key that we read."""
+    for field, keys in (("annotations", annotations_of(obj)), ("labels", labels_of(obj))):
+        for key in keys:
+            if key in _KEYS or key.partition("/")[0] not in _DOMAINS:
+                continue
+            close = difflib.get_close_matches(key, _KEYS, n=1, cutoff=_NEAR)
+            if close:
+                yield Fault(f"{path}.{field}[{key}]", f"is not known; did you mean {close[0]}?")
+
+
+def _unknown(value: Any, kind: msgspec.inspect.Type, path: str) -> Iterator[Fault]:
+    match kind:
+        case msgspec.inspect.StructType(cls=cls) if cls is not PodTemplate and isinstance(value, dict):
+            known = {field.encode_name: field.type for field in kind.fields}
+            names = known.keys() | _UNREAD.get(cls, frozenset())
+            for key, child in value.items():
+                where = f"{path}.{key}" if path else str(key)
+                if key in known and where not in ("metadata", "status"):
+                    yield from _unknown(child, known[key], where)
+                elif key not in names and where not in ("apiVersion", "kind", "metadata", "status"):
+                    yield Fault(where, f"is not known{nearest(str(key), names)}")
+        case msgspec.inspect.ListType(item_type=item) if isinstance(value, list):
+            for index, child in enumerate(value):
+                yield from _unknown(child, item, f"{path}[{index}]")
+        case msgspec.inspect.UnionType(types=types):
+            for one in types:
+                if isinstance(one, msgspec.inspect.StructType | msgspec.inspect.ListType):
+                    yield from _unknown(value, one, path)

@@ -1,0 +1,135 @@
+"""N2: fields that are not known are warned of with the nearest name, refused with --strict; pods are validated; a
+finding has its line, and a wrong type hides no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from enbloc.admission.settings import DEFAULTS
+from enbloc.scenario.documents import read_documents
+from enbloc.sim import linting
+from support import manifests as m
+from support.simulation import documents, lint, simulate
+
+Obj = dict[str, Any]
+
+
+def with_field(obj: Obj, *path: str | int, value: Any = 2) -> Obj:
+    target: Any = obj
+    for step in path[:-1]:
+        target = target[step]
+    target[path[-1]] = value
+    return obj
+
+
+def job() -> Obj:
+    return m.job("j", m.role("w", 2))
+
+
+@pytest.mark.parametrize(
+    ("obj", "field", "words"),
+    [
+        (with_field(job(), "spec", "minAvalable"), "spec.minAvalable", "did you mean minAvailable?"),
+        (with_field(job(), "spec", "tasks", 0, "replica"), "spec.tasks[0].replica", "did you mean replicas?"),
+        (with_field(m.queue("q"), "spec", "wieght"), "spec.wieght", "did you mean weight?"),
+        (with_field(m.podgroup("g", 1), "spec", "minMembers"), "spec.minMembers", "did you mean minMember?"),
+        (with_field(m.sigs_podgroup("g", 1), "spec", "minMembr"), "spec.minMembr", "did you mean minMember?"),
+        (
+            with_field(m.native_podgroup("g", {"gang": {"minCount": 1}}), "spec", "priorityClass"),
+            "spec.priorityClass",
+            "did you mean priorityClassName?",
+        ),
+        (with_field(m.queue_job("q", m.role("w", 1)), "spec", "taskSpec"), "spec.taskSpec", "did you mean taskSpecs?"),
+        (with_field(job(), "kind", value="Jobb"), "kind", "did you mean Job?"),
+        (
+            m.pod("p", annotations={"scheduling.k8s.io/groupname": "g"}),
+            "metadata.annotations[scheduling.k8s.io/groupname]",
+            "did you mean scheduling.k8s.io/group-name?",
+        ),
+    ],
+)
+def test_n2_an_unknown_field_is_warned_of_and_refused_with_strict(obj: Obj, field: str, words: str) -> None:
+    found = {one.field: one.message for one in lint(obj).warnings}
+    assert words in found[field]
+    assert field not in {one.field for one in lint(obj).faults}
+    strict = linting.lint(documents(obj), DEFAULTS, strict=True)
+    assert field in {one.field for one in strict.faults}
+    assert not strict.warnings
+
+
+def test_n2_every_field_that_we_or_the_peer_know_is_known() -> None:
+    full = m.job("j", m.role("w", 2, minimum=1), networkTopology={"mode": "soft"}, maxRetry=3, queue="default")
+    full["spec"]["tasks"][0] |= {
+        "partitionPolicy": {},
+        "topologyPolicy": "none",
+        "policies": [{"action": "RestartJob"}],
+    }
+    group = m.podgroup("g", 1, subGroupPolicy=[], networkTopology={})
+    queue = m.queue("q", affinity={}, extendClusters=[], type="", dequeueStrategy="fifo", deserved={"cpu": "1"})
+    for obj in (full, group, queue):
+        assert not [one for one in lint(obj).warnings if "is not known" in one.message]
+
+
+def test_n2_a_pod_is_validated_as_an_api_server_does() -> None:
+    bad = m.pod("p", restartPolicy="Sometimes")
+    assert [one.field for one in lint(bad).faults] == ["spec.restartPolicy"]
+    assert "restartPolicy" in simulate(m.node("n"), bad).rejected("p")
+
+
+MANIFEST = """# the first line
+apiVersion: v1
+kind: Node
+metadata: {name: n}
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: X_bad
+spec:
+  minAvalable: 2
+  tasks:
+  - name: w
+    replicas: "3"
+    template:
+      spec:
+        containers:
+        - name: c
+          image: x
+          resources:
+            limits:
+              nvidia.com/gpu: 2x
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  restartPolicy: Sometimes
+  containers: [{name: c, image: x}]
+"""
+
+
+def test_a_finding_has_its_line_and_a_wrong_type_hides_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "in.yaml"
+    file.write_text(MANIFEST)
+    linted = linting.lint(read_documents([str(file)]))
+    assert [(one.line, one.field.rpartition(".")[2]) for one in linted.faults] == [
+        (14, "replicas"),
+        (22, "com/gpu"),
+        (9, "name"),
+        (28, "restartPolicy"),
+    ]
+    assert (11, "spec.minAvalable") in [(one.line, one.field) for one in linted.warnings if one.kind == "Job"]
+    assert str(linted.faults[0]).startswith(f"{file}:14 Job X_bad: spec.tasks[0].replicas: ")
+
+
+def test_the_line_of_an_item_of_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "list.yaml"
+    file.write_text(
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p}\n"
+        "  spec:\n    restartPolicy: Sometimes\n    containers: [{name: c, image: x}]\n"
+    )
+    [fault] = linting.lint(read_documents([str(file)])).faults
+    assert (fault.line, fault.field) == (8, "items[0].spec.restartPolicy")

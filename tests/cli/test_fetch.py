@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from cluster.embedded.http.serving import served_in_background
 from enbloc import config
 from enbloc.cli.main import cli
+from enbloc.cli.running_up import running_kubeconfig
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
@@ -74,3 +76,90 @@ def test_a_kubeconfig_that_leads_nowhere_is_exit_code_2(tmp_path: Path) -> None:
     done = run("gangs", "--kubeconfig", str(tmp_path / "nothing"))
     assert done.exit_code == 2
     assert "Traceback" not in done.output
+
+
+def lines(kubeconfig: Path, *arguments: str) -> list[str]:
+    done = run(*arguments, "--kubeconfig", str(kubeconfig))
+    assert done.exit_code == 0, done.output
+    return done.output.splitlines()
+
+
+def test_in_a_pipe_a_row_is_one_line_and_never_cut(kubeconfig: Path) -> None:
+    found = lines(kubeconfig, "gangs")
+    assert len(found) == 4
+    assert found[0].split() == ["GANG", "QUEUE", "STATE", "PODS", "MIN", "AGE", "WHY"]
+    assert found[1].endswith("not enqueued: requests 6 cpu, 2 of 16 available")
+    assert all(line == line.rstrip() for line in found)
+    assert len(lines(kubeconfig, "queues", "--no-headers")) == 2
+    assert lines(kubeconfig, "nodes")[0].split() == ["NODE", "STATUS", "PODS", "CPU", "MEMORY"]
+    assert lines(kubeconfig, "gangs", "-o", "wide")[0].split()[-3:] == ["PRIORITY", "API", "REASON"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--state", "waiting"], ["default/bert", "default/giant"]),
+        (["-n", "elsewhere"], []),
+        (["-n", "default", "-A", "--state", "Running"], ["default/resnet"]),
+        (["-q", "root"], []),
+        (["-l", "team=a"], []),
+        (["-l", "team!=a", "--sort-by", "age"], ["default/resnet", "default/bert", "default/giant"]),
+        (["--sort-by", "pods"], ["default/resnet", "default/bert", "default/giant"]),
+    ],
+)
+def test_gangs_are_chosen_and_sorted(kubeconfig: Path, arguments: list[str], names: list[str]) -> None:
+    found = lines(kubeconfig, "gangs", "-o", "name", *arguments)
+    assert found == names if "--sort-by" not in arguments else set(found) == set(names)
+    if "age" in arguments:
+        assert found == names
+
+
+def test_an_unknown_key_to_sort_by_is_refused(kubeconfig: Path) -> None:
+    done = run("gangs", "--sort-by", "colour", "--kubeconfig", str(kubeconfig))
+    assert done.exit_code == 2
+    assert "--sort-by: 'colour' is none of name, age, queue" in done.output
+
+
+def test_yaml(kubeconfig: Path) -> None:
+    done = run("nodes", "-o", "yaml", "--kubeconfig", str(kubeconfig))
+    assert [node["node"] for node in yaml.safe_load(done.output)["nodes"]] == ["node-1", "node-2"]
+
+
+def test_a_running_up_is_found_without_a_kubeconfig(
+    kubeconfig: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    state = tmp_path / ".local" / "state" / "enbloc"
+    for name, text in (
+        ("up-1", "clusters: [{cluster: {server: 'http://127.0.0.1:1'}}]"),
+        ("up-8001", kubeconfig.read_text()),
+    ):
+        (state / name).mkdir(parents=True)
+        (state / name / "kubeconfig").write_text(text)
+    assert running_kubeconfig() == str(state / "up-8001" / "kubeconfig")
+    assert run("gangs", "-o", "name").output.splitlines()[0] == "default/bert"
+    monkeypatch.setenv("KUBECONFIG", "elsewhere")
+    assert running_kubeconfig() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["gang"], "Did you mean 'gangs'?"),
+        (["get", "queues"], "Did you mean 'queues'?"),
+        (["fly"], "lists the commands"),
+    ],
+)
+def test_a_mistyped_command_gets_a_suggestion(arguments: list[str], hint: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert hint in done.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = run("completion", shell)
+    assert done.exit_code == 0
+    assert "_ENBLOC_COMPLETE" in done.output

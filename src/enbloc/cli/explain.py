@@ -8,13 +8,14 @@ import time
 import click
 import msgspec
 
-from enbloc.cli.fetch import fetch_overview, kubeconfig_options
+from enbloc.cli.fetch import cluster_options, fetch_overview
 from enbloc.inspect.overview import explain
 
 
 @click.command("explain")
 @click.argument("gang", metavar="NAMESPACE/NAME")
-@kubeconfig_options
+@cluster_options
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people, or programs.")
 def command(gang: str, kubeconfig: str | None, context: str | None, output: str) -> None:
     """Explain why a gang waits: the reason with numbers, the gangs ahead of it, its expected start, what would help.
 

@@ -10,20 +10,22 @@ import click
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.cli.errors import Refusal
+from enbloc.cli.running_up import running_kubeconfig
 from enbloc.inspect.overview import KINDS, Overview, read_overview
 
 PATIENCE_S: Final = 3.0
 """A user waits: a cluster that does not answer is reported soon."""
 
 
-def kubeconfig_options(command: Any) -> Any:
-    """The options of all these commands."""
+def cluster_options(command: Any) -> Any:
+    """The options that say which cluster."""
     for option in (
-        click.option(
-            "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people, or for programs."
-        ),
         click.option("--context", metavar="NAME", help="The context of the kubeconfig."),
-        click.option("--kubeconfig", metavar="FILE", help="The cluster [$KUBECONFIG, then ~/.kube/config]."),
+        click.option(
+            "--kubeconfig",
+            metavar="FILE",
+            help="The cluster [$KUBECONFIG, ~/.kube/config, or a running `enbloc up`].",
+        ),
     ):
         command = option(command)
     return command
@@ -31,7 +33,8 @@ def kubeconfig_options(command: Any) -> Any:
 
 def fetch_overview(kubeconfig: str | None, context: str | None) -> Overview:
     """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
-    return read_overview(asyncio.run(_fetch(kubeconfig, context)))
+    found = kubeconfig if kubeconfig is not None else running_kubeconfig()
+    return read_overview(asyncio.run(_fetch(found, context)))
 
 
 async def _fetch(kubeconfig: str | None, context: str | None) -> dict[str, list[Obj]]:

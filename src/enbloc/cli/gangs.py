@@ -2,28 +2,79 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import click
+import msgspec
 
-from enbloc.cli.fetch import fetch_overview, kubeconfig_options
-from enbloc.inspect.overview import gangs_json
+from enbloc.cli.fetch import cluster_options, fetch_overview
+from enbloc.cli.listing import WIDE, Listing, Options, listing_options, matches, show, sort_rows
+from enbloc.inspect.gangs import STATES
+from enbloc.inspect.overview import Overview, gangs_json
+
+_SORT_KEYS = {
+    "name": lambda gang: gang.gang,
+    "age": lambda gang: (gang.created, gang.gang),
+    "queue": lambda gang: (gang.queue, gang.gang),
+    "state": lambda gang: (STATES.index(gang.state), gang.gang),
+    "priority": lambda gang: (-gang.priority, gang.gang),
+    "pods": lambda gang: (-sum(gang.pods.values()), gang.gang),
+}
 
 
 @click.command("gangs")
-@kubeconfig_options
-def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+@cluster_options
+@listing_options
+@click.option("-n", "--namespace", metavar="NAME", help="Of this namespace only.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Of all namespaces (the default).")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
+@click.option("-q", "--queue", metavar="NAME", help="Of this queue only.")
+@click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="In this state only.")
+@click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
+def command(
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+    no_headers: bool,
+    watch: bool,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: str,
+    queue: str | None,
+    state: str | None,
+    sort_by: str | None,
+) -> None:
     """List gangs: which run, which wait, and why.
 
-    Reads the cluster of KUBECONFIG, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded; without one the `enbloc up` that runs here. In a pipe every gang
+    is one line.
+
+    \b
+    Example:
+      enbloc gangs -q research --state waiting
+      enbloc gangs -o name | head
     """
-    overview = fetch_overview(kubeconfig, context)
-    if output == "json":
-        click.echo(json.dumps({"gangs": gangs_json(overview)}))
-        return
-    from rich.console import Console
 
-    from enbloc.inspect.tables import gangs_table
+    def fetch() -> Listing:
+        overview = fetch_overview(kubeconfig, context)
+        rows = [
+            gang
+            for gang in overview.gangs
+            if (namespace is None or all_namespaces or gang.gang.startswith(f"{namespace}/"))
+            and (queue is None or gang.queue == queue)
+            and (state is None or gang.state.lower() == state.lower())
+            and matches(gang.labels, selector)
+        ]
+        return _listing(msgspec.structs.replace(overview, gangs=sort_rows(rows, sort_by, _SORT_KEYS)), output)
 
-    Console().print(gangs_table(overview, time.time_ns()))
+    show(Options(output, not no_headers, watch), fetch)
+
+
+def _listing(overview: Overview, output: str) -> Listing:
+    from enbloc.inspect.tables import GANG_COLUMNS, GANG_WIDE, gang_cells, gang_wide_cells, gangs_table
+
+    now = time.time_ns()
+    wide = output == WIDE
+    cells = [[*gang_cells(gang, now), *(gang_wide_cells(gang) if wide else ())] for gang in overview.gangs]
+    columns = (*GANG_COLUMNS, *(GANG_WIDE if wide else ()))
+    return Listing("gangs", columns, cells, gangs_json(overview), lambda: gangs_table(overview, now))

@@ -6,6 +6,7 @@ Subcommands are imported only when they are used, so that help is fast. Exit cod
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from importlib import import_module
@@ -27,6 +28,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "config": "Print the effective config, with a comment on every key.",
     "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",
+    "completion": "Print the completion script of a shell.",
     "bench": "Run benchmarks against a reference of the same run.",
 }
 
@@ -54,6 +56,18 @@ class _LazyGroup(click.Group):
             return None
         command: click.Command = import_module(f"enbloc.cli.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """An unknown command is refused with the nearest name."""
+        if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
+            close = difflib.get_close_matches(args[0], _COMMANDS, n=1, cutoff=0.6)
+            meant = [arg for arg in args[1:] if arg in _COMMANDS] if args[0] in ("get", "list", "show") else close
+            near = meant[0] if meant else None
+            hint = f" Did you mean {near!r}?" if near else " `enbloc --help` lists the commands."
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+import msgspec
 
-from enbloc.cli.fetch import fetch_overview, kubeconfig_options
-from enbloc.inspect.overview import nodes_json
+from enbloc.cli.fetch import cluster_options, fetch_overview
+from enbloc.cli.listing import Listing, Options, listing_options, show, sort_rows
+from enbloc.inspect.overview import Overview, nodes_json
+from enbloc.units import natural_key
+
+_SORT_KEYS = {
+    "name": lambda node: natural_key(node.node),
+    "pods": lambda node: (-node.pods, natural_key(node.node)),
+    "status": lambda node: (node.status, natural_key(node.node)),
+}
 
 
 @click.command("nodes")
-@kubeconfig_options
-def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+@cluster_options
+@listing_options
+@click.option("--state", metavar="STATUS", help="In this status only, such as Ready.")
+@click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
+def command(
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+    no_headers: bool,
+    watch: bool,
+    state: str | None,
+    sort_by: str | None,
+) -> None:
     """List nodes and their usage.
 
-    Reads the cluster of KUBECONFIG, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded; without one the `enbloc up` that runs here.
     """
-    overview = fetch_overview(kubeconfig, context)
-    if output == "json":
-        click.echo(json.dumps({"nodes": nodes_json(overview)}))
-        return
-    from rich.console import Console
 
-    from enbloc.inspect.tables import nodes_table
+    def fetch() -> Listing:
+        overview = fetch_overview(kubeconfig, context)
+        rows = [node for node in overview.nodes if state is None or node.status.lower() == state.lower()]
+        return _listing(msgspec.structs.replace(overview, nodes=sort_rows(rows, sort_by, _SORT_KEYS)))
 
-    Console().print(nodes_table(overview))
+    show(Options(output, not no_headers, watch), fetch)
+
+
+def _listing(overview: Overview) -> Listing:
+    from enbloc.inspect.tables import node_cells, node_columns, nodes_table
+
+    cells = [node_cells(node, overview) for node in overview.nodes]
+    return Listing("nodes", node_columns(overview), cells, nodes_json(overview), lambda: nodes_table(overview))

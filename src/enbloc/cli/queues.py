@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+import msgspec
 
-from enbloc.cli.fetch import fetch_overview, kubeconfig_options
-from enbloc.inspect.overview import queues_json
+from enbloc.cli.fetch import cluster_options, fetch_overview
+from enbloc.cli.listing import WIDE, Listing, Options, listing_options, show, sort_rows
+from enbloc.inspect.overview import Overview, queues_json
+
+_SORT_KEYS = {
+    "name": lambda queue: queue.queue,
+    "parent": lambda queue: (queue.parent, queue.queue),
+    "weight": lambda queue: (-queue.weight, queue.queue),
+    "running": lambda queue: (-queue.running, queue.queue),
+    "waiting": lambda queue: (-queue.waiting, queue.queue),
+}
 
 
 @click.command("queues")
-@kubeconfig_options
-def command(kubeconfig: str | None, context: str | None, output: str) -> None:
+@cluster_options
+@listing_options
+@click.option("--state", metavar="STATE", help="In this state only, such as Open.")
+@click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
+def command(
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+    no_headers: bool,
+    watch: bool,
+    state: str | None,
+    sort_by: str | None,
+) -> None:
     """List queues: what runs in them, what waits, what they use.
 
-    Reads the cluster of KUBECONFIG, real or embedded.
+    Reads the cluster of KUBECONFIG, real or embedded; without one the `enbloc up` that runs here.
     """
-    overview = fetch_overview(kubeconfig, context)
-    if output == "json":
-        click.echo(json.dumps({"queues": queues_json(overview)}))
-        return
-    from rich.console import Console
 
-    from enbloc.inspect.tables import queues_table
+    def fetch() -> Listing:
+        overview = fetch_overview(kubeconfig, context)
+        rows = [queue for queue in overview.queues if state is None or queue.state.lower() == state.lower()]
+        return _listing(msgspec.structs.replace(overview, queues=sort_rows(rows, sort_by, _SORT_KEYS)), output)
 
-    Console().print(queues_table(overview))
+    show(Options(output, not no_headers, watch), fetch)
+
+
+def _listing(overview: Overview, output: str) -> Listing:
+    from enbloc.inspect.tables import QUEUE_COLUMNS, QUEUE_WIDE, queue_cells, queues_table
+
+    wide = output == WIDE
+    cells = [[*queue_cells(queue), *([str(queue.priority)] if wide else ())] for queue in overview.queues]
+    columns = (*QUEUE_COLUMNS, *(QUEUE_WIDE if wide else ()))
+    return Listing("queues", columns, cells, queues_json(overview), lambda: queues_table(overview))

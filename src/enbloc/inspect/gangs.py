@@ -12,7 +12,7 @@ import msgspec
 
 from enbloc.api import core
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of, namespace_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, labels_of, name_of, namespace_of
 from enbloc.api.reasons import PendingReason
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
@@ -28,8 +28,8 @@ Objects = Mapping[str, Sequence[Obj]]
 """By kind: what the API lists."""
 
 KINDS: Final = tuple(sorted(GangRegistry.kinds)) + ("Pod",)
-WAITING, RUNNING, FINISHED = "Waiting", "Running", "Finished"
-_ORDER: Final = (WAITING, RUNNING, FINISHED)
+WAITING, RUNNING, FAILED, FINISHED = "Waiting", "Running", "Failed", "Finished"
+STATES: Final = (WAITING, RUNNING, FAILED, FINISHED)
 _ON_A_NODE: Final = ("running", "starting", "leaving")
 
 
@@ -63,6 +63,8 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """Nano-units by resource: the requests of the pods that its minimum still needs, if they are known."""
     largest: Mapping[str, int] = {}
     """The same for its largest waiting pod."""
+    labels: Mapping[str, str] = {}
+    """Of its object, else of its first pod by name."""
 
 
 class Reading:
@@ -165,7 +167,14 @@ class Reading:
             set_aside=_set_aside(spec.observed.claims.values()) if state == WAITING else {},
             needs=needs,
             largest=largest,
+            labels=dict(labels_of(self._labelled(key, members))),
         )
+
+    def _labelled(self, key: GangKey, members: list[tuple[str, Obj]]) -> Obj:
+        found = self.registry.object(key)
+        if found is None:
+            found = min((pod for _, pod in members), key=name_of, default=None)
+        return found if found is not None else {"metadata": {}}
 
     def _needs(
         self, spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
@@ -188,7 +197,7 @@ class Reading:
 
 
 def order(gang: Gang) -> tuple[int, str, int, int, str]:
-    return (_ORDER.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
+    return (STATES.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
 
 
 def _expected(home: Obj | None) -> str:
@@ -213,7 +222,7 @@ def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
     alive = pods.get("running", 0) + pods.get("starting", 0)
     ended = pods.get("succeeded", 0) + pods.get("failed", 0)
     if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
-        return FINISHED
+        return FAILED if pods.get("failed", 0) and pods.get("succeeded", 0) < max(spec.minimum, 1) else FINISHED
     if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
         return RUNNING
     return WAITING

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from enbloc.inspect.capacity import amount
-from enbloc.inspect.gangs import RUNNING, WAITING, Gang
+from enbloc.inspect.capacity import Node, Queue, amount
+from enbloc.inspect.gangs import FAILED, RUNNING, WAITING, Gang
 from enbloc.inspect.overview import Explanation, Overview
 from enbloc.units import SECOND, parse_timestamp
 
-_STYLES = {WAITING: "yellow", RUNNING: "green"}
+_STYLES = {WAITING: "yellow", RUNNING: "green", FAILED: "red"}
 _MOST_ROWS = 1_000
 _MOST_AHEAD = 8
 
@@ -23,14 +25,28 @@ def _table(*columns: str) -> Table:
     return made
 
 
+GANG_COLUMNS: Final = ("GANG", "QUEUE", "STATE", "PODS", "MIN", "AGE", "WHY")
+GANG_WIDE: Final = ("PRIORITY", "API", "REASON")
+QUEUE_COLUMNS: Final = ("QUEUE", "PARENT", "STATE", "WEIGHT", "RUNNING", "WAITING", "USED")
+QUEUE_WIDE: Final = ("PRIORITY",)
+
+
+def gang_cells(gang: Gang, now: int) -> list[str]:
+    why = _why(gang, now) if gang.state == WAITING else _where(gang)
+    age = human(max(now - gang.created, 0))
+    return [gang.gang, gang.queue, gang.state, _pods(gang), str(gang.minimum), age, why]
+
+
+def gang_wide_cells(gang: Gang) -> list[str]:
+    return [str(gang.priority), gang.dialect, gang.reason]
+
+
 def gangs_table(overview: Overview, now: int, rows: int = _MOST_ROWS) -> Table:
-    table = _table("GANG", "QUEUE", "STATE", "PODS", "MIN", "AGE", "WHY")
+    table = _table(*GANG_COLUMNS)
     for gang in overview.gangs[:rows]:
-        style = _STYLES.get(gang.state, "dim")
-        state = Text(gang.state, style=style)
-        why = _why(gang, now) if gang.state == WAITING else _where(gang)
-        age = human(max(now - gang.created, 0))
-        table.add_row(escape(gang.gang), escape(gang.queue), state, _pods(gang), str(gang.minimum), age, escape(why))
+        cells: list[str | Text] = [escape(cell) for cell in gang_cells(gang, now)]
+        cells[2] = Text(gang.state, style=_STYLES.get(gang.state, "dim"))
+        table.add_row(*cells)
     return table
 
 
@@ -59,35 +75,48 @@ def _where(gang: Gang) -> str:
     return ", ".join(f"{node} ({count})" for node, count in nodes[:4]) + more
 
 
+def queue_cells(queue: Queue) -> list[str]:
+    used = []
+    for name in sorted({**queue.used, **queue.capability}):
+        bound = queue.capability.get(name)
+        most = f"/{amount(name, bound)}" if bound is not None else ""
+        used.append(f"{name} {amount(name, queue.used.get(name, 0))}{most}")
+    counts = [str(queue.weight), str(queue.running), str(queue.waiting)]
+    return [queue.queue, queue.parent, queue.state, *counts, ", ".join(used)]
+
+
 def queues_table(overview: Overview) -> Table:
-    table = _table("QUEUE", "PARENT", "STATE", "WEIGHT", "RUNNING", "WAITING", "USED")
+    table = _table(*QUEUE_COLUMNS)
     for queue in overview.queues[:_MOST_ROWS]:
-        used = []
-        for name in sorted({**queue.used, **queue.capability}):
-            bound = queue.capability.get(name)
-            most = f"/{amount(name, bound)}" if bound is not None else ""
-            used.append(f"{name} {amount(name, queue.used.get(name, 0))}{most}")
-        table.add_row(
-            escape(queue.queue),
-            escape(queue.parent),
-            escape(queue.state),
-            str(queue.weight),
-            str(queue.running),
-            str(queue.waiting),
-            escape(", ".join(used)),
-        )
+        table.add_row(*map(escape, queue_cells(queue)))
     return table
 
 
+def node_columns(overview: Overview) -> list[str]:
+    return ["NODE", "STATUS", "PODS", *(name.upper() for name in _resources(overview))]
+
+
+def node_cells(node: Node, overview: Overview) -> list[str]:
+    return [node.node, node.status, str(node.pods), *(_use(node, name) for name in _resources(overview))]
+
+
+def _resources(overview: Overview) -> list[str]:
+    return list(dict.fromkeys(name for node in overview.nodes for name in node.resources))
+
+
+def _use(node: Node, name: str) -> str:
+    use = node.resources.get(name)
+    return f"{amount(name, use.used)}/{amount(name, use.capacity)}" if use is not None else ""
+
+
 def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = False) -> Table:
-    names = list(dict.fromkeys(name for node in overview.nodes for name in node.resources))
-    table = _table("NODE", "STATUS", "PODS", *(name.upper() for name in names))
+    names = _resources(overview)
+    table = _table(*node_columns(overview))
     for node in overview.nodes[:rows]:
         cells = []
         for name in names:
             use = node.resources.get(name)
-            text = f"{amount(name, use.used)}/{amount(name, use.capacity)}" if use is not None else ""
-            cells.append(f"{_bar(use.percent)} {text}" if bars and use is not None else text)
+            cells.append(f"{_bar(use.percent)} {_use(node, name)}" if bars and use is not None else _use(node, name))
         table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
     return table
 

@@ -141,4 +141,5 @@ def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arriva
         return
     first, earlier = before
     if earlier.delete_at_ns is None or earlier.delete_at_ns > arrival.at_ns:
-        yield Fault("metadata.name", f"{ref} is defined twice: first in {first.file}:{first.number}")
+        at = first.finding(Fault("metadata.name", ""))
+        yield Fault("metadata.name", f"{ref} is defined twice: first in {at.file}:{at.line or at.document}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oracle import evict, placing, queues, reading, reasons, reserve
+from oracle import evict, minima, placing, queues, reading, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -80,14 +80,32 @@ def m6_no_room(
             queues.add(enqueued, trial["enqueued"].get(name, {}))
     kept = queues.v4_kept_for_others(world, trial, gang["queue"])
     closed = reserve.r5_room_kept_from(world, trial, gang)
+    beyond = s4_beyond_share(world, trial, gang)
     for name, count in asked.items():
         total = max(has.get(name, 0), count) if oversized else has.get(name, 0)
         taken = has.get(name, 0) - free.get(name, 0) + enqueued.get(name, 0) + closed.get(name, 0) - freed.get(name, 0)
+        taken -= beyond.get(name, 0)
         if count > total * factor // 1000 - taken:
             return refusal(world, gang, f"Insufficient {name}")
         if kept.get(name, 0) > 0 and count > total - taken - kept[name]:
             return refusal(world, gang, f"Insufficient {name}")
     return None
+
+
+def s4_beyond_share(world: World, trial: dict[str, Any], gang: Gang) -> Amounts:
+    """What gangs of other queues that lack pods were enqueued for beyond the share of their queue."""
+    awaited: dict[str, Amounts] = {}
+    for other in world["gangs"].values():
+        if other["queue"] != gang["queue"] and placing.m6_counts(world, other) and minima.g4_missing(world, other):
+            queues.add(awaited.setdefault(other["queue"], {}), other["min_resources"])
+    deserved = queues.v4_deserved(world, trial) if awaited else {}
+    found: Amounts = {}
+    for queue, amounts in awaited.items():
+        used = trial["used"].get(queue, {})
+        for name, count in amounts.items():
+            room = max(0, deserved.get(queue, {}).get(name, 0) - used.get(name, 0))
+            found[name] = found.get(name, 0) + max(0, count - room)
+    return found
 
 
 def refusal(world: World, gang: Gang, why: str, *, nodes: bool = True) -> dict[str, Any]:

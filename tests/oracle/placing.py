@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from enbloc.units import SECOND
 from oracle import claims, groups, minima, order, predicates, queues, reasons, reserve, scoring
 
 World = dict[str, Any]
 Gang = dict[str, Any]
 Task = dict[str, Any]
 Trial = dict[str, Any]
+
+PODS_WITHIN = 60 * SECOND
 
 
 def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | None = None) -> Trial:
@@ -42,7 +45,7 @@ def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | N
 
 def m6_counts(world: World, gang: Gang) -> bool:
     """M6: a gang that was enqueued counts against others until its first attempt; gated pods not at all; one that was
-    enqueued by starving, preempting or reclaiming never."""
+    enqueued by starving, preempting or reclaiming never. S4: for 60 s after it was enqueued."""
     return bool(
         gang["min_resources"]
         and gang["enqueued"]
@@ -54,7 +57,18 @@ def m6_counts(world: World, gang: Gang) -> bool:
             task["status"] in ("gated", "bound", "succeeded", "failed", "terminating") for task in gang["tasks"]
         )
         and not any(task["uid"] in world["placed"] for task in gang["tasks"])
+        and s4_pods_are_expected(world, gang)
     )
+
+
+def s4_pods_are_expected(world: World, gang: Gang) -> bool:
+    """S4: pods of an enqueued gang are expected within 60 s."""
+    if gang["enqueued_at"] is None:
+        return True
+    until = gang["enqueued_at"] + PODS_WITHIN
+    if until > world["now"]:
+        world["timers"].append(until)
+    return bool(world["now"] < until)
 
 
 def take(world: World, trial: Trial, task: Task, node: str, times: int = 1) -> None:

@@ -74,6 +74,7 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
 def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, Any] | None]) -> None:
     """Gives every gang of a lane its turn, until none is left that could come of it."""
     failed: dict[Any, int] = {}
+    rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]] = {}
     while True:
         waiting: dict[str, list[tuple[Any, int, Gang]]] = {}
         for gang in world["gangs"].values():
@@ -92,7 +93,7 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         if band == SURPLUS and g3_surplus_waits(world, gang):
             failed[gang["key"]] = SURPLUS
             continue
-        world["awaited_room"] = awaited = g8_awaited_room(world, gang) if lane != KNOCKING else []
+        world["awaited_room"] = awaited = g8_awaited_room(world, gang, rooms) if lane != KNOCKING else []
         why = serve(world, gang)
         world["awaited_room"] = []
         if why is not None:
@@ -141,10 +142,11 @@ def g3_surplus_waits(world: World, gang: Gang) -> bool:
     return waits
 
 
-def g8_awaited_room(world: World, gang: Gang) -> list[tuple[dict[str, Any], str]]:
+def g8_awaited_room(
+    world: World, gang: Gang, rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]]
+) -> list[tuple[dict[str, Any], str]]:
     """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
-    by their templates; for 1 s, and not if a pod was refused."""
-    trial = placing.start_trial(world)
+    by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`."""
     above = []
     for other in world["gangs"].values():
         if other["priority"] <= gang["priority"] or not g3_is_expected(world, other) or other["enqueued_at"] is None:
@@ -152,8 +154,15 @@ def g8_awaited_room(world: World, gang: Gang) -> list[tuple[dict[str, Any], str]
         if other["first_wave"] and not other["failed_create"] and world["now"] < other["enqueued_at"] + SECOND:
             world["timers"].append(other["enqueued_at"] + SECOND)
             above.append(other)
-    for other in sorted(above, key=lambda one: g8_order(one, MINIMA)):
+    above.sort(key=lambda one: g8_order(one, MINIMA))
+    chosen = tuple(other["key"] for other in above)
+    if chosen in rooms:
+        return rooms[chosen]
+    trial = placing.start_trial(world)
+    for other in above:
         attempt = placing.copy_trial(trial)
         if placing.templates_fit(world, attempt, other, other["first_wave"]):
             trial = attempt
-    return list(trial["new"])
+    rooms.clear()
+    rooms[chosen] = list(trial["new"])
+    return rooms[chosen]

@@ -41,6 +41,7 @@ from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, pending_tasks
+from enbloc.gangs.claim_records import ClaimKind
 
 
 class Engine:
@@ -104,6 +105,7 @@ class Engine:
             reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
+        claims.adopted_kinds = _kinds_made_by(runs)
         claims.refresh = lambda gang: update_satisfied(state, gang, groups.of(gang))
         easy: EasyBackfill | None = None
         if "backfill" in runs and config.backfill.mode == "easy":
@@ -263,3 +265,13 @@ class Engine:
     def _gang_gone(self, gang: GangState) -> None:
         for follower in self._followers:
             follower.gang_gone(gang)
+
+
+def _kinds_made_by(runs: set[str]) -> frozenset[ClaimKind]:
+    """The kinds of claims that these actions make, or that need no action of their own."""
+    kinds = {ClaimKind.HOLD, ClaimKind.WAVE}
+    if "reserve" in runs:
+        kinds.add(ClaimKind.RESERVE)
+    if runs & {"preempt", "reclaim"}:
+        kinds.add(ClaimKind.PREEMPT)
+    return frozenset(kinds)

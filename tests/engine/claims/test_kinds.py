@@ -208,6 +208,7 @@ def test_k8_holds_expire_at_their_instant() -> None:
 
 def test_k6_no_adopted_record_outlasts_the_waiting_time() -> None:
     scene = holding()
+    scene.restart_registry()
     scene.gang().assume(claims={ClaimKind.HOLD: Record(ClaimKind.HOLD, 10**18, {"g-0": {"n": 1}})})
     scene.state.touch(scene.gang())
     scene.begin(5)
@@ -284,6 +285,7 @@ def test_d5_a_record_is_bounded_by_the_template(count: int) -> None:
     scene = small()
     expect_wave(scene)
     gang = scene.gang()
+    scene.restart_registry()
     gang.assume(claims={ClaimKind.WAVE: Record(ClaimKind.WAVE, 60 * SECOND_NS, {"late": {"n": count}})})
     scene.state.touch(gang)
     scene.begin(1)

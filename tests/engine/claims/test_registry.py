@@ -112,6 +112,7 @@ def test_a_record_from_before_a_restart_is_adopted_once(kind: ClaimKind) -> None
 @pytest.mark.parametrize("kind", [*KINDS, ClaimKind.HOLD, ClaimKind.WAVE])
 def test_a_record_that_no_longer_holds_is_withdrawn(kind: ClaimKind) -> None:
     scene = small()
+    scene.restart_registry()
     scene.gang().assume(claims={kind: Record(kind, 0, {"gone": {"lost": 1}})})
     scene.state.touch(scene.gang())
     (decided,) = scene.begin(1)

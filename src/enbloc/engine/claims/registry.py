@@ -1,8 +1,9 @@
 """All claims: one registry for every kind. Makes, adopts, reviews, releases and records them.
 
 A gang has at most one claim of a kind. Every change is a decision (`SetAside`), so that the claim is written down
-before anything relies on it. From the first look at a gang on, memory counts: what the API says of its claims after
-that is an echo, or older. After a restart the records are adopted once.
+before anything relies on it. Records are adopted in the first cycle of a scheduler, which is the one after it started
+or took the lead. From then on memory counts (S2): what the API says of a claim is an echo, or older; a record that this
+scheduler did not write is removed.
 
 What differs between kinds is in their policies: `holds`, `reservations`, `nominations`, `waves`.
 """
@@ -63,13 +64,15 @@ class ClaimPolicy(Protocol):
 
 
 class _Written:
-    """The last record that was written for a gang and kind, and the UID of the object that carries it."""
+    """The last record that was written for a gang and kind, the one before it, and the UID of the object that carries
+    it."""
 
-    __slots__ = ("home", "record")
+    __slots__ = ("before", "home", "record")
 
-    def __init__(self, home: str, record: Record | None) -> None:
+    def __init__(self, home: str, record: Record | None, before: Record | None = None) -> None:
         self.home = home
         self.record = record
+        self.before = before
 
 
 class ClaimRegistry(Follower):
@@ -79,9 +82,14 @@ class ClaimRegistry(Follower):
         self._policies: dict[ClaimKind, ClaimPolicy] = {}
         self._claims: dict[ClaimKind, dict[GangKey, Claim]] = {kind: {} for kind in ClaimKind}
         self._written: dict[tuple[GangKey, ClaimKind], _Written] = {}
-        """Gangs whose records were read. A gang and kind that is not in here is known by its record alone."""
+        """Gangs whose records were read or written. Any other record was not written by this scheduler."""
+        self._is_first_cycle = True
+        self._before_refusal: dict[tuple[GangKey, ClaimKind], Record] = {}
+        """Records that count again, since the write that would have replaced them was refused."""
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
+        self.adopted_kinds = frozenset(ClaimKind)
+        """The kinds that the configured actions make; records of other kinds are not adopted. Set by the engine."""
         self.obstacle: Callable[[GangState], Diagnosis | None] = lambda gang: None
         """What keeps a gang, or a gang that it starts with, from being attempted; set by the engine."""
         self.refresh: Callable[[GangState], None] = lambda gang: None
@@ -164,13 +172,14 @@ class ClaimRegistry(Follower):
     # ---- every cycle
 
     def cycle_begins(self, now_ns: int) -> None:
-        """Before gangs are woken: records of gangs not seen before are adopted, and claims that can no longer do what
-        they are for end (R7, P3)."""
+        """Before gangs are woken: in the first cycle records are adopted, and claims that can no longer do what they
+        are for end (R7, P3)."""
         dirty = self._state.dirty
         for gang in list(dirty.values()):
             if gang.status.claims:
                 self.refresh(gang)
                 self._adopt(gang, now_ns)
+        self._is_first_cycle = False
         for kind, policy in self._policies.items():
             everything = self._state.events.any_of(policy.reviewed_on)
             for claim in self.all(kind):
@@ -185,8 +194,11 @@ class ClaimRegistry(Follower):
         for kind, record in gang.status.claims.items():
             if (gang.key, kind) in self._written:
                 continue
+            if not self._is_first_cycle and self._before_refusal.pop((gang.key, kind), None) != record:
+                self.write(gang, kind, "RecordRemoved", f"{kind.annotation} was not written by this scheduler")
+                continue
             self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
-            claim = self._policies[kind].adopt(gang, record, now_ns)
+            claim = self._policies[kind].adopt(gang, record, now_ns) if kind in self.adopted_kinds else None
             if claim is None:
                 self.write(
                     gang, kind, self._policies[kind].ended, "what was claimed before the restart no longer holds"
@@ -252,14 +264,17 @@ class ClaimRegistry(Follower):
         """Decides that the record of a gang's claim is written as the claim is now."""
         claim = self.of(gang, kind)
         record = claim.record() if claim is not None else None
-        self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
+        known = self._written.get((gang.key, kind))
+        self._written[gang.key, kind] = _Written(gang.status.claim_home, record, known.record if known else None)
         others = {other: known for other, known in gang.status.claims.items() if other is not kind}
         gang.assume(claims=others if record is None else {**others, kind: record})
         self._decide(SetAside(gang.key, kind, record, reason, message))
 
     def refused(self, key: GangKey, kind: ClaimKind) -> None:
-        """A record could not be written: nothing relies on the claim. What the API says counts again."""
-        self._written.pop((key, kind), None)
+        """A record could not be written: nothing relies on the claim. What was written before it counts again."""
+        written = self._written.pop((key, kind), None)
+        if written is not None and written.before is not None:
+            self._before_refusal[key, kind] = written.before
         gang = self._state.gangs.get(key)
         if gang is not None and self._drop(gang, kind):
             self._state.touch(gang)
@@ -268,3 +283,4 @@ class ClaimRegistry(Follower):
         for kind in ClaimKind:
             self._drop(gang, kind)
             self._written.pop((gang.key, kind), None)
+            self._before_refusal.pop((gang.key, kind), None)

@@ -103,21 +103,19 @@ class Waves:
             self._state.remove_placeholder(placeholder, holds_room=True)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
+        """Its size is bounded by the templates, and its end by the deadline, before anything is allocated (S2)."""
         slots: list[Slot] = []
         for role, nodes in record.slots.items():
             template = gang.spec.templates.get(role)
-            places = [
-                node for node, count in nodes.items() for _ in range(min(count, template.count if template else 0))
-            ]
-            if (
-                template is None
-                or len(places) > template.count
-                or not all(node in self._state.nodes.rows for node in places)
-            ):
+            if template is None or not all(node in self._state.nodes.rows for node in nodes):
                 return None
+            counts = {node: min(count, template.count) for node, count in nodes.items()}
+            if sum(counts.values()) > template.count:
+                return None
+            places = [node for node, count in counts.items() for _ in range(count)]
             tasks = make_placeholders(self._state, gang, role, template, len(slots), len(places))
             slots += [Slot(task.name, node, task) for task, node in zip(tasks, places, strict=True)]
-        return Claim(gang, self.kind, slots, record.until) if slots else None
+        return Claim(gang, self.kind, slots, min(record.until, now_ns + self._deadline_ns)) if slots else None
 
     def is_used(self, claim: Claim) -> bool:
         return not claim.slots

@@ -9,15 +9,19 @@ import pytest
 
 from cluster.embedded.http.serving import fresh_store, served_in_background
 from cluster.kube.conformance import STORIES, Diagnosis, tell
+from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds
 
 
 @pytest.fixture(scope="module")
 def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     store = fresh_store()
-    store._log._history = store._log._trim_at = 1  # what happened before it was served is too long ago to ask for
+    store._log._bounds, store._log._trim_at = (
+        Bounds(history=1),
+        1,
+    )  # what happened before it was served is too long ago to ask for
     for number in range(3):
         store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"n{number}"}})
-    store._log._history, store._log._trim_at = 10_000, 20_000
+    store._log._bounds, store._log._trim_at = DEFAULT_BOUNDS, 20_000
     with served_in_background(tmp_path_factory.mktemp("served"), store) as (path, _):
         yield path
 

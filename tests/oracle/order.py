@@ -142,11 +142,9 @@ def g3_surplus_waits(world: World, gang: Gang) -> bool:
     return waits
 
 
-def g8_awaited_room(
-    world: World, gang: Gang, rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]]
-) -> list[tuple[dict[str, Any], str]]:
-    """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
-    by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`."""
+def g8_awaited_above(world: World, gang: Gang) -> list[Gang]:
+    """G8: gangs of higher priority that were just enqueued and whose pods are being made; for 1 s, and not if a pod was
+    refused."""
     above = []
     for other in world["gangs"].values():
         if other["priority"] <= gang["priority"] or not g3_is_expected(world, other) or other["enqueued_at"] is None:
@@ -154,6 +152,15 @@ def g8_awaited_room(
         if other["first_wave"] and not other["failed_create"] and world["now"] < other["enqueued_at"] + SECOND:
             world["timers"].append(other["enqueued_at"] + SECOND)
             above.append(other)
+    return above
+
+
+def g8_awaited_room(
+    world: World, gang: Gang, rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]]
+) -> list[tuple[dict[str, Any], str]]:
+    """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
+    by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`."""
+    above = g8_awaited_above(world, gang)
     above.sort(key=lambda one: g8_order(one, MINIMA))
     chosen = tuple(other["key"] for other in above)
     if chosen in rooms:

@@ -82,7 +82,7 @@ def r3_reserve(world: World) -> None:
             continue
         found[unit[0]["key"]] = (turn(world, trial, unit[0]), unit)
     for _, unit in sorted(found.values(), key=lambda entry: entry[0]):
-        if not r3_was_served_before(world, unit[0]):
+        if not r3_was_served_before(world, unit[0]) and not order.g8_awaited_above(world, unit[0]):
             r4_plan(world, unit)
 
 

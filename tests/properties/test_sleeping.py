@@ -9,7 +9,7 @@ import random
 from itertools import zip_longest
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from enbloc.cluster.embedded.api.store import Store
@@ -213,6 +213,7 @@ def _fails(load: Load) -> bool:
 
 @settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
+@example(2177)  # a starving gang, and one of higher priority whose pods are being created
 def test_g9_sleeping_changes_nothing(seed: int) -> None:
     load = _Maker(seed).load()
     if _fails(load):

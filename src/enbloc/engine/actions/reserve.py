@@ -33,6 +33,8 @@ def run(cycle: Cycle) -> None:
         if _higher_order_was_scheduled(cycle, unit[0]):
             cycle.state.events.add(EventKind.RESERVE_DEFERRED)
             continue
+        if cycle.parts.awaited.above(unit[0].priority):
+            continue  # G8: pods of a gang of higher priority are being created; a cycle follows when they exist
         lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
         plan = _Plan(cycle, lower)
         places = plan.places(unit)

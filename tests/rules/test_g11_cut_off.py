@@ -267,6 +267,44 @@ def test_g11_a_committed_gang_that_lost_members_is_not_evicted() -> None:
     assert answer.times("a-w-0")[1:] == answer.times("a-w-3")[1:] == [500.0]
 
 
+def _pod_group(at: str | None = None) -> list[m.Obj]:
+    return m.gang("a", 3, at=at)
+
+
+def _annotations(at: str | None = None) -> list[m.Obj]:
+    return m.koordinator_gang("a", 3, at=at)
+
+
+def _scheduling_spec(at: str | None = None) -> list[m.Obj]:
+    pods = [m.pod(f"a-{index}", at=at) for index in range(3)]
+    return [m.scheduling_spec("c", 3), *m.owned(*pods)]
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("gang", [_pod_group, _annotations, _scheduling_spec])
+def test_g11_a_committed_gang_whose_marked_pod_goes_while_no_scheduler_runs_is_not_evicted(
+    gang: Callable[..., list[m.Obj]], again: bool
+) -> None:
+    """Pods are lost and the scheduler restarts in one instant: what is left has the decision's id and no mark."""
+    lost = ("a-0", "a-2")  # the last one of the decision carries the mark
+    recreated = [
+        obj | {"metadata": obj["metadata"] | {"name": f"new-{obj['metadata']['name']}"}}
+        for obj in gang("10s")
+        if again and obj["metadata"]["name"] in lost
+    ]
+    answer = simulate(
+        m.node("n", 3),
+        gang(),
+        *(m.step("10s", "delete", "Pod", name) for name in lost),
+        foreign(2, at="10s"),
+        m.restart("10s"),
+        recreated,
+        m.node("m", 2, at="500s"),
+    )
+    assert not answer.lines("evicted")
+    assert answer.times("new-") == ([500.0, 500.0] if again else [])
+
+
 def test_g11_the_mark_outlives_the_pod_that_carried_it() -> None:
     wire = Wire()
     answer = simulate(m.node("n", 3), m.gang("a", 3), m.step("10s", "delete", "Pod", "a-2"), plane=wire.connect)

@@ -13,7 +13,7 @@ from enbloc.engine.state.groups import Group, Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of
 from enbloc.engine.tables.resources import Bools
-from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
+from enbloc.engine.tables.tasks import OCCUPIED, GangState, TaskStatus, pending_tasks
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 
@@ -65,6 +65,23 @@ def _earned_mark(gang: GangState, group: Group | None) -> str:
     return best
 
 
+def has_lost_members(gang: GangState) -> bool:
+    """Whether the members that existed when bound ones started are too few for the minima: others are gone since then.
+    To a scheduler that starts it shows that the gang was committed: the pod with its mark went while no scheduler ran.
+    A gang whose decision was cut off still has the pods that were to be bound."""
+    starts = [task.since_ns for task in gang.tasks.values() if task.status is TaskStatus.BOUND and task.decision]
+    known = [since_ns for since_ns in starts if since_ns is not None]
+    if not known:
+        return False
+    first_ns = min(known)
+    by_role: dict[str, int] = {}
+    for task in gang.tasks.values():
+        if task.status in OCCUPIED or task.created <= first_ns:
+            by_role[task.role] = by_role.get(task.role, 0) + 1
+    spec = gang.spec
+    return sum(by_role.values()) < spec.minimum or any(by_role.get(role, 0) < n for role, n in spec.minima.items())
+
+
 def mark_others(gang: GangState) -> list[Marked]:
     """Members that get the gang's commit mark: those whose mark covers less, from before a minimum was raised, and one
     bound or finished member if none carries it. So the mark survives the deletion of a pod (G11)."""
@@ -90,6 +107,7 @@ class PartialGangs(Follower):
         self._timeout_ns = timeout_ns
         self._gangs: dict[GangKey, GangState] = {}
         self._now_ns = 0
+        self._cycles = 0
 
     def __bool__(self) -> bool:
         return bool(self._gangs)
@@ -101,6 +119,9 @@ class PartialGangs(Follower):
 
     def gang_read(self, gang: GangState) -> None:
         update_satisfied(self._state, gang, self._groups.of(gang))
+        if self._cycles == 1 and not gang.covered and has_lost_members(gang):
+            gang.covered = mark_of(gang.spec)
+            update_satisfied(self._state, gang, self._groups.of(gang))
         self._note(gang)
 
     def _note(self, gang: GangState) -> None:
@@ -120,6 +141,7 @@ class PartialGangs(Follower):
     def cycle_begins(self, now_ns: int) -> None:
         """Reads gangs again that may be complete by now, or gone."""
         self._now_ns = now_ns
+        self._cycles += 1
         for gang in list(self._gangs.values()):
             if self._state.gangs.get(gang.key) is not gang:
                 self.release(gang)

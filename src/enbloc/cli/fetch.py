@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Iterable
 from typing import Any, Final
 
 import click
@@ -44,10 +45,21 @@ async def _fetch(kubeconfig: str | None, context: str | None) -> dict[str, list[
 
     try:
         async with await connect(kubeconfig, context, bounds=Bounds(patience_s=PATIENCE_S)) as cluster:
-            lists = await asyncio.gather(*(cluster.list(kind) for kind in KINDS))
+            lists = await _all_or_none([cluster.list(kind) for kind in KINDS])
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
         what = "cannot be reached" if why.code in (503, 504) else "refused"
         raise Refusal([f"the cluster {what}: {why.message}"]) from None
     return dict(zip(KINDS, lists, strict=True))
+
+
+async def _all_or_none(requests: Iterable[Coroutine[Any, Any, list[Obj]]]) -> list[list[Obj]]:
+    """All answers. After the first failure the other requests are cancelled, and over before the connection closes."""
+    tasks = [asyncio.ensure_future(request) for request in requests]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

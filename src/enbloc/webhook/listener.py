@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from enbloc.sockets import listen
+
 CONNECTIONS: Final = 1_000
 HEAD_S: Final = 10.0
 """How long a connection may take from its start to its first request, with the TLS handshake and without the body."""
 GOODBYE_S: Final = 2.0
 """How long a client may take to close a TLS connection."""
-BACKLOG: Final = 1_024
 _OUT_OF_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -39,17 +40,7 @@ class Listener:
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listens, and returns the address. Raises `OSError` if it is in use."""
-        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, _, _, _, address = infos[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(BACKLOG)
-            listening.setblocking(False)
-        except OSError:
-            listening.close()
-            raise
+        listening = await listen(host, port)
         self._socket = listening
         self._begin(self._accept(listening))
         name = listening.getsockname()

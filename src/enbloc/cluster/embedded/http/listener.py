@@ -18,6 +18,7 @@ from typing import Any
 from aiohttp import web
 
 from enbloc.cluster.embedded.http.facade import Handler
+from enbloc.sockets import listen
 
 FIRST_BYTE_S = 30.0
 HEAD_S = 30.0
@@ -55,17 +56,7 @@ class Listener:
 
     async def start(self, host: str, port: int) -> int:
         """Listens, and returns the port. Raises `OSError` if the address is in use."""
-        infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, _, _, _, address = infos[0]
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(1024)
-            listening.setblocking(False)
-        except OSError:
-            listening.close()
-            raise
+        listening = await listen(host, port)
         self._socket = listening
         self._begin(self._accept(listening))
         bound: int = listening.getsockname()[1]

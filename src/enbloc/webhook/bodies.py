@@ -20,7 +20,7 @@ IN_MEMORY_BYTES: Final = 64 * 2**20
 READ_S: Final = 10.0
 
 
-class NoBody(Exception):
+class UnreadBody(Exception):
     """The body was not read: the status code of the answer, and why."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -39,9 +39,9 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, http: web.BaseRequest) -> AsyncIterator[bytes]:
-        """The whole body, counted until the block ends. Raises `NoBody`."""
+        """The whole body, counted until the block ends. Raises `UnreadBody`."""
         if http.headers.get("Content-Encoding", "identity") != "identity":
-            raise NoBody(415, "compressed bodies are not supported")
+            raise UnreadBody(415, "compressed bodies are not supported")
         if (http.content_length or 0) > BODY_BYTES:
             raise _too_large()
         pieces: list[bytes] = []
@@ -66,9 +66,9 @@ class Bodies:
                         self._give_up_oldest()
                     await asyncio.sleep(0)  # the one that was given up ends here
         except TimeoutError:
-            raise NoBody(408, "the request did not arrive in time") from None
+            raise UnreadBody(408, "the request did not arrive in time") from None
         except (ClientPayloadError, HttpProcessingError, ConnectionError):
-            raise NoBody(400, "the request did not arrive") from None
+            raise UnreadBody(400, "the request did not arrive") from None
         finally:
             self._arriving.pop(limit, None)
         return b"".join(pieces)
@@ -80,5 +80,5 @@ class Bodies:
             return
 
 
-def _too_large() -> NoBody:
-    return NoBody(413, f"a body of more than {BODY_BYTES} bytes is not read")
+def _too_large() -> UnreadBody:
+    return UnreadBody(413, f"a body of more than {BODY_BYTES} bytes is not read")

@@ -214,8 +214,8 @@ class GangState:
     @property
     def story(self) -> str:
         """The last things that happened to the gang, for errors about it."""
-        told = "; ".join(" ".join(str(word) for word in what if word != "") for what in self._story)
-        return f"story of {self.spec.title}: {told or 'nothing happened yet'}"
+        happened = "; ".join(" ".join(str(word) for word in what if word != "") for what in self._story)
+        return f"story of {self.spec.title}: {happened or 'nothing happened yet'}"
 
     @property
     def status(self) -> GangStatus:

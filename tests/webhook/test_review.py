@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from enbloc.admission.review import REVIEWED
-from enbloc.admission.settings import Settings
+from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
+from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook.cache import ObjectCache, RecordingLookup
 from enbloc.webhook.review import BadReview, answer, evaluate, read_request, warn
@@ -151,8 +152,16 @@ def pod(**notes: str) -> Obj:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def warned(obj: Obj) -> list[str]:
-    return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangRegistry())
+def warned(obj: Obj, settings: Settings = DEFAULTS) -> list[str]:
+    return warn(read_request(json.dumps(review("CREATE", obj)).encode()), GangRegistry(), settings)
+
+
+def test_n5_a_job_of_another_scheduler_is_warned_of() -> None:
+    spec = {"schedulerName": "another", "tasks": []}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}
+    ours = Settings(ours=frozenset({"enbloc"}))
+    assert warned(job, ours)[0].startswith("spec.schedulerName: 'another' is not ours: no pods are created")
+    assert Warnings(ours).on("Job.batch.volcano.sh", job)[0].startswith("299 - \"spec.schedulerName: 'another'")
 
 
 def test_k3_what_is_read_as_something_else_is_reported() -> None:

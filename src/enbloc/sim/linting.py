@@ -19,6 +19,7 @@ from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
+from enbloc.cluster.embedded.api.workload_defaults import admit_workload
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
@@ -125,6 +126,9 @@ def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, l
         check_shape("CREATE", obj, None)
     except Refused as why:
         return obj, list(why.faults) or [Fault("", why.message)]
+    _, of_workload = admit_workload(obj, None)
+    if of_workload:
+        return obj, of_workload
     admitted, faults = admit("CREATE", obj, None, lookup, settings)
     if kind_id(obj) == "Pod":
         name = obj["spec"].get("priorityClassName") or ""

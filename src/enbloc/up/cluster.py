@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from enbloc.admission.settings import settings_of
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
@@ -47,6 +48,7 @@ class LocalCluster:
         self, options: Options, config: Config, load: Scenario, refuse: Refuse, warn: Callable[[Obj, str], None]
     ) -> None:
         self._options = options
+        self._settings = settings_of(config, alone=True)
         self._refuse = refuse
         self._warn = warn
         self._data = DataDir(options.data) if options.data is not None else None
@@ -118,6 +120,7 @@ class LocalCluster:
             self._open_log,
             journal.durable if journal is not None else None,
             (lambda: journal.failure) if journal is not None else None,
+            self._settings,
         )
         self._listener = Listener(self._facade, certificate.context())
         port = await self._listener.start(options.host, options.port)

@@ -115,7 +115,7 @@ def evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> V
     return Verdict(given, kept, faults)
 
 
-def warn(request: Request, registry: GangRegistry) -> list[str]:
+def warn(request: Request, registry: GangRegistry, settings: Settings) -> list[str]:
     """Warnings for the author of an object about values that are read as something else (K3)."""
     obj = request.object
     if obj is None or not isinstance(obj.get("kind"), str):
@@ -123,7 +123,7 @@ def warn(request: Request, registry: GangRegistry) -> list[str]:
     faults = decode_faults(obj)
     if faults:
         return [str(fault) for fault in faults]
-    advice = warnings(obj) if request.operation == "CREATE" else []
+    advice = warnings(obj, settings) if request.operation == "CREATE" else []
     return [*map(str, advice), *registry.complaints(obj)]
 
 

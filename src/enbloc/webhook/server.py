@@ -26,7 +26,7 @@ from enbloc.api.writes import Refused
 from enbloc.config import Config
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook import certificate_rotation, certificates
-from enbloc.webhook.bodies import Bodies, NoBody
+from enbloc.webhook.bodies import Bodies, UnreadBody
 from enbloc.webhook.cache import ObjectCache, RecordingLookup
 from enbloc.webhook.certificate_rotation import CertificateRotation
 from enbloc.webhook.certificates import Content
@@ -116,7 +116,7 @@ class Webhook:
                 with self._in_use(http):
                     async with self._places:
                         return await self._reviewed(http.path, body, ask, mutates=mutates)
-        except NoBody as why:
+        except UnreadBody as why:
             return _closing(why.status, str(why))
 
     def _in_use(self, http: web.Request) -> AbstractContextManager[None]:
@@ -145,7 +145,7 @@ class Webhook:
 
     async def warned(self, request: Request) -> Verdict:
         """Pods and other projects' PodGroups are never refused: K3 reads invalid values as something else."""
-        return Verdict(request.object, request.object, [], warn(request, self._book))
+        return Verdict(request.object, request.object, [], warn(request, self._book, self._settings))
 
     async def review(self, request: Request) -> Verdict:
         """The rules' verdict. Before a refusal, the objects that the rules looked up are fetched: the cache may be
@@ -156,7 +156,7 @@ class Webhook:
                 lookup.learn_all(kind, await self._api.list(kind))
         verdict = evaluate(request, lookup, self._settings)
         if not verdict.faults:
-            return msgspec.structs.replace(verdict, warnings=warn(request, self._book))
+            return msgspec.structs.replace(verdict, warnings=warn(request, self._book, self._settings))
         if not (lookup.objects or lookup.kinds):
             return verdict
         for kind in sorted(lookup.kinds):

@@ -10,6 +10,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.workloads import JOB
 from enbloc.api.writes import Refused
 from enbloc.controllers.workloads.job_counts import format_indexes, parse_indexes
+from support.simulation import lint
 from support.workload_cluster import WorkloadCluster, job
 
 COMPLETE = ("True", "CompletionsReached")
@@ -198,6 +199,11 @@ BAD: dict[str, tuple[Obj, str]] = {
 def test_what_an_api_server_refuses_is_refused(made: Obj, message: str) -> None:
     with pytest.raises(Refused, match=message):
         WorkloadCluster(nodes=0).create(made)
+
+
+@pytest.mark.parametrize(("made", "message"), BAD.values(), ids=BAD.keys())
+def test_n5_lint_says_what_an_api_server_would(made: Obj, message: str) -> None:
+    assert any(message in str(fault) for fault in lint(made).faults)
 
 
 def test_a_template_changes_only_before_the_job_starts() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from aiohttp import web
 
 from enbloc import __version__
+from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import json_patch
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
@@ -66,6 +67,7 @@ class Facade:
         log_source: logs.LogSource | None = None,
         committed: Committed | None = None,
         failure: Callable[[], str | None] | None = None,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self._store = store
         self._access = access
@@ -82,7 +84,7 @@ class Facade:
         self._unsent = Unsent()
         self._watches = Watches(store, self._lists, self._changes, self._encodings, self._unsent)
         self._writer = Writer(store, self._lists, self._resources)
-        self._warnings = Warnings()
+        self._warnings = Warnings(settings)
         store.listeners.append(self._note)
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from enbloc.admission.settings import Settings
 from enbloc.admission.warnings import warnings
 from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.gangs.registry import GangRegistry
@@ -15,7 +16,8 @@ LONGEST: Final = 250
 class Warnings:
     """The warnings of each kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._book = GangRegistry()
         self._kinds = {"Pod", *self._book.kinds}
 
@@ -23,7 +25,7 @@ class Warnings:
         """Texts of `Warning` headers for an accepted object whose kind's id is `kind`."""
         if kind == "Pod" and not annotations_of(obj) and not labels_of(obj):
             return []
-        texts = [str(warning) for warning in warnings(obj)]
+        texts = [str(warning) for warning in warnings(obj, self._settings)]
         if kind in self._kinds:
             texts += self._book.complaints(obj)
         return [_quoted(text) for text in texts[:MAX_WARNINGS]]

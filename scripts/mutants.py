@@ -35,7 +35,7 @@ from mutmut.mutation import file_mutation, mutators, pragma_handling
 ROOT = Path(__file__).parent.parent
 ENGINE = ROOT / "src" / "enbloc" / "engine"
 LIMIT_S = 900
-"""A mutant that runs this long loops, or waits for ever: that is noticed."""
+"""A mutant that runs this long loops, or waits for ever, or the machine is slow: such mutants are counted apart."""
 
 FIRST: dict[str, tuple[str, ...]] = {
     "claims": ("rules/test_narrow_conditions.py", "rules/test_k_holds.py", "rules/test_d_waves.py", "rules/test_r*.py"),
@@ -43,11 +43,12 @@ FIRST: dict[str, tuple[str, ...]] = {
     "filters": ("engine/filters", "rules/test_g6_predicates.py"),
     "forecast": ("rules/test_r8_run_times.py", "rules/test_r*.py"),
     "placement": ("engine/test_headroom_and_kernels.py", "engine/test_packing.py", "rules/test_g*.py"),
-    "queueing": ("engine/test_scheduling_queue.py", "rules/test_g8_order.py", "rules/test_g9_nothing_twice.py"),
+    "queueing": ("engine/queueing", "rules/test_g8_order.py", "rules/test_g9_nothing_twice.py"),
     "scoring": ("engine", "rules/test_c_config.py"),
-    "tables": ("engine", "rules/test_v4_queues.py"),
+    "tables": ("engine", "rules/test_v4_*.py"),
 }
 """Packages of the engine → tests that most likely notice a change there."""
+KILLED, SURVIVED, TIMED_OUT = "killed", "SURVIVED", "timed out"
 ALL = ("engine", "rules", "gangs", "test_scenarios.py", "test_examples.py")
 
 
@@ -142,23 +143,20 @@ def _tests(*patterns: str) -> list[str]:
 
 
 def _fails(source: Path, tests: list[str], until: float) -> bool:
-    """Whether a test fails, or takes too long, on this copy of the source."""
+    """Whether a test fails on this copy of the source; raises `subprocess.TimeoutExpired` after too long."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not soak and not e2e", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            [*command, "-p", "no:xdist", "--hypothesis-seed=0", *tests],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=max(1.0, until - time.monotonic()),
-        )
-    except subprocess.TimeoutExpired:
-        return True
+    done = subprocess.run(
+        [*command, "-p", "no:xdist", "--hypothesis-seed=0", *tests],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        timeout=max(1.0, until - time.monotonic()),
+    )
     return done.returncode != 0
 
 
-def survives(mutant: Mutant) -> bool:
+def fate(mutant: Mutant) -> str:
     until = time.monotonic() + LIMIT_S
     package = mutant.path.relative_to(ENGINE).parts[0]
     with tempfile.TemporaryDirectory(prefix="enbloc-mutant-") as folder:
@@ -166,7 +164,11 @@ def survives(mutant: Mutant) -> bool:
         shutil.copytree(ROOT / "src", source)
         (source / mutant.path.relative_to(ROOT / "src")).write_text(mutant.code)
         likely = _tests(*FIRST.get(package, ("rules/test_narrow_conditions.py", "rules/test_g*.py")))
-        return not _fails(source, likely, until) and not _fails(source, _tests(*ALL), until)
+        try:
+            lives = not _fails(source, likely, until) and not _fails(source, _tests(*ALL), until)
+        except subprocess.TimeoutExpired:
+            return TIMED_OUT
+        return SURVIVED if lives else KILLED
 
 
 def main() -> int:
@@ -178,14 +180,14 @@ def main() -> int:
     given = arguments.parse_args()
     seed = random.randrange(10_000) if given.seed is None else given.seed
     chosen = sample(given.only, given.sample, seed)
-    survivors = []
+    fates: dict[str, list[Mutant]] = {KILLED: [], SURVIVED: [], TIMED_OUT: []}
     with ThreadPoolExecutor(given.jobs) as pool:
-        for mutant, lives in zip(chosen, pool.map(survives, chosen), strict=True):
-            print(f"{'SURVIVED' if lives else 'killed  '}  {mutant.title}", flush=True)
-            if lives:
-                survivors.append(mutant)
-    print(f"\n{len(chosen) - len(survivors)} of {len(chosen)} killed (seed {seed}).")
-    for mutant in survivors:
+        for mutant, found in zip(chosen, pool.map(fate, chosen), strict=True):
+            print(f"{found:9}  {mutant.title}", flush=True)
+            fates[found].append(mutant)
+    counts = ", ".join(f"{len(mutants)} {name}" for name, mutants in fates.items() if mutants)
+    print(f"\n{len(chosen)} mutants: {counts} (seed {seed}).")
+    for mutant in [*fates[SURVIVED], *fates[TIMED_OUT]]:
         print(f"\n{mutant.title}\n{mutant.diff}")
     return 0
 

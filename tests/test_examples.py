@@ -172,16 +172,17 @@ def test_the_readme_shows_what_is_printed() -> None:
 
 
 def test_one_file_for_each_dialect_all_run_in_one_cluster(tmp_path: Path) -> None:
-    """Volcano, kube-arbitrator, Koordinator, scheduler-plugins and Kubernetes, each with nodes of its own."""
+    """One file of each API, each with nodes of its own."""
     files = []
-    for name in ("quickstart", "foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup"):
+    dialects = ("foreign-crdjob", "koordinator", "coscheduling", "kubernetes-podgroup", "kai", "yunikorn")
+    for name in ("quickstart", *dialects):
         files.append(tmp_path / f"{name}.yaml")
         files[-1].write_text((EXAMPLES / files[-1].name).read_text().replace("name: node-", f"name: {name}-"))
     result = json.loads(enbloc("sim", *files, "-o", "json"))
     assert result["ended"] == "idle"
     assert [one["gang"] for one in result["pending"]] == ["default/giant"], "it never fits"
     bound = bindings(result)
-    for gang in ("ps", "worker", "patient", "mpi", "all-reduce", "simulate", "resnet", "bert"):
+    for gang in ("ps", "worker", "patient", "mpi", "all-reduce", "simulate", "resnet", "bert", "serve", "pi"):
         assert any(name.startswith(gang) for name in bound), gang
     for group in (("ps-0", "worker-0"), [f"patient-{i}" for i in range(4)], [f"mpi-{i}" for i in range(3)]):
         assert len({bound[name] for name in group}) == 1, group
@@ -208,6 +209,36 @@ def test_kubernetes_podgroup_does_what_it_promises() -> None:
     bound = bindings(result)
     assert bound.pop("singles-0") == 0.0
     assert set(bound.values()) == {20.0}
+
+
+def test_kai_does_what_it_promises() -> None:
+    assert set(bindings(run("kai.yaml")).values()) == {20.0}
+
+
+def nodes_of(result: dict[str, Any], prefix: str) -> set[str]:
+    return {line["node"] for line in result["timeline"] if line["what"] == "bound" and line["name"].startswith(prefix)}
+
+
+def test_topology_blocks_do_what_they_promise() -> None:
+    result = run("topology-blocks.yaml")
+    assert {name.split("-")[0]: at for name, at in bindings(result).items()} == {
+        "small": 0.0,
+        "large": 1.0,
+        "next": 60.0,
+    }
+    blocks = {name: {node[:7] for node in nodes_of(result, name)} for name in ("small", "large", "next")}
+    assert blocks == {"small": {"block-a"}, "large": {"block-b"}, "next": {"block-a"}}
+
+
+def test_prefill_decode_does_what_it_promises() -> None:
+    result = run("prefill-decode.yaml")
+    assert set(bindings(result).values()) == {0.0}
+    groups = [nodes_of(result, f"serve-{group}") for group in ("prefill", "decode")]
+    assert sorted(map(sorted, groups)) == [["rack-4"], ["rack-5"]]
+
+
+def test_yunikorn_does_what_it_promises() -> None:
+    assert bindings(run("yunikorn.yaml")) == {"pi-driver-0": 20.0, "pi-executor-0": 25.0, "pi-executor-1": 30.0}
 
 
 def test_starving_does_what_it_promises(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def test_version() -> None:
         (["sim", "-", "--until", "soon"], "--until: 'soon' is not a duration"),
         (["sim", "-", "--until", "-1s"], "--until: '-1s' is negative"),
         (["sim", "-", "-o", "xml"], "'xml' is not one of"),
-        (["sim", "-", "--report", "r.html"], "--report: the HTML report is not built yet"),
+        (["sim", "/dev/null", "--report", "/no/such/r.html"], "--report: /no/such/r.html: No such file or directory"),
         (["sim", "-", "--config", "nope.yaml"], "nope.yaml: cannot be read"),
         (["config", "--config", "nope.yaml"], "nope.yaml: cannot be read"),
     ],

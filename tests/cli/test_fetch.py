@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +17,19 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cluster.embedded.http.serving import served_in_background
+from cluster.embedded.http.test_kubectl import KUBECTL
 from enbloc import config
+from enbloc.api.meta import Ref
 from enbloc.cli.main import cli
 from enbloc.cli.running_up import running_kubeconfig
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.clock import EPOCH
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
 
 pytest.importorskip("enbloc.cluster.kube.cluster", reason="the adapter for real clusters is not part of this tree")
+ENBLOC = [sys.executable, "-c", "from enbloc.cli.main import main; main()"]
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 
 
@@ -29,8 +38,14 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The quickstart after half a minute, served."""
     simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
     simulation.run(30 * SECOND)
-    with served_in_background(tmp_path_factory.mktemp("served"), simulation._store) as (path, _):
+    with served_in_background(tmp_path_factory.mktemp("served"), simulation.store) as (path, _):
         yield path
+
+
+@pytest.fixture(autouse=True)
+def at_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of who asks is that of the cluster."""
+    monkeypatch.setattr(time, "time_ns", lambda: EPOCH + 30 * SECOND)
 
 
 def run(*arguments: str) -> Result:
@@ -54,6 +69,10 @@ def test_everything_as_json(kubeconfig: Path) -> None:
     reported = ask(kubeconfig, "explain", "default/giant")
     assert reported["ahead"] == ["default/bert"]
     assert "requests 12 cpu" in reported["sentence"]
+    assert [one["change"] for one in reported["remedies"]] == [
+        "add 1 larger node like node-1 with cpu 12, memory 32Gi",
+        "request at most 8 cpu per pod instead of 12",
+    ]
 
 
 def test_everything_for_people(kubeconfig: Path) -> None:
@@ -63,7 +82,7 @@ def test_everything_for_people(kubeconfig: Path) -> None:
         assert word in done.output
     done = run("explain", "default/bert", "--kubeconfig", str(kubeconfig))
     assert done.output.startswith("default/bert: It waits: not enqueued: requests 6 cpu, 2 of 16 available.")
-    assert "none: it is first in its queue" in done.output
+    assert "wait for the end of default/resnet, or delete it" in done.output
 
 
 def test_a_gang_that_is_not_there_is_exit_code_1(kubeconfig: Path) -> None:
@@ -163,3 +182,72 @@ def test_completion_scripts(shell: str) -> None:
     done = run("completion", shell)
     assert done.exit_code == 0
     assert "_ENBLOC_COMPLETE" in done.output
+
+
+def test_snapshot_of_a_cluster_is_read_by_sim_and_whatif(kubeconfig: Path, tmp_path: Path) -> None:
+    file = tmp_path / "now.yaml"
+    done = run("snapshot", "--kubeconfig", str(kubeconfig), "-o", str(file))
+    assert done.exit_code == 0, done.output
+    assert "objects written to" in done.output
+    taken, *objects = yaml.safe_load_all(file.read_text())
+    assert taken["kind"] == "Snapshot"
+    assert {"Node", "Pod", "Job", "PodGroup", "Queue"} <= {obj["kind"] for obj in objects}
+    assert not {"Secret", "ConfigMap", "Event"} & {obj["kind"] for obj in objects}
+    answer = json.loads(run("sim", str(file), "-o", "json").output)
+    assert {gang["gang"] for gang in answer["gangs"]} >= {"default/resnet", "default/bert"}
+
+
+def test_whatif_of_a_cluster(kubeconfig: Path) -> None:
+    done = run("whatif", "--kubeconfig", str(kubeconfig), "-o", "json", "add-nodes", "2", "--like", "node-1")
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.output)
+    assert answer["whatif"] == "2 nodes like node-1 added"
+    done = run("whatif", "--kubeconfig", str(kubeconfig), "drain", "node-9")
+    assert (done.exit_code, done.output) == (2, "enbloc: there is no node 'node-9'; did you mean node-2?\n")
+
+
+def test_snapshot_that_cannot_be_written(kubeconfig: Path, tmp_path: Path) -> None:
+    done = run("snapshot", "--kubeconfig", str(kubeconfig), "-o", str(tmp_path / "no" / "such.yaml"))
+    assert done.exit_code == 2
+    assert done.output.count("\n") == 1
+
+
+def test_queues_and_nodes_by_label(kubeconfig: Path) -> None:
+    chosen = run("nodes", "--kubeconfig", str(kubeconfig), "-o", "name", "-l", "kubernetes.io/hostname=node-2")
+    assert chosen.output == "node-2\n"
+    assert run("queues", "--kubeconfig", str(kubeconfig), "-o", "name", "-l", "team").output == ""
+    assert run("queues", "--kubeconfig", str(kubeconfig), "-o", "name", "-l", "!team").output == "default\nroot\n"
+
+
+def test_watch_prints_again_only_what_changed(tmp_path: Path) -> None:
+    """`gangs -w` prints the rows, prints nothing while they stay the same, and prints them again when they change."""
+    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
+    simulation.run(30 * SECOND)
+    store = simulation._store
+    with served_in_background(tmp_path, store) as (path, _):
+        command = [*ENBLOC, "nodes", "-w", "--no-headers", "--kubeconfig", str(path)]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        )
+        assert process.stdout is not None
+        try:
+            first = [process.stdout.readline().split()[:2] for _ in range(2)]
+            assert first == [["node-1", "Ready"], ["node-2", "Ready"]]
+            store.patch(Ref("Node", "", "node-2"), {"spec": {"unschedulable": True}})
+            second = [process.stdout.readline().split()[:2] for _ in range(2)]
+            assert second == [["node-1", "Ready"], ["node-2", "Ready,SchedulingDisabled"]]
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+            process.stdout.close()
+
+
+@pytest.mark.skipif(KUBECTL is None and not os.environ.get("CI"), reason="there is no kubectl; `make e2e` builds one")
+def test_kubectl_finds_the_plugin(kubeconfig: Path) -> None:
+    assert KUBECTL is not None, "CI needs a kubectl"
+    beside = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}", "KUBECONFIG": str(kubeconfig)}
+    done = subprocess.run(
+        [KUBECTL, "enbloc", "gangs", "-o", "name"], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["default/bert", "default/giant", "default/resnet"], done.stderr

@@ -20,6 +20,8 @@ from e2e.api import Json
 from e2e.control_plane import ControlPlane, free_port
 from e2e.objects import PODS
 from e2e.parts import Part
+from enbloc.api.kinds import KINDS
+from enbloc.api.topology import TREE_KINDS
 from enbloc.install.rights import COMPONENTS, WEBHOOK
 
 NAMESPACE = "enbloc-system"
@@ -53,6 +55,33 @@ def define(plane: ControlPlane) -> None:
         while plane.api.request("POST", f"{SCHEDULING}/queues", queue).status not in (201, 409):
             assert time.monotonic() < until, "queues are not served"
             time.sleep(0.1)
+
+
+def define_trees(plane: ControlPlane) -> None:
+    """The kinds of other projects that describe where nodes are, without a schema: `install` leaves them to these."""
+    for kind in (KINDS[name] for name in sorted(TREE_KINDS)):
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        version = {"name": kind.versions[0], "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+        names = {
+            "kind": kind.name,
+            "plural": kind.plural,
+            "singular": kind.name.lower(),
+            "listKind": f"{kind.name}List",
+        }
+        definition = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{kind.plural}.{kind.group}"},
+            "spec": {
+                "group": kind.group,
+                "names": names,
+                "scope": "Namespaced" if kind.namespaced else "Cluster",
+                "versions": [version],
+            },
+        }
+        plane.apply(definition)
+        path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{kind.plural}.{kind.group}"
+        plane.api.wait(path, _is_established)
 
 
 def _is_established(found: Json) -> bool:

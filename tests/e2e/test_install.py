@@ -24,7 +24,7 @@ from enbloc.config import parse
 from enbloc.install.definitions import DEFINED
 from enbloc.webhook.cache import ObjectCache
 from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
-from enbloc.webhook.server import MUTATE, Server
+from enbloc.webhook.server import Server
 
 ROOT = Path(__file__).parent.parent.parent
 NAMESPACE = "enbloc-system"
@@ -318,6 +318,45 @@ def test_k3_the_author_of_a_pod_is_warned_of_what_is_read_as_something_else(
     plane.api.delete("/api/v1/namespaces/default/pods")
 
 
+def test_s2_a_tenant_does_not_write_the_annotations_of_the_scheduler(plane: ControlPlane, webhook: Webhook) -> None:
+    """Attack T2: the webhook took the forged annotation. It is stripped on create, with a warning, and its changes are
+    refused: by the webhook for our kinds, by a policy for pods."""
+    claim = "enbloc.dev/claim-reserve"
+    subject = [{"kind": "ServiceAccount", "name": "tenant", "namespace": "default"}]
+    plane.api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "tenant"}})
+    admin = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
+    plane.api.create(bindings, {"metadata": {"name": "tenant"}, "roleRef": admin, "subjects": subject})
+    tenant = Api(plane.url, plane.authority.certificate, plane.account_token("default", "tenant"))
+    pods, groups = "/api/v1/namespaces/default/pods", "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+    spec = {"schedulerName": "enbloc", "containers": [{"name": "a", "image": "b"}]}
+    until = time.monotonic() + 20  # API servers take a moment to hear of a changed webhook
+    for number in itertools.count():
+        forged = {"metadata": {"name": f"forged-{number}", "annotations": {claim: "x", "mine": "y"}}, "spec": spec}
+        made = tenant.create(pods, forged)
+        if claim not in made["metadata"]["annotations"]:
+            break
+        assert time.monotonic() < until, made
+        time.sleep(0.2)
+    assert made["metadata"]["annotations"] == {"mine": "y"}
+    change = {"metadata": {"annotations": {claim: "x"}}}
+    while (refused := tenant.request("PATCH", f"{pods}/forged-{number}", change, MERGE_PATCH)).status != 422:
+        assert time.monotonic() < until, refused
+        time.sleep(0.2)
+    assert "changed by it alone" in refused.body["message"]
+    kind = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
+    group = {**kind, "metadata": {"name": "forged", "annotations": {claim: "x"}}, "spec": {"minMember": 1}}
+    assert claim not in (tenant.create(groups, group)["metadata"].get("annotations") or {})
+    assert tenant.request("PATCH", f"{groups}/forged", change, MERGE_PATCH).status == 422
+    scheduler = Api(plane.url, plane.authority.certificate, plane.account_token(NAMESPACE, "enbloc-scheduler"))
+    for path in (f"{pods}/forged-{number}", f"{groups}/forged"):
+        assert scheduler.request("PATCH", path, change, MERGE_PATCH).must()["metadata"]["annotations"][claim] == "x"
+        mine = {"metadata": {"annotations": {"mine": "new"}}}
+        assert tenant.request("PATCH", path, mine, MERGE_PATCH).must()["metadata"]["annotations"][claim] == "x"
+    plane.api.delete(pods)
+    plane.api.delete(groups)
+
+
 def test_applying_again_leaves_the_authorities(plane: ControlPlane, webhook: Webhook, installed: str) -> None:
     def bundle() -> str:
         hook = plane.api.get(path_of(MUTATING, name="enbloc")).must()["webhooks"][0]
@@ -330,7 +369,9 @@ def test_applying_again_leaves_the_authorities(plane: ControlPlane, webhook: Web
     secret = plane.api.get(path_of("Secret", NAMESPACE, "enbloc-webhook-certificates")).must()
     assert secret["data"].keys() == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
     hooks = [one for one in yaml.safe_load_all(installed) if one["kind"] == "MutatingWebhookConfiguration"]
-    hooks[0]["webhooks"][0]["clientConfig"] = {"url": f"https://localhost:{webhook.port}{MUTATE}"}
+    for hook in hooks[0]["webhooks"]:
+        path = hook["clientConfig"]["service"]["path"]
+        hook["clientConfig"] = {"url": f"https://localhost:{webhook.port}{path}"}
     for _ in range(2):
         plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(hooks))
         assert bundle() == before

@@ -100,13 +100,13 @@ def test_what_people_ask_is_answered(installed: ControlPlane) -> None:
     installed.api.create(JOBS, job("asked", 3))
     installed.api.create(JOBS, job("vast", 400))
     end = time.monotonic() + 20
-    while not (reported := ask("explain", "default/vast"))["numbers"]["reason"]:
+    while not (reported := ask("explain", "default/vast"))["reason"]:
         assert time.monotonic() < end, reported
         time.sleep(0.5)
     assert reported["state"] == "Waiting"
     assert "not enqueued: requests 400 cpu" in reported["sentence"]
-    assert reported["numbers"]["needs"]["cpu"] == "400"
-    assert reported["wouldHelp"][0].startswith("more nodes, or a smaller gang")
+    assert reported["numbers"]["minResources"]["cpu"] == "400"
+    assert reported["remedies"][0]["change"].startswith("lower minAvailable")
     assert {gang["gang"] for gang in ask("gangs")["gangs"]} >= {"default/asked", "default/vast"}
     assert {queue["queue"] for queue in ask("queues")["queues"]} >= {"default", "root"}
     assert all(node["resources"]["cpu"]["room"] for node in ask("nodes")["nodes"])

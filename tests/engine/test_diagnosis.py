@@ -97,7 +97,10 @@ def group(minimum: int, pods: int, cpu: str = "2", role: str = "", queue: str = 
 
 def test_g10_one_pod_does_not_fit() -> None:
     found = diagnosed(m.node("n1", cpu="1"), m.pod("p", "2"))
-    assert found.message == "1 of 1 pod does not fit: 0/1 nodes are available: 1 Insufficient cpu."
+    assert found.message == (
+        "1 of 1 pod does not fit: 0/1 nodes are available: 1 Insufficient cpu. "
+        "It can never start here: one pod needs 2 cpu, the largest node has 1."
+    )
     assert found.missing == {"": 1}
     assert found.reasons == (Reason("", "Insufficient cpu", 1),)
     assert (found.gang, found.dialect) == ("default/p", "pod")
@@ -105,7 +108,10 @@ def test_g10_one_pod_does_not_fit() -> None:
 
 def test_g10_several_do_not() -> None:
     found = diagnosed(m.node("n1", cpu="1"), *group(3, 3, role="work"))
-    assert found.message == "3 of 3 pods of role work do not fit: 0/1 nodes are available: 1 Insufficient cpu."
+    assert found.message == (
+        "3 of 3 pods of role work do not fit: 0/1 nodes are available: 1 Insufficient cpu. "
+        "It can never start here: one pod needs 2 cpu, the largest node has 1."
+    )
     assert found.missing == {"work": 3}
 
 
@@ -133,7 +139,7 @@ def test_g10_reasons_by_how_many_nodes_then_by_name() -> None:
 
 def test_g10_without_nodes() -> None:
     found = diagnosed(m.pod("p", "2"))
-    assert found.message == "1 of 1 pod does not fit: 0/0 nodes are available: there are none."
+    assert found.message == "1 of 1 pod does not fit: 0/0 nodes are available. There are no nodes."
     assert found.reasons == ()
 
 

@@ -16,10 +16,12 @@ from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Resources
 from enbloc.units import NANO, natural_key
 
 
-def node(name: str, created: int = 0, cpu: int = 4000, **more: int) -> NodeFacts:
+def node(name: str, created_ns: int = 0, cpu: int = 4000, **more: int) -> NodeFacts:
     """With so many thousandths of a CPU, and so many whole units of anything else."""
     room = {"cpu": cpu * 10**6, "pods": 110 * NANO, **{key: amount * NANO for key, amount in more.items()}}
-    return NodeFacts(name, created, labels={"host": name}, allocatable=room, taints=(), unschedulable=False, ready=True)
+    return NodeFacts(
+        name, created_ns, labels={"host": name}, allocatable=room, taints=(), unschedulable=False, ready=True
+    )
 
 
 def settled(*facts: NodeFacts) -> NodeTable:
@@ -38,7 +40,7 @@ def in_order(nodes: NodeTable) -> list[str]:
 
 
 def test_rows_are_by_creation_then_by_natural_name() -> None:
-    nodes = settled(node("n10"), node("z", created=-1), node("n2"), node("a", created=5), node("n1"))
+    nodes = settled(node("n10"), node("z", created_ns=-1), node("n2"), node("a", created_ns=5), node("n1"))
     assert in_order(nodes) == ["z", "n1", "n2", "n10", "a"]
     assert [nodes.rows[name] for name in ("z", "n1", "n2", "n10", "a")] == [0, 1, 2, 3, 4]
 
@@ -180,7 +182,7 @@ def test_columns_that_are_heard_of_late() -> None:
     assert int(nodes.totals()[late[-1]]) == 3
     nodes.allocate(0, ((PODS, 1), (late[-1], 2)))
     assert int(nodes.amounts(((PODS, 1), (late[-1], 2)))[late[-1], 0]) == 2
-    nodes.put(node("0", created=-1))
+    nodes.put(node("0", created_ns=-1))
     nodes.settle(lambda name: {})
     assert int(nodes.free[late[-1], nodes.rows["a"]]) == 1
 
@@ -224,8 +226,8 @@ def test_amounts_are_rounded_up_and_capacities_down_both_within_the_ceiling() ->
         ({"status": None}, "allocatable", {}),
         ({"spec": {"unschedulable": True}}, "unschedulable", True),
         ({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, "taints", (("k", "", "NoSchedule"),)),
-        ({"metadata": {"name": "n"}}, "created", 0),
-        ({"metadata": {"name": "n", "creationTimestamp": "1970-01-01T00:00:07Z"}}, "created", 7 * NANO),
+        ({"metadata": {"name": "n"}}, "created_ns", 0),
+        ({"metadata": {"name": "n", "creationTimestamp": "1970-01-01T00:00:07Z"}}, "created_ns", 7 * NANO),
     ],
 )
 def test_a_node_as_it_is_read(change: Obj, field: str, value: object) -> None:

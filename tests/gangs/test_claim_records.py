@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import zlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.gangs.claim_records import ClaimKind, Record, fits, read, read_all, write
+from enbloc.gangs.claim_records import (
+    NAMES_CHARS,
+    ClaimKind,
+    Record,
+    digest_of,
+    fits,
+    is_ours,
+    read,
+    read_all,
+    sealed,
+    shortened,
+    with_nodes,
+    write,
+)
+from enbloc.gangs.record_digests import SIMULATED
 
 GOOD = {"kind": "wave", "until": 5, "slots": {"work": {"n1": 2}}}
 
@@ -28,11 +43,17 @@ def test_as_it_is_written() -> None:
         Record,
         st.sampled_from(ClaimKind),
         st.integers(-(2**63), 2**63),
-        st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers(1, 10**6))),
+        st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers(1, 1000))),
     )
 )
 def test_what_is_written_reads_back(record: Record) -> None:
     assert read(write(record)) == record
+    text = sealed(SIMULATED, "uid", record.kind, write(record))
+    assert read(text) == record
+    assert is_ours(SIMULATED, "uid", record.kind, text)
+    assert not is_ours(SIMULATED, "another", record.kind, text)
+    assert not is_ours(SIMULATED, "uid", record.kind, text + " ")
+    assert not is_ours(SIMULATED, "uid", record.kind, write(record))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +70,8 @@ def test_what_is_written_reads_back(record: Record) -> None:
         {"slots": {"work": {"n1": "2"}}},
         {"slots": {"work": {"n1": 0}}},
         {"slots": {"work": {"n1": -1}}},
-        {"slots": {"work": {"n1": 10**6 + 1}}},
+        {"slots": {"work": {"n1": 10**5 + 1}}},
+        {"slots": {"work": {"n1": 60_000, "n2": 60_000}}},
         {"slots": {"work": {"n1": 1.5}}},
         {"more": 1},
     ],
@@ -107,3 +129,39 @@ def test_one_record_a_kind_and_that_of_an_earlier_version() -> None:
     assert read_all({ClaimKind.HOLD.annotation: write(reserve)}) == {}, "a record under another kind's key"
     legacy = '{"kind":"preempt","until":0,"slots":{"a-0":{"n":1}}}'
     assert read_all({"enbloc.dev/claims": legacy}).keys() == {ClaimKind.PREEMPT}
+
+
+def _random_name(draw: random.Random, length: int = 253) -> str:
+    return "".join(draw.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=length))
+
+
+@pytest.mark.parametrize("kind", ClaimKind)
+def test_r1_a_record_of_5000_long_names_has_digests_in_their_place(kind: ClaimKind) -> None:
+    draw = random.Random(5)
+    nodes = [_random_name(draw) for _ in range(5_000)]
+    pods = [_random_name(draw) for _ in range(5_000)]
+    slots = dict(zip(pods, ({node: 1} for node in nodes), strict=True))
+    if not kind.names_pods:
+        slots = {"work": dict.fromkeys(nodes, 1)}
+    plain = Record(kind, 0, slots)
+    record = shortened(plain)
+    assert record.is_brief
+    assert fits(record)
+    found = read(write(record))
+    assert found == record, "what is written is what is read"
+    assert found is not None
+    named = with_nodes(found, [*reversed(nodes), "another"])
+    assert {name: named.places(name) for name in slots} == slots
+    assert named.places("unknown") == {}
+
+
+def test_a_record_of_short_names_is_written_in_full() -> None:
+    record = Record(ClaimKind.RESERVE, 0, {f"pod-{index}": {f"node-{index}": 1} for index in range(5_000)})
+    assert shortened(record) is record
+    assert with_nodes(record, ["node-1"]) is record
+    assert record.places("pod-7") == {"node-7": 1}
+
+
+def test_r1_a_node_that_is_gone_stays_a_digest() -> None:
+    record = shortened(Record(ClaimKind.RESERVE, 0, {"p" * NAMES_CHARS: {"n": 1, "m": 2}}))
+    assert with_nodes(record, ["m"]).places("p" * NAMES_CHARS) == {digest_of("n"): 1, "m": 2}

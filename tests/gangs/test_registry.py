@@ -37,7 +37,7 @@ def test_a_pod_that_speaks_no_dialect_is_a_gang_of_one() -> None:
     key = GangKey("pod", "ns", "p-7")
     assert book.spec(key) is None
     assert book.object(key) is None
-    assert book.undeclared(key, 5, "blue") == GangSpec(key=key, title="ns/p-7", created=5, minimum=1, queue="blue")
+    assert book.undeclared(key, 5, "blue") == GangSpec(key=key, title="ns/p-7", created_ns=5, minimum=1, queue="blue")
     assert SinglePod().observe_pod(pod(), gone=False) == NOTHING
     assert SinglePod().observe(came(group())) == NOTHING
 

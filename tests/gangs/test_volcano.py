@@ -81,7 +81,7 @@ def test_m3_a_group_as_it_is_written() -> None:
     assert spec == GangSpec(
         key=KEY,
         title="ns/g",
-        created=parse_timestamp(CREATED),
+        created_ns=parse_timestamp(CREATED),
         minimum=5,
         minima={"master": 3, "work": 2},
         queue="blue",
@@ -95,7 +95,7 @@ def test_m3_a_group_as_it_is_written() -> None:
 def test_an_empty_group_is_a_gang_that_asks_for_nothing() -> None:
     spec = read({**group(), "spec": {}, "metadata": {"name": "g", "namespace": "ns"}})
     assert (spec.minimum, spec.minima, spec.queue, spec.min_resources) == (0, {}, "default", None)
-    assert (spec.created, spec.priority, spec.object_uid, spec.problem) == (0, None, "", "")
+    assert (spec.created_ns, spec.priority, spec.object_uid, spec.problem) == (0, None, "", "")
 
 
 @pytest.mark.parametrize("number", [-1, -(10**30)])
@@ -270,7 +270,7 @@ def test_a_group_that_comes_and_goes() -> None:
 
 def test_v5_k4_pods_without_a_group_wait_for_it() -> None:
     spec = Volcano(GangPriorities()).undeclared(KEY, 5, "blue")
-    assert (spec.title, spec.created, spec.queue) == ("ns/g", 5, "blue")
+    assert (spec.title, spec.created_ns, spec.queue) == ("ns/g", 5, "blue")
     assert spec.problem == "PodGroup ns/g does not exist"
 
 

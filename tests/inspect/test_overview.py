@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from enbloc import config
 from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, shown
-from enbloc.inspect.tables import explanation_lines, gangs_table, nodes_table, queues_table
+from enbloc.inspect.tables import explanation_lines, gangs_table, node_columns, nodes_table, queues_table
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND, parse_timestamp
+from support import manifests as m
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 
@@ -58,13 +60,13 @@ def test_a_gang_is_explained() -> None:
     overview = overview_at(30)
     reported = explain(overview, "default/giant")
     assert reported is not None
-    assert reported.sentence == "It waits: not enqueued: requests 12 cpu, 2 of 16 available."
+    assert reported.sentence == (
+        "It waits: not enqueued: requests 12 cpu, 2 of 16 available. "
+        "It can never start here: one pod needs 12 cpu, the largest node has 8."
+    )
     assert reported.ahead == ["default/bert"]
-    assert reported.numbers["freeInCluster"]["cpu"] == "2"
-    assert reported.would_help == [
-        "10 more cpu free: it needs 12, and 2 of 16 are",
-        "a node with 12 cpu for one of its pods: the largest has 8",
-    ]
+    assert reported.numbers["pods"] == {}
+    assert reported.remedies is None, "what would help is tried in `advice`, not read off rows"
     assert any("default/bert" in line for line in explanation_lines(reported, 0))
     running = explain(overview, "resnet")
     assert running is not None
@@ -140,7 +142,6 @@ def test_r8_the_expected_start_is_reported(tmp_path: Path) -> None:
     assert reported is not None
     assert reported.expected_start == "2026-01-01T00:01:00Z"
     assert reported.sentence.endswith(f"; it is expected to start at {reported.expected_start}.")
-    assert reported.would_help[0] == "1 more cpu free: it needs 2, and 1 of 4 are"
     now = parse_timestamp(reported.expected_start) - 40 * SECOND
     assert any(line.strip().endswith("(expected to start in 40s)") for line in explanation_lines(reported, now))
     assert "expected to start in 40s" in text_of(gangs_table(overview, now))
@@ -152,27 +153,8 @@ def test_r_reserved_room_is_reported(tmp_path: Path) -> None:
         contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next"
     )
     assert reported is not None
-    assert reported.numbers["setAside"] == {"n1": 1}
-    assert reported.would_help[0] == "the end of what runs on n1 (1): room is set aside for it there"
-
-
-def test_what_would_help_is_read_off_the_numbers(tmp_path: Path) -> None:
-    overview = contended(tmp_path)
-    helps = {gang: reported.would_help for gang in ("large", "capped", "long") if (reported := explain(overview, gang))}
-    assert helps == {
-        "large": [
-            "more nodes, or a smaller gang: all ready nodes together have 4 cpu, and it needs 5",
-            "a node with 5 cpu for one of its pods: the largest has 4",
-        ],
-        "capped": [
-            "a larger queue, or a smaller gang: queue small may use 1 cpu in all, and it needs 2",
-            "1 more cpu free: it needs 2, and 1 of 4 are",
-        ],
-        "long": [],
-    }
-    lines = explanation_lines(explain(overview, "large"), 0)  # type: ignore[arg-type]
-    assert "  start     unknown" in lines
-    assert any(line.startswith("  helps     more nodes") for line in lines)
+    assert reported.numbers["set_aside"] == {"n1": 1}
+    assert "room is reserved for it on n1" in reported.sentence
 
 
 PODS_ALONE = """
@@ -202,4 +184,16 @@ def test_n4_a_pod_alone_says_its_gate_or_its_scheduler(tmp_path: Path) -> None:
     assert gated.sentence == "It waits: held by scheduling gate example.com/hold."
     assert foreign is not None
     assert foreign.sentence == "It waits: not reported by enbloc: schedulerName is other."
-    assert "spec.schedulerName: enbloc" in foreign.would_help[0]
+
+
+def test_r7_reserved_room_is_shown_on_its_node(tmp_path: Path) -> None:
+    made = [m.node("a"), m.node("b"), m.pod("full", 4, nodeName="b"), m.pod("other", 1, nodeName="a")]
+    file = tmp_path / "scenario.yaml"
+    file.write_text(yaml.safe_dump_all([*made, *m.gang("g", 2, cpu=2)]))
+    reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 10, "reservedNodePercent": 50}}
+    overview = overview_at(20, file, {"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]})
+    assert [(node.node, node.reserved) for node in overview.nodes] == [("a", {"default/g": 2}), ("b", {})]
+    assert shown(overview)["nodes"][0]["reserved"] == {"default/g": 2}
+    assert "default/g (2)" in text_of(nodes_table(overview))
+    assert node_columns(overview)[-1] == "RESERVED"
+    assert node_columns(overview_at(0))[-1] != "RESERVED"

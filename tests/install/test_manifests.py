@@ -13,6 +13,7 @@ import yaml
 
 from enbloc import __version__
 from enbloc.api.meta import Obj
+from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
 from enbloc.install import Settings, manifests
 from enbloc.install.rights import COMPONENTS, LEADS
 from enbloc.scenario.documents import read_documents
@@ -82,7 +83,7 @@ def test_w1_only_the_api_servers_reach_the_webhook_where_their_addresses_are_giv
 
 def test_policies_narrow_what_rbac_cannot() -> None:
     policies, bindings = found("ValidatingAdmissionPolicy"), found("ValidatingAdmissionPolicyBinding")
-    assert policies.keys() == bindings.keys() == {"enbloc-scheduler-pods", "enbloc-priority"}
+    assert policies.keys() == bindings.keys() == {"enbloc-scheduler-pods", "enbloc-records", "enbloc-priority"}
     for name, binding in bindings.items():
         assert binding["spec"] == {"policyName": name, "validationActions": ["Deny"]}
         assert policies[name]["spec"]["failurePolicy"] == "Fail"
@@ -200,6 +201,7 @@ def test_replicas_agree_by_a_lease_that_they_may_write() -> None:
         allowed = {
             (lease_name, verb)
             for rule in roles[name]["rules"]
+            if rule["resources"] == ["leases"]
             for lease_name in rule.get("resourceNames", ["*"])
             for verb in rule["verbs"]
         }
@@ -228,8 +230,20 @@ def test_webhooks_fail_closed_for_our_kinds() -> None:
         assert groups == {"batch.volcano.sh", "scheduling.volcano.sh", "arbitrator.incubator.k8s.io"}
         assert all("/" not in resource for rule in hook["rules"] for resource in rule["resources"])
         assert "*" not in json.dumps(hook["rules"])
-    (mutating,) = found("MutatingWebhookConfiguration")["enbloc"]["webhooks"]
+    (mutating, _) = found("MutatingWebhookConfiguration")["enbloc"]["webhooks"]
     assert all("DELETE" not in rule["operations"] for rule in mutating["rules"])
+
+
+def test_s2_pods_with_our_annotations_are_stripped_if_the_webhook_answers() -> None:
+    (_, guarding) = found("MutatingWebhookConfiguration")["enbloc"]["webhooks"]
+    assert (guarding["failurePolicy"], guarding["timeoutSeconds"], guarding["sideEffects"]) == ("Ignore", 2, "None")
+    assert guarding["rules"][0]["resources"] == ["pods"]
+    assert guarding["rules"][0]["operations"] == ["CREATE"]
+    others, records = (one["expression"] for one in guarding["matchConditions"])
+    assert "'system:serviceaccounts:enbloc-system'" in others
+    assert all(f"'{key}'" in records for key in OWN_ANNOTATIONS)
+    (policy,) = found("ValidatingAdmissionPolicy")["enbloc-records"]["spec"]["validations"]
+    assert all(f"'{key}'" in policy["expression"] for key in OWN_ANNOTATIONS)
 
 
 def test_no_webhook_blocks_kube_system() -> None:
@@ -246,6 +260,7 @@ def test_webhooks_do_not_match_pods_and_the_groups_of_others() -> None:
     (_, *advising) = found("ValidatingWebhookConfiguration")["enbloc"]["webhooks"]
     asked = {hook["name"]: [rule["resources"] + rule["apiGroups"] for rule in hook["rules"]] for hook in advising}
     groups = [["podgroups", "scheduling.sigs.k8s.io"], ["podgroups", "scheduling.x-k8s.io"]]
+    groups.append(["podgroups", "scheduling.run.ai"])
     assert asked == {"groups.enbloc.dev": groups, "pods.enbloc.dev": [["pods", ""]]}
     for hook in advising:
         assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", 2, "None")
@@ -264,7 +279,9 @@ def test_the_names_of_our_scheduler_are_those_of_the_config() -> None:
     assert hooks[-1]["matchConditions"][0]["expression"] == "object.spec.schedulerName in ['mine']"
 
 
-def test_the_certificates_secret_is_empty() -> None:
-    (secret,) = found("Secret").values()
-    assert "data" not in secret
-    assert "stringData" not in secret
+def test_the_secrets_of_certificates_and_record_keys_are_empty() -> None:
+    secrets = found("Secret")
+    assert secrets.keys() == {"enbloc-webhook-certificates", "enbloc-record-keys"}
+    for secret in secrets.values():
+        assert "data" not in secret
+        assert "stringData" not in secret

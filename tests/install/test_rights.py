@@ -168,9 +168,11 @@ def test_no_stars_and_no_reading_of_secrets() -> None:
         if right.resource == "secrets"
         for verb in right.verbs
     }
-    certificates = ("enbloc-webhook-certificates",)
+    certificates, keys = ("enbloc-webhook-certificates",), ("enbloc-record-keys",)
     assert secrets == {
         (CONTROLLERS, "create", ()),
+        (SCHEDULER, "get", keys),
+        (SCHEDULER, "patch", keys),
         (WEBHOOK, "get", certificates),
         (WEBHOOK, "patch", certificates),
     }
@@ -211,3 +213,9 @@ def test_rights_name_their_resources() -> None:
         for right in rights(component):
             assert isinstance(right, Right)
             assert right.verbs
+
+
+def test_v1_owners_that_the_config_groups_by_may_be_read() -> None:
+    found = {(right.group, right.resource): right.verbs for right in rights(SCHEDULER, ("JobSet.jobset.x-k8s.io",))}
+    assert set(READ) <= set(found["jobset.x-k8s.io", "jobsets"])
+    assert ("jobset.x-k8s.io", "jobsets") not in {(right.group, right.resource) for right in rights(SCHEDULER)}

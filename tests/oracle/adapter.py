@@ -86,12 +86,11 @@ def configured(settings: dict[str, Any] | None) -> Config:
 
 def settings_of(config: Config) -> dict[str, Any]:
     """What the oracle asks of the config, by names of its own."""
-    sla = config.sla_waiting_ns
     return {
         "names": scheduler_names(config, alone=True),
         "actions": [action.name for action in config.actions],
         "scoring": config.scoring,
-        "starving_after": sla if sla is not None else config.reserve.starving_after_ns,
+        "starving_after": config.reserve.starving_after_ns,
         "reserved_node_percent": config.reserve.node_percent,
         "admit_oversized": config.enqueue.admit_oversized,
         "overcommit_milli": config.enqueue.overcommit_milli,

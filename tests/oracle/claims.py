@@ -1,11 +1,13 @@
 """Claims: room on nodes that is set aside for tasks that are not bound yet (Words): holds (K6), reservations (R),
 room of later waves (D5), room freed by preemption (P3).
 
-They are remembered by gang and mirrored in the API as `enbloc.dev/claims`, where the timeline reads them.
+They are remembered by gang and kind, and mirrored in the API as `enbloc.dev/claim-KIND`, where the timeline reads them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from oracle import minima, reserve
@@ -13,14 +15,56 @@ from oracle import minima, reserve
 World = dict[str, Any]
 Gang = dict[str, Any]
 Task = dict[str, Any]
+Claim = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+def claim_of(world: World, key: Key, kind: str) -> Claim | None:
+    """Words: a gang has at most one claim of a kind."""
+    found: Claim | None = world["memory"]["claims"].get((key, kind))
+    return found
+
+
+def slots_of(world: World, key: Key, kind: str) -> dict[str, str]:
+    """Pod UID -> node."""
+    claim = claim_of(world, key, kind)
+    return dict(claim["slots"]) if claim else {}
+
+
+def make(world: World, key: Key, kind: str, slots: dict[str, str]) -> None:
+    """In place of the claim of that kind that the gang has, if any."""
+    world["memory"]["claims"][key, kind] = {"slots": slots}
+
+
+def end(world: World, key: Key, *kinds: str) -> None:
+    for kind in kinds:
+        world["memory"]["claims"].pop((key, kind), None)
+
+
+def all_of(world: World, kind: str) -> list[tuple[Key, Claim]]:
+    """The claims of a kind, by gang."""
+    return [(key, claim) for (key, other), claim in world["memory"]["claims"].items() if other == kind]
+
+
+@contextmanager
+def without(world: World, keys: Collection[Key], *kinds: str) -> Iterator[None]:
+    """While it lasts these claims do not exist."""
+    before = world["memory"]["claims"]
+    world["memory"]["claims"] = {
+        (key, kind): claim for (key, kind), claim in before.items() if key not in keys or kind not in kinds
+    }
+    try:
+        yield
+    finally:
+        world["memory"]["claims"] = before
 
 
 def room_taken(world: World, lifted: set[Any]) -> list[tuple[Task, str]]:
     """Tasks and nodes that claims take room for. A reservation closes its nodes and takes none (R4). What is being made
     free for a gang in `lifted` is free for it; what a gang holds stays taken, its tasks have it (K6)."""
     found = []
-    for key, claim in world["memory"]["claims"].items():
-        if claim["kind"] == "reserve" or key not in world["gangs"] or (key in lifted and claim["kind"] != "hold"):
+    for (key, kind), claim in world["memory"]["claims"].items():
+        if kind == "reserve" or key not in world["gangs"] or (key in lifted and kind != "hold"):
             continue
         for task in world["gangs"][key]["tasks"]:
             node = claim["slots"].get(task["uid"])
@@ -43,9 +87,8 @@ def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
 def end_used(world: World, gangs: list[Gang], *, commits: bool) -> None:
     """P3, R7: a claim ends when its gang is bound."""
     for gang in gangs:
-        claim = world["memory"]["claims"].get(gang["key"])
-        if claim is None or claim["kind"] not in ("preempt", "reserve"):
-            continue
-        left = [task for task in gang["tasks"] if task["uid"] in claim["slots"] and task["uid"] not in world["placed"]]
-        if claim["kind"] == "reserve" or minima.m4_ready(world, gang) or not left:
-            del world["memory"]["claims"][gang["key"]]
+        end(world, gang["key"], "reserve")
+        slots = slots_of(world, gang["key"], "preempt")
+        left = [task for task in gang["tasks"] if task["uid"] in slots and task["uid"] not in world["placed"]]
+        if minima.m4_ready(world, gang) or not left:
+            end(world, gang["key"], "preempt")

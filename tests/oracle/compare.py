@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from oracle import adapter, cycle, rules
+from support.restarts import changed_by_restarts, restart_step
 
 WATCHED = ("bound", "evicted", "timeout", "held", "reserved", "released", "succeeded", "failed")
 
@@ -22,7 +23,8 @@ UNTIL = 120 * adapter.SECOND
 def disagreements(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
     """What differs, in words; empty if the two agree."""
     engine, (oracle, violations) = both(documents, settings)
-    return differences(engine, oracle) or violations
+    found = differences(engine, oracle)
+    return [*found, *violations] if found else []
 
 
 def both(
@@ -127,15 +129,12 @@ def comparable(entry: dict[str, Any]) -> bool:
 # ---- I5
 
 
-def restarts(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
-    """I5: the engine restarted at each instant at which something happened, against the engine that runs on: what
-    differs."""
-    config = adapter.configured(settings)
-    plain = adapter.run_engine(documents, config, UNTIL)
-    found = []
-    for at in sorted({line.t for line in plain.timeline}):
-        step = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": f"{at:g}s", "do": "restart-scheduler"}
-        why = in_timelines(plain, adapter.run_engine([*documents, step], config, UNTIL))
-        if why:
-            found.append(f"restarted at {at:g} s: {why[0].replace('oracle:', 'restarted:')}")
-    return found
+def restarts(documents: list[dict[str, Any]], settings: dict[str, Any] | None, most: int | None = None) -> list[str]:
+    """I5: the engine restarted at instants at which something happened, against the engine that runs on: what differs;
+    `most`: at no more than so many instants."""
+
+    def run(at: float | None) -> Any:
+        steps = [] if at is None else [restart_step(at)]
+        return adapter.run_engine([*documents, *steps], adapter.configured(settings), UNTIL)
+
+    return changed_by_restarts(run, most)

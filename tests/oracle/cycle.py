@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from oracle import adapter, enqueue, evict, groups, minima, order, placing, reading, records, reserve
+from oracle import adapter, deadlocks, enqueue, evict, groups, minima, order, placing, reading, records, reserve
 
 World = dict[str, Any]
 
@@ -32,7 +32,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
             order.serve_all(world, order.KNOCKING, enqueue.m6_serve)
         elif action == "allocate":
             order.serve_all(world, order.ALLOCATING, placing.serve)
-            groups.k12_deadlock(world)
+            deadlocks.k12_deadlock(world)
             world["kept"] = []
         elif action == "backfill":
             order.serve_all(world, order.BACKFILLING, placing.serve)
@@ -73,8 +73,9 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
         tasks = minima.waiting(world, gang)
         stuck = bool(gang["problem"]) and bool(tasks)
         settled = minima.m4_ready(world, gang) or ((gang["satisfied"] or gang["finished"]) and not tasks)
-        if not gang["minimum"] and not minima.occupied(world, gang) and tasks:
-            settled = False  # G10: a gang with minimum 0 that waits is pending too
+        marked = any(task["status"] == "marked" for task in gang["tasks"])
+        if not gang["minimum"] and not minima.occupied(world, gang) and (tasks or marked):
+            settled = False  # G10: a gang with minimum 0 that waits, or timed out (K8), is pending too
         if (settled and not stuck) or (not gang["tasks"] and gang["object"] is None):
             continue
         if gang["tasks"] and not any(task["ours"] for task in gang["tasks"]):

@@ -110,12 +110,32 @@ def a1_belongs(pod: Obj, world: dict[str, Any]) -> bool:
         return True
     if world["settings"]["require_scheduling_spec"] and "." in str(owner.get("apiVersion")).partition("/")[0]:
         return True
+    known = (pod["metadata"]["namespace"], owner["uid"])
+    return known in owners_of(world) or known in world["memory"]["lost_their_spec"]
+
+
+def owners_of(world: dict[str, Any]) -> set[tuple[str, str]]:
+    """Namespace and UID of the owners that have a SchedulingSpec."""
+    found = set()
     for spec in adapter.objects(world["store"], SCHEDULING_SPEC):
-        if spec["metadata"]["namespace"] == pod["metadata"]["namespace"]:
-            other = owner_of(spec)
-            if other is not None and other["uid"] == owner["uid"]:
-                return True
-    return False
+        owner = owner_of(spec)
+        if owner is not None:
+            found.add((spec["metadata"]["namespace"], owner["uid"]))
+    return found
+
+
+def v5_lost_specs(world: dict[str, Any], pods: list[Obj]) -> None:
+    """V5, decision 0018: while a pod waits whose owner had a SchedulingSpec, that owner's pods are no ordinary pods."""
+    memory, now = world["memory"], owners_of(world)
+    waiting = set()
+    for pod in pods:
+        owner = owner_of(pod)
+        gone = pod["metadata"].get("deletionTimestamp") or pod["spec"].get("nodeName")
+        if owner is not None and not gone and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            waiting.add((pod["metadata"]["namespace"], owner["uid"]))
+    lost = memory["lost_their_spec"] | (memory["had_a_spec"] - now)
+    memory["lost_their_spec"] = (lost - now) & waiting
+    memory["had_a_spec"] = now
 
 
 # ---- gangs

@@ -1,16 +1,18 @@
 """P: preempt and reclaim, planned whole before any pod is evicted.
 
 Which victims are chosen is free within P1's promises. The oracle is given the engine's victims, checks the promises
-(`violations` of the memory says which one was broken) and takes them over; where the engine evicts none, the oracle
-looks for a plan of its own, and if there is one evicts, so that the two runs differ.
+(`violations` of the memory says which ones it would break) and takes them over; where the engine evicts none, the
+oracle looks for a plan of its own, and if there is one evicts, so that the two runs differ.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from oracle import claims, groups, minima, order, placing, queues, reasons, reserve, rules
+from oracle import claims, groups, minima, order, placing, queues, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -29,13 +31,14 @@ def reclaim(world: World) -> None:
 
 
 def serve_all(world: World, action: str) -> None:
-    """Every gang that waits for a minimum, or for what it lost, in order."""
+    """Every gang that waits for a minimum, or for what it lost, in order; not those that were put off for the room of
+    awaited pods (G8): they are tried in the next cycle."""
     trial = placing.start_trial(world)
     waits = ((order.ALLOCATING, order.MINIMA), (order.BACKFILLING, order.MINIMA))
     waiting = []
     for gang in world["gangs"].values():
         found = order.standing(world, gang)
-        if found in waits:
+        if found in waits and gang["key"] not in world["put_off"]:
             turn = (queues.g8_queue_order(world, trial, gang["queue"], False), order.g8_order(gang, order.MINIMA))
             waiting.append((turn, gang))
     for _, gang in sorted(waiting, key=lambda entry: entry[0]):
@@ -51,22 +54,30 @@ def serve(world: World, gang: Gang, action: str) -> None:
     together = groups.k7_is_group(world, gang) and not gang["satisfied"]
     keys = groups.k7_group_of(world, gang)
     unit = groups.unit(world, keys) if together else [gang]
-    if together and groups.is_non_strict(world, keys):
-        return  # old P1: what a NonStrict group gets it holds
     if not unit or any(one["later"] or has_claim(world, one, "preempt", "wave") for one in unit):
         return
-    if p2_never_preempts(world, unit):
+    if p2_never_preempts(world, unit) or not all(reserve.r7_could_start(world, one) for one in unit):
         return
-    if action == "preempt" and r5_release_claims(world, unit):
+    lower = r5_lower_claims(world, unit) if action == "preempt" else []
+    if lower and r5_release_claims(world, unit, lower):
         return
-    plan = p1_plan(world, unit, action)
+    held = [one["key"] for one in unit if groups.slots_held(world, one)]
+    with r5_released(world, lower):
+        plan = p1_plan(world, unit, action, last=not held)
+        if plan is not None:
+            plan["places"] = places_of_plan(world, unit, plan)
+    if plan is None and held:  # what its gangs hold may be in their own way
+        with r5_released(world, lower), claims.without(world, held, "hold"):
+            plan = p1_plan(world, unit, action, last=True)
+            if plan is not None:
+                plan["places"] = places_of_plan(world, unit, plan)
+                plan["held"] = held
     if plan is not None:
-        carry_out(world, unit, plan, action)
+        carry_out(world, unit, plan, action, lower)
 
 
 def has_claim(world: World, gang: Gang, *kinds: str) -> bool:
-    claim = world["memory"]["claims"].get(gang["key"])
-    return claim is not None and claim["kind"] in kinds
+    return any(claims.claim_of(world, gang["key"], kind) is not None for kind in kinds)
 
 
 def p2_never_preempts(world: World, unit: list[Gang]) -> bool:
@@ -87,8 +98,9 @@ def wanted_at_most(world: World, gang: Gang) -> list[Task]:
 # ---- P1: plans
 
 
-def p1_plan(world: World, unit: list[Gang], action: str) -> dict[str, Any] | None:
-    """The engine's victims, if it has any and they keep P1's promises; else a plan of our own, if there is one."""
+def p1_plan(world: World, unit: list[Gang], action: str, *, last: bool) -> dict[str, Any] | None:
+    """The engine's victims, if it has any and they keep P1's promises; else a plan of our own, if there is one. Not
+    `last`: it is asked once more, with what its gangs hold released."""
     title = unit[0]["title"]
     hints = world["memory"]["hints"].get(world["now"], {}).get("evicted", {})
     plans = hints.get((action, title)) or [None]
@@ -96,28 +108,27 @@ def p1_plan(world: World, unit: list[Gang], action: str) -> dict[str, Any] | Non
     allowed = victim_units(world, unit, action)
     victims = [task for task in world["tasks"] if (task["namespace"], task["name"]) in (hint or ())]
     if victims and len(victims) == len(hint) and all(is_bound(world, task) for task in victims):
+        if not last and not fits_without(world, unit, [victims], exactly=True):
+            return None
+        broken = broken_promises(world, unit, action, victims, allowed)
+        if broken:  # perhaps it is meant for a later cycle of this instant; if not, the two runs differ
+            world["memory"]["violations"] += [one for one in broken if one not in world["memory"]["violations"]]
+            return None
         del plans[0]
-        check_promises(world, unit, action, victims, allowed)
         return {"victims": victims}
     if fits_without(world, unit, []):
-        return None  # it fits as soon as those that are leaving have left
-    if several_kinds(world, unit) and not rules.follows("P1"):
-        return None  # old: a plan for tasks of several kinds may be missed
+        return {"victims": []}  # it fits as soon as those that are leaving have left
+    if k7_asked(world, unit):
+        return None  # which of several sets of victims reaches `minResources` is left open
     chosen = own_plan(world, unit, allowed, action)
     return {"victims": [task for one in chosen for task in one]} if chosen else None
 
 
-def several_kinds(world: World, unit: list[Gang]) -> bool:
-    kinds = {
-        (tuple(sorted(task["request"].items())), str(task["pod"]["spec"].get("nodeSelector")))
-        for gang in unit
-        for task in wanted_at_most(world, gang)
-    }
-    return len(kinds) > 1
-
-
 def own_plan(world: World, unit: list[Gang], allowed: list[list[Task]], action: str) -> list[list[Task]] | None:
-    """Lowest levels first, then as few as will do. Of reclaim only plans of a few victims are looked for."""
+    """Lowest levels first, then as few as will do. Of reclaim only plans of a few victims are looked for, and where
+    there are PodDisruptionBudgets only plans of one."""
+    if world["budgets"]:
+        return own_single(world, unit, allowed, action)
     if action == "reclaim":
         return own_reclaim(world, unit, allowed)
     for level in sorted({priority_of(world, one) for one in allowed}):
@@ -130,6 +141,42 @@ def own_plan(world: World, unit: list[Gang], allowed: list[list[Task]], action: 
                 chosen = fewer
         return chosen
     return None
+
+
+def own_single(world: World, unit: list[Gang], allowed: list[list[Task]], action: str) -> list[list[Task]] | None:
+    for one in sorted(allowed, key=lambda some: priority_of(world, some)):
+        if pieces_of(world, one) is None or not p2_budgets_allow(world, one) or not fits_without(world, unit, [one]):
+            continue
+        if action == "preempt" or (p2_in_turn(world, unit, [one]) and p3_accepts(world, unit, one)):
+            return [one]
+    return None
+
+
+def p2_budgets_allow(world: World, victims: list[Task]) -> bool:
+    """P2: each PodDisruptionBudget allows that so many of its pods leave."""
+    for budget in world["budgets"]:
+        labels = (budget["spec"].get("selector") or {}).get("matchLabels") or {}
+        pods = [
+            task
+            for task in world["tasks"]
+            if task["namespace"] == budget["metadata"]["namespace"]
+            and task["status"] not in ("succeeded", "failed")
+            and all(task["labels"].get(key) == value for key, value in labels.items())
+        ]
+        healthy = sum(1 for task in pods if is_bound(world, task) and task["started"] is not None)
+        count = sum(1 for task in victims if task in pods)
+        if count and count > healthy - least_available(budget["spec"], len(pods)):
+            return False
+    return True
+
+
+def least_available(spec: dict[str, Any], expected: int) -> int:
+    def number(value: Any) -> int:
+        return -(-expected * int(value[:-1]) // 100) if isinstance(value, str) else int(value)
+
+    if spec.get("maxUnavailable") is not None:
+        return expected - number(spec["maxUnavailable"])
+    return number(spec.get("minAvailable", 1))
 
 
 def own_reclaim(world: World, unit: list[Gang], allowed: list[list[Task]]) -> list[list[Task]] | None:
@@ -146,9 +193,10 @@ def own_reclaim(world: World, unit: list[Gang], allowed: list[list[Task]]) -> li
 
 
 def p2_in_turn(world: World, unit: list[Gang], pieces: list[list[Task]]) -> bool:
-    """P2: each queue is above its share before each eviction, and keeps its guarantee after the last."""
-    trial = placing.start_trial(world)
-    deserved = queues.v4_deserved(world, trial)
+    """P2: each queue is above its share before each eviction, and keeps its guarantee after the last. Pods that are
+    leaving already count as gone."""
+    deserved = queues.v4_deserved(world, placing.start_trial(world))
+    trial = placing.start_trial(world, gone=leaving_anyway(world))
     ours = queues.path_up(world, unit[0]["queue"])
     for name in {world["gangs"][task["gang"]]["queue"] for one in pieces for task in one}:
         mine = [one for one in pieces if world["gangs"][one[0]["gang"]]["queue"] == name]
@@ -192,31 +240,34 @@ def priority_of(world: World, tasks: list[Task]) -> int:
     return max(int(world["gangs"][task["gang"]]["priority"]) for task in tasks)
 
 
-def check_promises(world: World, unit: list[Gang], action: str, victims: list[Task], allowed: list[list[Task]]) -> None:
+def broken_promises(
+    world: World, unit: list[Gang], action: str, victims: list[Task], allowed: list[list[Task]]
+) -> list[str]:
     """P1, P2: victims may be evicted; the minima then fit for certain; no proper subset would do; no higher level is
     touched if lower ones suffice; a gang is taken below its minimum only as a whole."""
-    title = unit[0]["title"]
-    report = world["memory"]["violations"].append
+    what = f"{action} for {unit[0]['title']} evicts {[task['name'] for task in victims]}"
     may_leave = {task["uid"] for one in allowed for task in one} | spared_singly(world, unit, action)
     for task in victims:
         if task["uid"] not in may_leave:
-            report(f"{action} for {title} evicts {task['name']}, which may not be evicted for it")
-            return
+            return [f"{what}: {task['name']} may not be evicted for it"]
+    if not p2_budgets_allow(world, victims):
+        return [f"{what}: more than budgets allow"]
     pieces = pieces_of(world, victims)
     if pieces is None:
-        report(f"{action} for {title} leaves a gang below its minimum: {[task['name'] for task in victims]}")
-        return
+        return [f"{what}: a gang is left below its minimum"]
     if not fits_without(world, unit, pieces, exactly=True):
-        report(f"{action} for {title} evicts {[task['name'] for task in victims]}, and its minima would not fit")
-        return
-    for one in pieces if rules.follows("P1") else ():
-        if fits_without(world, unit, [other for other in pieces if other is not one]):
-            report(f"{action} for {title} evicts {[task['name'] for task in one]} in vain")
-    if action == "preempt" and rules.follows("P1"):
-        level = max(priority_of(world, one) for one in pieces)
-        lower = [one for one in allowed if priority_of(world, one) < level]
-        if fits_without(world, unit, lower):
-            report(f"{action} for {title} touches priority {level}, and lower ones suffice")
+        return [f"{what}: its minima would not fit"]
+    found = [
+        f"{what}: {[task['name'] for task in one]} in vain"
+        for one in pieces
+        if fits_without(world, unit, [other for other in pieces if other is not one])
+    ]
+    level = max(priority_of(world, one) for one in pieces)
+    lower = [one for one in allowed if priority_of(world, one) < level]
+    together = p2_budgets_allow(world, [task for one in lower for task in one])
+    if action == "preempt" and together and fits_without(world, unit, lower):
+        found.append(f"{what}: priority {level} is touched, and lower ones suffice")
+    return found
 
 
 def pieces_of(world: World, victims: list[Task]) -> list[list[Task]] | None:
@@ -380,15 +431,35 @@ def above_share(world: World, trial: dict[str, Any], deserved: dict[str, Amounts
 
 
 def fits_without(world: World, unit: list[Gang], victims: list[list[Task]], *, exactly: bool = False) -> bool:
-    """Whether the minima fit for certain if these leave, and those that are leaving anyway have left. `exactly`: if
-    there is any way to place them; else, by the old P1, if placing task after task does."""
+    """Whether the minima fit for certain if these leave, and those that are leaving anyway have left. `exactly`: with
+    just these victims, `minResources` of a Strict group must be free then too (K7)."""
     gone = {task["uid"] for one in victims for task in one}
     lifted = {gang["key"] for gang in unit}
     trial = placing.start_trial(world, lifted, gone=gone | leaving_anyway(world))
-    world["packs"] = exactly or rules.follows("P1")
-    fits = place_needs(world, trial, unit)
-    world["packs"] = True
-    return fits
+    if exactly and victims and not k7_reaches(world, trial, unit):
+        return False
+    return place_needs(world, trial, unit)
+
+
+def k7_asked(world: World, unit: list[Gang]) -> Amounts:
+    """K7: the `minResources` of a Strict group."""
+    keys = groups.k7_group_of(world, unit[0])
+    asked: Amounts = {}
+    if unit[0]["satisfied"] or not groups.k7_is_group(world, unit[0]) or groups.is_non_strict(world, keys):
+        return asked
+    for gang in groups.gangs_of(world, keys):
+        queues.add(asked, gang["needs_free"])
+    return {name: count for name, count in asked.items() if name != "pods"}
+
+
+def k7_reaches(world: World, trial: dict[str, Any], unit: list[Gang]) -> bool:
+    """K7: free room, with what the plan frees and what its own members have, reaches `minResources`."""
+    asked, free = k7_asked(world, unit), queues.free_total(world, trial)
+    for gang in groups.gangs_of(world, groups.k7_group_of(world, unit[0])):
+        for task in gang["tasks"]:
+            if is_bound(world, task) or task["uid"] in world["placed"]:
+                queues.add(free, task["request"])
+    return all(count <= free.get(name, 0) for name, count in asked.items())
 
 
 def leaving_anyway(world: World) -> set[str]:
@@ -413,14 +484,21 @@ def place_needs(world: World, trial: dict[str, Any], unit: list[Gang]) -> bool:
 # ---- carried out
 
 
-def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str) -> None:
-    """P3: the freed room is a claim of the preemptor until it lands or gives up."""
-    gone = {task["uid"] for task in plan["victims"]} | leaving_anyway(world)
-    places = places_of_plan(world, unit, gone)
+def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str, lower: list[Released]) -> None:
+    """P3: the freed room is a claim of the preemptor until it lands or gives up. Claims of lower priority on its nodes
+    end (R5)."""
+    nodes = {node for _, node in plan["places"]}
+    of_use = [one for one in lower if nodes & r5_nodes(world, one)]
+    if not plan["victims"] and not of_use:
+        return
+    r5_release(world, of_use)
+    for key in plan.get("held", ()):
+        groups.let_go(world, [key])
     for gang in unit:
-        slots = {task["uid"]: node for task, node in places if task["gang"] == gang["key"]}
+        claims.end(world, gang["key"], "reserve")
+        slots = {task["uid"]: node for task, node in plan["places"] if task["gang"] == gang["key"]}
         if slots:
-            world["memory"]["claims"][gang["key"]] = {"kind": "preempt", "slots": slots}
+            claims.make(world, gang["key"], "preempt", slots)
     verb = "Preempted" if action == "preempt" else "Reclaimed"
     for task in plan["victims"]:
         world["leaving"].add(task["uid"])
@@ -430,8 +508,9 @@ def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str)
         world["reasons"].setdefault(gang["key"], reasons.not_ready(world, gang))
 
 
-def places_of_plan(world: World, unit: list[Gang], gone: set[str]) -> list[tuple[Task, str]]:
+def places_of_plan(world: World, unit: list[Gang], plan: dict[str, Any]) -> list[tuple[Task, str]]:
     """Where its tasks are to land: where the engine means to, if that is possible; else by our own placing."""
+    gone = {task["uid"] for task in plan["victims"]} | leaving_anyway(world)
     lifted = {gang["key"] for gang in unit}
     hint = world["memory"]["hints"].get(world["now"], {}).get("reserved", {})
     trial = placing.start_trial(world, lifted, gone=gone)
@@ -450,66 +529,97 @@ def places_of_plan(world: World, unit: list[Gang], gone: set[str]) -> list[tuple
     return new
 
 
-def r5_release_claims(world: World, unit: list[Gang]) -> bool:
-    """R5: if it fits once claims of lower priority are released, they are, no more of them than it takes."""
-    priority = max(gang["priority"] for gang in unit)
+Released = tuple[str, tuple[Any, ...]]
+"""A kind of claim, and the gangs whose claims of that kind end together."""
+
+
+def r5_lower_claims(world: World, unit: list[Gang]) -> list[Released]:
+    """R5: the claims of lower priority that could be released; what a group holds is released as a whole. Lowest
+    priority first, then last in order. Room that was reclaimed for another queue is that queue's by its share, and no
+    gang takes back what it was evicted from (P3)."""
+    priority = min(gang["priority"] for gang in unit)  # S1: no gang is given the priority of its group
     own = {gang["key"] for gang in unit}
-    lesser = []
-    for key, claim in world["memory"]["claims"].items():
+
+    def is_lower(key: Any, kind: str) -> bool:
         gang = world["gangs"].get(key)
         if gang is None or key in own or gang["priority"] >= priority:
-            continue
-        if claim["kind"] == "preempt" and gang["queue"] != unit[0]["queue"]:
-            continue
-        if any(one["key"] in world["memory"]["evicted_for"].get(key, ()) for one in unit):
-            continue
-        lesser.append(gang)
-    lesser.sort(key=lambda gang: order.g8_order(gang, order.MINIMA), reverse=True)
-    keys = [gang["key"] for gang in lesser]
-    if not keys or not fits_if_released(world, unit, keys):
+            return False
+        if kind == "preempt" and gang["queue"] != unit[0]["queue"]:
+            return False
+        return not any(one["key"] in world["memory"]["evicted_for"].get(key, ()) for one in unit)
+
+    found: list[Released] = []
+    for kind in ("reserve", "preempt", "wave"):
+        found += [(kind, (key,)) for key, _ in claims.all_of(world, kind) if is_lower(key, kind)]
+    for keys in groups.distinct(world):
+        holds = any(groups.slots_held(world, gang) for gang in groups.gangs_of(world, keys))
+        if holds and all(is_lower(key, "hold") for key in keys):
+            found.append(("hold", tuple(keys)))
+    found.sort(key=lambda one: order.g8_order(world["gangs"][one[1][0]], order.MINIMA), reverse=True)
+    return sorted(found, key=lambda one: world["gangs"][one[1][0]]["priority"])
+
+
+def r5_nodes(world: World, released: Released) -> set[str]:
+    kind, keys = released
+    return {node for key in keys for node in claims.slots_of(world, key, kind).values()}
+
+
+@contextmanager
+def r5_released(world: World, lower: list[Released]) -> Iterator[None]:
+    """While it lasts these claims are released."""
+    with ExitStack() as stack:
+        for kind, keys in lower:
+            stack.enter_context(claims.without(world, keys, kind))
+        yield
+
+
+def r5_release(world: World, lower: list[Released]) -> None:
+    for kind, keys in lower:
+        for key in keys:
+            claims.end(world, key, kind)
+            if kind == "hold":
+                world["memory"]["clocks"].pop(key, None)
+
+
+def r5_release_claims(world: World, unit: list[Gang], lower: list[Released]) -> bool:
+    """R5: if it fits once claims of lower priority are released, they are, no more of them than it takes."""
+    if not fits_if_released(world, unit, lower):
         return False
-    for key in reversed(list(keys)):
-        others = [other for other in keys if other != key]
-        if len(keys) > 1 and fits_if_released(world, unit, others):
-            keys = others
-    for key in keys:
-        world["memory"]["claims"].pop(key, None)
-        world["memory"]["clocks"].pop(key, None)
+    chosen = list(lower)
+    for one in reversed(lower):
+        others = [other for other in chosen if other is not one]
+        if len(chosen) > 1 and fits_if_released(world, unit, others):
+            chosen = others
+    r5_release(world, chosen)
     why = placing.serve(world, unit[0])
     assert why is None, f"{unit[0]['title']} was to start"
     return True
 
 
-def fits_if_released(world: World, unit: list[Gang], keys: list[Any]) -> bool:
-    before = world["memory"]["claims"]
-    world["memory"]["claims"] = {key: claim for key, claim in before.items() if key not in keys}
+def fits_if_released(world: World, unit: list[Gang], lower: list[Released]) -> bool:
     ready = [gang for gang in unit if not minima.g4_missing(world, gang)]
-    trial = placing.start_trial(world, {gang["key"] for gang in unit})
-    for gang in ready:
-        claims.r7_take_own_places(world, trial, gang)
-    fits = bool(ready) and placing.g2_all_or_nothing(world, trial, ready) is None
-    world["memory"]["claims"] = before
-    return fits
+    with r5_released(world, lower):
+        trial = placing.start_trial(world, {gang["key"] for gang in unit})
+        for gang in ready:
+            claims.r7_take_own_places(world, trial, gang)
+        return bool(ready) and placing.g2_all_or_nothing(world, trial, ready) is None
 
 
 def p3_claims_that_stand(world: World) -> None:
     """P3: it gives up when the room will not be there: its node is gone or closed to it, or those that were to leave
-    stay; and when it landed, or nothing of it waits any more."""
-    for key, claim in list(world["memory"]["claims"].items()):
-        if claim["kind"] != "preempt":
-            continue
+    stay; when it could not start even with that room; and when it landed, or nothing of it waits any more. Gangs that
+    start together give up together."""
+    for key, claim in claims.all_of(world, "preempt"):
         gang = world["gangs"].get(key)
-        tasks = [task for task in gang["tasks"] if task["uid"] in claim["slots"]] if gang else []
-        tasks = [task for task in tasks if task["status"] == "pending"]
-        if gang is None or not tasks or minima.m4_ready(world, gang) or gang["finished"]:
-            del world["memory"]["claims"][key]
+        if gang is None or minima.m4_ready(world, gang):
+            claims.end(world, key, "preempt")
             continue
-        if rules.follows("P3") and not reserve.r7_could_start(world, gang):
-            del world["memory"]["claims"][key]
-            continue
+        tasks = [task for task in gang["tasks"] if task["uid"] in claim["slots"] and minima.is_waiting(world, task)]
         claim["slots"] = {task["uid"]: claim["slots"][task["uid"]] for task in tasks}
-        if not all(will_have_room(world, gang, task, claim["slots"][task["uid"]]) for task in tasks):
-            del world["memory"]["claims"][key]
+        stays = bool(tasks) and not gang["finished"] and reserve.r7_could_start(world, gang)
+        if not stays or not all(will_have_room(world, gang, task, claim["slots"][task["uid"]]) for task in tasks):
+            for mate in groups.k7_group_of(world, gang):
+                claims.end(world, mate, "preempt")
 
 
 def will_have_room(world: World, gang: Gang, task: Task, name: str) -> bool:

@@ -13,59 +13,55 @@ Obj = dict[str, Any]
 SIM = "sim.enbloc.dev/"
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
 
-LAYERS = ("jobs", "queues", "koordinator", "waves", "edits", "evict", "reserve")
-
-WITHOUT = {
-    "groups-and-reserve": "B5 of the findings: a group's clock and its reservation share one record",
-    "holds-and-evictions": "R1, P1: NonStrict groups neither preempt nor are reserved for (old text)",
-    "restart-at-node-loss": "G11: the oracle does not see that members were lost while no scheduler ran",
-}
-"""Named switches: combinations that are left out until the engine is fixed, each with its file in `found/`."""
+LAYERS = ("jobs", "queues", "koordinator", "waves", "edits", "evict", "reserve", "all")
+ALL = 7
 
 
 def scenario(seed: int, layer: str) -> tuple[list[Obj], dict[str, Any]]:
     """The documents and the settings of one scenario."""
     rng = random.Random(f"{layer}/{seed}")
     level = LAYERS.index(layer)
-    documents: list[Obj] = [*priority_classes(), *nodes(rng)]
+    crowded = level == ALL and rng.random() < 0.7
+    documents: list[Obj] = [*priority_classes(), *nodes(rng, 3 if crowded else 5)]
     names: list[str | None] = [None]
     if level >= 1 and (level == 1 or rng.random() < 0.4):
         found = queues(rng)
         documents += found
         parents = {one["spec"].get("parent") for one in found}
         names += [one["metadata"]["name"] for one in found if one["metadata"]["name"] not in parents] * 2
-    for number in range(rng.randint(2, 7)):
+    for number in range(rng.randint(5, 9) if crowded else rng.randint(2, 7)):
         documents += gang(rng, f"g{number}", rng.choice(names), level)
     if level >= 4:
-        documents += edits(rng, documents)
+        documents += edits(rng, documents, MORE_KINDS if level == ALL else KINDS)
         if rng.random() < 0.1:
             documents.insert(0, quota(rng))
-    if level == 5:
+    if level in (5, ALL):
         protect(rng, documents)
-    guaranteed = any("guarantee" in one.get("spec", {}) for one in documents)
-    shared = any(
-        "capability" in one.get("spec", {}) for one in documents if one.get("metadata", {}).get("name") == "top"
-    )
-    return documents, settings(rng, level, guaranteed, guaranteed or shared)
+    if level == ALL:
+        budgets(rng, documents)
+        patience(rng, documents)
+        policies(rng, documents)
+    return documents, settings(rng, level)
 
 
-def settings(rng: random.Random, level: int, guaranteed: bool, limited: bool) -> dict[str, Any]:
+def settings(rng: random.Random, level: int) -> dict[str, Any]:
     actions = ["enqueue", "allocate", "backfill"]
-    if (level >= 1 and rng.random() < 0.1) or (guaranteed and "guarantee-and-enqueue" in WITHOUT):
+    if level >= 1 and rng.random() < 0.1:
         actions.remove("enqueue")
     if level >= 1 and rng.random() < 0.1:
         actions.remove("backfill")
+    if level == ALL and rng.random() < 0.7:
+        actions += rng.choice([["preempt"], ["reclaim"], ["preempt", "reclaim"], []])
+        return starving_settings(rng, actions)
     if level == 6:
         return starving_settings(rng, actions)
-    if level >= 5 and limited and "queue-limits-and-reclaim" in WITHOUT:
-        actions.append("preempt")
-    elif level >= 5:
+    if level >= 5:
         actions += rng.choice([["preempt"], ["reclaim"], ["preempt", "reclaim"], ["preempt", "reclaim"]])
     return {"actions": ", ".join(actions), "koordinator": {"defaultWaitingTime": "60s"}}
 
 
 def starving_settings(rng: random.Random, actions: list[str]) -> dict[str, Any]:
-    if rng.random() < 0.3 and "preempt-and-reserve" not in WITHOUT:
+    if rng.random() < 0.3 and "preempt" not in actions:
         actions.append("preempt")
     arguments = {"starvingJobTimeThreshold": rng.choice([5, 10, 20]), "reservedNodePercent": rng.choice([30, 50, 100])}
     listed: list[Obj] = [{"name": name} for name in actions]
@@ -79,6 +75,8 @@ def gang(rng: random.Random, name: str, queue: str | None, level: int) -> list[O
         kinds += ["koordinator", "koordinator", "koordinator", "coscheduling", "native", "spec", "queuejob"]
     elif level > 2:
         kinds += ["koordinator", "coscheduling", "native", "spec", "queuejob"]
+    if level == ALL:
+        kinds += ["koordinator", "koordinator", "koordinator", "koordinator"]
     kind = rng.choice(kinds)
     if kind in ("koordinator", "coscheduling"):
         return koordinator(rng, name, queue, by_plugins=kind == "coscheduling", level=level)
@@ -117,9 +115,9 @@ def priority_classes() -> list[Obj]:
     return found
 
 
-def nodes(rng: random.Random) -> list[Obj]:
+def nodes(rng: random.Random, most: int) -> list[Obj]:
     found = []
-    for number in range(1, rng.randint(1, 5) + 1):
+    for number in range(1, rng.randint(1, most) + 1):
         room = {
             "cpu": str(rng.choice([2, 3, 4, 4, 6, 8])),
             "memory": rng.choice(["4Gi", "8Gi", "8Gi", "16Gi"]),
@@ -158,8 +156,6 @@ def pod_spec(rng: random.Random, priority: str | None = None, least: int = 0, mo
 
 def member_specs(rng: random.Random) -> tuple[int, int]:
     """The least and most CPUs that members of one gang ask for."""
-    if "mixed-best-effort" in WITHOUT:
-        return (0, 0) if rng.random() < 0.1 else (1, 4)
     return (0, 4)
 
 
@@ -221,7 +217,7 @@ def podgroup(rng: random.Random, name: str, queue: str | None, level: int) -> li
     roles = ["x", "y"]
     if rng.random() < 0.4:
         spec["minTaskMember"] = {"x": rng.randint(0, 2), "y": rng.randint(0, 1)}
-    if rng.random() < 0.4 and not (level >= 4 and "podgroup-min-resources" in WITHOUT):
+    if rng.random() < 0.4:
         spec["minResources"] = {"cpu": str(rng.randint(1, 6))}
     priority = some_priority(rng)
     if priority:
@@ -292,23 +288,21 @@ def queue_object(rng: random.Random, name: str, parent: str | None, explicit: bo
 
 def koordinator(rng: random.Random, name: str, queue: str | None, *, by_plugins: bool, level: int) -> list[Obj]:
     """One gang, or a group of two: by PodGroup or by annotations alone, Strict or NonStrict, with a waiting time."""
-    together = rng.random() < 0.5 and not (level == 6 and "groups-and-reserve" in WITHOUT)
+    together = rng.random() < 0.5
     mates = [f"{name}x", f"{name}y"] if together else [name]
     names_all = '["' + '","'.join(f"default/{mate}" for mate in mates) + '"]'
-    loose = rng.random() < 0.4 and not (level >= 5 and "holds-and-evictions" in WITHOUT)
+    loose = rng.random() < 0.4
     found: list[Obj] = []
-    when, waiting, shared = instant(rng), rng.choice([None, None, 10, 15, 30]), some_priority(rng)
+    when, waiting = instant(rng), rng.choice([None, None, 10, 15, 30])
     for mate in mates:
         notes: dict[str, str] = {}
         if len(mates) > 1 and (mate.endswith("x") or rng.random() < 0.8):
             notes[KOORDINATOR + "groups"] = names_all
         if loose and (len(mates) == 1 or rng.random() < 0.8):
             notes[KOORDINATOR + "mode"] = "NonStrict"
-        exact = len(mates) > 1 and "group-surplus" in WITHOUT
         came = rng.choice([when, when, instant(rng)])
         own = some_priority(rng)
-        chosen = shared if level >= 5 and "group-priorities" in WITHOUT else own
-        found += koordinator_gang(rng, mate, notes, came, waiting, queue, by_plugins, exact, chosen)
+        found += koordinator_gang(rng, mate, notes, came, waiting, queue, by_plugins, own)
     return found
 
 
@@ -320,13 +314,10 @@ def koordinator_gang(
     waiting: int | None,
     queue: str | None,
     by_plugins: bool,
-    exact: bool,
     priority: str | None,
 ) -> list[Obj]:
-    """`exact`: all members are needed."""
     count = rng.randint(1, 4)
     minimum = rng.randint(0 if rng.random() < 0.2 else 1, count + (rng.random() < 0.1))
-    minimum = max(minimum, count) if exact else minimum
     spec = pod_spec(rng, priority, *member_specs(rng))
     queue_note = {"volcano.sh/queue-name": queue} if queue else {}
     found: list[Obj] = []
@@ -377,8 +368,6 @@ def arbitrator(rng: random.Random, name: str, queue: str | None, *, by_job: bool
         asked["nodeSelector"] = {"zone": rng.choice("ab")}
     notes = {**at(when), **({"volcano.sh/queue-name": queue} if queue else {})}
     spec = pod_spec(rng, None, *member_specs(rng))
-    if "two-selectors" in WITHOUT and "nodeSelector" in asked:
-        spec.pop("nodeSelector", None)
     version = "arbitrator.incubator.k8s.io/v1alpha1"
     metadata: Obj = {"name": name, "namespace": "default", "annotations": notes}
     if by_job:
@@ -414,17 +403,16 @@ def waves(rng: random.Random, made: Obj) -> Obj:
 # ---- layer 5: edits in flight, node loss, restarts
 
 
-def edits(rng: random.Random, documents: list[Obj]) -> list[Obj]:
+KINDS = ("restart", "restart", "restart", "node", "cordon", "delete", "scale", "mark")
+MORE_KINDS = (*KINDS, "queue", "queue", "remove", "remove", "wait", "mode", "names", "replicas", "class")
+
+
+def edits(rng: random.Random, documents: list[Obj], kinds: tuple[str, ...]) -> list[Obj]:
     found: list[Obj] = []
     for _ in range(rng.randint(1, 4)):
         when = f"{rng.choice([1, 5, 7, 10, 12, 15, 20, 22, 30, 33])}s"
-        kind = rng.choice(["restart", "restart", "restart", "node", "cordon", "delete", "scale", "mark"])
-        found += edit(rng, documents, kind, when)
-    if "restart-at-node-loss" in WITHOUT:
-        taken = {one["at"] for one in found if one["do"] != "restart-scheduler"}
-        for one in found:
-            if one["do"] == "restart-scheduler" and one["at"] in taken:
-                one["at"] = one["at"].replace("s", ".5s")
+        kind = rng.choice(kinds)
+        found += edit(rng, documents, kind, when) if kind in KINDS else change(rng, documents, kind, when)
     return found
 
 
@@ -470,13 +458,43 @@ def edit(rng: random.Random, documents: list[Obj], kind: str, when: str) -> list
     return [step(when, "patch", target=target_of(rng.choice(marked)), patch=patch)]
 
 
+def change(rng: random.Random, documents: list[Obj], kind: str, when: str) -> list[Obj]:
+    """An object is deleted under its pods, or says something else from now on."""
+    of_kind = {
+        "queue": ("Queue",),
+        "remove": ("PodGroup", "SchedulingSpec", "Queue"),
+        "wait": ("PodGroup",),
+        "mode": ("PodGroup",),
+        "names": ("PodGroup",),
+        "replicas": ("Job",),
+        "class": ("PodGroup", "Job"),
+    }[kind]
+    chosen = rng.choice([one for one in documents if one["kind"] in of_kind] or [None])
+    if chosen is None:
+        return []
+    target = target_of(chosen)
+    if kind == "remove":
+        return [step(when, "delete", target=target)]
+    groups = [one["metadata"]["name"] for one in documents if one["kind"] == "PodGroup"]
+    named = sorted({chosen["metadata"]["name"], rng.choice(groups or ["g0"])})
+    patch: Obj = {
+        "queue": {"spec": {rng.choice(["capability", "deserved"]): {"cpu": str(rng.choice([1, 2, 4, 8]))}}},
+        "wait": {"spec": {"scheduleTimeoutSeconds": rng.choice([5, 20, 40])}},
+        "mode": {"metadata": {"annotations": {KOORDINATOR + "mode": rng.choice(["NonStrict", "Strict", None])}}},
+        "names": {"metadata": {"annotations": {KOORDINATOR + "groups": ",".join(f"default/{one}" for one in named)}}},
+        "class": {"spec": {"priorityClassName": rng.choice(["low", "mid", "high"])}},
+    }.get(kind, {})
+    if kind == "replicas":
+        roles = [dict(role) for role in chosen["spec"]["tasks"]]
+        one = rng.choice(roles)
+        one["replicas"] = max(one.get("minAvailable", 1), one["replicas"] + rng.choice([-1, 1, 2]))
+        patch = {"spec": {"tasks": roles}}
+    return [step(when, "patch", target=target, patch=patch)]
+
+
 def target_of(obj: Obj) -> Obj:
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "namespace": "default",
-        "name": obj["metadata"]["name"],
-    }
+    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": obj["metadata"]["name"]}
+    return found if obj["kind"] == "Queue" else {**found, "namespace": "default"}
 
 
 # ---- layer 6: victims that are protected
@@ -491,3 +509,40 @@ def protect(rng: random.Random, documents: list[Obj]) -> None:
             notes["volcano.sh/preemptable"] = "false"
         elif rng.random() < 0.1:
             notes["volcano.sh/cooldown-time"] = "10s"
+
+
+# ---- layer 8: all of it
+
+
+def budgets(rng: random.Random, documents: list[Obj]) -> None:
+    """Some pods are protected by a PodDisruptionBudget (P2)."""
+    if rng.random() < 0.6:
+        return
+    templates = [role["template"] for one in documents if one["kind"] == "Job" for role in one["spec"]["tasks"]]
+    for one in [*(one for one in documents if one["kind"] == "Pod"), *templates]:
+        if rng.random() < 0.4:
+            one["metadata"].setdefault("labels", {})["app"] = "served"
+    spec: Obj = {"selector": {"matchLabels": {"app": "served"}}}
+    spec.update(rng.choice([{"minAvailable": 1}, {"minAvailable": 2}, {"maxUnavailable": 1}, {"minAvailable": "50%"}]))
+    metadata = {"name": "served", "namespace": "default"}
+    documents.append({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec})
+
+
+def patience(rng: random.Random, documents: list[Obj]) -> None:
+    """Some gangs starve sooner or later than others (R1)."""
+    for one in documents:
+        if one["kind"] in ("Job", "PodGroup") and rng.random() < 0.15:
+            notes = one["metadata"].setdefault("annotations", {})
+            notes["volcano.sh/sla-waiting-time"] = rng.choice(["1s", "8s", "30s"])
+
+
+def policies(rng: random.Random, documents: list[Obj]) -> None:
+    """Some gangs say what counts towards their minimum (K9)."""
+    chosen = rng.choice(["waiting-and-running", "only-waiting"])
+    names = [one["metadata"]["name"].partition("-")[0] for one in documents if "metadata" in one]
+    name = rng.choice(names)
+    for one in documents if rng.random() < 0.3 else ():
+        notes = one.get("metadata", {}).get("annotations", {})
+        is_gang = KOORDINATOR + "name" in notes or one["apiVersion"].startswith("scheduling.sigs")
+        if is_gang and one["metadata"]["name"].partition("-")[0] == name:
+            notes[KOORDINATOR + "match-policy"] = chosen

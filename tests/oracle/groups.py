@@ -110,7 +110,9 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
             return None
         if non_strict and start_elsewhere(world, keys, waiting):
             return None
-        if non_strict and not world.get("opened") and all(reserve.r7_could_start(world, one) for one in waiting):
+        awaits_room = any(claims.claim_of(world, key, "preempt") is not None for key in keys)
+        could_start = all(reserve.r7_could_start(world, one) for one in waiting)
+        if non_strict and not world.get("opened") and not awaits_room and could_start:
             k6_hold(world, keys, waiting)
     for one in gangs_of(world, keys):
         if one not in waiting and not one["satisfied"] and minima.waiting(world, one):
@@ -136,11 +138,11 @@ def start_elsewhere(world: World, keys: list[Key], waiting: list[Gang]) -> bool:
     """What is held never is in its group's own way: whether all fit if they are placed anew."""
     if not any(slots_held(world, gang) for gang in waiting):
         return False
-    before = world["memory"]["claims"]
-    world["memory"]["claims"] = {key: claim for key, claim in before.items() if key not in keys}
-    trial = placing.start_trial(world, set(keys))
-    why = placing.g2_all_or_nothing(world, trial, waiting)
-    world["memory"]["claims"] = before
+    with claims.without(world, keys, "hold"):
+        trial = placing.start_trial(world, set(keys))
+        for gang in waiting:
+            claims.r7_take_own_places(world, trial, gang)
+        why = placing.g2_all_or_nothing(world, trial, waiting)
     if why is not None:
         return False
     let_go(world, keys)
@@ -149,10 +151,8 @@ def start_elsewhere(world: World, keys: list[Key], waiting: list[Gang]) -> bool:
 
 
 def slots_held(world: World, gang: Gang) -> dict[str, str]:
-    claim = world["memory"]["claims"].get(gang["key"])
-    if claim is None or claim["kind"] != "hold":
-        return {}
-    return {task["uid"]: claim["slots"][task["uid"]] for task in gang["tasks"] if minima.is_held(world, task)}
+    slots = claims.slots_of(world, gang["key"], "hold")
+    return {task["uid"]: slots[task["uid"]] for task in gang["tasks"] if minima.is_held(world, task)}
 
 
 def k6_hold(world: World, keys: list[Key], waiting: list[Gang]) -> None:
@@ -165,16 +165,14 @@ def k6_hold(world: World, keys: list[Key], waiting: list[Gang]) -> None:
             placing.one_by_one(world, trial, gang, rest, short)
         if trial["new"]:
             k8_start_clock(world, keys, gang, "hold")
-            claim = world["memory"]["claims"].setdefault(gang["key"], {"kind": "hold", "slots": {}})
-            claim["slots"].update({task["uid"]: node for task, node in trial["new"]})
+            held = claims.slots_of(world, gang["key"], "hold")
+            claims.make(world, gang["key"], "hold", {**held, **{task["uid"]: node for task, node in trial["new"]}})
 
 
 def let_go(world: World, keys: list[Key]) -> None:
     """What a group holds is free for all, and its clock stops."""
     for key in keys:
-        claim = world["memory"]["claims"].get(key)
-        if claim is not None and claim["kind"] == "hold":
-            del world["memory"]["claims"][key]
+        claims.end(world, key, "hold")
         world["memory"]["clocks"].pop(key, None)
 
 
@@ -183,16 +181,12 @@ def k6_holds_that_stand(world: World) -> None:
     now, or its gang is satisfied."""
     for key in list(world["memory"]["clocks"]):
         gang = world["gangs"].get(key)
-        if gang is None:
-            world["memory"]["claims"].pop(key, None)
-            world["memory"]["clocks"].pop(key, None)
-        elif gang["satisfied"] or not k7_is_group(world, gang):
+        if gang is None or gang["satisfied"] or not k7_is_group(world, gang):
             let_go(world, [key])
         elif is_non_strict(world, k7_group_of(world, gang)) != (world["memory"]["clocks"][key]["by"] == "hold"):
             let_go(world, [key])  # the clock of the other mode
-    for key, claim in world["memory"]["claims"].items():
-        if claim["kind"] == "hold":
-            keep_slots_that_stand(world, world["gangs"][key], claim)
+    for key, claim in claims.all_of(world, "hold"):
+        keep_slots_that_stand(world, world["gangs"][key], claim)
 
 
 def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> None:
@@ -201,7 +195,7 @@ def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> No
     nodes = {node["name"]: node for node in world["nodes"]}
     trial = placing.start_trial(world)
     kept = {}
-    for task in gang["tasks"]:
+    for task in gang["tasks"] if reserve.r7_could_start(world, gang) else ():
         node = nodes.get(claim["slots"].get(task["uid"], ""))
         if node is None or task["status"] != "pending":
             continue
@@ -307,61 +301,10 @@ def k8_expire(world: World) -> None:
         expired = [gang for gang in gangs_of(world, keys) if not gang["satisfied"]]
         let_go(world, keys)
         for key in keys:
-            world["memory"]["claims"].pop(key, None)
+            claims.end(world, key, "reserve", "preempt")
         for gang in expired:
             for task in gang["tasks"]:
                 if task["status"] == "pending" and task["ours"]:
                     task["status"] = "marked"
                     world["marked"].append(task)
             world["reasons"][gang["key"]] = reasons.k8_timed_out(world, gang)
-
-
-# ---- K12
-
-
-def k12_deadlock(world: World) -> None:
-    """Groups that hold and wait for each other, and for nothing else: the lowest in order let go so that one starts."""
-    stuck = [keys for keys in distinct(world) if any(slots_held(world, gang) for gang in gangs_of(world, keys))]
-    stuck.sort(key=lambda keys: min(order.g8_order(gang, order.MINIMA) for gang in gangs_of(world, keys)))
-    while len(stuck) > 1:
-        left = [keys for keys in stuck if fits_if(world, keys, stuck)]
-        if len(left) == len(stuck):
-            break
-        stuck = left
-    if len(stuck) < 2:
-        return
-    victims: list[list[Key]] = []
-    winner = None
-    for victim in reversed(stuck[1:]):
-        victims.append(victim)
-        able = [keys for keys in stuck if keys not in victims and fits_if(world, keys, [*victims, keys])]
-        if able:
-            winner = able[0]
-            break
-    assert winner is not None, "the first of them fits if all others let go"
-    for victim in reversed(list(victims)):
-        others = [keys for keys in victims if keys is not victim]
-        if fits_if(world, winner, [*others, winner]):
-            victims = others
-    for victim in victims:
-        let_go(world, victim)
-    why = k5_start_together(world, unit(world, winner)[0])
-    assert why is None, "the winner was to start"
-
-
-def fits_if(world: World, keys: list[Key], released: list[list[Key]]) -> bool:
-    """Whether a group could start if these let go."""
-    if k7_unsatisfied(world, keys) or any(order.obstacle(world, gang) for gang in gangs_of(world, keys)):
-        return False
-    gone = {key for one in released for key in one}
-    before = world["memory"]["claims"]
-    world["memory"]["claims"] = {
-        key: claim for key, claim in before.items() if key not in gone or claim["kind"] != "hold"
-    }
-    fits = is_non_strict(world, keys) or k7_too_little_free(world, keys) is None
-    fits = fits and k7_beyond_cluster(world, unit(world, keys)) is None and bool(unit(world, keys))
-    if fits:
-        trial = placing.start_trial(world, set(keys))
-        fits = placing.g2_all_or_nothing(world, trial, unit(world, keys)) is None
-    world["memory"]["claims"] = before
-    return fits

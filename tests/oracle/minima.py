@@ -23,8 +23,8 @@ def is_held(world: World, task: Task) -> bool:
     """K6: it has a place across cycles and is not bound."""
     if task["status"] != "pending" or task["uid"] in world["placed"]:
         return False
-    claim = world["memory"]["claims"].get(task["gang"])
-    return claim is not None and claim["kind"] == "hold" and task["uid"] in claim["slots"]
+    claim = world["memory"]["claims"].get((task["gang"], "hold"))
+    return claim is not None and task["uid"] in claim["slots"]
 
 
 def is_waiting(world: World, task: Task) -> bool:
@@ -55,7 +55,7 @@ def found(world: World, gang: Gang, role: str | None = None) -> int:
 
 
 def k9_only_waiting(world: World, gang: Gang) -> bool:
-    return gang["match_policy"] == "only-waiting" and gang["key"] in world["memory"]["satisfied"]
+    return gang["match_policy"] == "only-waiting" and bool(gang["was_bound"])
 
 
 # ---- waves (D3): a role that has run is no part of the present wave, nor is one whose turn comes later
@@ -166,6 +166,7 @@ def g7_satisfied(world: World) -> None:
         ):
             remembered[key] = present_minima(gang)
         mark = remembered.get(key)
+        gang["was_bound"] = mark is not None  # not by this cycle: what waits beside its minima is surplus (G3, K9)
         gang["covered"] = mark is not None and covers(mark, gang)
         gang["satisfied"] = gang["covered"] and gang["match_policy"] == "once-satisfied"
         gang["ran"], gang["behind"] = set(), set()

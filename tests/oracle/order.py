@@ -14,12 +14,17 @@ Gang = dict[str, Any]
 MINIMA, SURPLUS = 0, 1
 KNOCKING, ALLOCATING, BACKFILLING = "enqueue", "allocate", "backfill"
 SECOND = 1_000_000_000
+Room = tuple[list[tuple[dict[str, Any], str]], bool]
+"""Tasks and the nodes where room is left to them; whether these could have been other nodes."""
 PODS_EXPECTED_WITHIN = 5 * adapter.SECOND
 
 
 def g8_order(gang: Gang, band: int) -> tuple[Any, ...]:
-    """Priority (higher first); minima before surplus among equals (G3); older first; then namespace and name."""
-    return (-gang["priority"], band, gang["created"], gang["key"][1], gang["title"])
+    """Priority (higher first); minima before surplus among equals (G3), unless it is left over of a gang that was
+    satisfied before, in a dialect in which such pods are ordinary ones (G7); older first; then namespace and name."""
+    in_turn = gang["satisfied"] and gang["key"][0] in ("koordinator", "kubernetes")
+    is_last = band == SURPLUS and not in_turn
+    return (-gang["priority"], is_last, gang["created"], gang["key"][1], gang["title"], band)
 
 
 def standing(world: World, gang: Gang) -> tuple[str, int] | None:
@@ -74,7 +79,7 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
 def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, Any] | None]) -> None:
     """Gives every gang of a lane its turn, until none is left that could come of it."""
     failed: dict[Any, int] = {}
-    rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]] = {}
+    rooms: dict[tuple[Any, ...], Room] = {}
     while True:
         waiting: dict[str, list[tuple[Any, int, Gang]]] = {}
         for gang in world["gangs"].values():
@@ -93,12 +98,15 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         if band == SURPLUS and g3_surplus_waits(world, gang):
             failed[gang["key"]] = SURPLUS
             continue
-        world["awaited_room"] = awaited = g8_awaited_room(world, gang, rooms) if lane != KNOCKING else []
+        awaited, freely = g8_awaited_room(world, gang, rooms) if lane != KNOCKING else ([], False)
+        world["awaited_room"], world["awaited_freely"] = awaited, freely
         why = serve(world, gang)
-        world["awaited_room"] = []
+        world["awaited_room"], world["awaited_freely"] = [], False
         if why is not None:
             failed[gang["key"]] = band
-            if not awaited:
+            if awaited:
+                world["put_off"].add(gang["key"])
+            else:
                 records.tried(world, gang, why)
 
 
@@ -155,9 +163,7 @@ def g8_awaited_above(world: World, gang: Gang) -> list[Gang]:
     return above
 
 
-def g8_awaited_room(
-    world: World, gang: Gang, rooms: dict[tuple[Any, ...], list[tuple[dict[str, Any], str]]]
-) -> list[tuple[dict[str, Any], str]]:
+def g8_awaited_room(world: World, gang: Gang, rooms: dict[tuple[Any, ...], Room]) -> Room:
     """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
     by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`."""
     above = g8_awaited_above(world, gang)
@@ -171,5 +177,5 @@ def g8_awaited_room(
         if placing.templates_fit(world, attempt, other, other["first_wave"]):
             trial = attempt
     rooms.clear()
-    rooms[chosen] = list(trial["new"])
+    rooms[chosen] = (list(trial["new"]), trial.get("freely", False))
     return rooms[chosen]

@@ -112,11 +112,14 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task) -> str | None:
     """Of the nodes with room the one of the highest score; the first in rank of equal ones."""
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return None
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if world.get("awaited_freely") else {}
     best: tuple[int, str] | None = None
     for node in open_nodes(world, trial, gang, task):
         free = trial["free"][node["name"]]
         if predicates.lacking(task, free):
             continue
+        if hint.get((task["namespace"], task["name"])) == node["name"]:
+            return str(node["name"])  # scores depend on which room is left to awaited pods
         points = scoring.score(world["settings"]["scoring"], node, free, task["request"])
         if best is None or points > best[0]:
             best = (points, node["name"])
@@ -163,16 +166,32 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
 
 
 def templates_fit(world: World, trial: Trial, gang: Gang, tasks: list[Task]) -> bool:
-    """Places pods that do not exist yet, one after the other, or else in any way there is."""
+    """Places pods that do not exist yet, one after the other, or else in any way there is. Which one is free: one that
+    leaves the nodes where the engine binds pods of lower priority, if there is such a way."""
     before = copy_trial(trial)
     for task in tasks:
         node = best_node(world, trial, gang, task)
         if node is None:
-            found = search(world, before, [(gang, one) for one in tasks], [], set())
-            trial.update(before)
-            return found
+            break
         put(world, trial, task, node)
-    return True
+    else:
+        return True
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    beside = copy_trial(before)
+    for task in world["tasks"]:
+        node = hint.get((task["namespace"], task["name"]))
+        lower = world["gangs"][task["gang"]]["priority"] < gang["priority"]
+        if node is not None and lower and task["status"] == "pending" and task["uid"] not in world["placed"]:
+            take(world, beside, task, node)
+    wanted = [(gang, one) for one in tasks]
+    count = len(before["new"])
+    trial.update(before)
+    trial["freely"] = True
+    if hint and search(world, beside, wanted, [], set()):
+        for task, node in beside["new"][count:]:
+            put(world, trial, task, node)
+        return True
+    return search(world, trial, wanted, [], set())
 
 
 def wanted_now(world: World, trial: Trial, gang: Gang) -> tuple[list[Task], list[Task], int]:
@@ -191,7 +210,7 @@ def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     """Placing task after task may fail though there is a way (decision 0023): looks at every way there is. Where the
     engine found one it is taken over, if it is a way: which one is free."""
     wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
-    if not world["packs"] or not queues_allow(world, trial, wanted):
+    if not queues_allow(world, trial, wanted):
         return False
     hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
     if hint and take_hint(world, trial, wanted, hint):

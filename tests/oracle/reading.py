@@ -33,7 +33,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         "leaving": set(),
         "reasons": {},
         "served": [],
-        "packs": True,
+        "put_off": set(),
     }
     world["nodes"] = sorted((read_node(obj) for obj in adapter.objects(store, "Node")), key=node_rank)
     world["classes"] = {
@@ -42,6 +42,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
     world["queues"] = read_queues(store)
     world["budgets"] = adapter.objects(store, "PodDisruptionBudget.policy")
     pods = adapter.objects(store, "Pod")
+    dialects.v5_lost_specs(world, pods)
     world["gangs"] = dialects.read_gangs(world, pods)
     world["tasks"] = []
     for pod in pods:
@@ -229,7 +230,7 @@ def read_terms(obj: dict[str, Any]) -> dict[str, Any]:
     if isinstance(deadline, int) and deadline > 0:
         run_time = min(deadline * SECOND, run_time if run_time is not None else deadline * SECOND)
     return {
-        "patience": duration(notes.get("volcano.sh/sla-waiting-time")),
+        "patience": duration(notes.get("volcano.sh/sla-waiting-time")) or duration(notes.get("sla-waiting-time")),
         "run_time": run_time,
         "protected": "false" in (notes.get("volcano.sh/preemptable"), labels.get("volcano.sh/preemptable")),
         "cooldown": duration(notes.get("volcano.sh/cooldown-time") or labels.get("volcano.sh/cooldown-time")) or 0,

@@ -7,7 +7,8 @@ from typing import Any
 
 from oracle import adapter, minima
 
-CLAIMS = "enbloc.dev/claims"
+CLAIM = "enbloc.dev/claim-"
+KINDS = ("hold", "reserve", "preempt", "wave")
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -20,10 +21,12 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
     """
     return {
         "satisfied": {},  # G7: gang -> the minima that were bound
-        "claims": {},  # Words: gang -> kind, slots (pod UID -> node), until
+        "claims": {},  # Words: gang and kind -> slots (pod UID -> node)
         "clocks": {},  # K8: gang -> when its clock started
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
+        "had_a_spec": set(),  # V5: owners that have a SchedulingSpec
+        "lost_their_spec": set(),  # V5: owners whose SchedulingSpec was deleted while pods waited
         "timers": [],
         "violations": [],  # choices of the engine that a rule does not allow
         "hints": hints or {},
@@ -60,25 +63,25 @@ def write_bindings(world: World) -> None:
 
 
 def write_claims(world: World) -> None:
-    """One record a gang, on its object, or else on its oldest pod: kind, end, and pod -> node."""
+    """One record a gang and kind, on its object, or else on its oldest pod: pod -> node."""
     for gang in world["gangs"].values():
         if gang["home"] is None:
             continue
-        text = json.dumps(record, sort_keys=True) if (record := record_of(world, gang)) else None
-        known = (gang["home"]["metadata"].get("annotations") or {}).get(CLAIMS)
-        if known != text:
-            change = {"metadata": {"annotations": {CLAIMS: text}}}
-            adapter.patch(world["store"], gang["home_kind"], gang["home"], change)
+        notes = gang["home"]["metadata"].get("annotations") or {}
+        texts = {CLAIM + kind: record_of(world, gang, kind) for kind in KINDS}
+        changed = {key: text for key, text in texts.items() if notes.get(key) != text}
+        if changed:
+            adapter.patch(world["store"], gang["home_kind"], gang["home"], {"metadata": {"annotations": changed}})
 
 
-def record_of(world: World, gang: Gang) -> dict[str, Any] | None:
-    claim = world["memory"]["claims"].get(gang["key"])
-    clock = world["memory"]["clocks"].get(gang["key"])
+def record_of(world: World, gang: Gang, kind: str) -> str | None:
+    claim = world["memory"]["claims"].get((gang["key"], kind))
+    clock = world["memory"]["clocks"].get(gang["key"]) if kind == "hold" else None
     if claim is None and clock is None:
         return None
-    kind, slots = (claim["kind"], claim["slots"]) if claim else ("hold", {})
+    slots = claim["slots"] if claim else {}
     names = {task["name"]: {slots[task["uid"]]: 1} for task in gang["tasks"] if task["uid"] in slots}
-    return {"kind": kind, "slots": names, "until": clock["start"] if clock else 0}
+    return json.dumps({"kind": kind, "slots": names, "until": clock["start"] if clock else 0}, sort_keys=True)
 
 
 def write_marks(world: World) -> None:

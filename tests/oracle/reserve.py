@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, groups, minima, order, placing, predicates, queues, rules
+from oracle import claims, groups, minima, order, placing, predicates, queues
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -49,10 +49,8 @@ def r2_condition_ready(world: World, gang: Gang, reserved: list[Task]) -> bool:
 
 
 def reserved_tasks(world: World, gang: Gang) -> list[Task]:
-    claim = world["memory"]["claims"].get(gang["key"])
-    if claim is None or claim["kind"] != "reserve":
-        return []
-    return [task for task in gang["tasks"] if task["uid"] in claim["slots"]]
+    slots = claims.slots_of(world, gang["key"], "reserve")
+    return [task for task in gang["tasks"] if task["uid"] in slots]
 
 
 # ---- R3
@@ -70,7 +68,7 @@ def r3_reserve(world: World) -> None:
         unit = groups.unit(world, keys) if together else [gang]
         if not unit or order.standing(world, unit[0]) != (order.ALLOCATING, order.MINIMA):
             continue
-        if unit[0]["later"] or (together and groups.is_non_strict(world, keys) and not rules.follows("R1")):
+        if unit[0]["later"] or not all(r7_could_start(world, one) for one in unit):
             continue
         if all(r2_condition_ready(world, one, reserved_tasks(world, one)) for one in unit):
             continue
@@ -91,8 +89,7 @@ def turn(world: World, trial: dict[str, Any], gang: Gang) -> tuple[Any, ...]:
 
 
 def has_freed_room(world: World, gang: Gang) -> bool:
-    claim = world["memory"]["claims"].get(gang["key"])
-    return claim is not None and claim["kind"] == "preempt"
+    return claims.claim_of(world, gang["key"], "preempt") is not None
 
 
 def r3_was_served_before(world: World, gang: Gang) -> bool:
@@ -139,7 +136,7 @@ def r4_plan(world: World, unit: list[Gang]) -> None:
     for gang in unit:
         slots = {task["uid"]: node for task, node in chosen if task["gang"] == gang["key"]}
         if slots:
-            world["memory"]["claims"][gang["key"]] = {"kind": "reserve", "slots": slots}
+            claims.make(world, gang["key"], "reserve", slots)
     r3_end_those_taken_over(world, lower)
 
 
@@ -156,11 +153,10 @@ def r4_reserved(world: World, ignored: set[Any]) -> dict[str, Amounts]:
     """Node -> the sum of what is reserved on it."""
     found: dict[str, Amounts] = {}
     for gang in world["gangs"].values():
-        claim = world["memory"]["claims"].get(gang["key"])
-        if claim is not None and claim["kind"] == "reserve" and gang["key"] not in ignored:
-            for task in gang["tasks"]:
-                if task["uid"] in claim["slots"]:
-                    queues.add(found.setdefault(claim["slots"][task["uid"]], {}), task["request"])
+        slots = claims.slots_of(world, gang["key"], "reserve") if gang["key"] not in ignored else {}
+        for task in gang["tasks"]:
+            if task["uid"] in slots:
+                queues.add(found.setdefault(slots[task["uid"]], {}), task["request"])
     return found
 
 
@@ -246,11 +242,11 @@ def r5_closed_nodes(world: World, gang: Gang, task: Task) -> set[str]:
         return set()
     closed: set[str] = set()
     own: set[str] = set()
-    for key, claim in world["memory"]["claims"].items():
-        if claim["kind"] == "reserve" and key != gang["key"] and key not in world.get("opened", ()):
+    for key, claim in claims.all_of(world, "reserve"):
+        if key != gang["key"] and key not in world.get("opened", ()):
             closed |= set(claim["slots"].values())
-        if claim["kind"] == "preempt" and key in groups.k7_group_of(world, gang):
-            own |= set(claim["slots"].values())
+    for key in groups.k7_group_of(world, gang):
+        own |= set(claims.slots_of(world, key, "preempt").values())
     return closed - own
 
 
@@ -277,23 +273,19 @@ def r5_takes_over(world: World, gang: Gang) -> bool:
 
 
 def reserving(world: World) -> list[Gang]:
-    return [
-        world["gangs"][key]
-        for key, claim in world["memory"]["claims"].items()
-        if claim["kind"] == "reserve" and key in world["gangs"]
-    ]
+    return [world["gangs"][key] for key, _ in claims.all_of(world, "reserve") if key in world["gangs"]]
 
 
 def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
     """The slots on nodes that were taken are given up, and their tasks are reserved for anew; or the claim ends."""
     trial = placing.start_trial(world)
     for gang in sorted(lower, key=lambda one: turn(world, trial, one)):
-        claim = world["memory"]["claims"].get(gang["key"])
-        if claim is None or not taken & set(claim["slots"].values()):
+        before = claims.slots_of(world, gang["key"], "reserve")
+        if not taken & set(before.values()):
             continue
         plan = new_plan(world, {gang["key"]})
         tasks = reserved_tasks(world, gang)
-        slots = {task["uid"]: claim["slots"][task["uid"]] for task in tasks if claim["slots"][task["uid"]] not in taken}
+        slots = {task["uid"]: before[task["uid"]] for task in tasks if before[task["uid"]] not in taken}
         for task in tasks:
             if task["uid"] in slots:
                 take(plan, slots[task["uid"]], task)
@@ -303,11 +295,10 @@ def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
                 if node is not None:
                     slots[task["uid"]] = node
         if len(slots) == len(tasks):
-            claim["slots"] = slots
+            claims.make(world, gang["key"], "reserve", slots)
         else:
             for key in groups.k7_group_of(world, gang):
-                if world["memory"]["claims"].get(key, {}).get("kind") == "reserve":
-                    del world["memory"]["claims"][key]
+                claims.end(world, key, "reserve")
 
 
 def r3_end_those_taken_over(world: World, lower: list[Gang]) -> None:
@@ -318,15 +309,17 @@ def r3_end_those_taken_over(world: World, lower: list[Gang]) -> None:
         keys = groups.k7_group_of(world, gang)
         if gang["key"] in ending and still_fits(world, keys, ending):
             ending -= set(keys)
-    for key in ending:
-        world["memory"]["claims"].pop(key, None)
+    for gang in lower:
+        if gang["key"] in ending:
+            for key in groups.k7_group_of(world, gang):  # a group is reserved for as a whole
+                claims.end(world, key, "reserve")
 
 
 def still_fits(world: World, keys: list[Any], ending: set[Any]) -> bool:
     plan, nodes = new_plan(world, ending), {node["name"]: node for node in world["nodes"]}
     for gang in groups.gangs_of(world, keys):
         for task in reserved_tasks(world, gang):
-            node = nodes.get(world["memory"]["claims"][gang["key"]]["slots"][task["uid"]])
+            node = nodes.get(claims.slots_of(world, gang["key"], "reserve")[task["uid"]])
             if node is None or not may_claim(world, plan, node, task, r6_limit(world)):
                 return False
             take(plan, node["name"], task)
@@ -336,8 +329,10 @@ def still_fits(world: World, keys: list[Any], ending: set[Any]) -> bool:
 def r5_room_kept_from(world: World, trial: dict[str, Any], gang: Gang) -> Amounts:
     """M6: the free room on nodes that are reserved for others is not for this gang."""
     closed = set()
-    for key, claim in world["memory"]["claims"].items():
-        if claim["kind"] == "reserve" and key != gang["key"]:
+    for key, claim in claims.all_of(world, "reserve"):
+        holder = world["gangs"].get(key)
+        is_lower = holder is not None and holder["priority"] < gang["priority"]  # R5
+        if key != gang["key"] and not is_lower:
             closed |= set(claim["slots"].values())
     found: Amounts = {}
     for name in closed:
@@ -347,18 +342,21 @@ def r5_room_kept_from(world: World, trial: dict[str, Any], gang: Gang) -> Amount
 
 def r7_reservations_that_stand(world: World) -> None:
     """R7: a reservation ends when its gang is bound, or when it can no longer make it condition-ready."""
-    for key, claim in list(world["memory"]["claims"].items()):
-        if claim["kind"] == "reserve" and not r7_stands(world, world["gangs"].get(key), claim):
-            world["memory"]["claims"].pop(key, None)
+    for key, claim in claims.all_of(world, "reserve"):
+        gang = world["gangs"].get(key)
+        if gang is None or gang["satisfied"] or minima.m4_ready(world, gang):
+            claims.end(world, key, "reserve")
+        elif not r7_stands(world, gang, claim):
+            for mate in groups.k7_group_of(world, gang):
+                claims.end(world, mate, "reserve")
 
 
-def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
-    if gang is None or gang["satisfied"] or minima.m4_ready(world, gang):
-        return False
-    if rules.follows("R7") and not r7_could_start(world, gang):
+def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
+    if gang["finished"] or not r7_could_start(world, gang):
         return False
     tasks = reserved_tasks(world, gang)
-    if len(tasks) < len(claim["slots"]) or not all(minima.is_waiting(world, task) for task in tasks):
+    waits = [task for task in tasks if minima.is_waiting(world, task) or minima.is_held(world, task)]
+    if len(waits) < len(claim["slots"]):
         return False
     nodes = {node["name"]: node for node in world["nodes"]}
     reserved = r4_reserved(world, set())
@@ -380,14 +378,25 @@ def r7_stands(world: World, gang: Gang | None, claim: dict[str, Any]) -> bool:
 def r7_could_start(world: World, gang: Gang) -> bool:
     """R7, P3: its object, queue and members exist, its group is complete, the cluster could hold its `minResources`,
     and its queue could use its minima."""
-    keys = groups.k7_group_of(world, gang)
+    keys = groups.k7_group_of(world, gang) if not gang["satisfied"] else [gang["key"]]
     mates = groups.gangs_of(world, keys)
-    if groups.k7_unsatisfied(world, keys) or any(order.obstacle(world, mate) is not None for mate in mates):
+    if not gang["satisfied"] and groups.k7_unsatisfied(world, keys):
         return False
-    if groups.k7_beyond_cluster(world, [mate for mate in mates if not mate["satisfied"]]) is not None:
+    if any(order.obstacle(world, mate) is not None for mate in mates):
+        return False
+    if any(beyond_cluster(world, mate) for mate in mates if not mate["satisfied"]):
         return False
     trial = placing.start_trial(world)
     return not any(beyond_queue(world, trial, mate, of_minima(world, mate)) for mate in mates)
+
+
+def beyond_cluster(world: World, gang: Gang) -> bool:
+    """K7, M6: whether the cluster could never hold its `minResources`; those of a later wave count what has ended."""
+    asked = gang["needs_free"]
+    if not asked and not world["settings"]["admit_oversized"] and not gang["waves"]:
+        asked = gang["min_resources"] or {}
+    has = queues.totals(world)
+    return any(count > has.get(name, 0) for name, count in asked.items() if name != "pods")
 
 
 def of_minima(world: World, gang: Gang) -> Amounts:
@@ -405,9 +414,9 @@ def of_minima(world: World, gang: Gang) -> Amounts:
 
 def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
     """R7: a reserved task is allocated on its node once the room there suffices."""
-    claim = world["memory"]["claims"].get(gang["key"])
+    slots = claims.slots_of(world, gang["key"], "reserve")
     for task in reserved_tasks(world, gang):
-        node = claim["slots"][task["uid"]] if claim else ""
+        node = slots[task["uid"]]
         if node not in trial["free"] or not minima.is_waiting(world, task):
             continue
         if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):

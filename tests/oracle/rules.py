@@ -10,10 +10,6 @@ from contextlib import contextmanager
 
 RULES_AS_OF = {
     "G10": "old",  # new: `missing` lists every role that lacks something; numbers are of the state that is shown
-    "R1": "old",  # new: NonStrict gangs are reserved for like any other
-    "R7": "old",  # new: a reservation ends whenever its gang could not start for another reason than room
-    "P1": "new",  # new: lowest level first, no victim in vain, a plan is found if there is one
-    "P3": "new",  # new: room that was freed is given up when its gang could not start even with it
 }
 
 NOT_WRITTEN = ("D3", "D5", "R6 (what it says)", "R8", "K12")

@@ -109,7 +109,7 @@ def test_any_order_of_any_objects_is_read(happened: list[tuple[Obj, bool]]) -> N
                 there[obj["metadata"]["uid"]] = obj
         for key in changed.gangs:
             spec = book.spec(key)
-            assert spec is None or (spec.minimum >= 0 and spec.waiting >= 0)
+            assert spec is None or (spec.minimum >= 0 and spec.waiting_ns >= 0)
     for pod in there.values():
         membership = book.member(pod)
         spec = book.spec(membership.gang) or book.undeclared(membership.gang, 0, "default")
@@ -122,7 +122,7 @@ def test_any_order_of_any_objects_is_read(happened: list[tuple[Obj, bool]]) -> N
 @given(st.builds(Written, *[st.one_of(st.none(), odd_texts)] * 6))
 def test_values_are_good_or_complained_of(said: Written) -> None:
     values = read(said)
-    for text, value in zip(said, (values.minimum, values.total, values.non_strict, values.groups, values.waiting,
+    for text, value in zip(said, (values.minimum, values.total, values.non_strict, values.groups, values.waiting_ns,
                                   values.policy), strict=True):  # fmt: skip
         assert text is None or value is not None or values.complaints
     counts: list[Any] = [values.minimum, values.total]

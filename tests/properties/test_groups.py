@@ -21,7 +21,8 @@ from hypothesis.stateful import (
 
 from enbloc.api.meta import name_of
 from enbloc.api.writes import EmitEvent, Patch, Write
-from enbloc.engine.actions.gang_groups import _stuck
+from enbloc.engine.actions.deadlocks import _claimants, _stuck
+from enbloc.engine.cycle import Cycle
 from enbloc.units import SECOND
 from properties.at_rest import AtRest
 from properties.test_cut_off import crash
@@ -94,8 +95,8 @@ class Gangs(AtRest):
     @invariant()
     def nobody_waits_in_a_circle(self) -> None:
         """K12."""
-        engine = self.world.engine
-        assert _stuck(engine, engine.parts.claims.holds.holders()) == []
+        cycle = Cycle(self.world.engine.parts, 0, [])
+        assert _stuck(cycle, _claimants(cycle)) == []
 
     def teardown(self) -> None:
         world = self.world

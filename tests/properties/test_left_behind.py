@@ -25,6 +25,7 @@ from enbloc.engine.tables import nodes
 from enbloc.engine.tables.classes import ClassTable
 from enbloc.engine.tables.queues import QueueTree
 from enbloc.gangs import koordinator
+from enbloc.gangs.record_digests import SIMULATED
 from enbloc.runtime.control_plane import ControlPlane, controllers
 from enbloc.runtime.translate import Translator
 from enbloc.sim.clock import EPOCH
@@ -58,7 +59,7 @@ class World:
         self.nodes = played.NodePlayer(self.store)
         names = scheduler_names(config, alone=True)
         self.plane = ControlPlane(self.store, config, names, simulated_key_pair)
-        self.looker = Translator(config, names)
+        self.looker = Translator(config, names, SIMULATED)
         self.lookers = [self.looker, *controllers(simulated_key_pair)]
         self._watch = self.store.watch(None, self.store.version)
         self.add(m.CRDJOB_DEFINITION, *(m.node(f"base{number}", 32, "64Gi") for number in range(4)))

@@ -46,8 +46,9 @@ def sleepless(store: Store, config: Config) -> Plane:
     for lane in (engine.parts.queues.placement, engine.parts.queues.best_effort, engine.parts.queues.admission):
         put = lane.put
 
-        def alone(gang: Any, queue: str, order: Any, shape: Any, *rest: Any, put: Any = put, **more: Any) -> Any:
-            return put(gang, queue, order, (gang.key, shape), *rest, **more)
+        def alone(gang: Any, queue: str, order: Any, signature: Any, *rest: Any, put: Any = put, **more: Any) -> Any:
+            own = signature._replace(facts=(gang.key, signature.facts))
+            return put(gang, queue, order, own, *rest, **more)
 
         lane.put = alone  # type: ignore[method-assign]
     return plane

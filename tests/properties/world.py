@@ -23,9 +23,10 @@ from enbloc.cluster.port import Watch
 from enbloc.config import Config, parse, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.engine.engine import Engine
-from enbloc.engine.tables.commit_marks import COMMITTED, covers, mark_of
+from enbloc.engine.tables.commit_marks import covers, mark_of
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.own_annotations import COMMITTED
 from enbloc.gangs.registry import GangRegistry
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.documents import Document
@@ -291,7 +292,7 @@ def bound_lines(result: Result) -> list[str]:
 def _lasting(gang: GangState) -> GangSpec:
     """With what was decided since. Of pods without their PodGroup the age does not matter: they are not attempted."""
     spec = msgspec.structs.replace(gang.spec, observed=gang.status)
-    return msgspec.structs.replace(spec, created=0) if spec.problem else spec
+    return msgspec.structs.replace(spec, created_ns=0) if spec.problem else spec
 
 
 def seen(engine: Engine) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from enbloc.api.writes import BindPod, Refused, Write
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.runtime.control_plane import ControlPlane
+from enbloc.sim.simulation import Records
 from support import manifests as m
 from support.answers import Answer
 from support.simulation import simulate
@@ -380,6 +381,7 @@ def test_g11_nodes_that_a_gang_needs_no_more_are_for_others_at_once(change: list
         m.pod("b", priority="mid", at="1s", nodeSelector={"at": "m"}),
         change,
         until="30s",
+        records=Records.TRUSTED,
     )
     assert answer.at("b") == 10.0
 
@@ -402,6 +404,7 @@ def test_g11_nodes_may_be_kept_for_a_gang_that_was_cut_off_and_reserved_for_anot
         m.pod("s", 1, at="11s"),
         config={"actions": ["enqueue", "allocate", reserve]},
         until="12s",
+        records=Records.TRUSTED,
     )
     assert answer.lines("reserved", "big")
     assert answer.at("s") is None

@@ -200,3 +200,11 @@ def test_g2_exactly_fitting_no_pod_is_bound_beyond_what_fits() -> None:
         used[place] = used.get(place, 0) + {"x": 3, "y": 2}.get(name.split("-")[1], 1)
     assert len(answer.bound("j")) == 7
     assert all(used[name] <= cpu for name, cpu in (("a", 6), ("b", 5), ("c", 4)))
+
+
+def test_g2_a_pod_that_asks_for_no_gpu_may_go_where_there_is_none() -> None:
+    """Greedily the launcher goes to the emptier node, which is the only one with a GPU for the worker."""
+    gpu = {"nvidia.com/gpu": 1}
+    job = m.job("j", m.role("launcher", 1, cpu=2), m.role("worker", 1, cpu=2, extra=gpu))
+    answer = simulate(m.node("plain", 2), m.node("with-gpu", 3, extra=gpu), job, until="10s")
+    assert answer.bound("j-") == {"j-launcher-0": (0.0, "plain"), "j-worker-0": (0.0, "with-gpu")}

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from enbloc.api import coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import coscheduling, kai, koordinator, kubernetes, topology, volcano, workloads, yunikorn
 from enbloc.gangs.compatibility import FIELDS, markdown
 from enbloc.gangs.constraints import Effect, Field
 from support import manifests as m
+from support import racks as r
 from support.answers import Answer, waits_because
 from support.simulation import lint, simulate
 
@@ -43,6 +44,12 @@ def alone(kind: str) -> list[Obj]:
             return [node, m.sigs_podgroup("x", 1, api=m.PLUGINS), *m.labelled_pods("x", 1, m.PLUGINS_LABEL)]
         case kubernetes.POD_GROUP:
             return [node, m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 1)]
+        case workloads.REPLICA_SET:
+            return [node, replica_set(1)]
+        case kubernetes.WORKLOAD:
+            return [node, m.native_workload("x", {"w": {"basic": {}}}), *m.workload_pods("x", "w", 1)]
+        case kai.POD_GROUP:
+            return [node, NO_ROOM, m.kai_podgroup("x", 1, {"w": 1}), *m.kai_pods("x", 1, subgroup="w")]
     return [node, m.CRDJOB_DEFINITION, m.crdjob(), m.scheduling_spec("x", 1), *m.owned(pod)]
 
 
@@ -80,6 +87,49 @@ def koordinator_pair() -> list[Obj]:
     return [m.node("n", 1), *mates]
 
 
+def replica_set(pods: int) -> Obj:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    template: Obj = {
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"schedulerName": "enbloc", "containers": [container]},
+    }
+    spec: Obj = {"replicas": pods, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": m.metadata("x"), "spec": spec}
+
+
+def kai_pod() -> list[Obj]:
+    [pod] = m.kai_pods("g", 1, subgroup="w")
+    pod["metadata"]["name"] = "x"
+    return [pod]
+
+
+def yunikorn_pair() -> list[Obj]:
+    mates = m.yunikorn_pods("a", {"w": 2}, w=2)
+    mates[1]["metadata"]["name"] = "x"
+    return mates
+
+
+def two_racks(kind: str) -> list[Obj]:
+    """Without a preference the pods go to the large node; the small one is a domain of its own."""
+    trees = [
+        r.topology("dc", r.RACK, group=r.KAI),
+        r.network_topology(("RackLayer", r.RACK)),
+        *(r.hyper_node(f"h{name}", 1, name) for name in ("large-0", "small-0")),
+    ]
+    rest = [one for one in alone(kind) if one["kind"] != "Node"]
+    for one in rest:
+        if one["kind"] == "Pod" and one["metadata"]["name"] == "x":
+            one["metadata"]["annotations"] = {topology.KAI_TREE: "dc"}
+        if kind == kai.POD_GROUP and one["kind"] == "PodGroup":
+            for vertex in (one["spec"], *one["spec"].get("subGroups", ())):
+                vertex["topologyConstraint"] = {"topology": "dc"}
+    return [*trees, *r.nodes({"large": [16]}), *r.nodes({"small": [4]}), *rest]
+
+
+def in_no_hyper_node(kind: str) -> list[Obj]:
+    return [r.hyper_node("h", 1, "other"), *alone(kind)]
+
+
 def with_neighbour() -> list[Obj]:
     return [m.node("n"), m.pod("neighbour", labels={"app": "a"}), m.pod("x", at="1s")]
 
@@ -107,7 +157,8 @@ VALUES: dict[str, Any] = {
     "spec.priorityClassName": ("high", FIRST),
     "spec.schedulingGroup.podGroupName": "absent",
     "spec.resourceClaims": [{"name": "gpu", "resourceClaimName": "absent"}],
-    "spec.workloadRef": {"name": "w", "podGroup": "workers"},
+    "spec.workloadRef": {"name": "absent", "podGroup": "workers"},
+    "spec.podGroups[].policy": {"gang": {"minCount": 2}},
     f"metadata.annotations[{m.GROUP_NAME}]": "absent",
     f"metadata.annotations[{m.QUEUE_NAME}]": "absent",
     "metadata.annotations[volcano.sh/numa-topology-policy] restricted, single-numa-node": "restricted",
@@ -131,29 +182,70 @@ VALUES: dict[str, Any] = {
     "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint]": {"gpu": {}},
     "metadata.labels[quota.scheduling.koordinator.sh/name]": "team-a",
     f"metadata.labels[{coscheduling.POD_GROUP_LABEL}]": "absent",
-    "metadata.annotations[pod-group-name]": "g",
-    "metadata.annotations[kai.scheduler/topology-required-placement]": "rack",
-    "metadata.annotations[kai.scheduler/topology-preferred-placement]": "rack",
+    f"metadata.annotations[{kai.GROUP_NAME}]": "absent",
+    f"metadata.labels[{kai.SUBGROUP}]": ("other", [m.node("n"), m.kai_podgroup("g", 1, {"w": 1}), *kai_pod()]),
+    f"metadata.annotations[{topology.KAI_REQUIRED}]": "rack",
+    f"metadata.annotations[{topology.KAI_PREFERRED}]": ("example.com/rack", two_racks("Pod")),
+    "metadata.annotations[kai.scheduler/segment-size]": "2",
+    f"metadata.annotations[{topology.KUEUE_REQUIRED}]": "rack",
+    f"metadata.annotations[{topology.KUEUE_PREFERRED}]": ("example.com/rack", two_racks("Pod")),
+    f"metadata.annotations[{topology.KUEUE_UNCONSTRAINED}]": "true",
+    f"metadata.annotations[{topology.KUEUE_SLICE_REQUIRED}]": "rack",
+    f"metadata.annotations[{topology.KUEUE_SLICE_REQUIRED}-constraints]": "[]",
+    "metadata.annotations[kueue.x-k8s.io/podset-group-name]": "g",
     "metadata.annotations[gpu-fraction]": "0.5",
     "metadata.annotations[gpu-memory]": "2000",
     "metadata.labels[kai.scheduler/queue]": "team-a",
-    "metadata.annotations[yunikorn.apache.org/task-groups]": [{"name": "w", "minMember": 3}],
-    "metadata.annotations[yunikorn.apache.org/task-group-name]": "w",
-    "metadata.labels[yunikorn.apache.org/queue]": "root.a",
+    f"metadata.annotations[{yunikorn.TASK_GROUPS}]": [{"name": "w", "minMember": 3, "minResource": {"cpu": "3"}}],
+    f"metadata.annotations[{yunikorn.TASK_GROUP_NAME}]": "w",
+    f"metadata.annotations[{yunikorn.POLICY_PARAMETERS}]": "gangSchedulingStyle=Hard",
+    "metadata.labels[applicationId]": ("b", [m.node("n"), *yunikorn_pair()]),
+    f"metadata.labels[{yunikorn.QUEUE}]": "root.absent",
+    "spec.preemptibility": ("non-preemptible", victim(m.kai_podgroup("x", 1), *m.kai_pods("x", 1, cpu=3))),
+    "spec.subGroups[].minMember": 2,
+    f"metadata.annotations[{volcano.GROUP_MIN_MEMBER}]": "2",
+    f"metadata.annotations[{topology.VOLCANO_MODE}]": (
+        "soft",
+        [*r.nodes({"a": 1, "b": 1}), r.hyper_node("ha", 1, "/^a-/"), r.hyper_node("hb", 1, "/^b-/"), replica_set(4)],
+    ),
+    f"metadata.annotations[{topology.VOLCANO_HIGHEST_TIER}]": ("1", in_no_hyper_node(workloads.REPLICA_SET)),
+    "spec.topologyConstraint.requiredTopologyLevel": "rack",
+    "spec.topologyConstraint.preferredTopologyLevel": (r.RACK, two_racks(kai.POD_GROUP)),
+    "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "rack",
+    "spec.subGroups[].topologyConstraint.preferredTopologyLevel": (r.RACK, two_racks(kai.POD_GROUP)),
+    "spec.minSubGroup": 1,
+    "spec.subGroups[].minSubGroup": 1,
+    "spec.subGroups[].parent": "p",
+    "spec.markUnschedulable": True,
+    "spec.schedulingBackoff": 1,
     "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: MustGather": {
         "gatherStrategy": [{"layer": "hostLayer", "strategy": "MustGather"}]
     },
-    "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: PreferGather": {
-        "gatherStrategy": [{"layer": "hostLayer", "strategy": "PreferGather"}]
+    "PodGroup metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: PreferGather": (
+        {"gatherStrategy": [{"layer": "RackLayer", "strategy": "PreferGather"}]},
+        two_racks(koordinator.POD_GROUP),
+    ),
+    "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: PreferGather": (
+        {"gatherStrategy": [{"layer": "RackLayer", "strategy": "PreferGather"}]},
+        two_racks("Pod"),
+    ),
+    "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] podCountMultiple": {
+        "gatherStrategy": [{"layer": "hostLayer", "strategy": "PreferGather", "podCountMultiple": 2}]
     },
     "spec.minAvailable": 3,
     "Job spec.minAvailable": (1, [m.node("n", 1), m.job("x", m.role("a", 2))]),
     "spec.tasks[].minAvailable": (1, [m.node("n", 1), m.job("x", m.role("a", 2))]),
     "spec.tasks[].dependsOn": {"name": ["b"]},
     "spec.queue": "none",
-    "spec.networkTopology mode: hard (the default)": {"highestTierAllowed": 1},
-    "spec.networkTopology mode: soft": {"mode": "soft"},
-    "spec.tasks[].partitionPolicy": {"totalPartitions": 2, "partitionSize": 1},
+    "Job spec.networkTopology mode: hard (the default)": ({"highestTierAllowed": 1}, in_no_hyper_node(volcano.JOB)),
+    "spec.networkTopology mode: hard (the default)": ({"highestTierAllowed": 1}, in_no_hyper_node(volcano.POD_GROUP)),
+    "Job spec.networkTopology mode: soft": ({"mode": "soft"}, two_racks(volcano.JOB)),
+    "spec.networkTopology mode: soft": ({"mode": "soft"}, two_racks(volcano.POD_GROUP)),
+    "spec.tasks[].partitionPolicy all partitions are needed": (
+        {"totalPartitions": 2, "partitionSize": 1, "networkTopology": {"highestTierAllowed": 1}},
+        in_no_hyper_node(volcano.JOB),
+    ),
+    "spec.tasks[].partitionPolicy minPartitions below totalPartitions": {"totalPartitions": 2, "minPartitions": 1},
     "spec.tasks[].topologyPolicy restricted, single-numa-node": "single-numa-node",
     "spec.tasks[].topologyPolicy best-effort": "best-effort",
     "spec.runningEstimate": "1h",
@@ -164,7 +256,7 @@ VALUES: dict[str, Any] = {
     "spec.minTaskMember": {"w": 2},
     "spec.minResources": {"cpu": "100"},
     "metadata.annotations[volcano.sh/preemptable]": ("false", victim(m.podgroup("x", 1), m.pod("p", 3, group="x"))),
-    "spec.subGroupPolicy": [{"name": "a", "subGroupSize": 2}],
+    "spec.subGroupPolicy": [{"name": "a", "subGroupSize": 2, "minSubGroups": 1}],
     "spec.weight": (3, two_queues()),
     "spec.capability": {"cpu": "0"},
     "spec.guarantee": ({"resource": {"cpu": "4"}}, [m.node("n"), m.queue("x"), m.pod("p")]),
@@ -184,7 +276,8 @@ VALUES: dict[str, Any] = {
         {"all": {}},
         victim(m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 3)),
     ),
-    "spec.schedulingConstraints.topology": [{"key": "rack"}],
+    "spec.schedulingConstraints.topology one key": [{"key": "rack"}],
+    "spec.schedulingConstraints.topology several keys": [{"key": "rack"}, {"key": "block"}],
     "spec.parentCompositePodGroupName": "c",
 }
 
@@ -192,7 +285,8 @@ VALUES: dict[str, Any] = {
 def example(field: Field) -> tuple[Any, list[Obj]]:
     """A value for a row, and the documents in which it is set."""
     kind = field.kind.partition(".")[0]
-    keys = (f"{kind} {field.path}", f"{field.path} {field.case}", field.path)
+    with_case = f"{field.path} {field.case}"
+    keys = (f"{kind} {with_case}", f"{kind} {field.path}", with_case, field.path)
     value = next(VALUES[key] for key in keys if key in VALUES)
     value, stage = value if isinstance(value, tuple) else (value, alone(field.kind))
     if stage == FIRST:
@@ -271,17 +365,17 @@ def test_n1_the_page_is_the_table() -> None:
 
 @pytest.mark.parametrize("value", [None, [], {}, ""])
 def test_n1_empty_values_are_not_set(value: Any) -> None:
-    group = m.podgroup("x", 1, networkTopology=value, subGroupPolicy=value)
+    group = m.podgroup("x", 1, networkTopology=value or None, subGroupPolicy=value or None)
     answer = simulate(m.node("n"), group, m.pod("p", group="x", resourceClaims=value))
     assert answer.times() == [0.0]
     assert not warned(answer)
 
 
 def test_n1_the_gang_starts_when_the_constraint_is_removed() -> None:
-    group = m.podgroup("x", 1, networkTopology={"mode": "hard"})
-    answer = simulate(
-        m.node("n"), group, m.pod("p", group="x"), m.patch("9s", "PodGroup", "x", spec={"networkTopology": None})
-    )
+    group = m.native_podgroup("x", {"gang": {"minCount": 1}}, resourceClaims=[{"name": "gpu"}])
+    removed = m.patch("9s", "PodGroup", "x", spec={"resourceClaims": None})
+    removed["target"]["apiVersion"] = group["apiVersion"]
+    answer = simulate(m.node("n"), group, m.native_pods("x", 1), removed)
     assert answer.times() == [9.0]
 
 
@@ -300,10 +394,12 @@ def test_n1_a_replacement_in_a_satisfied_gang_is_warned_of_and_runs() -> None:
 
 
 def test_n1_all_constraints_are_named() -> None:
-    group = m.podgroup("x", 1, networkTopology={"mode": "hard"}, subGroupPolicy=[{"name": "a"}])
-    text = simulate(m.node("n"), group, m.pod("p", group="x")).why("default/x")
-    assert "spec.networkTopology" in text
-    assert "spec.subGroupPolicy" in text
+    held = m.native_podgroup(
+        "x", {"gang": {"minCount": 1}}, resourceClaims=[{"name": "a"}], parentCompositePodGroupName="c"
+    )
+    text = simulate(m.node("n"), held, m.native_pods("x", 1)).why("default/x")
+    assert "spec.resourceClaims" in text
+    assert "spec.parentCompositePodGroupName" in text
 
 
 def test_n1_a_template_is_checked_by_lint() -> None:

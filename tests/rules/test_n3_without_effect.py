@@ -27,7 +27,7 @@ def of_another_scheduler(obj: dict[str, Any]) -> dict[str, Any]:
             foreign_kind("autoscaling/v2", "HorizontalPodAutoscaler"),
             "no controller here acts on HorizontalPodAutoscaler of autoscaling",
         ),
-        (foreign_kind("topology.volcano.sh/v1alpha1", "HyperNode"), "no controller here acts on HyperNode"),
+        (foreign_kind("nodeinfo.volcano.sh/v1alpha1", "Numatopology"), "no controller here acts on Numatopology"),
         (foreign_kind("flow.volcano.sh/v1alpha1", "JobFlow"), "no controller here acts on JobFlow"),
         (of_another_scheduler(m.pod("idle")), "spec.schedulerName another is not ours: use enbloc"),
         (of_another_scheduler(m.job("idle", m.role("w", 1))), "spec.schedulerName another is not ours: use enbloc"),

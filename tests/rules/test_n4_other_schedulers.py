@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support import manifests as m
-from support.answers import waits_because
+from support.answers import condition, waits_because
 from support.simulation import simulate
 
 GATE = [{"name": "example.com/hold"}]
@@ -101,3 +101,12 @@ def test_n4_a_restart_changes_no_word() -> None:
     restart = m.restart("10s")
     plain, restarted = simulate(story, until="60s"), simulate(story, restart, until="60s")
     assert [one["message"] for one in plain.data["pending"]] == [one["message"] for one in restarted.data["pending"]]
+
+
+def test_n4_a_gated_pod_carries_the_condition_that_an_api_server_writes() -> None:
+    """kubectl and dashboards read it."""
+    answer = simulate(m.node("n"), m.pod("gated", 1, schedulingGates=[{"name": "x"}]), m.pod("open", 1))
+    scheduled = condition(answer.obj("Pod", "gated"), "PodScheduled")
+    assert scheduled is not None
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "SchedulingGated")
+    assert (condition(answer.obj("Pod", "open"), "PodScheduled") or {}).get("reason") != "SchedulingGated"

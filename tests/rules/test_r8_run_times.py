@@ -218,7 +218,7 @@ def test_r8_the_start_is_unknown_if_one_run_time_is() -> None:
     answer = simulate(m.node("n"), m.pod("ahead", 2), m.pod("big", 4), config=reserving(), until="50s")
     assert starts(answer.obj("Pod", "big")) is None
     found = answer.pending("default/big")
-    assert not found.get("expectedStart")
+    assert not found.get("expected_start")
 
 
 def test_r8_the_expected_start_is_withdrawn_when_it_has_started_or_is_not_reserved_any_more() -> None:

@@ -47,6 +47,17 @@ def test_s1_a_gang_that_is_named_without_its_consent_does_not_wait(evil: str, vi
     assert not [line for line in answer.lines("timeout") if line["name"].startswith("victim")]
 
 
+def test_s1_attack_t1_one_object_that_names_300_gangs_delays_none() -> None:
+    """Attacks A1i and A1j: of three namespaces, with a waiting time of ten years."""
+    victims = [(f"ns{number % 3}", f"victim{number}") for number in range(300)]
+    names = ["a/evil", *(f"{namespace}/{name}" for namespace, name in victims)]
+    evil = in_namespace("a", m.sigs_podgroup("evil", 1, groups=names, wait="87600h"))
+    gangs = [m.koordinator_gang(name, 1, cpu="1m", namespace=namespace, at="1s") for namespace, name in victims]
+    answer = simulate([m.node(f"n{n}", 4) for n in range(3)], evil, *gangs, until="700s")
+    assert answer.times("victim") == [1.0] * 300
+    assert not answer.lines("timeout")
+
+
 @pytest.mark.parametrize("restarts", [[], ["3s"]])
 def test_s1_the_timeout_mark_stops_at_the_border(restarts: list[str]) -> None:
     """The victim has no room until the evil gang's clock is over."""

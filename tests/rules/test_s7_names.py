@@ -16,11 +16,17 @@ CLASSES = m.HIGH_LOW
 
 
 def told(answer: Answer, namespace: str) -> str:
-    """All that a namespace is told: status and annotations of its objects, Events about them, evictions of its pods."""
+    """All that a namespace is told: status and annotations of ours on its objects, Events about them, evictions of its
+    pods."""
     objects: list[Obj] = [one for one in answer.objects if one["metadata"].get("namespace") == namespace]
-    said = [(one.get("status"), one.get("message"), one["metadata"].get("annotations")) for one in objects]
+    said = [(one.get("status"), one.get("message"), _ours(one)) for one in objects]
     evicted = [line for line in answer.lines("evicted") if line["namespace"] == namespace]
     return json.dumps([said, evicted])
+
+
+def _ours(obj: Obj) -> dict[str, str]:
+    annotations = obj["metadata"].get("annotations") or {}
+    return {key: text for key, text in annotations.items() if key.startswith("enbloc.dev/")}
 
 
 def preemption() -> list[Obj]:
@@ -61,20 +67,54 @@ def released_claim() -> list[Obj]:
     return [m.node("n", 3), *CLASSES, *held, *higher]
 
 
-SCENES = [preemption, reclaim, fifo, deadlock, released_claim]
+def named_gang() -> list[Obj]:
+    """A gang of `b` names one of `secret` (attack T8): whether that exists, and why it waits, was said in `b`."""
+    reader = m.koordinator_gang("victim", 1, groups=["b/victim", "secret/project"], namespace="b")
+    return [m.node("n", 4), *reader, *m.koordinator_gang("project", 2, 5, namespace="secret")]
+
+
+def group_of_two() -> list[Obj]:
+    """Both name each other; one of them is not complete."""
+    names = ["b/victim", "secret/project"]
+    reader = m.koordinator_gang("victim", 1, groups=names, namespace="b")
+    return [m.node("n", 4), *reader, *m.koordinator_gang("project", 2, 5, groups=names, namespace="secret")]
+
+
+def ended_reservation() -> list[Obj]:
+    """Nodes that are reserved for a gang are used by one of higher priority (R5)."""
+    runs = m.pod("runs", 4, run_time="20s", namespace="b")
+    low = m.gang("victim", 2, cpu=4, namespace="b", priority="low", at="1s")
+    high = m.gang("project", 2, cpu=4, namespace="secret", priority="high", at="10s")
+    return [m.node("n", 4), m.node("m", 4), *CLASSES, runs, *low, *high]
+
+
+RESERVE = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}}
+SCENES = [preemption, reclaim, fifo, deadlock, released_claim, named_gang, group_of_two, ended_reservation]
+
+
+def configured(scene: object) -> dict[str, object]:
+    return {"actions": ["enqueue", "allocate", RESERVE]} if scene is ended_reservation else {}
 
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_s7_isolated_namespaces_are_not_told_of_each_other(scene: object) -> None:
-    answer = simulate(scene(), config=ISOLATED, until="30s")  # type: ignore[operator]
+    answer = simulate(scene(), config=configured(scene) | ISOLATED, until="30s")  # type: ignore[operator]
     assert "secret/" not in told(answer, "b")
     assert "b/victim" not in told(answer, "secret")
 
 
-@pytest.mark.parametrize("scene", [preemption, reclaim, fifo, released_claim])
+def test_s7_attack_t8_a_named_gang_is_read_the_same_whether_it_exists_or_not() -> None:
+    scene = named_gang()
+    without = [one for one in scene if one["metadata"].get("namespace") != "secret"]
+    found = [simulate(one, config=ISOLATED, until="30s").why("b/victim") for one in (scene, without)]
+    assert found[0] == found[1]
+    assert "another namespace" in found[0]
+
+
+@pytest.mark.parametrize("scene", [one for one in SCENES if one is not deadlock])
 def test_s7_by_default_they_are(scene: object) -> None:
     """So that the test above tests something."""
-    answer = simulate(scene(), until="30s")  # type: ignore[operator]
+    answer = simulate(scene(), config=configured(scene), until="30s")  # type: ignore[operator]
     assert "secret/" in told(answer, "b")
 
 

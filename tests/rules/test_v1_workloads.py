@@ -6,8 +6,10 @@ import pytest
 
 from enbloc.api.meta import Obj
 from support import manifests as m
+from support import racks as r
 from support.simulation import simulate
 
+MODE, TIER = "volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier"
 MIN_MEMBER = "scheduling.volcano.sh/group-min-member"
 KINDS = [("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job"), ("v1", "ReplicationController")]
 
@@ -72,6 +74,18 @@ def test_v1_a_bad_value_is_warned_of_and_does_not_count() -> None:
     answer = simulate(m.node("n", 2), owner("many"))
     assert len(answer.bound("web-")) == 2
     assert any(MIN_MEMBER in text for text in answer.warnings())
+
+
+@pytest.mark.parametrize("minimum", [None, "3"])
+def test_v1_t1_the_topology_of_the_owner_is_that_of_its_pods(minimum: str | None) -> None:
+    """One HyperNode of tier 1 holds two pods, the other four; without `group-min-member` two in one are enough."""
+    near = owner(minimum, pods=4)
+    near["metadata"]["annotations"] |= {MODE: "hard", TIER: "1"}
+    trees = [r.hyper_node("ha", 1, "/^a-/"), r.hyper_node("hb", 1, "/^b-/")]
+    answer = simulate(m.node("a-0", 2), m.node("b-0", 3), m.node("b-1", 1), *trees, near)
+    assert set(answer.nodes("web-").values()) == ({"b-0", "b-1"} if minimum else {"a-0"})
+    answer = simulate(m.node("a-0", 2), m.node("b-0", 2), *trees, near)
+    assert len(answer.bound("web-")) == (0 if minimum else 2)
 
 
 def test_v1_the_gang_survives_a_restart_of_the_scheduler() -> None:

@@ -159,7 +159,9 @@ def test_an_event_says_that_a_gang_was_bound_though_its_conditions_do_not_change
         answer = {
             write.ref.name.partition("-0")[0]: write.message
             for write in world.cluster.writes
-            if isinstance(write, EmitEvent) and write.reason == "Scheduled" and write.ref.kind.startswith("PodGroup")
+            if isinstance(write, EmitEvent)
+            and write.reason == "GangScheduled"
+            and write.ref.kind.startswith("PodGroup")
         }
         assert len(answer) == 2, answer
         assert all("pods bound together" in message for message in answer.values())
@@ -384,8 +386,11 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
         config = parse({"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]})
         world = LiveWorld(m.node("n1", 1), m.pod("a", 1, run_time="20s"), *m.gang("big", 1), config=config)
         refused: list[Write] = []
+        reserved_nodes: set[float | None] = set()
 
         def refuse(write: Write) -> Refused | None:
+            world.plane.measure()
+            reserved_nodes.add(world.plane._metrics.registry.get_sample_value("enbloc_reserved_nodes"))
             if isinstance(write, Patch) and "'enbloc.dev/claim-reserve': None" in str(write.patch) and not refused:
                 refused.append(write)
                 return Refused(503, "Bad", "no")
@@ -396,6 +401,7 @@ def test_r7_a_reservation_that_could_not_be_taken_off_is_taken_off_later() -> No
         await world.settle()
         assert list(world.bound()) == ["a", "big-0"]
         assert refused
+        assert reserved_nodes == {0, 1}, "a gauge shows them"
         group = world.store.get("PodGroup.scheduling.volcano.sh", "default", "big")
         assert group is not None
         assert "enbloc.dev/claim-" not in annotations_of(group)

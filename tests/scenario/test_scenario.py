@@ -141,7 +141,7 @@ def test_steps_are_read() -> None:
         (step("create", object=pod(at="1s")), "the Step's own `at` says when"),
         (step("restart-scheduler", when="5s"), "when: is not known in a Step"),
         ({**step("restart-scheduler"), "at": 5}, "at: a duration is a string"),
-        ({**step("restart-scheduler"), "kind": "Leap"}, "kind: sim.enbloc.dev has one kind only"),
+        ({**step("restart-scheduler"), "kind": "Leap"}, "kind: sim.enbloc.dev has two kinds only"),
     ],
 )
 def test_what_makes_no_sense_is_reported_with_its_field(value: dict[str, Any], reported: str) -> None:

@@ -297,7 +297,17 @@ def test_i6_same_input_same_bytes() -> None:
     first = output()
     assert first == output()
     data = json.loads(first)
-    assert list(data) == ["end", "ended", "timeline", "objects", "pending", "gangs", "without_effect", "summary"]
+    assert list(data) == [
+        "end",
+        "ended",
+        "timeline",
+        "objects",
+        "pending",
+        "gangs",
+        "without_effect",
+        "series",
+        "summary",
+    ]
     assert data["timeline"][0] == {
         "t": 0.0,
         "what": "created",

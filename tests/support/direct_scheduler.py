@@ -7,6 +7,7 @@ from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config, scheduler_names
 from enbloc.engine.engine import Engine
+from enbloc.gangs.record_digests import SIMULATED
 from enbloc.runtime.translate import Translator
 from enbloc.units import SECOND, format_timestamp
 from support import manifests as m
@@ -16,7 +17,7 @@ class DirectScheduler:
     """Objects are known by kind and name, so all of them share one namespace."""
 
     def __init__(self, config: Config, plain: bool = False) -> None:
-        self.scheduler = Translator(config, scheduler_names(config, alone=True))
+        self.scheduler = Translator(config, scheduler_names(config, alone=True), SIMULATED)
         self.engine = self.scheduler.engine = Engine(config, plain=plain)
         self.known: dict[tuple[str, str], Obj] = {}
         for name in ("root", "default"):

@@ -17,7 +17,8 @@ from enbloc.cluster.embedded.cluster import make_store, provide_queues
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
-from enbloc.engine.tables.commit_marks import COMMITTED
+from enbloc.gangs.own_annotations import COMMITTED
+from enbloc.gangs.record_digests import SIMULATED
 from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.sim.clock import EPOCH
 from enbloc.units import SECOND
@@ -144,7 +145,7 @@ class LiveWorld:
 
     def new_plane(self) -> LiveControlPlane:
         names = scheduler_names(self.config, alone=True)
-        return LiveControlPlane(self.cluster, self.config, names, self.now, key_pair=simulated_key_pair)
+        return LiveControlPlane(self.cluster, self.config, names, self.now, SIMULATED, key_pair=simulated_key_pair)
 
     async def begin(self) -> None:
         self._tasks.append(self.loop.create_task(self._play()))

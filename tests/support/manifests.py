@@ -401,6 +401,67 @@ def native_pods(name: str, count: int, **fields: Any) -> list[Obj]:
     return [pod(f"{name}-{index}", schedulingGroup={"podGroupName": name}, **fields) for index in range(count)]
 
 
+def native_workload(name: str, groups: Mapping[str, Obj], at: str | None = None) -> Obj:
+    """Kubernetes' Workload of v1alpha1; `groups`: the policy of each pod group."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha1",
+        "kind": "Workload",
+        "metadata": metadata(name, annotations=_arrival(at, None)),
+        "spec": {"podGroups": [{"name": group, "policy": policy} for group, policy in groups.items()]},
+    }
+
+
+def workload_pods(workload: str, group: str, count: int, replica: str | None = None, **fields: Any) -> list[Obj]:
+    """Pods of a pod group of a Workload, or of one replica of it."""
+    named = _given(name=workload, podGroup=group, podGroupReplicaKey=replica)
+    prefix = f"{group}{replica or ''}"
+    return [pod(f"{prefix}-{index}", workloadRef=named, **fields) for index in range(count)]
+
+
+# ---- KAI and YuniKorn
+
+
+def kai_podgroup(
+    name: str, minimum: int | None, subgroups: Mapping[str, int] | None = None, *, at: str | None = None, **spec: Any
+) -> Obj:
+    """KAI's PodGroup; `subgroups`: the minimum of each."""
+    listed = [{"name": one, "minMember": n} for one, n in (subgroups or {}).items()]
+    fields = _given(minMember=minimum, subGroups=listed or None)
+    return {
+        "apiVersion": "scheduling.run.ai/v2alpha2",
+        "kind": "PodGroup",
+        "metadata": metadata(name, annotations=_arrival(at, None)),
+        "spec": {**fields, **spec},
+    }
+
+
+def kai_pods(name: str, count: int, *, subgroup: str | None = None, **fields: Any) -> list[Obj]:
+    """Pods of KAI's PodGroup `name`."""
+    prefix = f"{name}-{subgroup}" if subgroup else name
+    labels = {"kai.scheduler/subgroup-name": subgroup} if subgroup else {}
+    annotations = {"pod-group-name": name}
+    return [pod(f"{prefix}-{n}", annotations=annotations, labels=labels, **fields) for n in range(count)]
+
+
+def task_groups(minima: Mapping[str, int], cpu: str = "1", **fields: Any) -> str:
+    """The value of YuniKorn's annotation; `fields` are added to each task group."""
+    listed = [{"name": name, "minMember": n, "minResource": {"cpu": cpu}, **fields} for name, n in minima.items()]
+    return json.dumps(listed)
+
+
+def yunikorn_pods(app: str, minima: Mapping[str, int], *, at: str | None = None, **counts: int) -> list[Obj]:
+    """Pods `APP-GROUP-0`, … of a YuniKorn application, so many of each task group; the first declares the minima."""
+    found: list[Obj] = []
+    for group, count in counts.items():
+        for n in range(count):
+            annotations = {"yunikorn.apache.org/task-group-name": group}
+            if not found and minima:
+                annotations["yunikorn.apache.org/task-groups"] = task_groups(minima)
+            labels = {"applicationId": app}
+            found.append(pod(f"{app}-{group}-{n}", annotations=annotations, labels=labels, at=at))
+    return found
+
+
 # ---- kube-arbitrator
 
 CRDJOB_DEFINITION: Obj = {

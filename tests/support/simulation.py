@@ -13,7 +13,7 @@ from enbloc.config import Config, parse
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim import linting
-from enbloc.sim.simulation import Simulation, control_plane
+from enbloc.sim.simulation import Records, Simulation, control_plane
 from enbloc.units import parse_duration
 from support.answers import Answer
 
@@ -46,9 +46,11 @@ def simulate(
     config: Mapping[str, Any] | None = None,
     until: str | None = None,
     plane: MakePlane = control_plane,
+    records: Records = Records.STRIPPED,
 ) -> Answer:
-    """Runs the documents; `plane` may put something between the control plane and its cluster."""
-    simulation = Simulation(read_scenario(documents(*values)), parse(config), plane)
+    """Runs the documents; `plane` may put something between the control plane and its cluster. `records`: what becomes
+    of our own annotations in them."""
+    simulation = Simulation(read_scenario(documents(*values)), parse(config), plane, records)
     result = simulation.run(parse_duration(until) if until else None)
     assert result.ended != "cut-off", result.reason
     out = io.BytesIO()

@@ -43,10 +43,12 @@ class Up:
         self._tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
         self._token = config["users"][0]["user"]["token"]
 
-    def ask(self, path: str, body: Any = None) -> Any:
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+    def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """With a body it is a POST; `method="PATCH"`: a merge patch."""
+        media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": media}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.server + path, data=data, headers=headers)
+        request = urllib.request.Request(self.server + path, data=data, headers=headers, method=method)
         with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
             return json.load(answer)
 
@@ -96,6 +98,25 @@ def up(home: Path, *arguments: str) -> Iterator[tuple[Up, list[str]]]:
         process.stdout.close()
 
 
+@contextmanager
+def run_elsewhere(home: Path, kubeconfig: str) -> Iterator[subprocess.Popen[str]]:
+    """`enbloc run` as on a real cluster, for a cluster without a scheduler."""
+    code = "from enbloc.cli.main import main; main()"
+    run = subprocess.Popen(
+        [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
+        env={**os.environ, "HOME": str(home), "KUBECONFIG": kubeconfig},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.wait()
+        assert run.stderr is not None
+        run.stderr.close()
+
+
 def test_the_quickstart_runs_is_shown_and_stops(tmp_path: Path) -> None:
     with up(tmp_path, "--load", str(QUICKSTART)) as (cluster, lines):
         assert lines[0].startswith("enbloc is up: http://127.0.0.1:")
@@ -104,7 +125,7 @@ def test_the_quickstart_runs_is_shown_and_stops(tmp_path: Path) -> None:
         facts = json.loads(cluster.page("/api/overview"))
         assert [gang["gang"] for gang in facts["gangs"]][-1] == "default/resnet"
         assert "<title>enbloc</title>" in cluster.page("/")
-        assert 'enbloc_gangs{state="running"} 1.0' in cluster.page("/metrics")
+        assert 'enbloc_gangs{queue="default",reason="",state="running"} 1.0' in cluster.page("/metrics")
         assert "It runs: 4 pods" in cluster.page("/api/explain/default/resnet")
         code, seconds = cluster.stop()
         assert code == 0
@@ -224,23 +245,13 @@ def test_the_scheduler_may_be_elsewhere(tmp_path: Path) -> None:
         kubeconfig = lines[-1].partition("=")[2]
         assert cluster.wait_for("/apis/batch.volcano.sh/v1alpha1/jobs", 1)
         assert not cluster.ask("/api/v1/pods")["items"]
-        code = "from enbloc.cli.main import main; main()"
-        run = subprocess.Popen(
-            [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
-            env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": kubeconfig},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        with run_elsewhere(tmp_path, kubeconfig) as run:
             pods = cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
             assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1", "node-2"}
             run.send_signal(signal.SIGTERM)
             _, said = run.communicate(timeout=20)
             assert run.returncode == 0, said
             assert "Traceback" not in said
-        finally:
-            run.kill()
-            run.wait()
 
 
 @pytest.mark.parametrize(
@@ -278,3 +289,30 @@ def test_resources_and_nodes() -> None:
     assert make_nodes(Options(), load_brings_nodes=True) == []
     assert len(make_nodes(Options(), load_brings_nodes=False)) == 2
     assert len(make_nodes(Options(runtime="process"), load_brings_nodes=False)) == 1
+
+
+def test_whatif_on_a_running_cluster(tmp_path: Path) -> None:
+    """A snapshot goes on where it was taken: the running gang ends when it would, and the next one starts then."""
+    with up(tmp_path, "--load", str(QUICKSTART)) as (cluster, lines):
+        cluster.wait_for("/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", 4)
+        cluster.wait_for("/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs", 2)
+        environment = {**os.environ, "KUBECONFIG": lines[-1].partition("=")[2], "HOME": str(tmp_path)}
+
+        def enbloc(*arguments: str) -> str:
+            code = "from enbloc.cli.main import main; main()"
+            done = subprocess.run(
+                [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, timeout=60
+            )
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        enbloc("snapshot", "-o", str(tmp_path / "now.json"))
+        answer = json.loads(enbloc("sim", str(tmp_path / "now.json"), "-o", "json"))
+        gangs = {gang["gang"]: gang for gang in answer["gangs"]}
+        assert gangs["default/resnet"]["started"] <= 0
+        assert 0 < gangs["default/resnet"]["ended"] <= 60
+        assert abs(gangs["default/bert"]["started"] - gangs["default/resnet"]["ended"]) < 1  # its pods end one by one
+        changes = json.loads(enbloc("whatif", "-o", "json", "add-nodes", "2", "--like", "node-1"))["changes"]
+        assert [(one["gang"], one["change"], one["after"]["started"]) for one in changes] == [
+            ("default/bert", "starts sooner", 0.0)
+        ]

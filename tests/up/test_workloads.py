@@ -131,3 +131,27 @@ def test_kinds_that_nothing_acts_on_are_served_for_managers(kubectl: Kubectl) ->
     kubectl("autoscale", "deployment", "web", "--min=1", "--max=3")
     listed = "roles,rolebindings,clusterroles,hpa,resourceclaims,deviceclasses,resourceslices,workloads,ingresses"
     assert len(kubectl.names(listed)) == 4
+
+
+def test_g10_describe_tells_what_happened_to_a_gang(kubectl: Kubectl) -> None:
+    def job(name: str, cpu: int) -> str:
+        return (
+            f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: {name}}}\n"
+            "spec: {schedulerName: enbloc, tasks: [{name: w, replicas: 2, template: {spec: {containers: "
+            f'[{{name: c, image: busybox, resources: {{requests: {{cpu: "{cpu}"}}}}}}]}}}}}}]}}'
+        )
+
+    kubectl("apply", "-f", "-", given=job("runs", 2))
+    kubectl("wait", "--for=condition=Ready", "pod/runs-w-0", "pod/runs-w-1", WITHIN)
+    assert "assigned default/runs-w-0 to" in kubectl("describe", "pod", "runs-w-0")
+    described = kubectl("describe", "vcjob", "runs")
+    assert "Enqueued" in described
+    assert "2 pods bound together" in described
+    kubectl("apply", "-f", "-", given=job("waits", 100))
+    kubectl("wait", "--for=create", "podgroup", "--all", WITHIN)
+    for _ in range(100):
+        described = kubectl("describe", "vcjob", "waits")
+        if "Warning" in described:
+            break
+    assert "Warning" in described
+    assert "cpu" in described

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec.inspect
 
-from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, topology, volcano, yunikorn
 from enbloc.api.core import PodTemplate
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Fault, Obj, annotations_of, labels_of
+from enbloc.api.peer_fields import UNREAD
 from enbloc.config.values import nearest
 from enbloc.gangs import hints
 from enbloc.gangs.compatibility import FIELDS
@@ -30,27 +31,19 @@ _CHECKED: Final = (
     koordinator.POD_GROUP,
     coscheduling.POD_GROUP,
     kubernetes.POD_GROUP,
+    kai.POD_GROUP,
 )
 _GROUPS: Final = frozenset(kind.partition(".")[2] for kind in _CHECKED) - {kubernetes.GROUP}
-_PEERS: Final = frozenset({"CronJob", "ElasticQuota", "NumaTopology"})
+_PEERS: Final = frozenset({"CronJob", "ElasticQuota", "NumaTopology", "Queue", "BindRequest"})
 """Kinds of these groups that peers serve and we do not."""
-_UNREAD: Final[dict[type, frozenset[str]]] = {
-    volcano.JobSpec: frozenset({"networkTopology"}),
-    volcano.TaskSpec: frozenset({"partitionPolicy"}),
-    volcano.PodGroupSpec: frozenset({"networkTopology", "subGroupPolicy"}),
-    volcano.QueueSpec: frozenset({"affinity", "extendClusters"}),
-    volcano.VolumeSpec: frozenset({"name"}),
-    kubernetes.PodGroupSpec: frozenset(
-        {"schedulingConstraints", "resourceClaims", "parentCompositePodGroupName", "podGroupTemplateRef", "priority"}
-    ),
-}
-"""Fields of the peer's release that this version does not read."""
-
 _KEYS: Final = sorted(
     {
         *volcano.GROUP_NAME_KEYS,
         *volcano.QUEUE_KEYS,
         volcano.GROUP_MIN_MEMBER,
+        *(value for name, value in vars(yunikorn).items() if name.isupper() and isinstance(value, str)),
+        kai.QUEUE,
+        kai.SUBGROUP,
         volcano.TASK_SPEC,
         volcano.TASK_INDEX,
         volcano.JOB_NAME,
@@ -62,10 +55,14 @@ _KEYS: Final = sorted(
         koordinator.PREFIX + "network-topology-index",
         koordinator.PREFIX + "network-topology-spec",
         hints.SLA_WAITING_TIME,
+        hints.SLA_WAITING_TIME_BARE,
         hints.RUN_TIME,
         hints.PREEMPTABLE,
         hints.COOLDOWN,
         hints.EXPECTED_START,
+        hints.DOMAINS,
+        topology.KUEUE_SLICE_SIZE,
+        topology.KAI_TREE,
         *(field.path.partition("[")[2].removesuffix("]") for field in FIELDS if field.path.startswith("metadata.")),
     }
     - {""}
@@ -103,7 +100,7 @@ def _unknown(value: Any, kind: msgspec.inspect.Type, path: str) -> Iterator[Faul
     match kind:
         case msgspec.inspect.StructType(cls=cls) if cls is not PodTemplate and isinstance(value, dict):
             known = {field.encode_name: field.type for field in kind.fields}
-            names = known.keys() | _UNREAD.get(cls, frozenset())
+            names = known.keys() | UNREAD.get(cls, {}).keys()
             for key, child in value.items():
                 where = f"{path}.{key}" if path else str(key)
                 if key in known and where not in ("metadata", "status"):

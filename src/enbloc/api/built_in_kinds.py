@@ -35,7 +35,7 @@ resource.k8s.io v1,v1beta2,v1beta1 ResourceClaim resourceclaims namespaced statu
 resource.k8s.io v1,v1beta2,v1beta1 ResourceClaimTemplate resourceclaimtemplates namespaced
 resource.k8s.io v1,v1beta2,v1beta1 DeviceClass deviceclasses cluster
 resource.k8s.io v1,v1beta2,v1beta1 ResourceSlice resourceslices cluster
-scheduling.k8s.io v1beta1,v1alpha2 Workload workloads namespaced
+scheduling.k8s.io v1beta1,v1alpha2,v1alpha1 Workload workloads namespaced
 networking.k8s.io v1 NetworkPolicy networkpolicies namespaced - netpol
 networking.k8s.io v1 Ingress ingresses namespaced status ing
 networking.k8s.io v1 IngressClass ingressclasses cluster

@@ -8,6 +8,9 @@ import msgspec
 
 from enbloc.api.meta import LabelSelector, ObjectMeta, Quantities, TypedObject, View
 
+DISRUPTED = "DisruptionTarget"
+"""The condition of a pod, and of a gang's object, whose eviction was decided; its reason and message say for whom."""
+
 
 class ResourceRequirements(View):
     requests: Quantities | None = None

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from enbloc.api import arbitrator, core, coscheduling, koordinator, kubernetes, volcano, workloads
+from enbloc.api import arbitrator, core, coscheduling, kai, koordinator, kubernetes, volcano, workloads
 from enbloc.api.built_in_kinds import BUILT_IN
 from enbloc.api.field_paths import steps_of, without
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Fault, Obj, Ref, TypedObject
+from enbloc.api.topology import TREES
 from enbloc.units import Quantity, is_dns_subdomain, parse_quantity, parse_timestamp
 
 _V1 = ("v1",)
@@ -132,7 +133,9 @@ KINDS: dict[str, Kind] = {
         Kind(koordinator.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
         Kind(coscheduling.GROUP, ("v1alpha1",), "PodGroup", "podgroups", True, koordinator.PodGroup),
         Kind(kubernetes.GROUP, kubernetes.VERSIONS, "PodGroup", "podgroups", True, kubernetes.PodGroup),
+        Kind(kai.GROUP, ("v2alpha2",), "PodGroup", "podgroups", True, kai.PodGroup),
         Kind(arbitrator.GROUP, ("v1alpha1",), "QueueJob", "queuejobs", True, arbitrator.QueueJob, short_names=("qj",)),
+        *TREES,
         *BUILT_IN,
     )
 }

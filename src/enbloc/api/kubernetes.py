@@ -1,4 +1,4 @@
-"""Kubernetes' own PodGroup (`scheduling.k8s.io`), which pods name in `spec.schedulingGroup`."""
+"""Kubernetes' own PodGroup (`scheduling.k8s.io`), which pods name in `spec.schedulingGroup`, and its Workload."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from enbloc.api.meta import Obj, TypedObject, View
 GROUP = "scheduling.k8s.io"
 POD_GROUP = f"PodGroup.{GROUP}"
 VERSIONS = ("v1beta1", "v1alpha2")
+WORKLOAD = f"Workload.{GROUP}"
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """A condition that stays True: the minimum was scheduled once."""
@@ -32,6 +33,7 @@ class SchedulingPolicy(View):
 class PodGroupSpec(View):
     scheduling_policy: SchedulingPolicy = msgspec.field(default_factory=SchedulingPolicy)
     priority_class_name: str = ""
+    scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: str | dict[str, Any] | None = None
     """`Pod` or `PodGroup` in v1alpha2, `{single: {}}` or `{all: {}}` in v1beta1."""
 
@@ -50,3 +52,13 @@ def group_name_of(pod: Obj) -> str:
     named = pod["spec"].get("schedulingGroup")
     name = named.get("podGroupName") if isinstance(named, dict) else None
     return name if isinstance(name, str) else ""
+
+
+def workload_reference_of(pod: Obj) -> str:
+    """`WORKLOAD/GROUP[/REPLICA]` that a pod names in `spec.workloadRef` (v1alpha1); empty if it names none."""
+    named = pod["spec"].get("workloadRef")
+    if not isinstance(named, dict):
+        return ""
+    parts = [named.get(key) for key in ("name", "podGroup", "podGroupReplicaKey")]
+    texts = [part if isinstance(part, str) else "" for part in parts]
+    return "/".join(text for text in texts if text) if texts[0] and texts[1] else ""

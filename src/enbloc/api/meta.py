@@ -153,3 +153,8 @@ def condition_of(obj: Obj, kind: str) -> dict[str, Any] | None:
             found: dict[str, Any] = condition
             return found
     return None
+
+
+def number_in(text: str | None) -> int | None:
+    """The index in a label; `None` if it is not a number."""
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None

@@ -10,14 +10,14 @@ def pod_requests(spec: PodSpec) -> dict[str, int]:
     running: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers or ():
-        wanted = _container_requests(container)
+        wanted = container_requests(container)
         if container.restart_policy == "Always":  # a sidecar: starts here and stays
             _add(running, wanted)
             _raise_to(peak, running)
         else:
             _raise_to(peak, _sum(running, wanted))
     for container in spec.containers:
-        _add(running, _container_requests(container))
+        _add(running, container_requests(container))
     _raise_to(peak, running)
     _apply_pod_level(peak, spec.resources)
     for name, overhead in (spec.overhead or {}).items():
@@ -43,7 +43,8 @@ def _is_pod_level(resource: str) -> bool:
     return resource in ("cpu", "memory") or resource.startswith("hugepages-")
 
 
-def _container_requests(container: Container) -> dict[str, int]:
+def container_requests(container: Container) -> dict[str, int]:
+    """Resource → nano-units of one container."""
     return _requests_or_limits(container.resources)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api.core import PodTemplate
-from enbloc.api.meta import Obj, Quantities, TypedObject, View
+from enbloc.api.meta import LabelSelector, Obj, Quantities, TypedObject, View
 
 JOB = "Job.batch.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -120,12 +120,23 @@ class Job(TypedObject):
     status: JobStatus | None = None
 
 
+class SubGroupPolicy(View):
+    name: str = ""
+    sub_group_size: int | None = None
+    min_sub_groups: int | None = None
+    label_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    network_topology: dict[str, Any] | None = None
+
+
 class PodGroupSpec(View):
     min_member: int = 0
     min_task_member: dict[str, int] | None = None
     queue: str = ""
     priority_class_name: str = ""
     min_resources: Quantities | None = None
+    network_topology: dict[str, Any] | None = None
+    sub_group_policy: list[SubGroupPolicy] | None = None
 
 
 class PodGroupStatus(View):

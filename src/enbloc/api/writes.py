@@ -6,6 +6,7 @@ object names its UID, so that a later object of the same name is never hit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -72,6 +73,16 @@ class EmitEvent(msgspec.Struct, frozen=True):
     reason: str
     message: str
     component: str = "enbloc"
+    also: tuple[tuple[Ref, str], ...] = ()
+    """Other objects, with their UIDs, that get the same Event: the Job of a PodGroup."""
+    related: Ref | None = None
+    """The gang's object, where this Event is on a pod or on the Job of the gang."""
+
+    def each(self) -> Iterator[EmitEvent]:
+        """One Event for each object."""
+        yield self
+        for ref, uid in self.also:
+            yield EmitEvent(ref, uid, self.type, self.reason, self.message, self.component, related=self.ref)
 
 
 Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent

@@ -315,7 +315,7 @@ def _pod(
         name=name,
         labels=labels or {},
         spec=spec,
-        created=0,
+        created_ns=0,
         priority=priority,
         node=node,
         status=status,

@@ -18,6 +18,7 @@ from enbloc import config as configs
 from enbloc.api.meta import Obj, Ref, name_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, Refused, Write
 from enbloc.cluster.kube import KubeCluster, connect
+from enbloc.gangs.record_digests import new_keyring
 from enbloc.runtime.clock import SteadyClock
 from enbloc.runtime.live_control_plane import LiveControlPlane
 from enbloc.runtime.service import settle_memory
@@ -134,7 +135,7 @@ class _Bench:
         await self._make_pods(pods, self._name)
         self._progress(f"schedules {count} pods in gangs of {gang_size}")
         timed = _Timed(cluster)
-        plane = LiveControlPlane(timed, configs.parse(None), frozenset({self._name}), SteadyClock())
+        plane = LiveControlPlane(timed, configs.parse(None), frozenset({self._name}), SteadyClock(), new_keyring())
         timed.begun_s = time.monotonic()
         running: asyncio.Task[None] | None = None
         try:

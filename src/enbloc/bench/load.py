@@ -33,7 +33,7 @@ def nodes(count: int) -> Iterator[NodeFacts]:
         pool = number % 3
         yield NodeFacts(
             name=f"node-{number:05d}",
-            created=0,
+            created_ns=0,
             labels={"pool": "abc"[pool], "zone": f"z{number % 4}", "kubernetes.io/hostname": f"node-{number:05d}"},
             allocatable={
                 "cpu": (16, 32, 64)[pool] * NANO,
@@ -66,11 +66,13 @@ def gangs(pods: int, size: int, seed: int) -> Iterator[Gang]:
         spec = {"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}], **placement}
         key = GangKey("volcano", "bench", f"gang-{number:06d}")
         members = min(size, pods - number * size)
-        gang = GangSpec(key=key, title=f"bench/{key.name}", created=number, minimum=members, minima={"worker": members})
-        yield Gang(gang, [_pod(key, index, spec, number) for index in range(members)])
+        gang = GangSpec(
+            key=key, title=f"bench/{key.name}", created_ns=number, minimum=members, minima={"worker": members}
+        )
+        yield Gang(gang, [pod(key, index, spec, number) for index in range(members)])
 
 
-def _pod(key: GangKey, index: int, spec: dict[str, Any], created: int) -> PodFacts:
+def pod(key: GangKey, index: int, spec: dict[str, Any], created_ns: int) -> PodFacts:
     name = f"{key.name}-worker-{index}"
     return PodFacts(
         uid=name,
@@ -78,7 +80,7 @@ def _pod(key: GangKey, index: int, spec: dict[str, Any], created: int) -> PodFac
         name=name,
         labels={"job": key.name},
         spec=spec,
-        created=created,
+        created_ns=created_ns,
         priority=0,
         node="",
         status=TaskStatus.PENDING,
@@ -86,9 +88,13 @@ def _pod(key: GangKey, index: int, spec: dict[str, Any], created: int) -> PodFac
     )
 
 
-def put_nodes(engine: Engine, count: int) -> None:
+def put_queues(engine: Engine) -> None:
     engine.state.put_queue(QueueFacts("root"))
     engine.state.put_queue(QueueFacts("default", parent="root"))
+
+
+def put_nodes(engine: Engine, count: int) -> None:
+    put_queues(engine)
     for facts in nodes(count):
         engine.state.put_node(facts)
 

@@ -78,6 +78,19 @@ def facade(nodes: int, pods: int, watches: int, data: bool, output: str) -> None
 
 
 @command.command()
+@click.option("--nodes", default=2000, show_default=True, type=click.IntRange(1, 20_000), help="Nodes of the cluster.")
+@click.option("--pods", default=20000, show_default=True, type=click.IntRange(1, 200_000), help="Pods that run.")
+@click.option("--writes", default=200, show_default=True, type=click.IntRange(0, 10_000), help="Writes a second.")
+@click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1, 600), help="How long.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def freshness(nodes: int, pods: int, writes: int, seconds: float, output: str) -> None:
+    """Ask for the dashboard's data while pods change; how old is it? Compare with reading everything anew."""
+    from enbloc.bench import freshness as measured
+
+    _print(measured.run(nodes, pods, writes, seconds), output)
+
+
+@command.command()
 @click.option("--clients", default=400, show_default=True, type=click.IntRange(1, 900), help="Slow clients.")
 @click.option("--reviews", default=500, show_default=True, type=click.IntRange(1, 100_000), help="Reviews to measure.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -153,6 +166,23 @@ def starvation(nodes: int, load: float, hours: float, seed: int, plot: str | Non
     for one in runs:
         click.echo()
         _print(one, output)
+
+
+@command.command()
+@click.option(
+    "--nodes", default=5000, show_default=True, type=click.IntRange(10, 100_000), help="Nodes of the cluster."
+)
+@click.option("--racks", default=50, show_default=True, type=click.IntRange(1, 10_000), help="Racks they are in.")
+@click.option("--pods", default=20000, show_default=True, type=click.IntRange(4, 1_000_000), help="Pods that wait.")
+@click.option("--seed", default=1, show_default=True, help="Another seed, another load.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def topology(nodes: int, racks: int, pods: int, seed: int, output: str) -> None:
+    """Place gangs that must be in one rack; compare with the same gangs anywhere, and with attempts in every rack."""
+    from enbloc.bench import topology as measured
+
+    if nodes < 3 * racks:
+        raise Refusal([f"--racks: {racks} racks of {nodes} nodes: a rack has at least 3 nodes"])
+    _print(measured.run(nodes, racks, pods, seed), output)
 
 
 def _print(figures: dict[str, Any], output: str) -> None:

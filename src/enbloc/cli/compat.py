@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
-from enbloc.config import Config, scheduler_names
+from enbloc.api.kinds import decode_faults
+from enbloc.api.meta import name_of, namespace_of
+from enbloc.config import Config, scheduler_names, where_alone
 from enbloc.config.compat import PRESETS, preset_of
+from enbloc.gangs.owner import asks_for_gang
 
 compat_option = click.option(
     "--compat",
@@ -32,6 +35,18 @@ def note_names_only_here(config: Config, objects: Iterable[Any]) -> None:
             f"--compat {preset}" if preset else f"`schedulerNames` in its config, or spec.schedulerName: {_own(config)}"
         )
         click.echo(f"enbloc: note: schedulerName {name} counts as ours here; `enbloc run` needs {way}", err=True)
+
+
+def note_grouped_only_here(config: Config, objects: Iterable[Any]) -> None:
+    """One line on stderr for each owner whose pods are a gang here and not on a cluster."""
+    if config.group_by_owner.enabled is not None:
+        return
+    entries = where_alone(config).group_by_owner.active
+    for obj in objects:
+        if not decode_faults(obj) and asks_for_gang(entries, obj):
+            name = f"{obj['kind']} {namespace_of(obj) or 'default'}/{name_of(obj)}"
+            way = "`groupByOwner: {enabled: true}` in its config"
+            click.echo(f"enbloc: note: pods of {name} are a gang here; `enbloc run` needs {way}", err=True)
 
 
 def _own(config: Config) -> str:

@@ -4,25 +4,59 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Final
 
 import click
 import msgspec
 
-from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.inspect.overview import explain
+from enbloc.api.meta import Obj
+from enbloc.cli.compat import compat_option
+from enbloc.cli.errors import read_config, readable_input
+from enbloc.cli.fetch import cluster_options, fetch_lists
+from enbloc.config import Config
+from enbloc.sim.snapshot import KINDS, NEEDED
+from enbloc.units import SECOND
+
+CLUSTER: Final = "cluster"
 
 
 @click.command("explain")
 @click.argument("gang", metavar="NAMESPACE/NAME")
 @cluster_options
+@compat_option
+@click.option(
+    "--from",
+    "source",
+    default=CLUSTER,
+    metavar="FILE|cluster",
+    help="A snapshot, a scenario, or the cluster [cluster].",
+)
+@click.option("--config", "config_file", metavar="FILE", help="The scheduler's config; `enbloc config` prints it.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people, or programs.")
-def command(gang: str, kubeconfig: str | None, context: str | None, output: str) -> None:
-    """Explain why a gang waits: the reason with numbers, the gangs ahead of it, its expected start, what would help.
+def command(
+    gang: str,
+    kubeconfig: str | None,
+    context: str | None,
+    compat: str | None,
+    source: str,
+    config_file: str | None,
+    output: str,
+) -> None:
+    """Explain why a gang waits: the reason with numbers, what is in the way, what to do, when it is expected to start.
+
+    NAME is that of a Job, PodGroup, pod, or of anything that makes pods. What is said to help was tried: on a copy of
+    the cluster in virtual time the gang starts. A scenario is run to its end first. Nothing is written to the cluster.
 
     \b
-    Example: enbloc explain default/bert
+    Example:
+      enbloc explain default/bert
+      enbloc explain bert --from now.yaml -o json
     """
-    explanation = explain(fetch_overview(kubeconfig, context), gang)
+    from enbloc.advice.explanation import explain
+
+    config = read_config(config_file, compat)
+    objects, now_ns = _fetched(kubeconfig, context) if source == CLUSTER else _read(source, config)
+    explanation = explain(objects, now_ns, config, gang)
     if explanation is None:
         click.echo(f"enbloc: there is no gang {gang} (`enbloc gangs` lists them)", err=True)
         raise click.exceptions.Exit(1)
@@ -31,5 +65,29 @@ def command(gang: str, kubeconfig: str | None, context: str | None, output: str)
         return
     from enbloc.inspect.tables import explanation_lines
 
-    for line in explanation_lines(explanation, time.time_ns()):
+    for line in explanation_lines(explanation, now_ns):
         click.echo(line)
+
+
+def _fetched(kubeconfig: str | None, context: str | None) -> tuple[list[Obj], int]:
+    lists = fetch_lists(kubeconfig, context, (*KINDS, "Event"), NEEDED)
+    return [obj for objects in lists.values() for obj in objects], time.time_ns() // SECOND * SECOND
+
+
+def _read(source: str, config: Config) -> tuple[list[Obj], int]:
+    """A snapshot as it is; a scenario at its end."""
+    from enbloc.scenario.documents import read_documents
+    from enbloc.scenario.live_objects import resumed
+    from enbloc.scenario.scenario import read_scenario
+    from enbloc.sim.result import UNTIL
+    from enbloc.sim.simulation import Simulation
+
+    with readable_input():
+        scenario = resumed(read_scenario(read_documents([source])))
+    if scenario.existing and not scenario.events:
+        assert scenario.begin_ns is not None, "live objects say when they were read"
+        return scenario.existing, scenario.begin_ns
+    simulation = Simulation(scenario, config)
+    result = simulation.run()
+    end_ns = simulation.elapsed_ns if result.ended == UNTIL else round(result.end * SECOND)
+    return result.objects, simulation.begin_ns + end_ns

@@ -1,9 +1,9 @@
-"""Reads a cluster for `enbloc gangs`, `queues`, `nodes` and `explain`: by kubeconfig, one list per kind."""
+"""Reads a cluster for the commands that ask about it: by kubeconfig, one list per kind."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable, Sequence
 from typing import Any, Final
 
 import click
@@ -34,27 +34,49 @@ def cluster_options(command: Any) -> Any:
 
 def fetch_overview(kubeconfig: str | None, context: str | None) -> Overview:
     """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
+    return read_overview(fetch_lists(kubeconfig, context, KINDS))
+
+
+def fetch_lists(
+    kubeconfig: str | None, context: str | None, kinds: Sequence[str], needed: Collection[str] | None = None
+) -> dict[str, list[Obj]]:
+    """The objects of each kind. Raises `Refusal` with one line if the cluster cannot be read; with `needed` other kinds
+    than those may be forbidden: they are left out."""
     found = kubeconfig if kubeconfig is not None else running_kubeconfig()
-    return read_overview(asyncio.run(_fetch(found, context)))
+    return asyncio.run(_fetch(found, context, kinds, needed))
 
 
-async def _fetch(kubeconfig: str | None, context: str | None) -> dict[str, list[Obj]]:
+async def _fetch(
+    kubeconfig: str | None, context: str | None, kinds: Sequence[str], needed: Collection[str] | None
+) -> dict[str, list[Obj]]:
     from enbloc.cluster.kube import connect  # imported late: help must be fast
     from enbloc.cluster.kube.credentials import NoCredentials
     from enbloc.cluster.kube.http import Bounds
 
     try:
         async with await connect(kubeconfig, context, bounds=Bounds(patience_s=PATIENCE_S)) as cluster:
-            lists = await _all_or_none([cluster.list(kind) for kind in KINDS])
+            optional = [kind for kind in kinds if needed is not None and kind not in needed]
+            requests = [_unless_forbidden(cluster.list(kind), kind in optional) for kind in kinds]
+            lists = await _all_or_none(requests)
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
         what = "cannot be reached" if why.code in (503, 504) else "refused"
         raise Refusal([f"the cluster {what}: {why.message}"]) from None
-    return dict(zip(KINDS, lists, strict=True))
+    return {kind: found for kind, found in zip(kinds, lists, strict=True) if found is not None}
 
 
-async def _all_or_none(requests: Iterable[Coroutine[Any, Any, list[Obj]]]) -> list[list[Obj]]:
+async def _unless_forbidden(request: Coroutine[Any, Any, list[Obj]], optional: bool) -> list[Obj] | None:
+    """`None` if the kind is optional and must not be listed."""
+    try:
+        return await request
+    except Refused as why:
+        if optional and why.code == 403:
+            return None
+        raise
+
+
+async def _all_or_none(requests: Iterable[Coroutine[Any, Any, list[Obj] | None]]) -> list[list[Obj] | None]:
     """All answers. After the first failure the other requests are cancelled, and over before the connection closes."""
     tasks = [asyncio.ensure_future(request) for request in requests]
     try:

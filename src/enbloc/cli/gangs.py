@@ -9,14 +9,14 @@ import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
 from enbloc.cli.listing import WIDE, Listing, Options, listing_options, matches, show, sort_rows
-from enbloc.inspect.gangs import STATES
+from enbloc.inspect.gang_states import RANK, STATES
 from enbloc.inspect.overview import Overview, gangs_json
 
 _SORT_KEYS = {
     "name": lambda gang: gang.gang,
     "age": lambda gang: (gang.created, gang.gang),
     "queue": lambda gang: (gang.queue, gang.gang),
-    "state": lambda gang: (STATES.index(gang.state), gang.gang),
+    "state": lambda gang: (RANK[gang.state], gang.state, gang.gang),
     "priority": lambda gang: (-gang.priority, gang.gang),
     "pods": lambda gang: (-sum(gang.pods.values()), gang.gang),
 }

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from enbloc.admission.settings import settings_of
-from enbloc.cli.compat import compat_option, note_names_only_here
+from enbloc.cli.compat import compat_option, note_grouped_only_here, note_names_only_here
 from enbloc.cli.errors import read_config, readable_input
 from enbloc.cli.yaml_output import print_yaml
 from enbloc.scenario.documents import read_documents
@@ -43,6 +43,7 @@ def command(files: tuple[str, ...], config_file: str | None, compat: str | None,
         documents = read_documents(files)
         linted = lint(documents, settings_of(config, alone=True), strict=strict)
     note_names_only_here(config, (document.value for document in documents))
+    note_grouped_only_here(config, (document.value for document in documents))
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(linted) + b"\n")
     elif output == "yaml":

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import click
 
-from enbloc import __version__
+from enbloc.version import __version__
 
 _COMMANDS: Final = {  # name -> its line of help; the module of that name has the command
     "up": "Run a cluster on this machine that kubectl can use.",
@@ -25,6 +25,8 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "queues": "List its queues and their usage.",
     "nodes": "List its nodes and their usage.",
     "explain": "Explain why a gang waits: numbers, gangs ahead of it, remedies.",
+    "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
+    "whatif": "Say what a change would do to a cluster: who starts when, who is evicted.",
     "config": "Print the effective config, with a comment on every key.",
     "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.cli.listing import Listing, Options, listing_options, show, sort_rows
+from enbloc.cli.listing import Listing, Options, listing_options, matches, show, sort_rows
 from enbloc.inspect.overview import Overview, nodes_json
 from enbloc.units import natural_key
 
@@ -21,6 +21,7 @@ _SORT_KEYS = {
 @cluster_options
 @listing_options
 @click.option("--state", metavar="STATUS", help="In this status only, such as Ready.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
 @click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
 def command(
     kubeconfig: str | None,
@@ -29,6 +30,7 @@ def command(
     no_headers: bool,
     watch: bool,
     state: str | None,
+    selector: str,
     sort_by: str | None,
 ) -> None:
     """List nodes and their usage.
@@ -38,7 +40,11 @@ def command(
 
     def fetch() -> Listing:
         overview = fetch_overview(kubeconfig, context)
-        rows = [node for node in overview.nodes if state is None or node.status.lower() == state.lower()]
+        rows = [
+            node
+            for node in overview.nodes
+            if (state is None or node.status.lower() == state.lower()) and matches(node.labels, selector)
+        ]
         return _listing(msgspec.structs.replace(overview, nodes=sort_rows(rows, sort_by, _SORT_KEYS)))
 
     show(Options(output, not no_headers, watch), fetch)

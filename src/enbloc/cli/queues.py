@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from enbloc.cli.fetch import cluster_options, fetch_overview
-from enbloc.cli.listing import WIDE, Listing, Options, listing_options, show, sort_rows
+from enbloc.cli.listing import WIDE, Listing, Options, listing_options, matches, show, sort_rows
 from enbloc.inspect.overview import Overview, queues_json
 
 _SORT_KEYS = {
@@ -22,6 +22,7 @@ _SORT_KEYS = {
 @cluster_options
 @listing_options
 @click.option("--state", metavar="STATE", help="In this state only, such as Open.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Whose labels match, such as team=a,tier!=dev.")
 @click.option("--sort-by", metavar="KEY", help=f"Of {', '.join(_SORT_KEYS)}.")
 def command(
     kubeconfig: str | None,
@@ -30,16 +31,21 @@ def command(
     no_headers: bool,
     watch: bool,
     state: str | None,
+    selector: str,
     sort_by: str | None,
 ) -> None:
-    """List queues: what runs in them, what waits, what they use.
+    """List queues: what runs in them, what waits, what they use. A queue counts what is in the queues below it.
 
     Reads the cluster of KUBECONFIG, real or embedded; without one the `enbloc up` that runs here.
     """
 
     def fetch() -> Listing:
         overview = fetch_overview(kubeconfig, context)
-        rows = [queue for queue in overview.queues if state is None or queue.state.lower() == state.lower()]
+        rows = [
+            queue
+            for queue in overview.queues
+            if (state is None or queue.state.lower() == state.lower()) and matches(queue.labels, selector)
+        ]
         return _listing(msgspec.structs.replace(overview, queues=sort_rows(rows, sort_by, _SORT_KEYS)), output)
 
     show(Options(output, not no_headers, watch), fetch)

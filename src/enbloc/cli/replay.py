@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import click
 import msgspec
@@ -15,19 +15,16 @@ from enbloc import garbage_collector
 from enbloc.cli.errors import Refusal, read_config
 from enbloc.config import Config
 from enbloc.config.policies import POLICIES, policy_config
-from enbloc.replay import batsim_output
-from enbloc.replay.cluster import Shape, shape_of
-from enbloc.replay.comparison import compare
-from enbloc.replay.formats.columns import Column, parse_map
-from enbloc.replay.outcome import Progress
-from enbloc.replay.reading import FORMATS, BadTrace, read_trace
-from enbloc.replay.replay import Estimates, Replayed, Settings, prepare, replay_all
-from enbloc.replay.text import lines
-from enbloc.replay.trace import Trace
-from enbloc.units import SECOND
+from enbloc.traces import batsim_output
+from enbloc.traces.answer import answer_of
+from enbloc.traces.cluster import Shape, shape_of
+from enbloc.traces.formats.columns import Column, parse_map
+from enbloc.traces.outcome import Progress
+from enbloc.traces.reading import FORMATS, BadTrace, read_trace
+from enbloc.traces.replay import Estimates, Replayed, Settings, prepare, replay_all
+from enbloc.traces.text import lines
+from enbloc.traces.trace import Trace
 from enbloc.up.options import parse_resources
-
-_SHOWN_FAULTS = 20
 
 
 @click.command("replay")
@@ -93,7 +90,7 @@ def command(
         replayed = replay_all(policies, settings, jobs, progress)
     if batsim is not None:
         _write_batsim(batsim, replayed, shape)
-    answer = _answer(trace, shape, too_large, replayed)
+    answer = answer_of(trace, shape, too_large, replayed)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
         sys.stdout.buffer.flush()
@@ -120,35 +117,6 @@ def _policy(name: str) -> Config:
     if Path(name).exists():
         return read_config(name)
     raise Refusal([f"--policy: {name!r} is neither a file nor one of {', '.join(POLICIES)}"])
-
-
-def _answer(trace: Trace, shape: Shape, too_large: int, replayed: list[Replayed]) -> dict[str, Any]:
-    skipped = dict(trace.skipped)
-    if too_large:
-        skipped["larger than the cluster"] = too_large
-    return {
-        "trace": {
-            "jobs": len(replayed[0].outcomes),
-            "skipped": skipped,
-            "bad_lines": len(trace.faults),
-            "faults": [{"line": fault.line, "message": fault.message} for fault in trace.faults[:_SHOWN_FAULTS]],
-        },
-        "cluster": {"nodes": shape.nodes, "resource": shape.resource, "per_node": shape.per_node},
-        "policies": [
-            {"policy": one.policy, **one.measures, "starts": [_start(outcome) for outcome in one.outcomes]}
-            for one in replayed
-        ],
-        "comparison": [compare(replayed[0], other) for other in replayed[1:]],
-    }
-
-
-def _start(outcome: Any) -> dict[str, Any]:
-    return {
-        "job": outcome.job.id,
-        "submit": outcome.job.submit_ns / SECOND,
-        "start": outcome.start_ns / SECOND if outcome.start_ns is not None else None,
-        "end": outcome.end_ns / SECOND if outcome.end_ns is not None else None,
-    }
 
 
 def _write_batsim(prefix: str, replayed: list[Replayed], shape: Shape) -> None:

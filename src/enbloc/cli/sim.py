@@ -5,20 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
 
 from enbloc import garbage_collector
 from enbloc.admission.settings import settings_of
+from enbloc.advice.advise import advise
 from enbloc.api.meta import Obj
-from enbloc.cli.compat import compat_option, note_names_only_here
+from enbloc.cli.compat import compat_option, note_grouped_only_here, note_names_only_here
 from enbloc.cli.errors import Refusal, read_config, readable_input
 from enbloc.scenario.documents import Finding, read_documents
+from enbloc.scenario.live_objects import resumed
 from enbloc.scenario.scenario import Scenario, read_scenario, with_nodes, with_run_time
 from enbloc.sim.linting import lint
 from enbloc.sim.result import CUT_OFF, Result
-from enbloc.sim.simulation import Progress, Simulation
+from enbloc.sim.simulation import Progress, Records, Simulation
 from enbloc.units import parse_duration
 from enbloc.up.options import MOST_NODES, Options, make_nodes, parse_resources
 
@@ -43,7 +46,12 @@ REJECTED: Final = "rejected"
     "--fail-on", metavar="LIST", help="Exit with 1 if a gang is `waiting` at the end, or an object was `rejected`."
 )
 @click.option("--strict", is_flag=True, help="Run nothing if `enbloc lint --strict` finds a fault.")
-@click.option("--report", metavar="FILE.html", help="An HTML report: not built yet.")
+@click.option(
+    "--trust-records",
+    is_flag=True,
+    help="The scheduler's own annotations in the files count: claims, commit marks [they are removed].",
+)
+@click.option("--report", metavar="FILE.html", help="Also write a page with plots, timeline and reasons.")
 def command(
     files: tuple[str, ...],
     config_file: str | None,
@@ -55,6 +63,7 @@ def command(
     default_run_time: str | None,
     fail_on: str | None,
     strict: bool,
+    trust_records: bool,
     report: str | None,
 ) -> None:
     """Simulate a cluster in virtual time: what happens, and why.
@@ -74,9 +83,8 @@ def command(
       enbloc sim nodes.yaml jobs/ --until 2h -o json
       enbloc sim job.yaml --nodes 4 --node-resources cpu=64,memory=512Gi,nvidia.com/gpu=8 --fail-on waiting
       kubectl get nodes,queues,podgroups,vcjob,pods -A -o yaml | enbloc sim -
+      enbloc snapshot | enbloc sim - job.yaml
     """
-    if report is not None:
-        raise Refusal(["--report: the HTML report is not built yet"])
     until_ns = _duration("--until", until)
     failing = _fail_on(fail_on)
     if default_run_time is not None:
@@ -86,6 +94,8 @@ def command(
         documents = read_documents(files)
         scenario = read_scenario(documents)
     note_names_only_here(config, (document.value for document in documents))
+    note_grouped_only_here(config, (document.value for document in documents))
+    scenario = resumed(scenario)
     if strict:
         _refuse_faults(lint(documents, settings_of(config, alone=True), strict=True).faults)
     if nodes is not None or node_resources is not None:
@@ -93,9 +103,12 @@ def command(
     if default_run_time is not None:
         scenario = with_run_time(scenario, default_run_time)
     garbage_collector.relax(garbage_collector.BATCH)
-    simulation = Simulation(scenario, config)
+    simulation = Simulation(scenario, config, records=Records.TRUSTED if trust_records else Records.STRIPPED)
     with _progress(scenario) as progress:
         result = simulation.run(until_ns, progress)
+    advise(simulation, result)
+    if report is not None:
+        _write_report(result, report, files)
     _print(result, output)
     if result.ended == CUT_OFF:
         click.echo(f"enbloc: cut off: {result.reason}", err=True)
@@ -148,6 +161,22 @@ def _print(result: Result, output: str) -> None:
     from enbloc.sim.text import print_result
 
     print_result(result)
+
+
+def _write_report(result: Result, path: str, files: Sequence[str]) -> None:
+    from io import BytesIO
+
+    import msgspec
+
+    from enbloc.web.report import report_page
+
+    answer = BytesIO()
+    result.write_json(answer)
+    page = report_page(msgspec.json.decode(answer.getvalue()), f"enbloc sim {' '.join(files)}")
+    try:
+        Path(path).write_text(page, encoding="utf-8")
+    except OSError as why:
+        raise Refusal([f"--report: {path}: {why.strerror}"]) from None
 
 
 @contextmanager

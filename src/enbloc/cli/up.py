@@ -72,7 +72,9 @@ def command(
         resources = parse_resources(node_resources) if node_resources is not None else None
     except ValueError as why:
         raise Refusal([f"--node-resources: {why}"]) from None
-    options = Options(nodes, resources, runtime, speed, listen, port, data, not no_scheduler, accept_data_loss)
+    options = Options(
+        nodes, resources, runtime, speed, listen, port, data, scheduled=not no_scheduler, accept_loss=accept_data_loss
+    )
     config = read_config(config_file, compat)
     with readable_input():
         scenario = read_scenario(read_documents((*load, *files)))

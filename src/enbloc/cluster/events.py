@@ -41,7 +41,7 @@ def event_object(event: EmitEvent, namespace: str, name: str, at: str) -> Obj:
         involved["namespace"] = event.ref.namespace
     if event.uid:
         involved["uid"] = event.uid
-    return {
+    made: Obj = {
         "apiVersion": "v1",
         "kind": EVENT,
         "metadata": {"name": name, "namespace": namespace},
@@ -55,3 +55,6 @@ def event_object(event: EmitEvent, namespace: str, name: str, at: str) -> Obj:
         "lastTimestamp": at,
         "count": 1,
     }
+    if event.related is not None:
+        made["related"] = {"kind": event.related.kind.partition(".")[0], "name": event.related.name}
+    return made

@@ -7,6 +7,7 @@
     model       `Config` and its parts, with their defaults
     reading     data -> Config, or problems
     volcano     the part that is Volcano's: actions and tiers
+    owner_kinds the kinds whose pods are grouped by owner
     values      single values, checked
     rendering   Config -> YAML with a comment on every key
 """
@@ -26,8 +27,10 @@ from enbloc.config.model import (
     Scoring,
     Tenancy,
     Tier,
+    Topology,
     default_scheduler_name,
     scheduler_names,
+    where_alone,
 )
 from enbloc.config.reading import ConfigError, parse
 from enbloc.config.rendering import render
@@ -50,8 +53,10 @@ __all__ = [
     "Scoring",
     "Tenancy",
     "Tier",
+    "Topology",
     "default_scheduler_name",
     "parse",
     "render",
     "scheduler_names",
+    "where_alone",
 ]

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from enbloc.config.compat import PEER_SCHEDULER_NAMES, preset_names
+from enbloc.config.owner_kinds import GroupByOwner
 from enbloc.config.vocabulary import PLUGINS, POINTS, SCHEDULER_NAMES
 from enbloc.units import SECOND
 
@@ -114,6 +115,13 @@ class Tenancy(msgspec.Struct, frozen=True):
     """A longer `cooldown-time` counts as this; `None`: without bound (S6)."""
 
 
+class Topology(msgspec.Struct, frozen=True):
+    """T5: a tree of nodes by their labels, from the top down."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
 PARTIAL_GANG_TIMEOUT_NS: Final = 60 * SECOND
 """G11."""
 
@@ -138,8 +146,14 @@ class Config(msgspec.Struct, frozen=True):
     depends_on: DependsOn = DependsOn()
     tenancy: Tenancy = Tenancy()
     queues: Queues = Queues()
+    volcano_metrics: bool = False
+    """Whether queues have metrics under Volcano's names too."""
+    group_by_owner: GroupByOwner = GroupByOwner()
+    topologies: tuple[Topology, ...] = ()
     partial_gang_timeout_ns: int = PARTIAL_GANG_TIMEOUT_NS
     sla_waiting_ns: int | None = None
+    plugins_in_code: tuple[object, ...] = ()
+    """Plugins that a caller of the Python API passes; no file can name them. A function is a `gang_order`."""
     warnings: tuple[tuple[str, str], ...] = ()
     """Field path and message of values that count as something else, and of plugins without effect."""
 
@@ -171,6 +185,13 @@ class Config(msgspec.Struct, frozen=True):
 def default_scheduler_name(config: Config) -> str:
     """The `schedulerName` of jobs that name none: the first that is ours."""
     return (config.scheduler_names or SCHEDULER_NAMES)[0]
+
+
+def where_alone(config: Config) -> Config:
+    """The config where no other scheduler runs (`sim`, `up`): pods are grouped by owner unless it says no."""
+    if config.group_by_owner.enabled is not None:
+        return config
+    return msgspec.structs.replace(config, group_by_owner=msgspec.structs.replace(config.group_by_owner, enabled=True))
 
 
 def scheduler_names(config: Config, alone: bool) -> frozenset[str]:

@@ -20,7 +20,9 @@ from enbloc.config.model import (
     Queues,
     Tenancy,
     Tier,
+    Topology,
 )
+from enbloc.config.owner_kinds import read_group_by_owner
 from enbloc.config.values import ROOT, Problem, ValueReader, nearest, shown
 from enbloc.config.vocabulary import NO_EFFECT, PLUGINS, SCHEDULER_NAMES
 
@@ -41,7 +43,9 @@ _KEYS = (
     "systemPriorityNamespaces",
     "longestCooldownTime",
     "queues",
-    "metrics",  # the source of Volcano's plugin `usage`: accepted, not used
+    "groupByOwner",
+    "topologies",
+    "metrics",  # `compat` is ours; the rest is the source of Volcano's plugin `usage`: accepted, not used
 )
 
 
@@ -80,6 +84,9 @@ def parse(data: Any) -> Config:
         depends_on=_depends_on(reader, top.get("dependsOn")),
         tenancy=_tenancy(reader, top),
         queues=_queues(reader, top.get("queues")),
+        group_by_owner=read_group_by_owner(reader, top.get("groupByOwner")),
+        topologies=_topologies(reader, top.get("topologies")),
+        volcano_metrics=_volcano_metrics(reader, top.get("metrics")),
         partial_gang_timeout_ns=reader.duration(
             top.get("partialGangTimeout"), "partialGangTimeout", PARTIAL_GANG_TIMEOUT_NS
         ),
@@ -189,7 +196,30 @@ def _depends_on(reader: ValueReader, value: object) -> DependsOn:
     return DependsOn(reader.duration(section.get("gangDeadline"), "dependsOn.gangDeadline", default))
 
 
+def _volcano_metrics(reader: ValueReader, value: object) -> bool:
+    compat = value.get("compat") if isinstance(value, dict) else None
+    return reader.choice(compat, "metrics.compat", ("none", "volcano"), "none") == "volcano"
+
+
 def _queues(reader: ValueReader, value: object) -> Queues:
     section = reader.mapping(value, "queues", ("dequeueStrategy",))
     strategy = reader.choice(section.get("dequeueStrategy"), "queues.dequeueStrategy", ("traverse", "fifo"), "traverse")
     return Queues(fifo=strategy == "fifo")
+
+
+def _topologies(reader: ValueReader, value: object) -> tuple[Topology, ...]:
+    found: dict[str, Topology] = {}
+    for n, item in enumerate(reader.sequence(value, "topologies")):
+        path = f"topologies[{n}]"
+        section = reader.mapping(item, path, ("name", "levels"))
+        name = section.get("name")
+        levels = _names(reader, section.get("levels"), f"{path}.levels", "a node label")
+        if not isinstance(name, str) or not name.strip():
+            reader.problem(f"{path}.name", f"must be the name of a topology, not {shown(name)}")
+        elif name in found:
+            reader.problem(f"{path}.name", f"names {shown(name)} a second time")
+        elif not levels:
+            reader.problem(f"{path}.levels", "must name at least one node label, from the top down")
+        else:
+            found[name] = Topology(name, tuple(levels))
+    return tuple(found.values())

@@ -11,6 +11,7 @@ import yaml
 from enbloc.config import vocabulary
 from enbloc.config.compat import DEFAULT_SCHEDULER, PRESETS
 from enbloc.config.model import Action, Config, Plugin, Tenancy, Tier
+from enbloc.config.owner_kinds import GroupByOwner, as_data
 from enbloc.config.volcano import MAX_WEIGHT
 from enbloc.units import format_duration
 
@@ -19,7 +20,7 @@ _ARGUMENT_NOTES = {
     "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
     "mode": "best-effort: pods that ask for nothing; easy: others too, if they do not delay the first in the queue",
     "overcommit-factor": "gangs are enqueued up to allocatable times this, less what is used",
-    "sla-waiting-time": "how long a gang waits before it counts as starving",
+    "sla-waiting-time": "the deadline of a gang without an annotation of its own: so long after its creation",
     "binpack.weight": "of the whole score",
     "binpack.cpu": "of cpu in it",
     "binpack.memory": "of memory in it",
@@ -96,7 +97,29 @@ def _sections(config: Config) -> Iterator[str]:
     yield "queues:"
     yield "  # traverse: a gang that does not fit is passed by others; fifo: it blocks those behind it"
     yield f"  dequeueStrategy: {'fifo' if config.queues.fifo else 'traverse'}"
+    yield ""
+    yield "# What /metrics shows besides."
+    yield "metrics:"
+    yield "  # volcano: queues have metrics under Volcano's names too, for boards that query them"
+    yield f"  compat: {'volcano' if config.volcano_metrics else 'none'}"
+    yield from _group_by_owner(config.group_by_owner)
+    yield ""
+    yield "# Trees of nodes, each with the labels of its levels from the top down; HyperNodes and Topologies add more."
+    topologies = [{"name": one.name, "levels": list(one.levels)} for one in config.topologies]
+    yield f"topologies: {_flow(topologies)}"
     yield from _tenancy(config.tenancy)
+
+
+def _group_by_owner(grouping: GroupByOwner) -> Iterator[str]:
+    yield ""
+    yield "# Pods of a JobSet, a RayCluster, an Indexed Job are a gang without a PodGroup (docs/dialects.md)."
+    yield "groupByOwner:"
+    yield "  # null: in sim and up, where no other scheduler runs; not on a cluster"
+    yield f"  enabled: {_flow(grouping.enabled)}"
+    yield "  # more kinds, before those that are known: kind, minimum, roles and where they are"
+    yield "  kinds:" if grouping.kinds else "  kinds: []"
+    for kind in grouping.kinds:
+        yield f"  - {_flow(as_data(kind))}"
 
 
 def _tenancy(tenancy: Tenancy) -> Iterator[str]:

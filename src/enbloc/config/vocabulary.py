@@ -57,7 +57,7 @@ PLUGINS: Final = {
     "gang": PluginNote("built in: a gang starts all or nothing"),
     "conformance": PluginNote("built in: system-critical pods are never evicted"),
     "overcommit": PluginNote("built in: how far beyond the free resources gangs are enqueued"),
-    "sla": PluginNote("built in: how long a gang waits before it counts as starving"),
+    "sla": PluginNote("earliest deadline first; a gang whose deadline has passed is enqueued", built_in=False),
     "pdb": PluginNote("built in: PodDisruptionBudgets are respected"),
     "cdp": PluginNote("built in: a cooldown keeps a new pod from being evicted"),
     "drf": PluginNote("built in: the queue of the lowest share is served next"),

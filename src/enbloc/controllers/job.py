@@ -11,6 +11,7 @@ from enbloc.api.meta import Obj, Ref, controller_of, is_terminating, name_of, na
 from enbloc.api.writes import Create, Delete, EmitEvent, EvictPod, Patch, Refused, WatchEvent, Write
 from enbloc.config import Tenancy
 from enbloc.config.vocabulary import SCHEDULER_NAMES
+from enbloc.controllers import waves
 from enbloc.controllers.commands import JOB, Commands, delete_command, is_for_queue, refuse, target_of
 from enbloc.controllers.foreign_jobs import ForeignJobs
 from enbloc.controllers.job_group import begun_roles, group_patch, new_group
@@ -236,7 +237,7 @@ class JobController:
         if outdated:
             return outdated
         group = self._groups.get(plan.uid)
-        begun = _begun(plan, pod_counts, group)
+        begun = waves.begun(plan, pod_counts, group)
         waits = self._retries.waits(plan.uid, now_ns)
         created = self._created_resources(plan)
         if not waits:
@@ -247,6 +248,9 @@ class JobController:
             failed = self._failed_creates.get(plan.uid)
             patch = group_patch(group, plan, begun, role_priorities(plan, self._priorities), failed)
             writes += [patch] if patch else []
+        awaited = waves.waits_for(plan, begun)
+        if awaited and (group is None or begun != begun_roles(group)):
+            writes.append(_event(plan, "Normal", Verdict("", "WaitsForRoles", awaited)))
         verdict = _verdict(Situation(plan, pod_counts, begun))
         if verdict is not None and verdict.phase == "Failed" and policy_pending:
             verdict = None  # a policy decides when its timeout is over
@@ -439,27 +443,6 @@ def _is_enqueued(group: Obj) -> bool:
 
 def _is_unknown(group: Obj | None) -> bool:
     return ((group or {}).get("status") or {}).get("phase") == "Unknown"
-
-
-def _begun(plan: JobPlan, pod_counts: PodCounts, group: Obj | None) -> frozenset[str]:
-    """The roles whose wave has begun: their dependencies run (D2), or it had begun before (D3)."""
-    earlier = begun_roles(group)
-    return frozenset(
-        role.name
-        for role in plan.roles
-        if role.name in earlier or pod_counts.size(role.name) or _dependencies_run(plan, role, pod_counts)
-    )
-
-
-def _dependencies_run(plan: JobPlan, role: Role, pod_counts: PodCounts) -> bool:
-    if not role.depends_on:
-        return True
-    run = []
-    for name in role.depends_on:
-        other = plan.role(name)
-        needed = other.awaited if other else 0
-        run.append(pod_counts.ready[name] + pod_counts.of(name, "Succeeded") >= needed)
-    return any(run) if role.any_suffices else all(run)
 
 
 def _missing(plan: JobPlan, role: Role, pod_counts: PodCounts) -> list[int]:

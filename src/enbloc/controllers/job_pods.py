@@ -15,6 +15,7 @@ from enbloc.controllers.job_volumes import add_volumes
 from enbloc.controllers.lifecycle import Runs
 from enbloc.controllers.plugins.plugin import Plugin
 from enbloc.controllers.plugins.pod_patch import PodPatch, patched
+from enbloc.gangs.own_annotations import without_own
 from enbloc.units import format_timestamp, is_label_value
 
 TEMPLATE_UID: Final = "volcano.sh/template-uid"
@@ -91,7 +92,7 @@ def _labels(plan: JobPlan, role: Role) -> dict[str, str]:
 
 def _annotations(plan: JobPlan, role: Role, runs: Runs) -> dict[str, str]:
     annotations = {key: value for key, value in annotations_of(plan.obj).items() if key in _FROM_JOB}
-    annotations |= (role.template.get("metadata") or {}).get("annotations") or {}
+    annotations |= without_own((role.template.get("metadata") or {}).get("annotations") or {})
     return annotations | {
         GROUP_NAME: plan.group_name,
         volcano.JOB_NAME: plan.name,

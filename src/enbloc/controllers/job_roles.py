@@ -15,6 +15,7 @@ from enbloc.api.requests import pod_requests
 from enbloc.config import Tenancy
 from enbloc.controllers.plan import Plan
 from enbloc.gangs.gang_priority import is_granted
+from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
 from enbloc.gangs.priority_classes import PriorityClasses
 
 
@@ -144,5 +145,6 @@ def preserved_annotations(plan: JobPlan) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations_of(plan.obj).items()
-        if not key.startswith(("kubectl.kubernetes.io/", "sim.enbloc.dev/", "enbloc.dev/defaulted"))
+        if key not in OWN_ANNOTATIONS
+        and not key.startswith(("kubectl.kubernetes.io/", "sim.enbloc.dev/", "enbloc.dev/defaulted"))
     }

@@ -21,6 +21,7 @@ from enbloc.api.writes import Patch
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 from enbloc.gangs.dialect import queue_named_by
+from enbloc.gangs.own_annotations import without_own
 from enbloc.units import is_label_value, parse_timestamp
 
 TEMPLATE_HASH: Final = "enbloc.dev/template-hash"
@@ -97,7 +98,7 @@ def new_pod(plan: QueueJobPlan, slot: Slot, attempt: int) -> Obj:
     queue = _queue_of(plan)
     if is_label_value(queue):
         labels[volcano.QUEUE_NAME] = queue
-    annotations = dict(metadata.get("annotations") or {}) | {
+    annotations = without_own(metadata.get("annotations") or {}) | {
         volcano.JOB_NAME: plan.name,
         volcano.QUEUE_NAME: queue,
         volcano.TASK_SPEC: role.name,

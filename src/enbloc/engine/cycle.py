@@ -6,13 +6,13 @@ gang's turn with `bind` (it starts), a claim (it keeps room), or `queues.mark_un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from enbloc.config import Config
-from enbloc.engine.claims.claims import Claims
+from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.room import take_reserved
-from enbloc.engine.decisions import Decision
+from enbloc.engine.decisions import Decision, InDomains, PlannedDomains
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.diagnosis.titles import Titles
@@ -28,6 +28,7 @@ from enbloc.engine.placement.binding import binding
 from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
+from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
@@ -50,12 +51,13 @@ class Parts(NamedTuple):
     placer: Placer
     order: GangOrder
     groups: Groups
-    claims: Claims
+    claims: ClaimsOfAllKinds
     queues: SchedulingQueues
     awaited: AwaitedPods
     demand: QueueDemand
     intake: Intake
     starvation: Starvation
+    deadlines: Deadlines
     partial_gangs: PartialGangs
     partial_allocations: PartialAllocations
     evictions: EvictionHistory
@@ -110,11 +112,13 @@ class Cycle:
 
         return Constraints(closed)
 
-    def take_claimed_room(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
-        """Within a transaction: room that is freed for the gang is free, and its reserved tasks are placed on their
-        nodes as far as they fit (R7). Other gangs nominated to those nodes are taken off meanwhile, and returned:
-        `restore` puts them back."""
-        return take_claimed_room(self.placer, self.claims, transaction, gang)
+    def take_claimed_room(
+        self, transaction: Transaction, gang: GangState, later: Sequence[Task] = ()
+    ) -> list[tuple[Task, int]]:
+        """Within a transaction: room that is freed for the gang is free, and its reserved tasks, with pods of `later`
+        waves, are placed on their nodes as far as they fit (R7). Other gangs nominated to those nodes are taken off
+        meanwhile, and returned: `restore` puts them back."""
+        return take_claimed_room(self.placer, self.claims, transaction, gang, later)
 
     def restore(self, transaction: Transaction, lifted: Sequence[tuple[Task, int]]) -> None:
         """Nominates the tasks that were taken off again, unless the transaction was rolled back anyway."""
@@ -127,12 +131,19 @@ class Cycle:
     def decide(self, decision: Decision) -> None:
         self._decisions.append(decision)
 
+    def publish(self, planned: Mapping[GangKey, Sequence[PlannedDomains]]) -> None:
+        """Publishes where pods that must or should be together were placed (T2)."""
+        for key, parts in planned.items():
+            self.decide(InDomains(key, tuple(parts)))
+
     def bind(self, gangs: Sequence[GangState], placed: Sequence[Task], commits: bool) -> None:
         """Binds the tasks that were placed, of one gang or of gangs that start together, by one decision. If it
         `commits`, its very last Binding completes the minima of all of them (K7, G11)."""
         for gang in gangs:
             self.parts.demand.note_attempt(gang)
             gang.note("is bound with", len(placed), "pods")
+            for kind in ClaimKind:
+                self.claims.note(gang, kind, "")
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
         self.state.events.add(EventKind.POD_PLACED)
@@ -146,8 +157,8 @@ class Cycle:
 
 
 def take_claimed_room(
-    placer: Placer, claims: Claims, transaction: Transaction, gang: GangState
+    placer: Placer, claims: ClaimsOfAllKinds, transaction: Transaction, gang: GangState, later: Sequence[Task] = ()
 ) -> list[tuple[Task, int]]:
     lifted = claims.nominations.lift(transaction, gang)
-    take_reserved(placer, transaction, gang, claims.reservations.of(gang))
+    take_reserved(placer, transaction, gang, claims.reservations.of(gang), later)
     return lifted

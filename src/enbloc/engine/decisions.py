@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -33,7 +34,7 @@ class Bind(msgspec.Struct, frozen=True):
     commits: bool
     others: tuple[GangKey, ...] = ()
     """The other gangs of its group, whose pods it binds too: the mark covers all of them (K7)."""
-    claims: tuple[tuple[str, str, str], ...] = ()
+    volume_claims: tuple[tuple[str, str, str], ...] = ()
     """PersistentVolumeClaims that get their node first: (namespace, claim, node)."""
     volumes: tuple[tuple[str, str, str], ...] = ()
     """PersistentVolumes that get their claimRef first: (volume, namespace, claim)."""
@@ -98,7 +99,7 @@ class TimeOut(msgspec.Struct, frozen=True):
 
 
 class Complain(msgspec.Struct, frozen=True):
-    """A gang is inconsistent: a Warning on its object, or on its oldest pod (K7)."""
+    """A gang is inconsistent (K7), or too large for what it asks (R1): a Warning on its object or oldest pod."""
 
     gang: GangKey
     message: str
@@ -111,7 +112,33 @@ class Expect(msgspec.Struct, frozen=True):
     at_ns: int | None
 
 
-Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect
+RECORD_REMOVED: Final = "RecordRemoved"
+"""The reason of Events about records that this scheduler did not write (S2)."""
+
+
+class InDomains(msgspec.Struct, frozen=True):
+    """Where the pods of a gang that must or should be together are placed (T2)."""
+
+    gang: GangKey
+    parts: tuple[PlannedDomains, ...]
+
+
+class PlannedDomains(msgspec.Struct, frozen=True):
+    """Where a part of a gang was placed, and whether no better place existed."""
+
+    part: str
+    """The role or slice; empty: the whole gang."""
+    within: str
+    """The level of the domain that contains all; empty: the whole cluster."""
+    level: str
+    """The preferred level, or else the required one."""
+    domains: tuple[str, ...]
+    """The domains of that level that may be used."""
+    score: float
+    """1.0: provably the best of T2."""
+
+
+Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect | InDomains
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -133,5 +160,5 @@ class Pending(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
     queue: str = ""
     priority: int = 0
-    expected_start: int | None = None
+    expected_start_ns: int | None = None
     """In nanoseconds since the epoch; `None`: unknown (R8)."""

@@ -15,13 +15,17 @@ What became of a decision's writes comes back through `report`.
 
 from __future__ import annotations
 
+import msgspec
+
 from enbloc.config import Config
 from enbloc.engine.actions import ACTIONS
-from enbloc.engine.claims.claims import Claims
+from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
 from enbloc.engine.decisions import Bind, Decision, Evict, Pending, SetAside, TimeOut
 from enbloc.engine.diagnosis import diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.details import Details, Obstacle, details
+from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
+from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.immunity import Immunity
@@ -34,6 +38,7 @@ from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisf
 from enbloc.engine.placement.attempt import Placer
 from enbloc.engine.plugins.plugin import load
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
+from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
@@ -41,6 +46,7 @@ from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, pending_tasks
+from enbloc.engine.tree_facts import of_config
 from enbloc.gangs.claim_records import ClaimKind
 
 
@@ -53,15 +59,17 @@ class Engine:
         """When the last cycle ran."""
         self._parts = self._make_parts(config, plain)
         self.state = self._parts.state
-        self.state.when_forgotten = self._gang_gone
+        self.state.gang_table.when_forgotten = self._gang_gone
         parts = self._parts
         # In this order at the beginning of a cycle: starvation makes gangs dirty; partial gangs and claims then free
         # nodes of gangs that changed; partial allocations and evictions look at the same changes.
         every: tuple[Follower | None, ...] = (
             parts.intake,
+            parts.queues,
             parts.awaited,
             parts.demand,
             parts.starvation,
+            parts.deadlines,
             parts.partial_gangs,
             parts.claims,
             parts.partial_allocations,
@@ -76,6 +84,7 @@ class Engine:
         parts.intake.followers = (
             parts.partial_gangs,
             parts.starvation,
+            parts.deadlines,
             parts.evictions,
             parts.demand,
             parts.awaited,
@@ -85,24 +94,25 @@ class Engine:
         runs = {action.name for action in config.actions}
         plugins, weights = load(config), config.scoring
         state = State(plugins, weights.node_affinity, weights.taint_toleration)
+        for topology in config.topologies:
+            state.trees.put(of_config(topology))
         placer = Placer(state, weights.pod_affinity, weights.spread, plain)
         order = GangOrder(state, plugins)
-        groups = Groups(state)
-        claims = Claims(state, groups, config.depends_on.gang_deadline_ns, self._decide)
+        groups = Groups(state, isolated=config.tenancy.isolated)
+        claims = ClaimsOfAllKinds(state, groups, config.depends_on.gang_deadline_ns, self._decide)
         reporter = Reporter(state, self._decide)
         reporter.claims = claims
         queues = SchedulingQueues(state, groups, reporter, evicts=bool(runs & {"preempt", "reclaim"}))
-        awaited, demand = AwaitedPods(order), QueueDemand(state, config.enqueue.expect_pods_within_ns)
+        awaited = AwaitedPods(order, state.demand)
+        demand = QueueDemand(state, claims.waves, config.enqueue.expect_pods_within_ns)
         queues.after_attempt = demand.note_attempt
-        after_ns = config.sla_waiting_ns
-        if after_ns is None:
-            after_ns = config.reserve.starving_after_ns
-        starvation = Starvation(state, after_ns if "reserve" in runs else None)
+        starvation = Starvation(state, config.reserve.starving_after_ns if "reserve" in runs else None)
+        deadlines = Deadlines(state, plugins.deadlines)
         partial_allocations = PartialAllocations(state, "backfill" in runs)
         evictions = EvictionHistory(state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns))
         intake = Intake(
-            config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, evictions,
-            reporter, self._decide,
+            config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, deadlines,
+            evictions, reporter, self._decide,
         )  # fmt: skip
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
@@ -125,6 +135,7 @@ class Engine:
             demand=demand,
             intake=intake,
             starvation=starvation,
+            deadlines=deadlines,
             partial_gangs=PartialGangs(state, groups, config.partial_gang_timeout_ns),
             partial_allocations=partial_allocations,
             evictions=evictions,
@@ -180,8 +191,9 @@ class Engine:
 
     def _read(self) -> None:
         self._parts.intake.read_all()
-        unmarked, self.state.unmarked = self.state.unmarked, {}
-        for gang in unmarked.values():
+        unmarked = list(self.state.unmarked.values())
+        self.state.unmarked.clear()
+        for gang in unmarked:
             for marked in mark_others(gang):
                 self._decide(marked)
 
@@ -203,8 +215,11 @@ class Engine:
         if timed == self.state.timed:
             return
         self.state.timed = timed
+        queues = self._parts.queues
         for gang in self.state.gangs.values():
-            if gang.equivalence is not None and any(task.run_time_ns is not None for task in pending_tasks(gang)):
+            if queues.equivalence_of(gang) is not None and any(
+                task.run_time_ns is not None for task in pending_tasks(gang)
+            ):
                 self.state.touch(gang)
 
     def end(self, cycle: Cycle) -> list[Decision]:
@@ -247,7 +262,22 @@ class Engine:
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
-        return self._parts.reporter.pending(self._parts.expected_starts.start_of)
+        return self._parts.reporter.pending(self._parts.queues.why, self._parts.expected_starts.start_of)
+
+    def diagnosis(self, gang: GangState) -> Diagnosis:
+        """Why a gang waits, as it was last found."""
+        return self._parts.queues.why(gang) or next_to_be_attempted(gang)
+
+    def details(self, gang: GangState) -> Details:
+        """The figures behind the diagnosis of a gang that waits, and what is in its way."""
+        why, titles = self.diagnosis(gang), self._parts.titles
+        found = details(self.state, gang, why, titles)
+        if not any(one.reason == RESERVED for one in why.reasons):
+            return found
+        others = [other for other in self._parts.claims.reservations.gangs() if other is not gang]
+        names = dict.fromkeys(titles.of(other, gang.key.namespace) for other in others)
+        reserved = tuple(Obstacle("gang", name, "has nodes reserved that it could use") for name in names)
+        return msgspec.structs.replace(found, in_the_way=reserved + found.in_the_way)
 
     def compact(self) -> None:
         """Drops what is no longer used, once it is much. Where no cycles run the runtime has to call it."""

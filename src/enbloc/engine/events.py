@@ -38,6 +38,8 @@ class EventKind(IntEnum):
     ended."""
     FORECAST_CHANGED = auto()
     """An expected end or start is known or has moved (R8)."""
+    TOPOLOGY_CHANGED = auto()
+    """A node tree was created, changed or deleted (T5)."""
     RESERVE_DEFERRED = auto()
     """`reserve` left a starving gang to the next cycle (R3)."""
 
@@ -63,7 +65,13 @@ VOLUME_EVENTS: Final = frozenset({EventKind.VOLUME_CHANGED, EventKind.VOLUME_CLA
 BEYOND_ROOM: Final = (
     NODE_EVENTS
     | VOLUME_EVENTS
-    | {EventKind.NODE_REMOVED, EventKind.QUEUE_CHANGED, EventKind.NODES_REOPENED, EventKind.FORECAST_CHANGED}
+    | {
+        EventKind.NODE_REMOVED,
+        EventKind.QUEUE_CHANGED,
+        EventKind.NODES_REOPENED,
+        EventKind.FORECAST_CHANGED,
+        EventKind.TOPOLOGY_CHANGED,
+    }
 )
 """What changes more than how much room is free: where a gang may go at all, or what its queue may use."""
 

@@ -13,16 +13,17 @@ from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.queue_doors import doors_of
 from enbloc.config import Tenancy
-from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.nodes import NodeFacts, TaintFact
 from enbloc.engine.tables.queues import QueueFacts
 from enbloc.engine.tables.tasks import PodFacts, TaskStatus
+from enbloc.gangs import topology
 from enbloc.gangs.hints import pod_hints
 from enbloc.units import Quantity, parse_timestamp
 
 
-def pod_facts(pod: Obj, names: frozenset[str], unsupported: str = "") -> PodFacts:
-    """A Pod; `names` are the scheduler names whose pods the engine places, `unsupported` a constraint that holds it."""
+def pod_facts(pod: Obj, names: frozenset[str], decision: str = "", mark: str = "", unsupported: str = "") -> PodFacts:
+    """A Pod; `names` are the scheduler names whose pods the engine places, `decision` and `mark` what it was bound with
+    (G11), `unsupported` a constraint that holds it."""
     metadata, spec = pod["metadata"], pod["spec"]
     phase = (pod.get("status") or {}).get("phase")
     ended = phase in ("Succeeded", "Failed")
@@ -44,17 +45,18 @@ def pod_facts(pod: Obj, names: frozenset[str], unsupported: str = "") -> PodFact
         name=name_of(pod),
         labels=labels_of(pod),
         spec=spec,
-        created=_instant(metadata["creationTimestamp"]),
+        created_ns=_instant(metadata["creationTimestamp"]),
         priority=spec.get("priority") or 0,
         node=node,
         status=status,
         ours=spec.get("schedulerName") in names,
-        mark=annotations.get(COMMITTED, ""),
-        decision=annotations.get(DECISION, ""),
+        mark=mark,
+        decision=decision,
         hints=pod_hints(pod),
         never_preempts=spec.get("preemptionPolicy") == "Never",
         since_ns=_since(pod),
         unsupported=unsupported,
+        topology=topology.of_pod(pod),
     )
 
 
@@ -104,7 +106,7 @@ def node_facts(obj: Obj) -> NodeFacts:
     created = node.metadata.creation_timestamp
     return NodeFacts(
         name=node.metadata.name,
-        created=_instant(created) if created else 0,
+        created_ns=_instant(created) if created else 0,
         labels=node.metadata.labels or {},
         allocatable=_nanos(offered),
         taints=tuple(TaintFact(taint.key, taint.value, taint.effect) for taint in spec.taints or ()),

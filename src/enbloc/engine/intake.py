@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from enbloc.config import Config, default_scheduler_name
-from enbloc.engine.claims.claims import Claims
+from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Band, GangOrder
 from enbloc.engine.placement.request import replacements, request_of
 from enbloc.engine.queueing import signature
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
+from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, Signature
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
 from enbloc.engine.state.groups import Group, Groups
@@ -42,16 +45,18 @@ class Intake(Follower):
         groups: Groups,
         order: GangOrder,
         queues: SchedulingQueues,
-        claims: Claims,
+        claims: ClaimsOfAllKinds,
         partial_allocations: PartialAllocations,
         demand: QueueDemand,
         awaited: AwaitedPods,
         starvation: Starvation,
+        deadlines: Deadlines,
         evictions: EvictionHistory,
         reporter: Reporter,
         decide: Callable[[Decision], None],
     ) -> None:
         self._config = config
+        self._titles = Titles(config.tenancy.isolated)
         self._runs = {action.name for action in config.actions}
         self._state = state
         self._groups = groups
@@ -62,6 +67,7 @@ class Intake(Follower):
         self._demand = demand
         self._awaited = awaited
         self._starvation = starvation
+        self._deadlines = deadlines
         self._evictions = evictions
         self._reporter = reporter
         self._decide = decide
@@ -110,7 +116,7 @@ class Intake(Follower):
         gangs = self._groups.gangs(group)
         obstacles = {mate.key: why for mate in gangs if (why := self._lasting_obstacle(mate)) is not None}
         if obstacles or group.unsatisfied:
-            return diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles)
+            return diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles, self._titles)
         return None
 
     def _lasting_obstacle(self, gang: GangState) -> Diagnosis | None:
@@ -151,8 +157,9 @@ class Intake(Follower):
         return not group.unsatisfied and all(self.obstacle(gang) is None for gang in self._groups.gangs(group))
 
     def unit(self, group: Group) -> list[GangState]:
-        """The gangs of a group whose minima are not bound, in order."""
-        found = [gang for gang in self._groups.gangs(group) if not gang.satisfied and not gang.ready()]
+        """The gangs of a group whose minima are not bound, or that hold pods, in order."""
+        gangs = self._groups.gangs(group)
+        found = [gang for gang in gangs if not gang.satisfied and (gang.total_held or not gang.ready())]
         return sorted(found, key=self._order)
 
     # ---- reading gangs whose facts changed
@@ -161,8 +168,9 @@ class Intake(Follower):
         """Reads all gangs whose facts changed, then the groups they are in."""
         for complaint in self._groups.settle(self._state.dirty.values()):
             self._decide(complaint)
-        dirty, self._state.dirty = self._state.dirty, {}
-        for gang in dirty.values():
+        dirty = list(self._state.dirty.values())
+        self._state.dirty.clear()
+        for gang in dirty:
             if gang.key in self._state.gangs:
                 self.read(gang)
         groups, self._groups_to_read = self._groups_to_read, {}
@@ -182,15 +190,13 @@ class Intake(Follower):
         elif not gang.status.enqueued and not self.obstacle(gang):
             self._ask_for_admission(gang)
         else:
-            self._queue_or_report(gang, self.obstacle(gang))
+            self._queue_unless(self.obstacle(gang), gang)
 
-    def _queue_or_report(self, gang: GangState, why: Diagnosis | None) -> None:
-        if why is None:
+    def _queue_unless(self, obstacle: Diagnosis | None, gang: GangState) -> None:
+        if obstacle is None:
             self.queue(gang)
         else:
-            self._queues.remove(gang)
-            gang.why = why
-            self._reporter.report(gang, why, of_gang=True)
+            self._queues.hold_back(gang, obstacle)
 
     def _read_group(self, group: Group) -> None:
         """Queues the first gang in order for the whole group, unless one of its gangs cannot start (K7)."""
@@ -203,12 +209,14 @@ class Intake(Follower):
                 self._claims.holds.start_clock(group, complete[0], self._now_ns)
             for gang in gangs:
                 if not gang.satisfied:
-                    other = diagnosis.waits_for_others(gang, group.unsatisfied, self._state.gangs, obstacles)
-                    self._queue_or_report(gang, obstacles.get(gang.key) or other)
+                    other = diagnosis.waits_for_others(
+                        gang, group.unsatisfied, self._state.gangs, obstacles, self._titles
+                    )
+                    self._queue_unless(obstacles.get(gang.key) or other, gang)
             return
         for gang in gangs:
             if gang not in unit and (gang.satisfied or not unit):
-                self._queue_or_report(gang, None)
+                self.queue(gang)
             else:  # the first in order is queued for all; surplus waits until all have started
                 self._queues.remove(gang)
         if unit:
@@ -254,39 +262,35 @@ class Intake(Follower):
         times = signature.times_of(self._state, wanted)
         outranks = gang.priority if self._claims.reservations else 0  # R5: which reserved nodes are closed to it
         band = Band.SURPLUS if is_surplus else Band.MINIMA
-        equivalence = queue.put(
-            gang,
-            gang.spec.queue,
-            self._order(gang, band),
-            (own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, outranks),
-            asked.classes,
-            monotone=not is_unlike_others and len(asked.classes) == 1,
-            shared=not is_unlike_others,
+        facts = (
+            own, *asked.parts, len(request.needed), request.short, gang.satisfied, never_preempts, times, outranks,
+            signature.place_of(gang),
+        )  # fmt: skip
+        alike = Signature(
+            facts, asked.classes, not is_unlike_others and len(asked.classes) == 1, shared=not is_unlike_others
         )
-        gang.equivalence, gang.why = equivalence, None
-        if equivalence.unschedulable:  # an equal gang failed, and nothing has changed since
+        equivalence = self._queues.put(queue, gang, self._order(gang, band), alike)
+        if self._queues.share_diagnosis(gang, equivalence, of_gang=not is_surplus):
             self._demand.note_attempt(gang)
-            self._reporter.report(gang, equivalence.diagnosis, of_gang=not is_surplus)
 
     def _queue_group(self, unit: list[GangState]) -> None:
-        shape, classes = signature.of_unit(self._state, unit, self._claims.reservations)
         first = unit[0]
-        queue = self._queues.placement
-        equivalence = queue.put(first, first.spec.queue, self._order(first), shape, classes)
-        for gang in unit:
-            gang.why = equivalence.diagnosis if equivalence.unschedulable and gang is not first else None
-        first.equivalence = equivalence
+        alike = signature.of_unit(self._state, unit, self._claims.reservations)
+        self._queues.put_unit(unit, self._order(first), alike)
         self._starvation.retry(first)  # earlier failures were those of other gangs together
         self._evictions.retry(first)
 
-    def requeue_if_unlike(self, gang: GangState) -> bool:
-        """Whether other pods' placements have come to matter to a gang that shares an equivalence class: the others may
-        carry other labels. It is then queued by itself."""
-        equivalence = gang.equivalence
-        if not equivalence.shared or not any(self._state.stateful.applies(task) for task in pending_tasks(gang)):
-            return False
+    def requeue_if_unlike(self, gang: GangState) -> EquivalenceClass | None:
+        """If other pods' placements have come to matter to a gang that shares an equivalence class (the others may
+        carry other labels), queues it by itself and returns its own class."""
+        equivalence = self._queues.equivalence_of(gang)
+        if equivalence is None or not equivalence.shared:
+            return None
+        if not any(self._state.stateful.applies(task) for task in pending_tasks(gang)):
+            return None
         self.queue(gang)
-        return gang.equivalence is not equivalence
+        own = self._queues.equivalence_of(gang)
+        return own if own is not equivalence else None
 
     # ---- admission
 
@@ -295,18 +299,16 @@ class Intake(Follower):
         if "enqueue" not in self._runs or gang.spec.min_resources is None or started:
             self.enqueue(gang)
             return
-        shape = signature.at_admission(self._state, gang, self._starvation.is_starving(gang))
-        equivalence = self._queues.admission.put(gang, gang.spec.queue, self._order(gang), shape)
-        gang.equivalence, gang.why = equivalence, None
-        if equivalence.unschedulable:
-            self._reporter.report(gang, equivalence.diagnosis, of_gang=True)
+        is_overdue = self._starvation.is_starving(gang) or self._deadlines.has_passed(gang)
+        alike = signature.at_admission(self._state, gang, is_overdue)
+        equivalence = self._queues.put(self._queues.admission, gang, self._order(gang), alike)
+        self._queues.share_diagnosis(gang, equivalence, of_gang=True)
 
     def enqueue(self, gang: GangState, reason: str = "Enqueued") -> None:
         """M6: from now on its pods are created and attempted."""
         self._queues.remove(gang)
         self._reporter.withdraw(gang)
-        gang.assume(enqueued=True, enqueued_at=self._now_ns, enqueued_by=reason)
-        gang.attempted = frozenset()
+        gang.assume(enqueued=True, enqueued_at_ns=self._now_ns, enqueued_by=reason)
         self._demand.note_enqueued(gang)
         self._decide(Enqueue(gang.key, reason))
         if gang.missing():

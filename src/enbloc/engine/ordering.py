@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from enbloc.engine.tables.tasks import GangState
 
 
 class Band(IntEnum):
-    """Minima come before surplus among gangs that are otherwise equal (G3)."""
+    """What a gang waits for: minima come before surplus among gangs that are otherwise equal (G3)."""
 
     MINIMA = 0
     SURPLUS = 1
@@ -22,17 +23,20 @@ class Order(NamedTuple):
 
     keys: tuple[Any, ...]
     """The keys of the plugins that order gangs, in the order of the config's tiers."""
-    band: Band
+    is_last: bool
+    """Whether it comes after the minima of other gangs: surplus does (G3), unless it is left over of a gang that was
+    satisfied before and whose dialect schedules that as ordinary pods (G7)."""
     is_whole: bool
     """False for a partially bound gang: it is completed before others (G11)."""
-    created: int
+    created_ns: int
     namespace: str
     title: str
+    band: Band
 
     @property
-    def level(self) -> tuple[tuple[Any, ...], Band, bool]:
+    def level(self) -> tuple[Hashable, ...]:
         """Equal for gangs that differ only in age and name: such gangs may share an equivalence class."""
-        return (self.keys, self.band, self.is_whole)
+        return (self.keys, self.is_last, self.is_whole, self.band)
 
 
 class GangOrder:
@@ -46,7 +50,9 @@ class GangOrder:
         """The order of a gang inside its queue."""
         spec = gang.spec
         keys = tuple(key for order in self._plugins.gang_order for key in order(gang))
-        return Order(keys, band, gang.partial_since_ns is None, spec.created, spec.key.namespace, spec.title)
+        is_last = band is Band.SURPLUS and not (gang.satisfied and spec.leftovers_in_turn)
+        is_whole = gang.partial_since_ns is None
+        return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band)
 
     def across_queues(self, gang: GangState) -> tuple[object, Order]:
         """The order of gangs of different queues: by queue first, then inside the queue."""

@@ -54,10 +54,10 @@ def _earned_mark(gang: GangState, group: Group | None) -> str:
             evidence = True
         if task.mark and task.status is not TaskStatus.RELEASING and (not best or covers_mark(task.mark, best)):
             best = task.mark
-        elif not best and group is not None and task.decision in group.committed:
-            best = mark_of(gang.spec)
     if not evidence:
         return ""
+    if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
+        best = mark_of(spec)  # the mark of the decision is on a pod of another gang
     met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
     met = met and (group is None or len(group.keys) == 1 or group.met)
     if met or (not best and gang.status.started):  # its marked pod went while no scheduler ran
@@ -76,7 +76,7 @@ def has_lost_members(gang: GangState) -> bool:
     first_ns = min(known)
     by_role: dict[str, int] = {}
     for task in gang.tasks.values():
-        if task.status in OCCUPIED or task.created <= first_ns:
+        if task.status in OCCUPIED or task.created_ns <= first_ns:
             by_role[task.role] = by_role.get(task.role, 0) + 1
     spec = gang.spec
     return sum(by_role.values()) < spec.minimum or any(by_role.get(role, 0) < n for role, n in spec.minima.items())
@@ -125,11 +125,13 @@ class PartialGangs(Follower):
         self._note(gang)
 
     def _note(self, gang: GangState) -> None:
-        """Tracks the gang if a decision of ours bound some of its pods and was never completed."""
+        """Tracks the gang if a decision of ours bound some of its pods and was never completed. A bound pod without an
+        id of ours shows that it may have been bound otherwise: then nothing is closed or evicted for it (S2)."""
+        bound = [task for task in gang.tasks.values() if task.status is TaskStatus.BOUND]
         partial = (
             not gang.covered
-            and gang.total_occupied > 0
-            and any(task.status is TaskStatus.BOUND and task.decision for task in gang.tasks.values())
+            and bool(bound)
+            and all(task.decision and not task.mark for task in bound)
             and not any(task.status is TaskStatus.ASSUMED for task in gang.tasks.values())
         )
         if not partial:
@@ -188,4 +190,4 @@ class PartialGangs(Follower):
 
 
 def _order_of(gang: GangState) -> tuple[int, int, GangKey]:
-    return (-gang.priority, gang.spec.created, gang.key)
+    return (-gang.priority, gang.spec.created_ns, gang.key)

@@ -21,13 +21,14 @@ from enbloc.api.meta import (
     labels_of,
     name_of,
     namespace_of,
+    number_in,
     uid_of,
 )
 from enbloc.api.volcano import FAILED_CREATE, TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
 from enbloc.gangs import claim_records
-from enbloc.gangs.dialect import NOTHING, Changed, number_in, queue_named_by
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
@@ -157,7 +158,7 @@ class Arbitrator:
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{(owner or {}).get('name') or name_of(obj)}",
-            created=parse_timestamp(created) if created else 0,
+            created_ns=parse_timestamp(created) if created else 0,
             minimum=minimum,
             queue=queue_named_by(obj) or DEFAULT_QUEUE,
             priority=own.value,
@@ -181,14 +182,14 @@ class Arbitrator:
             problem="" if owner else "it has no controlling owner: pods with the same owner would be its gang",
         )
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         """Pods that wait for their SchedulingSpec: it does not exist yet, or was deleted (A1, V5)."""
         pod = next(iter(self._pods.of(key).values()), None)
         owner = controller_of(pod) if pod else None
         name = (owner or {}).get("name") or (name_of(pod) if pod else key.name)
         problem = self._problem(key, pod) if pod else "its SchedulingSpec does not exist"
         return GangSpec(
-            key=key, title=f"{key.namespace}/{name}", created=created, minimum=1, queue=queue, problem=problem
+            key=key, title=f"{key.namespace}/{name}", created_ns=created_ns, minimum=1, queue=queue, problem=problem
         )
 
     def object(self, key: GangKey) -> Obj | None:

@@ -2,19 +2,27 @@
 
 One record a gang and kind, an annotation on the gang's object (or, where it has none, on its oldest pod), so that a
 claim survives a restart of the scheduler. A record carries its version. Long records are compressed, since all
-annotations of an object together may not exceed 256 KiB; a record that is too long even then is refused by `write`.
+annotations of an object together may not exceed 256 KiB. Where even the names of its pods and nodes would be too long,
+it has digests of 8 characters in their place (`brief`): its readers know the names of members and nodes, and look for
+those that match.
+The scheduler writes a record with a keyed digest before it (`sealed`), and counts those whose digest verifies (S2);
+`read` takes either, for commands that show records and have no key.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final
+from functools import lru_cache
+from typing import Final, Literal
 
 import msgspec
+
+from enbloc.gangs.record_digests import Keyring, sign, verify
 
 
 class ClaimKind(StrEnum):
@@ -48,35 +56,85 @@ RECORD_BYTES: Final = 192 * 1024
 """At most this much of an object's 256 KiB of annotations is one record."""
 SLOTS: Final = 50_000
 """A record with more slots was not written by this scheduler."""
+TASKS: Final = 100_000
+"""Nor was one for more tasks."""
+NAMES_CHARS: Final = 128 * 1024
+"""With longer names in all, a record has digests in their place."""
+_DIGEST_BYTES: Final = 6
 _PLAIN_BYTES: Final = 16 * 1024 * 1024
 _COMPRESSED: Final = "zlib:"
+_SEALED: Final = "hmac:"
+_SEAL_CHARS: Final = 128
+"""The digest before a record, with its key's id, is shorter than this."""
+
+_WIRE_NAMES: Final = {"until_ns": "until", "clock_ns": "clock"}
 
 
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=_WIRE_NAMES):
     """Role, or pod → node → number of tasks."""
 
     kind: ClaimKind
-    until: int
+    until_ns: int
     """When the claim expires, in nanoseconds since the epoch; 0: it has no deadline of its own."""
     slots: Mapping[str, Mapping[str, int]]
     version: int = VERSION
-    clock: int = 0
+    clock_ns: int = 0
     """When the clock of the gang's group started (K8): how long it may wait is what its gangs declare now."""
     held: bool = False
     """Whether a held pod started it, in a NonStrict group."""
+    brief: Literal[True] | msgspec.UnsetType = msgspec.UNSET
+    """Set if digests stand for the names of nodes and pods (roles are written in full)."""
+
+    @property
+    def is_brief(self) -> bool:
+        return self.brief is True
+
+    def places(self, name: str) -> Mapping[str, int]:
+        """Node → number of tasks, of a pod or a role."""
+        return self.slots.get(digest_of(name) if self.is_brief and self.kind.names_pods else name, {})
+
+
+@lru_cache(maxsize=65_536)
+def digest_of(name: str) -> str:
+    """What stands for a name in a brief record: 48 bits, as 8 characters."""
+    return base64.b64encode(hashlib.blake2b(name.encode(), digest_size=_DIGEST_BYTES).digest(), b"-_").decode()
+
+
+def shortened(record: Record) -> Record:
+    """The record as it is written: with digests in place of names, if the names are long."""
+    chars = sum(len(name) + sum(map(len, nodes)) for name, nodes in record.slots.items())
+    if chars <= NAMES_CHARS:
+        return record
+    slots: dict[str, dict[str, int]] = {}
+    for name, nodes in record.slots.items():
+        key = digest_of(name) if record.kind.names_pods else name
+        slots[key] = {digest_of(node): count for node, count in nodes.items()}
+    return msgspec.structs.replace(record, slots=slots, brief=True)
+
+
+def with_nodes(record: Record, nodes: Iterable[str]) -> Record:
+    """The record with these nodes' names in place of their digests. A digest of none of them stays: there is no such
+    node."""
+    if not record.is_brief:
+        return record
+    names = {digest_of(node): node for node in nodes}
+    slots = {
+        name: {names.get(node, node): count for node, count in places.items()} for name, places in record.slots.items()
+    }
+    return msgspec.structs.replace(record, slots=slots)
 
 
 def read(text: str | None) -> Record | None:
     """The record in an annotation's text; `None` for none, and for text that is no record of a known version."""
-    if not text or len(text) > RECORD_BYTES:
+    if not text or len(text) > RECORD_BYTES + _SEAL_CHARS:
         return None
     try:
-        record = msgspec.json.decode(_plain(text), type=Record)
+        record = msgspec.json.decode(_plain(_parted(text)[1]), type=Record)
     except (msgspec.DecodeError, UnicodeEncodeError, binascii.Error, zlib.error, ValueError):
         return None
     counts = [count for nodes in record.slots.values() for count in nodes.values()]
     known = record.version == VERSION and len(counts) <= SLOTS
-    return record if known and all(0 < count <= 10**6 for count in counts) else None
+    return record if known and all(count > 0 for count in counts) and sum(counts) <= TASKS else None
 
 
 def read_all(annotations: Mapping[str, str]) -> dict[ClaimKind, Record]:
@@ -105,10 +163,37 @@ def write(record: Record) -> str:
     return _COMPRESSED + base64.b64encode(zlib.compress(plain, 6)).decode()
 
 
+def sealed(keyring: Keyring, home_uid: str, kind: ClaimKind, body: str) -> str:
+    """The text of a record with its digest: it counts on the object with this UID only."""
+    return f"{_SEALED}{sign(keyring, _signed_parts(home_uid, kind, body))}:{body}"
+
+
+def is_ours(keyring: Keyring, home_uid: str, kind: ClaimKind, text: str) -> bool:
+    """Whether this scheduler, or one with the same keys, wrote the text on the object with this UID."""
+    if len(text) > RECORD_BYTES + _SEAL_CHARS:
+        return False
+    digest, body = _parted(text)
+    return verify(keyring, digest, _signed_parts(home_uid, kind, body))
+
+
+def _signed_parts(home_uid: str, kind: ClaimKind, body: str) -> tuple[str, ...]:
+    return ("claim", home_uid, kind.value, body)
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """The digest, which may be missing, and the record."""
+    if not text.startswith(_SEALED):
+        return "", text
+    key_id, _, rest = text.removeprefix(_SEALED).partition(":")
+    digest, _, body = rest.partition(":")
+    return f"{key_id}:{digest}", body
+
+
 def fits(record: Record) -> bool:
     """Whether the record's text may be written on an object."""
     slots = sum(len(nodes) for nodes in record.slots.values())
-    return slots <= SLOTS and (slots < 256 or len(write(record)) <= RECORD_BYTES)
+    tasks = sum(count for nodes in record.slots.values() for count in nodes.values())
+    return slots <= SLOTS and tasks <= TASKS and (slots < 256 or len(write(record)) <= RECORD_BYTES)
 
 
 def _plain(text: str) -> bytes:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, topology, volcano, workloads, yunikorn
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
 from enbloc.gangs import hints
@@ -21,6 +21,7 @@ _HONOURED, _HELD, _PREFERENCE, _NONE = Effect.HONOURED, Effect.HELD, Effect.PREF
 _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label of the nodes, or remove it"
 _USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
+_USE_ROLES: Final = "make a role of its own of each group of pods, or remove it"
 _REMOVE_HINT: Final = "remove it if it is not needed"
 
 
@@ -47,19 +48,19 @@ def _is(*values: str) -> Callable[[Any], bool]:
     return lambda value: value in values
 
 
-def _topology_is_hard(value: Any) -> bool:
-    """Volcano's default mode is hard."""
-    return isinstance(value, dict) and bool(value) and (value.get("mode") or "hard") == "hard"
+def _gathers_multiples(value: Any) -> bool:
+    """Koordinator's network topology: one of its layers asks for a multiple of pods in each domain."""
+    layers = _mapping(value).get("gatherStrategy")
+    return any(isinstance(one, dict) and (one.get("podCountMultiple") or 1) != 1 for one in layers or ())
 
 
-def _gathers(strategy: str) -> Callable[[Any], bool]:
-    """Koordinator's network topology: one of its layers has this strategy."""
+def _leaves_out_partitions(value: Any) -> bool:
+    policy = _mapping(value)
+    return bool(policy) and policy.get("minPartitions") not in (None, policy.get("totalPartitions"))
 
-    def applies(value: Any) -> bool:
-        layers = _mapping(value).get("gatherStrategy")
-        return any(isinstance(one, dict) and one.get("strategy") == strategy for one in layers or ())
 
-    return applies
+def _has_several(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1
 
 
 def _requires_affinity(value: Any) -> bool:
@@ -110,7 +111,7 @@ _POD: Final = (
         _HELD,
         way_out="request the device as an extended resource (resources.limits), or remove the claim",
     ),
-    Field("Kubernetes", "Pod", "spec.workloadRef", _HELD, way_out=_USE_GANG),
+    *_honoured("Kubernetes", "Pod", "spec.workloadRef"),
     *_honoured("Volcano", "Pod", _annotation(volcano.GROUP_NAME_KEYS[0]), _annotation(volcano.QUEUE_KEYS[1])),
     Field(
         "Volcano",
@@ -185,15 +186,25 @@ _POD: Final = (
     ),
     Field("Koordinator", "Pod", _label("quota.scheduling.koordinator.sh/name"), _HELD, way_out=_USE_QUEUE),
     *_honoured("scheduler-plugins", "Pod", _label(coscheduling.POD_GROUP_LABEL)),
-    Field("KAI", "Pod", _annotation("pod-group-name"), _HELD, way_out=_USE_GANG),
-    Field("KAI", "Pod", _annotation("kai.scheduler/topology-required-placement"), _HELD, way_out=_USE_LABELS),
-    Field("KAI", "Pod", _annotation("kai.scheduler/topology-preferred-placement"), _PREFERENCE, way_out=_REMOVE_HINT),
+    *_honoured("KAI", "Pod", _annotation(kai.GROUP_NAME), _label(kai.SUBGROUP), _label(kai.QUEUE)),
+    *_honoured("KAI", "Pod", _annotation(topology.KAI_REQUIRED), _annotation(topology.KAI_PREFERRED)),
+    Field("KAI", "Pod", _annotation("kai.scheduler/segment-size"), _HELD, way_out=_USE_ROLES),
+    *_honoured("Kueue", "Pod", _annotation(topology.KUEUE_REQUIRED), _annotation(topology.KUEUE_PREFERRED)),
+    Field("Kueue", "Pod", _annotation(topology.KUEUE_UNCONSTRAINED), _NONE, "the pods may be anywhere"),
+    *_honoured("Kueue", "Pod", _annotation(topology.KUEUE_SLICE_REQUIRED)),
+    Field("Kueue", "Pod", _annotation(f"{topology.KUEUE_SLICE_REQUIRED}-constraints"), _HELD, way_out=_USE_ROLES),
+    Field("Kueue", "Pod", _annotation("kueue.x-k8s.io/podset-group-name"), _HELD, way_out=_USE_ROLES),
     Field("KAI", "Pod", _annotation("gpu-fraction"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     Field("KAI", "Pod", _annotation("gpu-memory"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
-    Field("KAI", "Pod", _label("kai.scheduler/queue"), _HELD, way_out=_USE_QUEUE),
-    Field("YuniKorn", "Pod", _annotation("yunikorn.apache.org/task-groups"), _HELD, way_out=_USE_GANG),
-    Field("YuniKorn", "Pod", _annotation("yunikorn.apache.org/task-group-name"), _HELD, way_out=_USE_GANG),
-    Field("YuniKorn", "Pod", _label("yunikorn.apache.org/queue"), _HELD, way_out=_USE_QUEUE),
+    *_honoured(
+        "YuniKorn",
+        "Pod",
+        _annotation(yunikorn.TASK_GROUPS),
+        _annotation(yunikorn.TASK_GROUP_NAME),
+        _label(yunikorn.APP_ID_LABELS[0]),
+        _label(yunikorn.QUEUE),
+    ),
+    Field("YuniKorn", "Pod", _annotation(yunikorn.POLICY_PARAMETERS), _PREFERENCE, way_out=_REMOVE_HINT),
 )
 
 _TASK_TOPOLOGY: Final = (
@@ -205,8 +216,8 @@ _TASK_TOPOLOGY: Final = (
 
 def _network_topology(kind: str, path: str) -> tuple[Field, ...]:
     return (
-        Field("Volcano", kind, path, _HELD, "mode: hard (the default)", _USE_LABELS, _topology_is_hard),
-        Field("Volcano", kind, path, _PREFERENCE, "mode: soft", _REMOVE_HINT, _has("mode", "soft")),
+        Field("Volcano", kind, path, _HONOURED, "mode: hard (the default)"),
+        Field("Volcano", kind, path, _HONOURED, "mode: soft"),
     )
 
 
@@ -221,12 +232,15 @@ _VOLCANO: Final = (
         "spec.priorityClassName",
     ),
     *_network_topology(volcano.JOB, "spec.networkTopology"),
+    Field("Volcano", volcano.JOB, "spec.tasks[].partitionPolicy", _HONOURED, "all partitions are needed"),
     Field(
         "Volcano",
         volcano.JOB,
         "spec.tasks[].partitionPolicy",
         _HELD,
-        way_out="split the task into one task for each partition, or remove it",
+        "minPartitions below totalPartitions",
+        "set minPartitions to totalPartitions, or remove it",
+        _leaves_out_partitions,
     ),
     Field(
         "Volcano",
@@ -259,16 +273,17 @@ _VOLCANO: Final = (
         _annotation(hints.PREEMPTABLE),
     ),
     *_network_topology(volcano.POD_GROUP, "spec.networkTopology"),
-    Field(
-        "Volcano",
-        volcano.POD_GROUP,
-        "spec.subGroupPolicy",
-        _HELD,
-        way_out="set minima by role with minTaskMember, or one PodGroup for each subgroup, or remove it",
-    ),
+    Field("Volcano", volcano.POD_GROUP, "spec.subGroupPolicy", _HONOURED, "without a choice of sub-groups"),
     *(
         Field("Volcano", volcano.POD_GROUP, _annotation(key), _PREFERENCE, way_out=_REMOVE_HINT)
         for key in _TASK_TOPOLOGY
+    ),
+    *_honoured(
+        "Volcano",
+        workloads.REPLICA_SET,
+        _annotation(volcano.GROUP_MIN_MEMBER),
+        _annotation(topology.VOLCANO_MODE),
+        _annotation(topology.VOLCANO_HIGHEST_TIER),
     ),
     *_honoured(
         "Volcano",
@@ -298,11 +313,20 @@ _VOLCANO: Final = (
 
 
 def _gather_strategy(kind: str) -> tuple[Field, ...]:
-    path = _annotation("gang.scheduling.koordinator.sh/network-topology-spec")
+    path = _annotation(topology.NETWORK_TOPOLOGY_SPEC)
     return (
-        Field("Koordinator", kind, path, _HELD, "strategy: MustGather", _USE_LABELS, _gathers("MustGather")),
-        Field("Koordinator", kind, path, _PREFERENCE, "strategy: PreferGather", _REMOVE_HINT, _gathers("PreferGather")),
+        Field("Koordinator", kind, path, _HONOURED, "strategy: MustGather"),
+        Field("Koordinator", kind, path, _HONOURED, "strategy: PreferGather"),
+        Field("Koordinator", kind, path, _HELD, "podCountMultiple", "remove podCountMultiple", _gathers_multiples),
     )
+
+
+_ONE_LEVEL: Final = "set minMember on subgroups without a parent, or remove it: one level only"
+
+
+def _kai_topology(path: str) -> tuple[Field, ...]:
+    required, preferred = f"{path}.requiredTopologyLevel", f"{path}.preferredTopologyLevel"
+    return _honoured("KAI", kai.POD_GROUP, required, preferred)
 
 
 _OTHERS: Final = (
@@ -317,7 +341,17 @@ _OTHERS: Final = (
         "spec.priorityClassName",
         "spec.disruptionMode",
     ),
-    Field("Kubernetes", kubernetes.POD_GROUP, "spec.schedulingConstraints.topology", _HELD, way_out=_USE_LABELS),
+    *_honoured("Kubernetes", kubernetes.WORKLOAD, "spec.podGroups[].policy"),
+    Field("Kubernetes", kubernetes.POD_GROUP, "spec.schedulingConstraints.topology", _HONOURED, "one key"),
+    Field(
+        "Kubernetes",
+        kubernetes.POD_GROUP,
+        "spec.schedulingConstraints.topology",
+        _HELD,
+        "several keys",
+        "name one key",
+        _has_several,
+    ),
     Field(
         "Kubernetes",
         kubernetes.POD_GROUP,
@@ -332,6 +366,22 @@ _OTHERS: Final = (
         _HELD,
         way_out="remove it: one level only",
     ),
+    *_honoured(
+        "KAI",
+        kai.POD_GROUP,
+        "spec.minMember",
+        "spec.queue",
+        "spec.priorityClassName",
+        "spec.preemptibility",
+        "spec.subGroups[].minMember",
+    ),
+    *_kai_topology("spec.topologyConstraint"),
+    *_kai_topology("spec.subGroups[].topologyConstraint"),
+    Field("KAI", kai.POD_GROUP, "spec.minSubGroup", _HELD, way_out=_ONE_LEVEL),
+    Field("KAI", kai.POD_GROUP, "spec.subGroups[].minSubGroup", _HELD, way_out=_ONE_LEVEL),
+    Field("KAI", kai.POD_GROUP, "spec.subGroups[].parent", _HELD, way_out=_ONE_LEVEL),
+    Field("KAI", kai.POD_GROUP, "spec.markUnschedulable", _NONE),
+    Field("KAI", kai.POD_GROUP, "spec.schedulingBackoff", _NONE),
     *_honoured(
         "kube-arbitrator",
         arbitrator.SCHEDULING_SPEC,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from enbloc.api import kai, yunikorn
 from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.api.volcano import QUEUE_KEYS
 from enbloc.api.writes import WatchEvent
@@ -48,7 +49,7 @@ class Dialect(Protocol):
         """A gang as it is declared now; `None` if it is not declared."""
         ...
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         """A gang that pods name and no object declares."""
         ...
 
@@ -71,9 +72,4 @@ def queue_named_by(obj: Obj) -> str:
         for key in QUEUE_KEYS:
             if where.get(key):
                 return where[key]
-    return ""
-
-
-def number_in(text: str | None) -> int | None:
-    """The index in a label; `None` if it is not a number."""
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else None
+    return labels_of(obj).get(kai.QUEUE) or yunikorn.queue_of(obj)

@@ -14,20 +14,24 @@ from enbloc.api.meta import Obj, annotations_of, labels_of
 from enbloc.units import SECOND, parse_duration
 
 SLA_WAITING_TIME: Final = "volcano.sh/sla-waiting-time"
+SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
+"""As Volcano reads it too; the key with the prefix wins."""
 RUN_TIME: Final = "enbloc.dev/expected-duration"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN: Final = "volcano.sh/cooldown-time"
+DOMAINS = "enbloc.dev/domains"
+"""On a gang's object: where its pods that must or should be together are, with the score of the plan (T2)."""
 EXPECTED_START: Final = "enbloc.dev/expected-start"
 """The annotation that publishes a gang's expected start."""
 
-_DURATIONS: Final = (SLA_WAITING_TIME, RUN_TIME, COOLDOWN)
+_DURATIONS: Final = (SLA_WAITING_TIME, SLA_WAITING_TIME_BARE, RUN_TIME, COOLDOWN)
 
 
 class SchedulingHints(NamedTuple):
     """Durations in nanoseconds."""
 
     sla_waiting_ns: int | None = None
-    """It starves after this wait, in place of the configured threshold."""
+    """It starves after this wait, in place of the configured threshold; with the plugin `sla` this is its deadline."""
     run_time_ns: int | None = None
     """The expected run time; `None`: unknown, which counts as endless."""
     protected: bool = False
@@ -46,7 +50,7 @@ def hints_of(obj: Obj) -> SchedulingHints:
     if not annotations and not labels:
         return NONE
     found = SchedulingHints(
-        _duration(annotations.get(SLA_WAITING_TIME)),
+        _duration(annotations.get(SLA_WAITING_TIME)) or _duration(annotations.get(SLA_WAITING_TIME_BARE)),
         _duration(annotations.get(RUN_TIME)),
         "false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
         _duration(annotations.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
@@ -60,8 +64,8 @@ def pod_hints(pod: Obj) -> SchedulingHints:
     deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     if not isinstance(deadline, int) or deadline <= 0:
         return raw
-    longest = min(deadline, 10**9) * SECOND
-    return raw._replace(run_time_ns=longest if raw.run_time_ns is None else min(longest, raw.run_time_ns))
+    longest_ns = min(deadline, 10**9) * SECOND
+    return raw._replace(run_time_ns=longest_ns if raw.run_time_ns is None else min(longest_ns, raw.run_time_ns))
 
 
 def complaints(obj: Obj) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from enbloc.api import coscheduling, koordinator
 from enbloc.api.kinds import ref_of, view
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.topology import NETWORK_TOPOLOGY_SPEC
 from enbloc.api.volcano import TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Koordinator as Settings
@@ -33,6 +34,7 @@ from enbloc.gangs.model import (
     Membership,
     without_group,
 )
+from enbloc.gangs.topology import of_gather_strategy
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -193,19 +195,20 @@ class Koordinator:
         complaints = combined.disagreements
         if by_pods.total is not None and by_pods.minimum is None and by_pods.total < minimum and pods is not None:
             complaints += _low_total(pods, by_pods.total, minimum)
-        waiting = _either(by_pods.waiting, by_group.waiting) or _timeout(typed)
+        waiting_ns = _either(by_pods.waiting_ns, by_group.waiting_ns) or _timeout_ns(typed)
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
             dialect=plugins.NAME if group and plugins.is_coscheduling(group) else self.name,
-            created=_created(group or home),
+            created_ns=_created_ns(group or home),
             minimum=minimum,
             queue=queue_named_by(home) or DEFAULT_QUEUE,
             expected=max(total if total is not None else minimum, minimum),
             holds=bool(_either(by_pods.non_strict, by_group.non_strict)),
             group=_either(by_pods.groups, by_group.groups) or (),
-            waiting=waiting or self._settings.default_waiting_ns,
+            waiting_ns=waiting_ns or self._settings.default_waiting_ns,
             match_policy=_either(by_pods.policy, by_group.policy) or ONCE_SATISFIED,
+            leftovers_in_turn=True,
             min_free_resources={
                 name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0
             },
@@ -214,6 +217,7 @@ class Koordinator:
                 claims=claim_records.read_all(annotations_of(home)),
                 claim_home=uid_of(home),
             ),
+            topology=of_gather_strategy(annotations_of(group).get(NETWORK_TOPOLOGY_SPEC)) if group else None,
             hints=hints_of(group) if group else NO_HINTS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
@@ -221,9 +225,9 @@ class Koordinator:
             complaints=complaints,
         )
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         """Pods declare their gang themselves, or wait for their PodGroup (K4): `spec` covers both."""
-        return self.spec(key) or without_group(key, created, queue)
+        return self.spec(key) or without_group(key, created_ns, queue)
 
     def object(self, key: GangKey) -> Obj | None:
         groups = self._groups.get(key) or {}
@@ -248,7 +252,7 @@ class Koordinator:
             if not 0 <= spec.min_member <= INT32_MAX:
                 yield f"minMember {spec.min_member} is not from 0 to {INT32_MAX}: the gang waits until it is"
             seconds = spec.schedule_timeout_seconds
-            if seconds is not None and not _timeout(spec):
+            if seconds is not None and not _timeout_ns(spec):
                 yield f"scheduleTimeoutSeconds {seconds} is not above 0: the default counts"
             values = read(written(obj))
             if values.total is not None and values.minimum is None and values.total < spec.min_member:
@@ -293,7 +297,7 @@ _FIELD_NAMES = {
     "total": "total-number",
     "non_strict": "mode",
     "groups": "groups",
-    "waiting": "waiting-time",
+    "waiting_ns": "waiting-time",
     "policy": "match-policy",
 }
 
@@ -324,7 +328,7 @@ def _low_total(pods: _Pods, total: int, minimum: int) -> tuple[Complaint, ...]:
     return (Complaint(ref_of(pod), uid_of(pod), message),) if pod is not None else ()
 
 
-def _timeout(spec: koordinator.PodGroupSpec) -> int | None:
+def _timeout_ns(spec: koordinator.PodGroupSpec) -> int | None:
     seconds = spec.schedule_timeout_seconds
     return seconds * SECOND if seconds is not None and 0 < seconds <= INT32_MAX else None
 
@@ -337,7 +341,7 @@ def gang_name(pod: Obj) -> str:
     return ""
 
 
-def _created(obj: Obj) -> int:
+def _created_ns(obj: Obj) -> int:
     stamp = obj["metadata"].get("creationTimestamp")
     return parse_timestamp(stamp) if stamp else 0
 

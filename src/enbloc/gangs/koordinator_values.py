@@ -23,7 +23,7 @@ POLICIES = (ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING)
 
 _MINIMUM_KEYS = (keys.MIN_AVAILABLE, keys.POD_GROUP_KEY + "/min-available")
 _GROUPS_KEYS = (keys.GROUPS, keys.GANG_GROUPS)
-_DURATION_MAX = 100 * 365 * 24 * 3600 * SECOND
+_DURATION_MAX_NS = 100 * 365 * 24 * 3600 * SECOND
 
 
 class Written(NamedTuple):
@@ -46,7 +46,7 @@ class Values(NamedTuple):
     non_strict: bool | None = None
     groups: tuple[GangKey, ...] | None = None
     """Every gang that it names; empty: alone. Equal texts share one tuple, since lists may be long."""
-    waiting: int | None = None
+    waiting_ns: int | None = None
     policy: str | None = None
     complaints: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ def read(raw: Written) -> Values:
     if raw.mode is not None and raw.mode not in MODES:
         complaints.append(f"mode {shown(raw.mode)} is neither Strict nor NonStrict: Strict counts")
     groups = _groups(raw.groups, complaints) if raw.groups is not None else None
-    waiting = _waiting(raw.waiting, complaints) if raw.waiting is not None else None
+    waiting_ns = _waiting_ns(raw.waiting, complaints) if raw.waiting is not None else None
     if raw.policy is not None and raw.policy not in POLICIES:
         complaints.append(f"match-policy {shown(raw.policy)} is none of {', '.join(POLICIES)}: the first counts")
     return Values(
@@ -99,7 +99,7 @@ def read(raw: Written) -> Values:
         total,
         raw.mode == "NonStrict" if raw.mode in MODES else None,
         groups,
-        waiting,
+        waiting_ns,
         raw.policy if raw.policy in POLICIES else None,
         tuple(complaints),
     )
@@ -132,12 +132,12 @@ def _groups(text: str, complaints: list[str]) -> tuple[GangKey, ...] | None:
     return None
 
 
-def _waiting(text: str, complaints: list[str]) -> int | None:
+def _waiting_ns(text: str, complaints: list[str]) -> int | None:
     try:
-        nanos = parse_duration(text)
+        nanos = parse_duration(text.strip())
     except ValueError:
         nanos = 0
-    if 0 < nanos <= _DURATION_MAX:
+    if 0 < nanos <= _DURATION_MAX_NS:
         return nanos
     complaints.append(f"waiting-time {shown(text)} is not a duration above 0 (such as 90s): the default counts")
     return None

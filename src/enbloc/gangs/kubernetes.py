@@ -11,39 +11,22 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
-from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
-from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
-from enbloc.gangs.gang_priority import GangPriorities, is_about
+from enbloc.api.meta import Obj, annotations_of, condition_of, namespace_of, uid_of
+from enbloc.gangs import claim_records, topology
+from enbloc.gangs.declared_groups import DeclaredGroups
+from enbloc.gangs.dialect import queue_named_by
+from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, without_group
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
 from enbloc.units import parse_timestamp
 
 
-class Kubernetes:
+class Kubernetes(DeclaredGroups):
     """Gangs declared by Kubernetes' PodGroups."""
 
     name = "kubernetes"
     kinds = frozenset({kubernetes.POD_GROUP}) | GangPriorities.kinds
-
-    def __init__(self, priorities: GangPriorities) -> None:
-        self._priorities = priorities
-        self._groups: dict[GangKey, Obj] = {}
-
-    def observe(self, event: WatchEvent) -> Changed:
-        if event.kind in GangPriorities.kinds:
-            return Changed(tuple(key for key in sorted(self._groups) if is_about(event, key)))
-        key = GangKey(self.name, namespace_of(event.obj), name_of(event.obj))
-        if event.type == "DELETED":
-            self._groups.pop(key, None)
-        else:
-            self._groups[key] = event.obj
-        return Changed((key,))
-
-    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        return NOTHING
 
     def member(self, pod: Obj) -> Membership | None:
         name = kubernetes.group_name_of(pod)
@@ -59,13 +42,15 @@ class Kubernetes:
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
-            created=parse_timestamp(created) if created else 0,
+            created_ns=parse_timestamp(created) if created else 0,
             minimum=_minimum(spec),
             queue=queue_named_by(group) or DEFAULT_QUEUE,
             priority=own.value,
             limited_class=own.limited_class,
             at_most_pods=own.at_most_pods,
             pods_priority=self._priorities.classes.default,
+            topology=topology.of_native(spec.scheduling_constraints),
+            leftovers_in_turn=True,
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
@@ -78,15 +63,6 @@ class Kubernetes:
             never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),
         )
-
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        return without_group(key, created, queue)
-
-    def object(self, key: GangKey) -> Obj | None:
-        return self._groups.get(key)
-
-    def home(self, key: GangKey) -> Obj | None:
-        return self._groups.get(key)
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         if obj["kind"] != "Pod":

@@ -14,6 +14,7 @@ from enbloc.api.meta import Ref
 from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.hints import NONE, SchedulingHints
+from enbloc.gangs.topology import PodTopology, TopologyConstraint
 
 ONCE_SATISFIED, WAITING_AND_RUNNING, ONLY_WAITING = "once-satisfied", "waiting-and-running", "only-waiting"
 """What counts towards a minimum that was met once: nothing need; running and waiting pods; waiting pods only (K9)."""
@@ -60,7 +61,7 @@ class GangStatus(msgspec.Struct, frozen=True):
 
     enqueued: bool = True
     """Whether it passed enqueue (M6): always so for gangs that need not."""
-    enqueued_at: int | None = None
+    enqueued_at_ns: int | None = None
     """When that was, in nanoseconds, if its object says so."""
     enqueued_by: str = ""
     """On what ground, if its object says so: a gang enqueued beyond the free room counts against no other (M6)."""
@@ -82,7 +83,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     key: GangKey
     title: str
     """`namespace/name` of the Job, PodGroup or pod that declares it, for users."""
-    created: int
+    created_ns: int
     minimum: int
     """The number of tasks that must be occupied before any is bound."""
     minima: Mapping[str, int] = {}
@@ -125,17 +126,26 @@ class GangSpec(msgspec.Struct, frozen=True):
     """The gangs that it names to start together with; empty: alone (K7)."""
     holds: bool = False
     """NonStrict: members that fit are held until the others do too (K6)."""
-    waiting: int = 0
+    waiting_ns: int = 0
     """How long it may be held, or wait for the gangs of its group, in nanoseconds; 0: without end (K8)."""
     match_policy: str = ONCE_SATISFIED
     """What counts towards its minimum once it was met (K9)."""
+    leftovers_in_turn: bool = False
+    """Whether members that wait once it is satisfied keep its place among others, as ordinary pods (G7, G8). If not,
+    they come after the minima of gangs of its priority (G3)."""
     min_free_resources: Mapping[str, int] = {}
     """Nano-units by resource: not attempted while less than this is free in total (K7)."""
+    topology: TopologyConstraint | None = None
+    """Where all of its members must or should be together (T1, T2)."""
+    topology_of_role: Mapping[str, TopologyConstraint] = {}
+    """The same for the members of a role."""
+    slices_of_role: Mapping[str, PodTopology] = {}
+    """The same for slices of a role by index (T3)."""
     evict_as_unit: bool = False
     """Whether it is evicted as a whole or not at all."""
     hints: SchedulingHints = NONE
     """The hints on its object."""
-    longest_run: int | None = None
+    longest_run_ns: int | None = None
     """The longest run time of its templates, in nanoseconds, if all of them declare one."""
     never_preempts: bool = False
     """Whether its PriorityClass has `preemptionPolicy: Never` (P2)."""
@@ -151,8 +161,8 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Why it cannot be scheduled (its object does not exist yet, its values are bad); empty: it can."""
 
 
-def without_group(key: GangKey, created: int, queue: str) -> GangSpec:
+def without_group(key: GangKey, created_ns: int, queue: str) -> GangSpec:
     """Pods whose PodGroup does not exist yet, or was deleted: they wait for it (K4, V5)."""
     title = f"{key.namespace}/{key.name}"
     problem = f"PodGroup {title} does not exist"
-    return GangSpec(key=key, title=title, created=created, minimum=1, queue=queue, problem=problem)
+    return GangSpec(key=key, title=title, created_ns=created_ns, minimum=1, queue=queue, problem=problem)

@@ -9,30 +9,50 @@ from __future__ import annotations
 import re
 
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, name_of
+from enbloc.api.meta import Obj, labels_of, name_of, number_in
+from enbloc.api.workloads import COMPLETION_INDEX
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as ArbitratorSettings
+from enbloc.config import Config, Tenancy
 from enbloc.config import Koordinator as KoordinatorSettings
-from enbloc.config import Tenancy
+from enbloc.config.owner_kinds import OwnerKind
 from enbloc.gangs import hints
 from enbloc.gangs.arbitrator import Arbitrator
 from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
+from enbloc.gangs.kai import Kai
 from enbloc.gangs.koordinator import Koordinator
 from enbloc.gangs.kubernetes import Kubernetes
+from enbloc.gangs.kubernetes_workload import KubernetesWorkload
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership
+from enbloc.gangs.owner import Owner
 from enbloc.gangs.single_pod import SinglePod
 from enbloc.gangs.volcano import Volcano
 from enbloc.gangs.workload import Workload
+from enbloc.gangs.yunikorn import Yunikorn
 
+_IMPLICIT = frozenset({Owner.name, SinglePod.name})
+"""Dialects whose gangs a pod does not name."""
 _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 
 
 class GangRegistry:
     """All gangs of a cluster, as their objects declare them."""
 
-    kinds = (
-        Volcano.kinds | Koordinator.kinds | Kubernetes.kinds | Arbitrator.kinds | Workload.kinds | GangPriorities.kinds
+    kinds: frozenset[str] = frozenset[str]().union(
+        *(
+            dialect.kinds
+            for dialect in (
+                Volcano,
+                Koordinator,
+                Kubernetes,
+                KubernetesWorkload,
+                Kai,
+                Arbitrator,
+                Workload,
+                GangPriorities,
+            )
+        )
     )
 
     def __init__(
@@ -40,18 +60,30 @@ class GangRegistry:
         arbitrator: ArbitratorSettings = ArbitratorSettings(),  # noqa: B008 - it is frozen
         koordinator: KoordinatorSettings = KoordinatorSettings(),  # noqa: B008 - so is this
         tenancy: Tenancy = Tenancy(),  # noqa: B008 - and this
+        owner_kinds: tuple[OwnerKind, ...] = (),
     ) -> None:
+        """`owner_kinds`: the kinds whose pods are grouped by owner."""
         self._priorities = GangPriorities(tenancy)
         self._dialects: tuple[Dialect, ...] = (
             Volcano(self._priorities),
             Koordinator(koordinator),
             Kubernetes(self._priorities),
+            KubernetesWorkload(),
+            Kai(self._priorities),
+            Yunikorn(),
             Arbitrator(self._priorities, arbitrator),
             Workload(),
+            Owner(owner_kinds),
             SinglePod(),
         )
         """In order of precedence."""
+        self.kinds = GangRegistry.kinds | {entry.kind for entry in owner_kinds}
         self._by_name = {dialect.name: dialect for dialect in self._dialects}
+
+    @classmethod
+    def of(cls, config: Config) -> GangRegistry:
+        """The registry of a scheduler with this config."""
+        return cls(config.arbitrator, config.koordinator, config.tenancy, config.group_by_owner.active)
 
     def observe(self, event: WatchEvent) -> Changed:
         """An object of `kinds` was created, changed or deleted."""
@@ -67,7 +99,7 @@ class GangRegistry:
         for dialect in self._dialects:
             found = dialect.member(pod)
             if found is not None:
-                return found if found.number is not None else found._replace(number=index_of(name_of(pod)))
+                return found if found.number is not None else found._replace(number=_number_of(pod))
         raise AssertionError("a pod that uses no dialect is a gang of one")
 
     def complaints(self, obj: Obj) -> list[str]:
@@ -75,7 +107,8 @@ class GangRegistry:
         if obj["kind"] == "Pod":
             found = [differing for dialect in self._dialects for differing in dialect.complaints(obj)]
             found += hints.complaints(obj)
-            used = [dialect.name for dialect in self._dialects[:-1] if dialect.member(obj) is not None]
+            named = (dialect for dialect in self._dialects if dialect.name not in _IMPLICIT)
+            used = [dialect.name for dialect in named if dialect.member(obj) is not None]
             if len(used) > 1:
                 found.append(f"names gangs of several APIs ({', '.join(used)}): the one of {used[0]} counts")
             return found
@@ -88,9 +121,9 @@ class GangRegistry:
         """The gang as it is declared now; `None` if no object declares it, though its pods may exist."""
         return self._by_name[key.dialect].spec(key)
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         """A gang that has pods and no object."""
-        return self._by_name[key.dialect].undeclared(key, created, queue)
+        return self._by_name[key.dialect].undeclared(key, created_ns, queue)
 
     def object(self, key: GangKey) -> Obj | None:
         """The object that carries a gang's phase and conditions."""
@@ -115,6 +148,12 @@ def _all(changes: list[Changed]) -> Changed:
         tuple(key for change in changes for key in change.gangs),
         tuple(pod for change in changes for pod in change.pods),
     )
+
+
+def _number_of(pod: Obj) -> int | None:
+    """Its index (O2): that of an Indexed Job, else the number that ends its name."""
+    number = number_in(labels_of(pod).get(COMPLETION_INDEX))
+    return number if number is not None else index_of(name_of(pod))
 
 
 def index_of(name: str) -> int | None:

@@ -39,8 +39,8 @@ class SinglePod:
     def spec(self, key: GangKey) -> GangSpec | None:
         return None
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created=created, minimum=1, queue=queue)
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
+        spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=1, queue=queue)
         pod = self._waiting.get(key)
         claims = claim_records.read_all(annotations_of(pod)) if pod is not None else {}
         if pod is None or not claims:

@@ -7,7 +7,9 @@ Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from enbloc.api import volcano
 from enbloc.api.kinds import view
@@ -20,14 +22,17 @@ from enbloc.api.meta import (
     labels_of,
     name_of,
     namespace_of,
+    number_in,
     uid_of,
 )
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
-from enbloc.gangs.dialect import NOTHING, Changed, number_in
-from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
+from enbloc.gangs import claim_records, topology
+from enbloc.gangs.declared_groups import DeclaredGroups
+from enbloc.gangs.dialect import NOTHING, Changed
+from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
 from enbloc.gangs.hints import hints_of, pod_hints
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template, without_group
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template
+from enbloc.gangs.volcano_sub_groups import read, role_of
 from enbloc.units import parse_timestamp
 
 ENQUEUED = "Enqueued"
@@ -40,28 +45,43 @@ STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; they end when none of its pods is left."""
 
 
-class Volcano:
+class Volcano(DeclaredGroups):
     """Gangs declared by Volcano's PodGroups."""
 
     name = "volcano"
     kinds = frozenset({volcano.POD_GROUP, volcano.JOB}) | GangPriorities.kinds
 
     def __init__(self, priorities: GangPriorities) -> None:
-        self._priorities = priorities
-        self._groups: dict[GangKey, Obj] = {}
+        super().__init__(priorities)
         self._jobs: dict[str, Obj] = {}
         self._groups_of_job: dict[str, GangKey] = {}
+        self._pods: dict[GangKey, dict[str, Obj]] = {}
+        """The pods of each PodGroup, by UID: sub-groups are formed from their labels."""
+        self._group_of_pod: dict[str, GangKey] = {}
 
     def observe(self, event: WatchEvent) -> Changed:
-        gone = event.type == "DELETED"
-        if event.kind == volcano.POD_GROUP:
-            return self._observe_group(event.obj, gone)
         if event.kind == volcano.JOB:
-            return self._observe_job(event.obj, gone)
-        return Changed(tuple(key for key in sorted(self._groups) if is_about(event, key)))
+            return self._observe_job(event.obj, event.type == "DELETED")
+        return super().observe(event)
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
-        return NOTHING
+        uid, key = uid_of(pod), None if gone else _group_of(pod)
+        before = self._group_of_pod.pop(uid, None)
+        known = self._pods[before].pop(uid) if before is not None else None
+        if before is not None and not self._pods[before]:
+            del self._pods[before]
+        if key is not None:
+            self._pods.setdefault(key, {})[uid] = pod
+            self._group_of_pod[uid] = key
+        if before == key and known is not None and labels_of(known) == labels_of(pod):
+            return NOTHING
+        return Changed(tuple(one for one in dict.fromkeys((before, key)) if one is not None and self._policies(one)))
+
+    def _policies(self, key: GangKey) -> list[volcano.SubGroupPolicy]:
+        group = self._groups.get(key)
+        if group is None or not (group.get("spec") or {}).get("subGroupPolicy"):
+            return []
+        return view(group, volcano.PodGroup).spec.sub_group_policy or []
 
     def member(self, pod: Obj) -> Membership | None:
         annotations = annotations_of(pod)
@@ -71,28 +91,31 @@ class Volcano:
                 labels = labels_of(pod)
                 role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
                 index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
-                return Membership(GangKey(self.name, namespace_of(pod), group), role, number_in(index))
+                gang = GangKey(self.name, namespace_of(pod), group)
+                return Membership(gang, role_of(self._policies(gang), labels) or role, number_in(index))
         return None
 
     def spec(self, key: GangKey) -> GangSpec | None:
         group = self._groups.get(key)
         if group is None:
             return None
-        return _gang(key, group, self.job(group), self._priorities)
+        spec = _gang(key, group, self.job(group), self._priorities)
+        policies = self._policies(key)
+        if not policies:
+            return spec
+        found = read(view(group, volcano.PodGroup).spec, map(labels_of, self._pods.get(key, {}).values()))
+        return msgspec.structs.replace(
+            spec,
+            minimum=max(spec.minimum, sum(found.minima.values())),
+            minima=found.minima,
+            topology_of_role=found.topology,
+            unsupported=found.unsupported,
+        )
 
     def job(self, group: Obj) -> Obj | None:
         """The Job that owns a PodGroup."""
         owner = controller_of(group)
         return self._jobs.get(owner.get("uid") or "") if owner else None
-
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
-        return without_group(key, created, queue)
-
-    def object(self, key: GangKey) -> Obj | None:
-        return self._groups.get(key)
-
-    def home(self, key: GangKey) -> Obj | None:
-        return self._groups.get(key)
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         if obj["kind"] != "Pod":
@@ -100,17 +123,15 @@ class Volcano:
             yield from self._priorities.complaints(namespace_of(obj), name)
 
     def _observe_group(self, group: Obj, gone: bool) -> Changed:
-        key = GangKey(self.name, namespace_of(group), name_of(group))
-        owner = controller_of(group)
-        if gone:
-            self._groups.pop(key, None)
-            if owner:
-                self._groups_of_job.pop(owner.get("uid") or "", None)
-        else:
-            self._groups[key] = group
-            if owner:
-                self._groups_of_job[owner.get("uid") or ""] = key
-        return Changed((key,))
+        key, owner = GangKey(self.name, namespace_of(group), name_of(group)), controller_of(group)
+        policies = self._policies(key)
+        changed = super()._observe_group(group, gone)
+        if owner and gone:
+            self._groups_of_job.pop(owner.get("uid") or "", None)
+        elif owner:
+            self._groups_of_job[owner.get("uid") or ""] = key
+        regrouped = policies != self._policies(key)  # its pods may have other roles now
+        return changed._replace(pods=(*changed.pods, *self._pods.get(key, {}).values())) if regrouped else changed
 
     def _observe_job(self, job: Obj, gone: bool) -> Changed:
         uid = uid_of(job)
@@ -123,6 +144,12 @@ class Volcano:
             return NOTHING  # only its status changed
         key = self._groups_of_job.get(uid)
         return Changed((key,)) if key else NOTHING
+
+
+def _group_of(pod: Obj) -> GangKey | None:
+    annotations = annotations_of(pod)
+    name = next((annotations[key] for key in volcano.GROUP_NAME_KEYS if annotations.get(key)), None)
+    return GangKey(Volcano.name, namespace_of(pod), name) if name else None
 
 
 def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities) -> GangSpec:
@@ -145,7 +172,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
-        created=parse_timestamp(created) if created else 0,
+        created_ns=parse_timestamp(created) if created else 0,
         minimum=max(spec.min_member - sum(waves.later.values()), sum(waves.begun.values())),
         minima=waves.begun,
         waves=annotations_of(group).get(volcano.DEPENDENT_JOB) == "true",
@@ -164,7 +191,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
         object_uid=uid_of(group),
         observed=GangStatus(
             enqueued=status.phase not in ("", "Pending"),
-            enqueued_at=_enqueued_at(group),
+            enqueued_at_ns=_enqueued_at_ns(group),
             enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
             tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
             started=status.phase in STARTED,
@@ -172,15 +199,33 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
             claims=claim_records.read_all(annotations_of(group)),
             claim_home=uid_of(group),
         ),
+        topology=topology.of_network_topology(spec.network_topology or _job_topology(job)),
+        slices_of_role=_partitions(job),
         failed_create=annotations_of(group).get(volcano.FAILED_CREATE, ""),
         recreated_by_us=job is not None and "deletionTimestamp" not in job["metadata"],
         hints=hints_of(group),
-        longest_run=_longest_run(job),
+        longest_run_ns=_longest_run_ns(job),
         never_preempts=priorities.classes.never_preempts(spec.priority_class_name),
     )
 
 
-def _enqueued_at(group: Obj) -> int | None:
+def _partitions(job: Obj | None) -> dict[str, topology.PodTopology]:
+    """T3: the partitions of a task are slices of its pods by index."""
+    found = {}
+    for task in _tasks(job):
+        policy = task.get("partitionPolicy")
+        place = topology.of_network_topology(policy.get("networkTopology")) if isinstance(policy, dict) else None
+        size = policy.get("partitionSize") if isinstance(policy, dict) else None
+        if place is not None and isinstance(size, int) and size > 0:
+            found[task.get("name") or ""] = topology.PodTopology(place, slice_size=size)
+    return found
+
+
+def _job_topology(job: Obj | None) -> Any:
+    return job["spec"].get("networkTopology") if job is not None else None
+
+
+def _enqueued_at_ns(group: Obj) -> int | None:
     condition = condition_of(group, ENQUEUED) or {}
     try:
         return parse_timestamp(condition.get("lastTransitionTime"))
@@ -253,7 +298,7 @@ def _nanos(spec: volcano.PodGroupSpec) -> dict[str, int] | None:
     return {name: quantity.nanos for name, quantity in spec.min_resources.items() if quantity.nanos > 0}
 
 
-def _longest_run(job: Obj | None) -> int | None:
+def _longest_run_ns(job: Obj | None) -> int | None:
     times = [pod_hints(task["template"]).run_time_ns for task in _tasks(job)]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None

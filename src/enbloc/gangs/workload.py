@@ -1,5 +1,5 @@
 """Ordinary pods whose owner asks for a gang: `scheduling.volcano.sh/group-min-member` on a ReplicaSet, StatefulSet, Job
-or the like (V1).
+or the like, or `volcano.sh/network-topology-mode` and `-highest-tier` there (V1, T1).
 
 The pods of one controlling owner are the gang, and the annotation its minimum. Kubernetes copies a Deployment's
 annotations to its ReplicaSets, so Deployments need no reading. Such a gang has no object of ours: its conditions and
@@ -14,7 +14,7 @@ from enbloc.api import volcano
 from enbloc.api.kinds import WORKLOADS, kind_id
 from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
+from enbloc.gangs import claim_records, topology
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
@@ -92,19 +92,20 @@ class Workload:
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{name_of(owner)}",
-            created=parse_timestamp(created) if created else 0,
+            created_ns=parse_timestamp(created) if created else 0,
             minimum=_minimum(owner) or 0,
             queue=queue_named_by(owner) or (queue_named_by(home) if home is not None else "") or DEFAULT_QUEUE,
             observed=GangStatus(
                 claims=claim_records.read_all(annotations_of(home)) if home is not None else {},
                 claim_home=uid_of(home) if home is not None else "",
             ),
+            topology=topology.of_owner(owner),
             hints=hints_of(owner),
         )
 
-    def undeclared(self, key: GangKey, created: int, queue: str) -> GangSpec:
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         """Pods whose owner no longer asks for a gang are scheduled by themselves."""
-        return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created=created, minimum=0, queue=queue)
+        return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=0, queue=queue)
 
     def object(self, key: GangKey) -> Obj | None:
         return None
@@ -116,14 +117,17 @@ class Workload:
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         text = annotations_of(obj).get(volcano.GROUP_MIN_MEMBER) if kind_id(obj) in self.kinds else None
-        if text and _minimum(obj) is None:
+        if text and count(text) is None:
             bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
             yield f"{bad}: it does not count"
 
 
 def _minimum(owner: Obj) -> int | None:
+    """What the owner asks for; `None` if it does not ask for a gang. Pods that must be near each other are one with a
+    minimum of 1, as in Volcano."""
     text = annotations_of(owner).get(volcano.GROUP_MIN_MEMBER)
-    return count(text) if text else None
+    asked = count(text) if text else None
+    return 1 if asked is None and topology.of_owner(owner) is not None else asked
 
 
 def _owner_uid(pod: Obj) -> str:

@@ -9,8 +9,8 @@ import msgspec
 
 from enbloc.api import core, volcano
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, condition_of, name_of
-from enbloc.inspect.gangs import RUNNING, WAITING, Gang, Objects, Reading, pod_state
+from enbloc.api.meta import Obj, condition_of, labels_of, name_of
+from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.units import NANO, Quantity, format_amount, natural_key
 
 KINDS = ("Node", "Pod", volcano.QUEUE)
@@ -32,6 +32,9 @@ class Node(msgspec.Struct, frozen=True, rename="camel"):
     status: str
     pods: int
     resources: Mapping[str, Use]
+    reserved: Mapping[str, int] = {}
+    """By gang that waits: for how many of its pods room is set aside here (R7)."""
+    labels: Mapping[str, str] = {}
 
 
 class Queue(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,21 +44,23 @@ class Queue(msgspec.Struct, frozen=True, rename="camel"):
     weight: int
     priority: int
     running: int
-    """Gangs that run."""
+    """Gangs that run in it and in the queues below it."""
     waiting: int
     used: Mapping[str, int]
-    """Nano-units by resource: the requests of the bound pods of its gangs."""
+    """Nano-units by resource: the requests of the bound pods of those gangs."""
     capability: Mapping[str, int]
+    labels: Mapping[str, str] = {}
 
 
-def read_nodes(objects: Objects, reading: Reading) -> list[Node]:
+def read_nodes(objects: Objects, reading: Reading, gangs: Sequence[Gang]) -> list[Node]:
+    reserved: dict[str, dict[str, int]] = {}
+    for gang in gangs:
+        for name, count in gang.set_aside.items():
+            reserved.setdefault(name, {})[gang.gang] = count
     used: dict[str, Counter[str]] = {}
-    for pod in objects.get("Pod", ()):
-        node = (pod.get("spec") or {}).get("nodeName")
-        if node and pod_state(pod) in ("starting", "running", "leaving"):
-            counts = used.setdefault(node, Counter())
-            counts["pods"] += NANO
-            _add(counts, reading.requests(pod))
+    for room in reading.rooms.values():
+        for node, amounts in room.on_nodes.items():
+            _add(used.setdefault(node, Counter()), amounts)
     rows = []
     for obj in objects.get("Node", ()):
         status = view(obj, core.Node).status
@@ -63,7 +68,10 @@ def read_nodes(objects: Objects, reading: Reading) -> list[Node]:
         taken = used.get(name_of(obj), Counter())
         names = [name for name in capacity if name != "pods"]
         resources = {name: Use(taken[name], capacity[name].nanos) for name in names}
-        rows.append(Node(name_of(obj), _word(obj), taken["pods"] // NANO, resources))
+        labels = dict(labels_of(obj))
+        rows.append(
+            Node(name_of(obj), _word(obj), taken["pods"] // NANO, resources, reserved.get(name_of(obj), {}), labels)
+        )
     return sorted(rows, key=lambda row: natural_key(row.node))
 
 
@@ -82,11 +90,16 @@ def _word(node: Obj) -> str:
 
 def read_queues(objects: Objects, gangs: Sequence[Gang], used: Mapping[str, Mapping[str, int]]) -> list[Queue]:
     """`used`: what each queue's pods have, see `use_of_queues`."""
-    states = Counter((gang.queue, gang.state) for gang in gangs)
+    queues = [(name_of(obj), view(obj, volcano.Queue), obj) for obj in objects.get(volcano.QUEUE, ())]
+    above = _above({name: typed.spec.parent for name, typed, _ in queues})
+    running = _summed(Counter(gang.queue for gang in gangs if gang.runs), above)
+    waiting = _summed(Counter(gang.queue for gang in gangs if gang.waits), above)
+    amounts: dict[str, Counter[str]] = {}
+    for queue, counts in used.items():
+        for one in above.get(queue, [queue]):
+            _add(amounts.setdefault(one, Counter()), counts)
     rows = []
-    for obj in objects.get(volcano.QUEUE, ()):
-        typed = view(obj, volcano.Queue)
-        name = name_of(obj)
+    for name, typed, obj in queues:
         rows.append(
             Queue(
                 queue=name,
@@ -94,24 +107,41 @@ def read_queues(objects: Objects, gangs: Sequence[Gang], used: Mapping[str, Mapp
                 state=(typed.status.state if typed.status else "") or "Open",
                 weight=typed.spec.weight or 1,
                 priority=typed.spec.priority,
-                running=states[name, RUNNING],
-                waiting=states[name, WAITING],
-                used=dict(used.get(name, {})),
+                running=running[name],
+                waiting=waiting[name],
+                used=dict(amounts.get(name, {})),
                 capability=_nanos(typed.spec.capability),
+                labels=dict(labels_of(obj)),
             )
         )
     return sorted(rows, key=lambda row: (-row.priority, natural_key(row.queue)))
 
 
-def use_of_queues(objects: Objects, reading: Reading) -> dict[str, dict[str, int]]:
-    """What the pods of each queue's gangs hold."""
-    queue_of = reading.queue_of_pods()
+def _above(parents: Mapping[str, str]) -> dict[str, list[str]]:
+    """Each queue → itself and all queues above it, up to `root`."""
+    found: dict[str, list[str]] = {}
+    for queue in parents:
+        line = [queue]
+        while (parent := parents[line[-1]] or volcano.ROOT_QUEUE) in parents and parent not in line:
+            line.append(parent)
+        found[queue] = line
+    return found
+
+
+def _summed(counts: Mapping[str, int], above: Mapping[str, Sequence[str]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for queue, count in counts.items():
+        for one in above.get(queue, [queue]):
+            found[one] += count
+    return found
+
+
+def use_of_queues(reading: Reading) -> dict[str, dict[str, int]]:
+    """What the pods of each queue's gangs use."""
     used: dict[str, Counter[str]] = {}
-    for pod in objects.get("Pod", ()):
-        if (pod.get("spec") or {}).get("nodeName") and pod_state(pod) in ("starting", "running"):
-            queue = queue_of.get((pod["metadata"].get("namespace") or "", name_of(pod)))
-            if queue is not None:
-                _add(used.setdefault(queue, Counter()), reading.requests(pod))
+    for room in reading.rooms.values():
+        for queue, amounts in room.of_queues.items():
+            _add(used.setdefault(queue, Counter()), amounts)
     return {queue: dict(counts) for queue, counts in used.items()}
 
 

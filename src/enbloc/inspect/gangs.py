@@ -5,14 +5,24 @@ Which gang a pod belongs to is read by `GangRegistry`; what the scheduler decide
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from enbloc.api import core
+from enbloc.api import arbitrator, core, volcano
 from enbloc.api.kinds import view
-from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, labels_of, name_of, namespace_of
+from enbloc.api.meta import (
+    Obj,
+    annotations_of,
+    condition_of,
+    controller_of,
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    uid_of,
+)
 from enbloc.api.reasons import PendingReason
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
@@ -20,16 +30,33 @@ from enbloc.config import Config
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.gangs.claim_records import Record
 from enbloc.gangs.hints import EXPECTED_START
-from enbloc.gangs.model import GangKey, GangSpec
+from enbloc.gangs.model import GangKey
+from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
-from enbloc.units import parse_timestamp
+from enbloc.inspect.gang_states import (
+    CRASH_LOOP,
+    FAILED,
+    PREEMPTED,
+    RANK,
+    RUNS,
+    WAITS,
+    evicted_for,
+    exit_codes,
+    state_of,
+    what_ended,
+)
+from enbloc.units import NANO, parse_timestamp
 
+_Name = tuple[str, str]
+"""Namespace and name."""
+_SPARE: Final = 1_000
+_FOR_ALL: Final = (PRIORITY_CLASS, "ResourceQuota")
+"""Kinds that say something about gangs that do not name them."""
+_JOBS: Final = (volcano.JOB, arbitrator.QUEUE_JOB)
 Objects = Mapping[str, Sequence[Obj]]
 """By kind: what the API lists."""
 
 KINDS: Final = tuple(sorted(GangRegistry.kinds)) + ("Pod",)
-WAITING, RUNNING, FAILED, FINISHED = "Waiting", "Running", "Failed", "Finished"
-STATES: Final = (WAITING, RUNNING, FAILED, FINISHED)
 _ON_A_NODE: Final = ("running", "starting", "leaving")
 
 
@@ -59,71 +86,163 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """When the scheduler expects it to start, if it has a forecast (R8)."""
     set_aside: Mapping[str, int] = {}
     """By node: how many of its pods have a claim there (a reservation or a nomination)."""
-    needs: Mapping[str, int] = {}
-    """Nano-units by resource: the requests of the pods that its minimum still needs, if they are known."""
     largest: Mapping[str, int] = {}
-    """The same for its largest waiting pod."""
+    """Nano-units by resource: the most that one of its waiting pods requests."""
     labels: Mapping[str, str] = {}
     """Of its object, else of its first pod by name."""
+    exit_codes: Mapping[str, int] = {}
+    """Of a gang that failed or crashes: exit codes other than 0, each with how many pods had it last."""
+
+    @property
+    def waits(self) -> bool:
+        return self.state in WAITS
+
+    @property
+    def runs(self) -> bool:
+        return self.state in RUNS
+
+
+class Room(NamedTuple):
+    """What the pods of one gang use, in nano-units by resource, and the names by which it is found."""
+
+    of_queues: Mapping[str, Mapping[str, int]]
+    on_nodes: Mapping[str, Mapping[str, int]]
+    pod_aliases: Mapping[str, str]
+    object_aliases: Mapping[str, str]
 
 
 class Reading:
-    """Listed objects, read once: the gangs, and the pods of each."""
+    """Listed objects, read: the gangs, and the pods of each. A later list is read by what differs in it: objects never
+    change in place, so one that is the same object is unchanged."""
 
     def __init__(self, objects: Objects, config: Config | None = None) -> None:
         """`config`: the scheduler's, where it is known."""
-        self.registry = (
-            GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
-            if config is not None
-            else GangRegistry()
-        )
-        self._requests: dict[int, dict[str, int]] = {}  # by id(): the listed objects stay alive
+        self.registry = GangRegistry.of(config) if config is not None else GangRegistry()
         self.members: dict[GangKey, list[tuple[str, Obj]]] = {}
-        keys: dict[GangKey, None] = {}
-        for kind in KINDS:
-            for obj in objects.get(kind, ()):
-                event = WatchEvent("ADDED", kind, obj)
-                changed = self.registry.observe_pod(obj, False) if kind == "Pod" else self.registry.observe(event)
-                keys.update(dict.fromkeys(changed.gangs))
-        for pod in objects.get("Pod", ()):
+        self.keys: list[GangKey] = []
+        self._known: dict[str, dict[_Name, Obj]] = {}
+        """By kind: what was listed last."""
+        self._requests: dict[int, tuple[Obj, dict[str, int]]] = {}  # by id(), which the object here keeps unique
+        self._pods_of: dict[GangKey, dict[_Name, tuple[str, Obj]]] = {}
+        self._gang_of: dict[_Name, GangKey] = {}
+        self._jobs: dict[str, Obj] = {}
+        self._gang_of_job: dict[str, GangKey] = {}
+        """By UID of a Job: the gang whose object it owns."""
+        self._rows: dict[GangKey, Gang | None] = {}
+        self.rooms: dict[GangKey, Room] = {}
+        self.update(objects)
+
+    def update(self, objects: Objects) -> None:
+        """Reads a newer list of everything."""
+        dirty: set[GangKey] = set()
+        pods: dict[_Name, Obj] = {}
+        for kind in (*sorted(self.registry.kinds), "Pod"):
+            for event in self._changes(kind, objects.get(kind, ())):
+                if kind == "Pod":
+                    changed = self.registry.observe_pod(event.obj, event.type == "DELETED")
+                    self._forget(_name(event.obj), dirty)
+                    if event.type != "DELETED":
+                        pods[_name(event.obj)] = event.obj
+                else:
+                    changed = self.registry.observe(event)
+                    self._observe_job(event, dirty)
+                    if kind in _FOR_ALL:
+                        dirty.update(self._rows)
+                dirty.update(changed.gangs)
+                pods.update((_name(pod), pod) for pod in changed.pods if _name(pod) in self._known.get("Pod", {}))
+        for name, pod in pods.items():
+            self._forget(name, dirty)
             membership = self.registry.member(pod)
-            self.members.setdefault(membership.gang, []).append((membership.role, pod))
-        self.keys: list[GangKey] = list({**keys, **dict.fromkeys(self.members)})
+            self._pods_of.setdefault(membership.gang, {})[name] = (membership.role, pod)
+            self._gang_of[name] = membership.gang
+            dirty.add(membership.gang)
+        self._refresh(dirty)
+
+    def _changes(self, kind: str, objects: Sequence[Obj]) -> Iterator[WatchEvent]:
+        """What differs from the last list: deletions first."""
+        before = self._known.get(kind, {})
+        now = self._known[kind] = {_name(obj): obj for obj in objects}
+        for name, obj in before.items():
+            if name not in now or uid_of(now[name]) != uid_of(obj):
+                yield WatchEvent("DELETED", kind, obj)
+        for name, obj in now.items():
+            known = before.get(name)
+            if known is not obj:
+                is_new = known is None or uid_of(known) != uid_of(obj)
+                yield WatchEvent("ADDED" if is_new else "MODIFIED", kind, obj)
+
+    def _forget(self, pod: _Name, dirty: set[GangKey]) -> None:
+        key = self._gang_of.pop(pod, None)
+        if key is not None:
+            self._pods_of[key].pop(pod, None)
+            dirty.add(key)
+
+    def _observe_job(self, event: WatchEvent, dirty: set[GangKey]) -> None:
+        if event.kind in _JOBS:
+            uid = uid_of(event.obj)
+            self._jobs[uid] = event.obj
+            if event.type == "DELETED":
+                del self._jobs[uid]
+            if uid in self._gang_of_job:
+                dirty.add(self._gang_of_job[uid])
+
+    def _refresh(self, dirty: set[GangKey]) -> None:
+        """Makes the rows of gangs that changed anew."""
+        for key in dirty:
+            pods = self._pods_of.get(key)
+            if pods:
+                self.members[key] = [pods[name] for name in sorted(pods)]
+            else:
+                self.members.pop(key, None)
+                self._pods_of.pop(key, None)
+            row = self._row(key, self.members.get(key, []))
+            if row is None and not pods:
+                self._rows.pop(key, None)
+                self.rooms.pop(key, None)
+            else:
+                self._rows[key] = row
+                self.rooms[key] = self._room(key, self.members.get(key, []))
+        self.keys = list(self._rows)
+        if len(self._requests) > 2 * len(self._gang_of) + _SPARE:
+            self._requests.clear()
 
     def gangs(self) -> list[Gang]:
         """Every gang: waiting ones first, each group in scheduling order (G8)."""
-        rows = (self._row(key, self.members.get(key, [])) for key in self.keys)
-        return sorted((row for row in rows if row is not None), key=order)
+        return sorted((row for row in self._rows.values() if row is not None), key=order)
 
     def requests(self, pod: Obj) -> dict[str, int]:
         """The requests of a pod, in nano-units."""
         found = self._requests.get(id(pod))
         if found is None:
-            found = self._requests[id(pod)] = pod_requests(view(pod["spec"], core.PodSpec))
-        return found
+            found = self._requests[id(pod)] = (pod, pod_requests(view(pod["spec"], core.PodSpec)))
+        return found[1]
 
     def aliases(self) -> dict[str, str]:
         """NAMESPACE/NAME of each gang's pods and object → the name of the gang."""
         found: dict[str, str] = {}
-        for key, members in self.members.items():
-            spec = self.registry.spec(key)
-            if spec is not None:
-                found.update((f"{namespace_of(pod)}/{name_of(pod)}", spec.title) for _, pod in members)
-        for key in self.keys:
-            obj, spec = self.registry.object(key), self.registry.spec(key)
-            if obj is not None and spec is not None:
-                found[f"{namespace_of(obj)}/{name_of(obj)}"] = spec.title
+        for room in self.rooms.values():
+            found.update(room.pod_aliases)
+        for room in self.rooms.values():
+            found.update(room.object_aliases)
         return found
 
-    def queue_of_pods(self) -> dict[tuple[str, str], str]:
-        """By a pod's namespace and name."""
-        found = {}
-        for key, members in self.members.items():
-            spec = self.registry.spec(key)
-            for _, pod in members:
-                queue = spec.queue if spec is not None else queue_hint(pod)
-                found[namespace_of(pod), name_of(pod)] = queue
-        return found
+    def _room(self, key: GangKey, members: list[tuple[str, Obj]]) -> Room:
+        spec, obj = self.registry.spec(key), self.registry.object(key)
+        of_queues: dict[str, Counter[str]] = {}
+        on_nodes: dict[str, Counter[str]] = {}
+        for _, pod in members:
+            node, pod_is = (pod.get("spec") or {}).get("nodeName"), pod_state(pod)
+            if not node or pod_is not in _ON_A_NODE:
+                continue
+            requests = self.requests(pod)
+            _add(on_nodes.setdefault(node, Counter()), {"pods": NANO, **requests})
+            if pod_is != "leaving":
+                _add(of_queues.setdefault(spec.queue if spec is not None else queue_hint(pod), Counter()), requests)
+        if spec is None:
+            return Room(of_queues, on_nodes, {}, {})
+        pods = {f"{namespace_of(pod)}/{name_of(pod)}": spec.title for _, pod in members}
+        objects = {f"{namespace_of(obj)}/{name_of(obj)}": spec.title} if obj is not None else {}
+        return Room(of_queues, on_nodes, pods, objects)
 
     def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:
         registry = self.registry
@@ -143,11 +262,18 @@ class Reading:
             pods[pod_is] = pods.get(pod_is, 0) + 1
             if pod_is in _ON_A_NODE and (node := (pod.get("spec") or {}).get("nodeName")):
                 nodes[node] = nodes.get(node, 0) + 1
-        state = _state(spec, pods)
-        found = _waiting_condition(registry.object(key), [pod for _, pod in members]) if state == WAITING else None
-        condition = found or (_own_condition([pod for _, pod in members]) if state == WAITING else {})
+        own, group = [pod for _, pod in members], registry.object(key)
+        owner = str((controller_of(group) or {}).get("uid") or "") if group is not None else ""
+        if owner:
+            self._gang_of_job[owner] = key
+        job = self._jobs.get(owner)
+        state = state_of(spec, pods, own, group, job)
+        waits = state in WAITS
+        condition = (_waiting_condition(group, own) or _own_condition(own)) if waits else {}
+        message = spec.problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
+        if state == PREEMPTED:
+            message = "; ".join(filter(None, (evicted_for(group), message)))
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
-        needs, largest = self._needs(spec, members, pods) if state == WAITING else ({}, {})
         return Gang(
             gang=spec.title,
             dialect=spec.dialect or key.dialect,
@@ -159,15 +285,15 @@ class Reading:
             pods=pods,
             roles=dict(sorted(roles.items())),
             nodes=nodes,
-            created=spec.created,
-            message=spec.problem or str(condition.get("message") or ""),
+            created=spec.created_ns,
+            message=message,
             reason=str(condition.get("reason") or ""),
             since=str(condition.get("lastTransitionTime") or ""),
-            expected_start=_expected(registry.home(key)) if state == WAITING else "",
-            set_aside=_set_aside(spec.observed.claims.values()) if state == WAITING else {},
-            needs=needs,
-            largest=largest,
+            expected_start=_expected(registry.home(key)) if waits else "",
+            set_aside=_set_aside(spec.observed.claims.values()) if waits else {},
+            largest=self._largest(own) if waits else {},
             labels=dict(labels_of(self._labelled(key, members))),
+            exit_codes=exit_codes(own) if state in (CRASH_LOOP, FAILED) else {},
         )
 
     def _labelled(self, key: GangKey, members: list[tuple[str, Obj]]) -> Obj:
@@ -176,28 +302,26 @@ class Reading:
             found = min((pod for _, pod in members), key=name_of, default=None)
         return found if found is not None else {"metadata": {}}
 
-    def _needs(
-        self, spec: GangSpec, members: list[tuple[str, Obj]], pods: Mapping[str, int]
-    ) -> tuple[dict[str, int], dict[str, int]]:
-        """The requests of the waiting pods that its minimum lacks, the first by name; for pods that do not exist yet
-        the `minResources` of its object."""
-        lacks = spec.minimum - pods.get("running", 0) - pods.get("starting", 0) - pods.get("succeeded", 0)
-        waiting = sorted((pod for _, pod in members if pod_state(pod) == "waiting"), key=name_of)
-        if len(waiting) < lacks and not pods.get("running"):
-            needs = dict(spec.min_resources or {})
-            return needs, needs if lacks == 1 else {}
-        total: Counter[str] = Counter()
-        largest: dict[str, int] = {}
-        for pod in waiting[: max(lacks, 0)]:
-            requests = self.requests(pod)
-            total.update(requests)
-            for name, nanos in requests.items():
-                largest[name] = max(nanos, largest.get(name, 0))
-        return dict(total), largest
+    def _largest(self, pods: Sequence[Obj]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for pod in pods:
+            if pod_state(pod) == "waiting":
+                for name, nanos in self.requests(pod).items():
+                    found[name] = max(nanos, found.get(name, 0))
+        return found
+
+
+def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
+    for name, nanos in more.items():
+        counts[name] += nanos
+
+
+def _name(obj: Obj) -> _Name:
+    return namespace_of(obj), name_of(obj)
 
 
 def order(gang: Gang) -> tuple[int, str, int, int, str]:
-    return (STATES.index(gang.state), gang.queue, -gang.priority, gang.created, gang.gang)
+    return (RANK[gang.state], gang.queue, -gang.priority, gang.created, gang.gang)
 
 
 def _expected(home: Obj | None) -> str:
@@ -218,16 +342,6 @@ def _set_aside(records: Iterable[Record]) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def _state(spec: GangSpec, pods: Mapping[str, int]) -> str:
-    alive = pods.get("running", 0) + pods.get("starting", 0)
-    ended = pods.get("succeeded", 0) + pods.get("failed", 0)
-    if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
-        return FAILED if pods.get("failed", 0) and pods.get("succeeded", 0) < max(spec.minimum, 1) else FINISHED
-    if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
-        return RUNNING
-    return WAITING
-
-
 def pod_state(pod: Obj) -> str:
     """`waiting` for a node, `starting` on one, `running`, `succeeded`, `failed`, `leaving`."""
     phase = (pod.get("status") or {}).get("phase")
@@ -240,6 +354,10 @@ def pod_state(pod: Obj) -> str:
     return "running" if phase == "Running" else "starting"
 
 
+_OF_API_SERVER: Final = "Scheduling is blocked due to non-empty scheduling gates"
+"""What an API server writes on a pod with gates: it names none of them (N4)."""
+
+
 def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | None:
     """The condition that says why: on the gang's object, else on its first pod that waits."""
     if obj is not None:
@@ -248,7 +366,10 @@ def _waiting_condition(obj: Obj | None, pods: list[Obj]) -> dict[str, Any] | Non
             return condition
     for pod in sorted(pods, key=name_of):
         condition = condition_of(pod, "PodScheduled")
-        if condition is not None and condition.get("status") == "False" and condition.get("message"):
+        if condition is None or condition.get("status") != "False":
+            continue
+        message = str(condition.get("message") or "")
+        if message and not message.startswith(_OF_API_SERVER):
             return condition
     return None
 

@@ -1,5 +1,4 @@
-"""The overview of a cluster, and the explanation of one gang: why it waits, the figures, the gangs ahead of it, its
-expected start and what would help."""
+"""The overview of a cluster, and what the scheduler said of one gang. What would help a gang is `advice`'s part."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from enbloc.config import Config
 from enbloc.inspect import capacity
 from enbloc.inspect import gangs as gang_rows
 from enbloc.inspect.capacity import Node, Queue, amount
-from enbloc.inspect.gangs import RUNNING, WAITING, Gang, Objects, Reading
-from enbloc.inspect.remedies import remedies
+from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, FINISHED, PREEMPTED
+from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.units import NANO
 
 KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS)))
@@ -28,107 +27,125 @@ class Overview(msgspec.Struct, frozen=True, rename="camel"):
     """NAMESPACE/NAME of a gang's pods and PodGroup → the gang."""
 
 
-class Explanation(msgspec.Struct, frozen=True, rename="camel"):
+class Explanation(msgspec.Struct, frozen=True):
     """The explanation of one gang."""
 
     gang: str
-    sentence: str
     state: str
+    reason: str
+    """Of the closed set (N6); empty if it does not wait."""
+    sentence: str
     numbers: dict[str, Any]
-    ahead: list[str]
+    in_the_way: list[dict[str, Any]] = []
+    """Gangs, queues, quotas, gates, schedulers that keep it waiting: `kind`, `name`, `what`."""
+    remedies: list[dict[str, Any]] | None = None
+    """Changes that let it start, tried: `change`, `starts_at`, `steps`. `None`: not tried (see `advice`)."""
+    ahead: list[str] = []
     """Waiting gangs of its queue that are scheduled before it."""
-    behind: int
-    expected_start: str = ""
-    """When the scheduler expects it to start; empty without a forecast."""
-    would_help: list[str] = []
-    """What would let it start."""
+    expected_start: str | None = None
+    assumption: str = ""
+    """What the expected start assumes, or why it is unknown."""
+    story: list[dict[str, Any]] = []
+    """What happened to it, the oldest first: `at`, `about`, `what`, `message`."""
 
 
 def read_overview(objects: Objects, config: Config | None = None) -> Overview:
     """`config`: the scheduler's, where it is known; it decides how some gangs are read."""
-    reading = Reading(objects, config)
+    return overview_of(objects, Reading(objects, config))
+
+
+def overview_of(objects: Objects, reading: Reading) -> Overview:
     gangs = reading.gangs()
-    used = capacity.use_of_queues(objects, reading)
+    used = capacity.use_of_queues(reading)
     return Overview(
-        gangs, capacity.read_queues(objects, gangs, used), capacity.read_nodes(objects, reading), reading.aliases()
+        gangs,
+        capacity.read_queues(objects, gangs, used),
+        capacity.read_nodes(objects, reading, gangs),
+        reading.aliases(),
     )
 
 
 def explain(overview: Overview, name: str) -> Explanation | None:
-    """`name` is NAMESPACE/NAME, as `gangs` shows it, or of a pod or PodGroup of the gang; a name alone is of
-    namespace `default`."""
+    """What the scheduler said of a gang. `name` is NAMESPACE/NAME, as `gangs` shows it, or of a pod or PodGroup of the
+    gang; a name alone is of namespace `default`."""
     wanted = name if "/" in name else f"default/{name}"
-    found = _find(overview, wanted) or _find(overview, overview.aliases.get(wanted, ""))
-    if found is None:
-        return None
-    waiting = [gang for gang in overview.gangs if gang.queue == found.queue and gang.state == WAITING]
+    found = find(overview, wanted) or find(overview, overview.aliases.get(wanted, ""))
+    return explain_shown(overview, found) if found is not None else None
+
+
+def explain_shown(overview: Overview, row: Gang) -> Explanation:
+    """From a gang's row: what was reported of it, and nothing computed anew."""
+    waiting = [gang for gang in overview.gangs if gang.queue == row.queue and gang.waits]
     waiting.sort(key=gang_rows.order)
-    place = waiting.index(found) if found in waiting else 0
+    place = waiting.index(row) if row in waiting else 0
     return Explanation(
-        gang=found.gang,
-        sentence=sentence(found),
-        state=found.state,
-        numbers=_numbers(found, overview),
-        ahead=[gang.gang for gang in waiting[:place]] if found.state == WAITING else [],
-        behind=len(waiting) - place - 1 if found.state == WAITING else 0,
-        expected_start=found.expected_start,
-        would_help=remedies(found, overview.queues, overview.nodes),
+        gang=row.gang,
+        state=row.state,
+        reason=row.reason,
+        sentence=sentence(row),
+        numbers=_numbers(row),
+        ahead=[gang.gang for gang in waiting[:place]] if row.waits else [],
+        expected_start=row.expected_start or None,
     )
 
 
-def _find(overview: Overview, name: str) -> Gang | None:
+def find(overview: Overview, name: str) -> Gang | None:
     return next((gang for gang in overview.gangs if gang.gang == name), None)
 
 
 def sentence(gang: Gang) -> str:
     """Its state in one sentence."""
     has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
-    if gang.state == RUNNING:
+    if gang.runs:
         where = ", ".join(f"{node} ({count})" for node, count in list(gang.nodes.items())[:5])
         more = f" and {len(gang.nodes) - 5} more" if len(gang.nodes) > 5 else ""
-        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}{more}; its minimum is {gang.minimum}."
-    if gang.state != WAITING:
+        crashes = f"; {gang.message}" if gang.state == CRASH_LOOP else ""
+        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}{more}; its minimum is {gang.minimum}{crashes}."
+    if gang.state == FAILED and gang.message:
+        return f"It failed: {gang.message.rstrip('.')}."
+    if gang.state in (FAILED, FINISHED):
         return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:
         until = f"; it is expected to start at {gang.expected_start}" if gang.expected_start else ""
-        return f"It waits: {gang.message.rstrip('.')}{until}."
+        message = f"{gang.message.rstrip('.')}{until}" if until else gang.message
+        return (
+            ended(f"It was preempted and waits again: {message}")
+            if gang.state == PREEMPTED
+            else waits_sentence(message)
+        )
     if not gang.pods:
         return "It waits: none of its pods has been created yet."
     return "It waits: the scheduler has not said why yet."
 
 
-def _numbers(gang: Gang, overview: Overview) -> dict[str, Any]:
-    queue = next((one for one in overview.queues if one.queue == gang.queue), None)
-    free: dict[str, int] = {}
-    for node in overview.nodes:
-        for name, use in node.resources.items():
-            free[name] = free.get(name, 0) + use.capacity - use.used
-    numbers: dict[str, Any] = {
+def waits_sentence(message: str) -> str:
+    return ended(f"It {message}" if message.startswith("waits ") else f"It waits: {message}")
+
+
+def ended(text: str) -> str:
+    """A sentence with its full stop."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _numbers(gang: Gang) -> dict[str, Any]:
+    return {
         "dialect": gang.dialect,
         "queue": gang.queue,
         "priority": gang.priority,
         "minimum": gang.minimum,
         "minima": gang.minima,
         "pods": gang.pods,
-        "roles": gang.roles,
-        "reason": gang.reason,
+        "pods_by_role": gang.roles,
         "since": gang.since,
-        "needs": {name: amount(name, nanos) for name, nanos in sorted(gang.needs.items())},
-        "setAside": gang.set_aside,
-        "freeInCluster": {name: amount(name, nanos) for name, nanos in sorted(free.items())},
-        "readyNodes": sum(1 for node in overview.nodes if node.status == "Ready"),
+        "set_aside": gang.set_aside,
     }
-    if queue is not None:
-        numbers["queueUses"] = {name: amount(name, nanos) for name, nanos in sorted(queue.used.items())}
-        numbers["queueMayUse"] = {name: amount(name, nanos) for name, nanos in sorted(queue.capability.items())}
-    return numbers
 
 
 def shown(overview: Overview, limit: int | None = None) -> dict[str, Any]:
     """As JSON: amounts as Kubernetes quantities, at most `limit` rows of each, and the totals."""
     totals = {
         "gangs": len(overview.gangs),
-        "waiting": sum(1 for gang in overview.gangs if gang.state == WAITING),
+        "waiting": sum(1 for gang in overview.gangs if gang.waits),
         "queues": len(overview.queues),
         "nodes": len(overview.nodes),
     }
@@ -144,8 +161,7 @@ def gangs_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
     rows = []
     for gang in overview.gangs[:limit]:
         row: dict[str, Any] = msgspec.to_builtins(gang)
-        for key in ("needs", "largest"):
-            row[key] = {name: amount(name, nanos) for name, nanos in row[key].items()}
+        row["largest"] = {name: amount(name, nanos) for name, nanos in row["largest"].items()}
         rows.append({**row, "created": gang.created / NANO, "sentence": sentence(gang)})
     return rows
 
@@ -170,6 +186,7 @@ def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, A
                 name: {"used": amount(name, use.used), "room": amount(name, use.capacity), "percent": use.percent}
                 for name, use in node.resources.items()
             },
+            "reserved": dict(node.reserved),
         }
         for node in overview.nodes[:limit]
     ]

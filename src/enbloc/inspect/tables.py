@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from enbloc.inspect.capacity import Node, Queue, amount
-from enbloc.inspect.gangs import FAILED, RUNNING, WAITING, Gang
+from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, PREEMPTED, RUNNING, WAITING, WAITS
+from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview
 from enbloc.units import SECOND, parse_timestamp
 
-_STYLES = {WAITING: "yellow", RUNNING: "green", FAILED: "red"}
+_STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
 _MOST_ROWS = 1_000
 _MOST_AHEAD = 8
 
@@ -32,7 +34,7 @@ QUEUE_WIDE: Final = ("PRIORITY",)
 
 
 def gang_cells(gang: Gang, now: int) -> list[str]:
-    why = _why(gang, now) if gang.state == WAITING else _where(gang)
+    why = _why(gang, now) if gang.waits else gang.message or _where(gang)
     age = human(max(now - gang.created, 0))
     return [gang.gang, gang.queue, gang.state, _pods(gang), str(gang.minimum), age, why]
 
@@ -93,11 +95,23 @@ def queues_table(overview: Overview) -> Table:
 
 
 def node_columns(overview: Overview) -> list[str]:
-    return ["NODE", "STATUS", "PODS", *(name.upper() for name in _resources(overview))]
+    """The last one only where room is set aside for gangs that wait (R7)."""
+    resources = [name.upper() for name in _resources(overview)]
+    return ["NODE", "STATUS", "PODS", *resources, *(["RESERVED"] if _has_reserved(overview) else [])]
 
 
 def node_cells(node: Node, overview: Overview) -> list[str]:
-    return [node.node, node.status, str(node.pods), *(_use(node, name) for name in _resources(overview))]
+    uses = [_use(node, name) for name in _resources(overview)]
+    return [node.node, node.status, str(node.pods), *uses, *_reserved(node, overview)]
+
+
+def _has_reserved(overview: Overview) -> bool:
+    return any(node.reserved for node in overview.nodes)
+
+
+def _reserved(node: Node, overview: Overview) -> list[str]:
+    """The cell of the column RESERVED, if there is one: gangs, and for how many pods of each."""
+    return [", ".join(f"{gang} ({count})" for gang, count in node.reserved.items())] if _has_reserved(overview) else []
 
 
 def _resources(overview: Overview) -> list[str]:
@@ -117,6 +131,7 @@ def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = Fals
         for name in names:
             use = node.resources.get(name)
             cells.append(f"{_bar(use.percent)} {_use(node, name)}" if bars and use is not None else _use(node, name))
+        cells += map(escape, _reserved(node, overview))
         table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
     return table
 
@@ -127,32 +142,65 @@ def _bar(percent: int) -> str:
 
 
 def explanation_lines(explanation: Explanation, now: int) -> list[str]:
-    numbers = explanation.numbers
+    """What, why, what to do, when: for a person in a hurry."""
     lines = [f"{explanation.gang}: {explanation.sentence}", ""]
-    pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
-    lines.append(f"  pods      {pods}; {numbers['minimum']} start together")
-    for role, least in numbers["minima"].items():
-        states = numbers["roles"].get(role, {})
-        lines.append(f"  role      {role}: {counted(sum(states.values()), 'pod')}, minimum {least}")
-    if numbers["needs"]:
-        lines.append("  needs     " + ", ".join(f"{name} {text}" for name, text in numbers["needs"].items()))
-    free = ", ".join(f"{name} {text}" for name, text in numbers["freeInCluster"].items())
-    lines.append(f"  free      {free or 'nothing'} on {counted(numbers['readyNodes'], 'ready node')}")
-    queue = f"  queue     {numbers['queue']}, priority {numbers['priority']}"
-    if numbers.get("queueMayUse"):
-        queue += ", may use " + ", ".join(f"{name} {text}" for name, text in numbers["queueMayUse"].items())
-    lines.append(queue)
-    if explanation.state == WAITING:
-        ahead = ", ".join(explanation.ahead[:8]) + (
-            f" and {len(explanation.ahead) - 8} more" if len(explanation.ahead) > 8 else ""
-        )
-        lines.append(f"  ahead     {ahead or 'none: it is first in its queue'}")
-        at = explanation.expected_start
-        start = f"{at} ({expected(at, now)})" if at else "unknown"
-        lines.append(f"  start     {start}")
-        for number, remedy in enumerate(explanation.would_help):
-            lines.append(f"  {'' if number else 'helps':<9} {remedy}")
+    numbers = explanation.numbers
+    if explanation.reason:
+        lines.append(_line("reason", explanation.reason))
+    if numbers.get("pods") is not None:
+        pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
+        lines.append(_line("pods", f"{pods}; {counted(numbers['minimum'], 'pod')} must start together"))
+    for role, figures in (numbers.get("roles") or {}).items():
+        requests = ", ".join(f"{amount} {name}" for name, amount in (figures.get("requests") or {}).items())
+        each = f", each requests {requests}" if requests else ""
+        lines.append(_line("role", f"{role}: {figures['waiting']} wait, minimum {figures['minimum']}{each}"))
+        for group in figures.get("nodes") or ():
+            lines.append(_line("", _group(group)))
+    for number, one in enumerate(explanation.in_the_way[:_MOST_AHEAD]):
+        lines.append(_line("" if number else "in the way", f"{one['kind']} {one['name']} {one['what']}"))
+    if numbers.get("queue"):
+        lines.append(_line("queue", f"{numbers['queue']}, priority {numbers['priority']}"))
+    if explanation.state in WAITS:
+        lines += _what_to_do(explanation, now)
+    for number, event in enumerate(explanation.story[-_MOST_AHEAD:]):
+        text = f"{event['at']} {event['about']}: {event['what']}: {event['message']}"
+        lines.append(_line("" if number else "story", text))
     return lines
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    """Nodes of one shape, and why they take no pod of a role."""
+    shape = ", ".join(f"{name} {amount}" for name, amount in group["shape"].items())
+    free = ", ".join(f"{name} {amount}" for name, amount in group["mostFree"].items())
+    why = ", ".join(f"{count} {reason}" for reason, count in group["rejected"].items())
+    like = f"{counted(group['nodes'], 'node')} like {group['like']} ({shape})"
+    fit = f"{counted(group['fit'], 'pod')} fit{'s' if group['fit'] == 1 else ''}" if group["fit"] else ""
+    return f"{like}: {', '.join(filter(None, (fit, why)))}; most free on one: {free or 'everything'}"
+
+
+def _what_to_do(explanation: Explanation, now: int) -> list[str]:
+    lines = []
+    ahead = ", ".join(explanation.ahead[:_MOST_AHEAD])
+    more = len(explanation.ahead) - _MOST_AHEAD
+    if ahead:
+        lines.append(_line("ahead", ahead + (f" and {more} more" if more > 0 else "")))
+    for number, remedy in enumerate(explanation.remedies or ()):
+        at = parse_timestamp(remedy["starts_at"]) - now
+        when = "starts at once" if at < SECOND else f"starts in {human(at)}"
+        lines.append(_line("" if number else "to do", f"{remedy['change']} ({when})"))
+    if explanation.remedies == []:
+        lines.append(_line("to do", "no change that was tried lets it start"))
+    at_text = explanation.expected_start
+    if at_text:
+        given = f"; {explanation.assumption}" if explanation.assumption else ""
+        lines.append(_line("start", f"{at_text} ({expected(at_text, now)}{given})"))
+    else:
+        lines.append(_line("start", explanation.assumption or "unknown"))
+    return lines
+
+
+def _line(label: str, text: str) -> str:
+    return f"  {label:<11} {text}"
 
 
 def counted(count: int, what: str) -> str:

@@ -1,7 +1,8 @@
 """The CustomResourceDefinitions: names, schemas, and the columns of `kubectl get`.
 
-Schemas come from the types in `api`. Added here are the rules that a schema can express by itself. They hold even if
-the webhook is removed; with it, the webhook comes first and returns every fault at once.
+Schemas come from the types in `api`, descriptions from `api.field_descriptions`. Added here are the rules that a schema
+can express by itself. They hold even if the webhook is removed; with it, the webhook comes first and returns every
+fault at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from enbloc.admission.depends_on import ITERATIONS
 from enbloc.admission.job import MAX_LABEL, MAX_ROLES
 from enbloc.admission.job_policies import ACTIONS, EVENTS
 from enbloc.admission.queue import STATES
-from enbloc.api import arbitrator, coscheduling, koordinator, volcano
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, volcano
+from enbloc.api.field_descriptions import described
 from enbloc.api.kind import Kind
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
@@ -27,6 +29,7 @@ DEFINED: Final = (
     arbitrator.SCHEDULING_SPEC,
     koordinator.POD_GROUP,
     coscheduling.POD_GROUP,
+    kai.POD_GROUP,
 )
 """The kinds that a cluster does not have by itself."""
 
@@ -109,6 +112,14 @@ _COLUMNS: Final[dict[str, list[dict[str, Any]]]] = {
         ]
         for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)
     },
+    kai.POD_GROUP: [
+        _column("Status", ".status.phase"),
+        _column("minMember", ".spec.minMember", "integer"),
+        _column("Running", ".status.running", "integer"),
+        _AGE,
+        _column("Queue", ".spec.queue", wide=True),
+        _column("Why", _WHY, wide=True, help="why it waits"),
+    ],
 }
 
 _NOT_NEGATIVE: Final = {"minimum": 0}
@@ -118,17 +129,12 @@ def _rule(rule: str, message: str, **more: Any) -> dict[str, Any]:
     return {"rule": rule, "message": message, **more}
 
 
-def _roles(name: str) -> dict[str, Any]:
-    """A list of roles with unique names. Bounded, so that the rule's cost is."""
-    unique = (
-        "self.all(one, !has(one.name) || one.name == '' || "
-        "self.exists_one(other, has(other.name) && other.name == one.name))"
-    )
-    return {
-        "maxItems": MAX_ROLES,
-        "description": f"The {name}. Names are unique.",
-        "x-kubernetes-validations": [_rule(unique, "role names must be unique")],
-    }
+_UNIQUE: Final = (
+    "self.all(one, !has(one.name) || one.name == '' || "
+    "self.exists_one(other, has(other.name) && other.name == one.name))"
+)
+_ROLES: Final = {"maxItems": MAX_ROLES, "x-kubernetes-validations": [_rule(_UNIQUE, "role names must be unique")]}
+"""A list of roles with unique names. Bounded, so that the rule's cost is."""
 
 
 def _immutable(field: str) -> dict[str, Any]:
@@ -144,32 +150,24 @@ _ABOVE: Final = (
     "self.minAvailable <= self.replicas"
 )
 _ADDITIONS: Final[Additions] = {
-    volcano.Job: {"description": "A job: roles of pods that start together or not at all."},
     volcano.JobSpec: {"x-kubernetes-validations": [_immutable("queue"), _immutable("schedulerName")]},
-    (volcano.JobSpec, "tasks"): _roles("roles of the job"),
-    (volcano.JobSpec, "minAvailable"): _NOT_NEGATIVE
-    | {"description": "How many pods must be able to run together; by default the sum of the roles' minima."},
-    (volcano.JobSpec, "queue"): {"description": "The job's queue; `default` if none is named."},
-    (volcano.JobSpec, "maxRetry"): _NOT_NEGATIVE | {"description": "The number of runs before the job fails."},
-    (volcano.JobSpec, "minSuccess"): {"minimum": 1, "description": "The number of succeeded pods that completes it."},
+    (volcano.JobSpec, "tasks"): _ROLES,
+    (volcano.JobSpec, "minAvailable"): _NOT_NEGATIVE,
+    (volcano.JobSpec, "maxRetry"): _NOT_NEGATIVE,
+    (volcano.JobSpec, "minSuccess"): {"minimum": 1},
     (volcano.JobSpec, "ttlSecondsAfterFinished"): _NOT_NEGATIVE,
-    (volcano.JobSpec, "plugins"): {"description": "Plugins by name, with their arguments."},
     volcano.TaskSpec: {
-        "description": "A role: equal pods under one name.",
         "x-kubernetes-validations": [_rule(_ABOVE, "minAvailable is above replicas", fieldPath=".minAvailable")],
     },
     (volcano.TaskSpec, "name"): {"maxLength": MAX_LABEL},
     (volcano.TaskSpec, "replicas"): _NOT_NEGATIVE,
-    (volcano.TaskSpec, "minAvailable"): _NOT_NEGATIVE
-    | {"description": "How many of them must be able to run together; by default all."},
+    (volcano.TaskSpec, "minAvailable"): _NOT_NEGATIVE,
     (volcano.TaskSpec, "maxRetry"): _NOT_NEGATIVE,
     (volcano.LifecyclePolicy, "action"): {"enum": ["", *ACTIONS]},
     (volcano.LifecyclePolicy, "event"): {"enum": ["", *EVENTS]},
     (volcano.DependsOn, "iteration"): {"enum": list(ITERATIONS)},
-    volcano.PodGroup: {"description": "Pods that start together or not at all."},
     (volcano.PodGroupSpec, "minMember"): _NOT_NEGATIVE,
     volcano.Queue: {
-        "description": "A queue: jobs in it share what the queue deserves.",
         "x-kubernetes-validations": [
             _rule(
                 "self.metadata.name != 'root' || !has(self.spec) || !has(self.spec.parent) || self.spec.parent == ''",
@@ -180,15 +178,14 @@ _ADDITIONS: Final[Additions] = {
     },
     (volcano.QueueSpec, "weight"): {"minimum": 1},
     (volcano.QueueStatus, "state"): {"enum": list(STATES)},
-    volcano.CommandObject: {"description": "A request to a job or a queue; deleted when it is executed."},
-    arbitrator.QueueJob: {"description": "A job of kube-arbitrator: roles of pods that start together or not at all."},
-    (arbitrator.QueueJobSpec, "taskSpecs"): _roles("roles of the job"),
-    arbitrator.TaskSpec: {"description": "A role: equal pods under one name."},
+    (arbitrator.QueueJobSpec, "taskSpecs"): _ROLES,
     (arbitrator.TaskSpec, "name"): {"maxLength": MAX_LABEL},
     (arbitrator.TaskSpec, "replicas"): _NOT_NEGATIVE,
-    arbitrator.SchedulingSpec: {"description": "Scheduling requirements of the pods of one owner together."},
     (arbitrator.SchedulingTemplate, "minAvailable"): _NOT_NEGATIVE,
-    koordinator.PodGroup: {"description": "Pods that start together or not at all."},
+    (kai.PodGroupSpec, "minMember"): {"minimum": 1},
+    (kai.PodGroupSpec, "minSubGroup"): {"minimum": 1},
+    (kai.SubGroup, "minMember"): _NOT_NEGATIVE,
+    (kai.SubGroup, "minSubGroup"): _NOT_NEGATIVE,
 }
 
 
@@ -211,7 +208,9 @@ def _definition(kind: Kind, labels: dict[str, str]) -> Obj:
     }
     if kind.short_names:
         names["shortNames"] = list(kind.short_names)
-    schema = object_schema(kind.view, _ADDITIONS)
+    schema = described(object_schema(kind.view, _ADDITIONS), kind.name)
+    if "metadata" in schema["properties"]:
+        schema["properties"]["metadata"] = {"type": "object"}  # an API server allows nothing else here
     versions: list[dict[str, Any]] = []
     for version in kind.versions:
         served: dict[str, Any] = {

@@ -3,7 +3,8 @@
 Kinds that our rules validate fail closed: an object that was not reviewed is not stored. Pods and other projects'
 PodGroups are never refused and never wait for the webhook: their authors get warnings about values that are read as
 something else (K3), if the webhook answers. The API server sends only pods that name our scheduler and have a key that
-may be invalid; those that our own controllers create are valid.
+may be invalid; those that our own controllers create are valid. Annotations that only the scheduler writes are stripped
+from what others create, if the webhook answers: they count for nothing without it too (S2).
 
 Objects in `kube-system` are not sent: a webhook that is down must not keep a cluster from repairing itself. What the
 schemas express holds there too.
@@ -17,23 +18,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.admission.review import DELETION_REVIEWED, REVIEWED
-from enbloc.api import coscheduling, koordinator
+from enbloc.api import coscheduling, kai, koordinator
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.gangs import hints
+from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
 from enbloc.install.rights import CONTROLLERS
-from enbloc.webhook.server import CONFIGURATION, MUTATE, SERVICE, VALIDATE, WARN
+from enbloc.webhook.review import ADMINISTRATORS
+from enbloc.webhook.server import CONFIGURATION, MUTATE, RECORDS, SERVICE, VALIDATE, WARN
 
 SERVICE_PORT: Final = 443
 TIMEOUT_S: Final = 10
 ADVICE_TIMEOUT_S: Final = 2
 UNREVIEWED_NAMESPACES: Final = ("kube-system",)
+_WARNED_GROUPS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP, kai.POD_GROUP)
 SPOKEN: Final = (
     koordinator.PREFIX,
     koordinator.POD_GROUP_KEY,
     coscheduling.POD_GROUP_LABEL,
     hints.SLA_WAITING_TIME,
+    hints.SLA_WAITING_TIME_BARE,
     hints.RUN_TIME,
     hints.PREEMPTABLE,
     hints.COOLDOWN,
@@ -47,7 +52,13 @@ def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequen
     deleted = [_rule(kind, "DELETE") for kind in DELETION_REVIEWED]
     mutating = _hook("mutate.enbloc.dev", namespace, MUTATE, written) | {"reinvocationPolicy": "IfNeeded"}
     validating = _hook("validate.enbloc.dev", namespace, VALIDATE, written + deleted)
-    groups = [_rule(kind, "CREATE", "UPDATE") for kind in (koordinator.POD_GROUP, coscheduling.POD_GROUP)]
+    groups = [_rule(kind, "CREATE", "UPDATE") for kind in _WARNED_GROUPS]
+    guarding = _hook("records.enbloc.dev", namespace, RECORDS, [_rule("Pod", "CREATE"), *groups]) | {
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": ADVICE_TIMEOUT_S,
+        "reinvocationPolicy": "IfNeeded",
+        "matchConditions": _records_to_guard(namespace),
+    }
     advising = [
         _warning_hook("groups.enbloc.dev", namespace, groups),
         _warning_hook("pods.enbloc.dev", namespace, [_rule("Pod", "CREATE")])
@@ -61,7 +72,7 @@ def configurations(namespace: str, labels: Mapping[str, str], schedulers: Sequen
             "webhooks": hooks,
         }
         for kind, hooks in (
-            ("MutatingWebhookConfiguration", [mutating]),
+            ("MutatingWebhookConfiguration", [mutating, guarding]),
             ("ValidatingWebhookConfiguration", [validating, *advising]),
         )
     ]
@@ -81,6 +92,24 @@ def _pods_to_review(namespace: str, schedulers: Sequence[str]) -> list[dict[str,
         {"name": "not-made-by-us", "expression": f"request.userInfo.username != {maker!r}"},
         {"name": "speaks", "expression": " || ".join(f"has({one}) && {one}.exists({speaks})" for one in places)},
     ]
+
+
+def _records_to_guard(namespace: str) -> list[dict[str, str]]:
+    """Objects with an annotation of ours that others write: few, and none of ordinary users."""
+    return [
+        {"name": "by-others", "expression": by_others(namespace)},
+        {
+            "name": "has-records",
+            "expression": f"has(object.metadata.annotations) && {sorted(OWN_ANNOTATIONS)!r}"
+            ".exists(key, key in object.metadata.annotations)",
+        },
+    ]
+
+
+def by_others(namespace: str) -> str:
+    """In CEL: the user is neither an account of ours nor a cluster administrator."""
+    ours = [f"system:serviceaccounts:{namespace}", ADMINISTRATORS]
+    return f"!(has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in {ours!r}))"
 
 
 def _hook(name: str, namespace: str, path: str, rules: list[dict[str, Any]]) -> dict[str, Any]:

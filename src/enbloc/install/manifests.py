@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 import msgspec
 
-from enbloc import __version__
 from enbloc.api.meta import Obj
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.install import workloads
 from enbloc.install.definitions import definitions
 from enbloc.install.hooks import configurations
+from enbloc.install.merging import OWN, OWN_LABEL, Merged, merge_existing
 from enbloc.install.policies import admission_policies, network_policies
 from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, user_roles
+from enbloc.version import __version__
+
+_COMMON: Final = {"app.kubernetes.io/name": "enbloc", OWN_LABEL: OWN}
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -23,24 +29,31 @@ class Settings(msgspec.Struct, frozen=True):
     replicas: int = 2
     schedulers: tuple[str, ...] = SCHEDULER_NAMES
     """The scheduler names that are ours."""
+    owner_kinds: tuple[str, ...] = ()
+    """The kinds whose pods are grouped by owner."""
     api_servers: tuple[str, ...] = ()
     """The addresses (CIDR) of the API servers; any if empty."""
 
 
-def manifests(settings: Settings) -> list[Obj]:
+def merged_definitions(existing: Iterable[Obj]) -> list[Merged]:
+    """The definitions of other projects in a cluster that ours are merged into."""
+    return merge_existing(definitions(_COMMON), existing)[1]
+
+
+def manifests(settings: Settings, existing: Iterable[Obj] = ()) -> list[Obj]:
     """Without custom objects: kubectl does not know their kinds before it has applied the definitions. The controllers
-    create the queues `root` and `default`."""
+    create the queues `root` and `default`. `existing`: the definitions that the cluster has."""
     namespace = settings.namespace
-    common = {"app.kubernetes.io/name": "enbloc", "app.kubernetes.io/part-of": "enbloc"}
+    common = _COMMON
     labels = {component: common | {"app.kubernetes.io/component": component} for component in COMPONENTS}
     return [
         _namespace(namespace, common),
-        *definitions(common),
+        *merge_existing(definitions(common), existing)[0],
         workloads.priority_class(common),
-        *roles(namespace, labels),
+        *roles(namespace, labels, settings.owner_kinds),
         *user_roles(common),
         workloads.config_map(namespace, common, settings.config),
-        workloads.certificates(namespace, labels[WEBHOOK]),
+        *workloads.secrets(namespace, labels),
         *workloads.services(namespace, labels),
         *workloads.deployments(namespace, labels, settings.image, settings.replicas, settings.config),
         *workloads.budgets(namespace, labels),

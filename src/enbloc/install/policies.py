@@ -1,7 +1,8 @@
 """What our pods may be sent, and what our accounts may change beyond what RBAC can say.
 
 NetworkPolicies close every port but those that are used. ValidatingAdmissionPolicies, which the API server evaluates
-itself, restrict the scheduler's right to patch pods to metadata, and our priority class to our own namespace.
+itself, restrict the scheduler's right to patch pods to metadata, our priority class to our own namespace, and changes
+of our annotations on pods to our accounts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.api.meta import Obj
+from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
+from enbloc.install.hooks import by_others
 from enbloc.install.rights import COMPONENTS, SCHEDULER, WEBHOOK
 from enbloc.install.workloads import HTTP_PORT, PRIORITY, Labels, selector
 from enbloc.webhook.server import PORT
@@ -59,6 +62,16 @@ def admission_policies(namespace: str, labels: Labels) -> list[Obj]:
             },
         ),
         *_policy(
+            "enbloc-records",
+            labels,
+            "UPDATE",
+            {"name": "by-others", "expression": by_others(namespace)},
+            {
+                "expression": f"{sorted(OWN_ANNOTATIONS)!r}.all(key, {_text_of('object')} == {_text_of('oldObject')})",
+                "message": "annotations that enbloc's scheduler writes are changed by it alone",
+            },
+        ),
+        *_policy(
             "enbloc-priority",
             labels,
             "CREATE",
@@ -72,6 +85,11 @@ def admission_policies(namespace: str, labels: Labels) -> list[Obj]:
             },
         ),
     ]
+
+
+def _text_of(obj: str) -> str:
+    notes = f"{obj}.metadata.annotations"
+    return f"(has({notes}) && key in {notes} ? {notes}[key] : '')"
 
 
 def _same(field: str) -> str:

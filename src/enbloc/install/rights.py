@@ -6,21 +6,23 @@ them with what a control plane really writes: nothing is missing, nothing is unu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, volcano
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
 from enbloc.controllers import coscheduling as coscheduling_controller
+from enbloc.controllers import kai as kai_controller
 from enbloc.controllers import koordinator as koordinator_controller
 from enbloc.controllers import kubernetes as kubernetes_controller
 from enbloc.controllers import volcano as volcano_controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
+from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.webhook.cache import KINDS_LOOKED_UP
 from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
@@ -50,7 +52,13 @@ def _on(kind: str, *verbs: str, sub: str = "") -> Right:
 
 def controllers_read() -> frozenset[str]:
     """The kinds that any controller watches."""
-    others = (volcano_controller, coscheduling_controller, koordinator_controller, kubernetes_controller)
+    others = (
+        volcano_controller,
+        coscheduling_controller,
+        koordinator_controller,
+        kubernetes_controller,
+        kai_controller,
+    )
     return frozenset().union(
         JobController.kinds,
         QueueController.kinds,
@@ -65,7 +73,13 @@ READS: Final[Mapping[str, frozenset[str]]] = {
     WEBHOOK: KINDS_LOOKED_UP,
 }
 
-_GROUPS: Final = (volcano.POD_GROUP, koordinator.POD_GROUP, coscheduling.POD_GROUP, kubernetes.POD_GROUP)
+_GROUPS: Final = (
+    volcano.POD_GROUP,
+    koordinator.POD_GROUP,
+    coscheduling.POD_GROUP,
+    kubernetes.POD_GROUP,
+    kai.POD_GROUP,
+)
 _GANG_KINDS: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
 """The objects of gangs."""
 _EVENTS: Final = _on("Event", "create", "get", "patch")
@@ -114,17 +128,28 @@ def lease_of(component: str) -> str:
     return f"enbloc-{component}"
 
 
-def rights(component: str) -> list[Right]:
-    """The rights of a component in the whole cluster."""
+def rights(component: str, owner_kinds: Collection[str] = ()) -> list[Right]:
+    """The rights of a component in the whole cluster. `owner_kinds`: those whose pods the scheduler groups by owner."""
     reads = [_on(kind, *READ) for kind in READS[component]]
-    return _merged([*reads, *WRITES[component]])
+    more = [_read(kind) for kind in owner_kinds] if component == SCHEDULER else []
+    return _merged([*reads, *more, *WRITES[component]])
+
+
+def _read(kind: str) -> Right:
+    """Reading a kind that may be unknown here: its plural is guessed as a CustomResourceDefinition mostly has it."""
+    if kind in KINDS:
+        return _on(kind, *READ)
+    name, _, group = kind.partition(".")
+    return Right(f"{name.lower()}s", READ, group)
 
 
 def namespace_rights(component: str) -> list[Right]:
     """The rights of a component in its own namespace."""
     if component == WEBHOOK:
         return [Right("secrets", ("get", "patch"), "", (SECRET,))]
+    keys = [Right("secrets", ("get", "patch"), "", (RECORD_KEYS,))] if component == SCHEDULER else []
     return [
+        *keys,
         Right("leases", ("create",), "coordination.k8s.io"),  # RBAC cannot restrict the creation of an object by name
         Right("leases", ("get", "patch"), "coordination.k8s.io", (lease_of(component),)),
     ]
@@ -157,7 +182,7 @@ def rules(found: Iterable[Right]) -> list[dict[str, Any]]:
 _API: Final = "rbac.authorization.k8s.io"
 
 
-def roles(namespace: str, labels: Mapping[str, Mapping[str, str]]) -> list[Obj]:
+def roles(namespace: str, labels: Mapping[str, Mapping[str, str]], owner_kinds: Collection[str] = ()) -> list[Obj]:
     """Accounts, roles and bindings of every component; `labels` by component."""
     found: list[Obj] = []
     for component in COMPONENTS:
@@ -167,7 +192,7 @@ def roles(namespace: str, labels: Mapping[str, Mapping[str, str]]) -> list[Obj]:
         subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
         found += [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside, "automountServiceAccountToken": False},
-            _role("ClusterRole", outside, rules(rights(component))),
+            _role("ClusterRole", outside, rules(rights(component, owner_kinds))),
             _binding("ClusterRole", outside, subject),
             _role("Role", inside, rules(namespace_rights(component))),
             _binding("Role", inside, subject),
@@ -190,7 +215,7 @@ def _binding(kind: str, metadata: Mapping[str, Any], subject: Mapping[str, str])
 
 
 _USERS_WRITE: Final = (volcano.JOB, volcano.POD_GROUP, arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC)
-_OF_OTHERS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP)
+_OF_OTHERS: Final = (koordinator.POD_GROUP, coscheduling.POD_GROUP, kai.POD_GROUP)
 _USERS_READ: Final = (*_USERS_WRITE, *_OF_OTHERS, volcano.COMMAND, volcano.QUEUE)
 
 

@@ -1,7 +1,7 @@
 """Structural schemas for CustomResourceDefinitions, from the types in `api`.
 
-A type has the fields that this program reads, and no others. So every object keeps unknown fields, and nothing that a
-user or another program wrote is lost.
+A type has the fields that this program reads; those that it does not read are in `api.peer_fields`. Every object keeps
+unknown fields, so nothing that a user or another program wrote is lost.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import inspect
 
 from enbloc.api.meta import TypedObject
+from enbloc.api.peer_fields import UNREAD
 from enbloc.units import Quantity
 
 Schema = dict[str, Any]
@@ -69,6 +70,7 @@ def _struct(kind: inspect.StructType, additions: Additions) -> Schema:
     for field in kind.fields:
         added = additions.get((kind.cls, field.encode_name), {})
         properties[field.encode_name] = _schema(field.type, additions) | dict(added)
+    properties |= {name: dict(schema) | {"nullable": True} for name, schema in UNREAD.get(kind.cls, {}).items()}
     schema: Schema = {"type": "object", "properties": properties} | KEEPS_UNKNOWN
     required = [field.encode_name for field in kind.fields if field.required]
     if required:

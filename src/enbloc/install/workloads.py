@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from enbloc.api.meta import Obj
 from enbloc.install.hooks import SERVICE_PORT
-from enbloc.install.rights import COMPONENTS, LEADS, WEBHOOK, lease_of
+from enbloc.install.rights import COMPONENTS, LEADS, SCHEDULER, WEBHOOK, lease_of
+from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.webhook.server import PORT, SECRET, SERVICE
 
 HTTP_PORT: Final = 8080
@@ -56,14 +57,18 @@ def config_map(namespace: str, labels: Labels, config: str) -> Obj:
     }
 
 
-def certificates(namespace: str, labels: Labels) -> Obj:
-    """The Secret of the webhook's certificates, empty: the webhook fills it, and needs no right to create Secrets."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": SECRET, "namespace": namespace, "labels": dict(labels)},
-        "type": "Opaque",
-    }
+def secrets(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
+    """The Secrets of the webhook's certificates and of the scheduler's record keys, empty: each component fills its
+    own, and needs no right to create Secrets."""
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": namespace, "labels": dict(labels[component])},
+            "type": "Opaque",
+        }
+        for component, name in ((WEBHOOK, SECRET), (SCHEDULER, RECORD_KEYS))
+    ]
 
 
 def services(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:

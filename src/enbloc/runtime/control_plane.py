@@ -15,13 +15,14 @@ from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
 from enbloc.config import Config, Tenancy, default_scheduler_name
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.controllers import coscheduling, koordinator, kubernetes, volcano
+from enbloc.controllers import coscheduling, kai, koordinator, kubernetes, volcano
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.job import JobController
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.engine.engine import Engine
+from enbloc.gangs.record_digests import SIMULATED, Keyring
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.runtime.transport import ImmediateTransport
 from enbloc.units import SECOND, format_timestamp
@@ -44,6 +45,7 @@ def controllers(
         koordinator.controller(),
         coscheduling.controller(),
         kubernetes.controller(),
+        kai.controller(),
         QueueController(),
         QueueJobController(scheduler_name, ours),
     ]
@@ -59,11 +61,12 @@ class ControlPlane:
         scheduler_names: frozenset[str],
         key_pair: KeyPair = rsa_key_pair,
         more: Sequence[Controller] = (),
+        keyring: Keyring = SIMULATED,
     ) -> None:
-        """`more`: controllers beside this project's own."""
+        """`more`: controllers beside this project's own; `keyring` signs records (S2)."""
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
-        self.scheduler = Scheduler(self._transport, config, scheduler_names)
+        self.scheduler = Scheduler(self._transport, config, scheduler_names, keyring)
         own = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
         self._controllers = [*own, *more]
         self._watch = self._list_and_watch()
@@ -74,7 +77,7 @@ class ControlPlane:
 
     def _list_and_watch(self) -> Watch:
         """Lists every kind that a component observes, then watches from there."""
-        kinds = Scheduler.kinds.union(*(controller.kinds for controller in self._controllers))
+        kinds = self.scheduler.kinds.union(*(controller.kinds for controller in self._controllers))
         oldest: int | None = None
         for kind in sorted(kinds, key=_listing_order):
             objects, version = self._cluster.list(kind)
@@ -84,7 +87,7 @@ class ControlPlane:
         return self._cluster.watch(kinds, oldest or 0)
 
     def _observe(self, event: WatchEvent) -> None:
-        if event.kind in Scheduler.kinds:
+        if event.kind in self.scheduler.kinds:
             self.scheduler.observe(event)
         for controller in self._controllers:
             if event.kind in controller.kinds:
@@ -142,7 +145,7 @@ class ControlPlane:
         self._catch_up()
         found: list[dict[str, Any]] = msgspec.to_builtins(self.engine.pending())
         for entry in found:
-            at_ns = entry.pop("expected_start")
+            at_ns = entry.pop("expected_start_ns")
             if at_ns is not None:
                 entry["expectedStart"] = format_timestamp(at_ns)
         return found

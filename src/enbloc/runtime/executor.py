@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from enbloc.api.meta import uid_of
 from enbloc.api.writes import BindPod, EmitEvent, Refused, WatchEvent, Write
 from enbloc.gangs.model import GangKey
+from enbloc.runtime.gang_events import pod_bound
 from enbloc.runtime.transport import Transport, WritePriority
 from enbloc.runtime.write_plans import Step, WritePlan
 
@@ -185,6 +186,8 @@ class Executor:
             if not accepted:
                 self._assumed.pop(write.uid, None)
         self._measure(accepted, self._transport.time_s() - decided_s)
+        if accepted:
+            self._emit(pod_bound(write))
         return accepted
 
     async def _is_bound(self, write: BindPod) -> bool:

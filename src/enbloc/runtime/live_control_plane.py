@@ -20,8 +20,10 @@ from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.controllers.controller import Controller
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
+from enbloc.gangs.record_digests import Keyring
 from enbloc.runtime.control_plane import controllers
 from enbloc.runtime.controller_runner import ControllerRunner
+from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.runtime.expectations import Observed
 from enbloc.runtime.live_transport import LiveTransport
 from enbloc.runtime.metrics import Metrics
@@ -52,6 +54,7 @@ class LiveControlPlane:
         config: Config,
         scheduler_names: frozenset[str],
         clock: Callable[[], int],
+        keyring: Keyring,
         parts: Collection[str] = (SCHEDULER, CONTROLLERS),
         metrics: Metrics | None = None,
         key_pair: KeyPair = rsa_key_pair,
@@ -75,11 +78,14 @@ class LiveControlPlane:
                 self._transport,
                 config,
                 scheduler_names,
+                keyring,
                 self.wake,
                 self._status_changed.set,
                 self._metrics.binding,
             )
             self._status_writer = self.scheduler.status_writer
+            engine = self.scheduler.engine
+            self._metrics.registry.register(EngineMetrics(lambda: engine, volcano=config.volcano_metrics))
         else:
             self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
         self._runners = [
@@ -95,7 +101,7 @@ class LiveControlPlane:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds that its parts observe."""
-        kinds = Scheduler.kinds if self.scheduler is not None else frozenset[str]()
+        kinds = self.scheduler.kinds if self.scheduler is not None else frozenset[str]()
         return kinds.union(self._runners_by_kind)
 
     # ---- events
@@ -117,7 +123,7 @@ class LiveControlPlane:
 
     def observe(self, event: WatchEvent) -> None:
         self._observed.observe(event)
-        if self.scheduler is not None and event.kind in Scheduler.kinds:
+        if self.scheduler is not None and event.kind in self.scheduler.kinds:
             self.scheduler.observe(event)
         for runner in self._runners_by_kind.get(event.kind, ()):
             runner.observe(event)
@@ -237,6 +243,7 @@ class LiveControlPlane:
         self._metrics.leader.set(self.leads)
         if self.scheduler is not None:
             self._metrics.pending_gangs.set(len(self.scheduler.engine.pending()))
+            self._metrics.reserved_nodes.set(len(self.scheduler.engine.parts.claims.reservations.nodes()))
 
     @property
     def is_quiet(self) -> bool:

@@ -22,6 +22,9 @@ class Metrics:
             "enbloc_cycle_seconds", "One scheduling cycle.", buckets=_SECONDS, registry=self.registry
         )
         self.pending_gangs = Gauge("enbloc_pending_gangs", "Gangs that wait.", registry=self.registry)
+        self.reserved_nodes = Gauge(
+            "enbloc_reserved_nodes", "Nodes that are reserved for starving gangs.", registry=self.registry
+        )
         self.writes_waiting = Gauge("enbloc_writes_waiting", "Writes that wait to be sent.", registry=self.registry)
         self.status_updates_waiting = Gauge(
             "enbloc_status_updates_waiting", "Objects with a status update or Event to write.", registry=self.registry

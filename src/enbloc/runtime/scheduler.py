@@ -11,6 +11,7 @@ from collections.abc import Callable
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
 from enbloc.engine.engine import Engine
+from enbloc.gangs.record_digests import Keyring
 from enbloc.runtime.executor import Executor
 from enbloc.runtime.status_writer import StatusWriter
 from enbloc.runtime.translate import Translator
@@ -21,18 +22,20 @@ from enbloc.runtime.write_plans import StatusUpdate
 class Scheduler:
     """One scheduler. It keeps nothing that the API does not know: a new one on the same cluster decides the same."""
 
-    kinds = Translator.kinds
+    kinds: frozenset[str] = Translator.kinds
 
     def __init__(
         self,
         transport: Transport,
         config: Config,
         names: frozenset[str],
+        keyring: Keyring,
         wake: Callable[[], None] = lambda: None,
         status_changed: Callable[[], None] = lambda: None,
         measure: Callable[[bool, float], None] = lambda bound, seconds: None,
     ) -> None:
-        self.translator = Translator(config, names)
+        self.translator = Translator(config, names, keyring)
+        self.kinds = self.translator.kinds
         self.status_writer = StatusWriter(transport, self.translator.subject, status_changed)
         self.executor = Executor(transport, self.translator.refused, self.status_writer.emit, wake, measure)
 

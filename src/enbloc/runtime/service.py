@@ -20,11 +20,13 @@ import msgspec
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube import KubeCluster, connect
 from enbloc.config import Config, scheduler_names
+from enbloc.gangs.record_digests import Keyring, new_keyring
 from enbloc.runtime.clock import SteadyClock
 from enbloc.runtime.election import Elector, own_name
 from enbloc.runtime.endpoints import Endpoints
-from enbloc.runtime.live_control_plane import LiveControlPlane
+from enbloc.runtime.live_control_plane import SCHEDULER, LiveControlPlane
 from enbloc.runtime.metrics import Metrics
+from enbloc.runtime.record_keys import shared_keyring
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,10 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
             return 0
         stack.push_async_callback(cluster.close)
         metrics = Metrics()
-        plane = _plane(options, cluster, metrics)
+        keyring = await _until(stop, _keyring(options, cluster))
+        if keyring is None:
+            return 0
+        plane = _plane(options, cluster, metrics, keyring)
         endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), plane.measure if plane else lambda: None)
         await endpoints.start(options.host, options.port)
         stack.push_async_callback(endpoints.close)
@@ -76,10 +81,19 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
         if plane is None:
             await stop.wait()
             return 0
-        return await _lead(options, cluster, plane, stop)
+        return await _lead(options, cluster, plane, keyring, stop)
 
 
-async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane, stop: asyncio.Event) -> int:
+async def _keyring(options: Options, cluster: KubeCluster) -> Keyring:
+    """The keys of records (S2); parts that write no records need none."""
+    if SCHEDULER not in options.parts:
+        return new_keyring()
+    return await _retry(lambda: shared_keyring(cluster, options.lease_namespace), "cannot read the keys of records")
+
+
+async def _lead(
+    options: Options, cluster: KubeCluster, plane: LiveControlPlane, keyring: Keyring, stop: asyncio.Event
+) -> int:
     """Watches the cluster, leads when it holds the Lease, and ends in order."""
     if not await _until(stop, _started(plane)):
         return 0
@@ -87,7 +101,11 @@ async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane,
     loop = asyncio.get_running_loop()
     running = loop.create_task(plane.run())
     ending = loop.create_task(stop.wait())
-    leading = loop.create_task(_hold(elector, plane) if options.leader_elect else _alone(plane))
+
+    async def has_same_keys() -> bool:
+        return SCHEDULER not in options.parts or await _keyring(options, cluster) == keyring
+
+    leading = loop.create_task(_hold(elector, plane, has_same_keys) if options.leader_elect else _alone(plane))
     try:
         await asyncio.wait({running, ending, leading}, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
@@ -110,10 +128,15 @@ async def _lead(options: Options, cluster: KubeCluster, plane: LiveControlPlane,
         await asyncio.gather(running, ending, leading, return_exceptions=True)
 
 
-async def _hold(elector: Elector, plane: LiveControlPlane) -> None:
-    """Returns when the Lease is lost."""
+async def _hold(elector: Elector, plane: LiveControlPlane, has_same_keys: Callable[[], Awaitable[bool]]) -> None:
+    """Returns when the Lease is lost, or when keys of records were added or removed since this process read them: it is
+    started again with the new ones."""
     await elector.acquire()
     await asyncio.sleep(OTHER_WRITES_WITHIN_S)
+    if not await has_same_keys():
+        log.warning("the keys of records were changed: ending, to start again with them")
+        await elector.release()
+        return
     plane.lead()
     await elector.hold()
 
@@ -123,7 +146,7 @@ async def _alone(plane: LiveControlPlane) -> None:
     await asyncio.Event().wait()
 
 
-def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LiveControlPlane | None:
+def _plane(options: Options, cluster: KubeCluster, metrics: Metrics, keyring: Keyring) -> LiveControlPlane | None:
     if not options.parts:
         return None
     clock = SteadyClock()
@@ -132,7 +155,7 @@ def _plane(options: Options, cluster: KubeCluster, metrics: Metrics) -> LiveCont
     log.info(
         "scheduler names that are ours: %s (more: --compat, or schedulerNames in the config)", ", ".join(sorted(names))
     )
-    return LiveControlPlane(cluster, options.config, names, clock, options.parts, metrics)
+    return LiveControlPlane(cluster, options.config, names, clock, keyring, options.parts, metrics)
 
 
 def _is_ready(plane: LiveControlPlane | None, cluster: KubeCluster) -> bool:

@@ -217,7 +217,8 @@ class StatusWriter:
                     for about in conditions:  # its Event was emitted when the condition was written, or is moot
                         entry.set_event(about, None)
             for about, event in list(entry.events.items()):
-                await self._transport.send(event, WritePriority.STATUS)
+                for one in event.each():
+                    await self._transport.send(one, WritePriority.STATUS)
                 entry.set_event(about, None)
         except Refused as why:
             if why.code in _GONE:

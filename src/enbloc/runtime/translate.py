@@ -6,46 +6,54 @@ same objects decides the same (G11, I5). Writing is `executor`'s and `status_wri
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
 from enbloc.api import volcano
+from enbloc.api.core import DISRUPTED
 from enbloc.api.kinds import ref_of
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, Ref, annotations_of, condition_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.reasons import PendingReason
+from enbloc.api.topology import TREE_KINDS
 from enbloc.api.writes import BindPod, EmitEvent, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config
 from enbloc.engine.decisions import (
+    RECORD_REMOVED,
     Bind,
     Complain,
     Decision,
     Enqueue,
     Evict,
     Expect,
+    InDomains,
     Marked,
     SetAside,
     TimeOut,
     Waits,
 )
 from enbloc.engine.engine import Engine
+from enbloc.engine.events import EventKind
 from enbloc.engine.facts import node_facts, pod_facts, queue_facts
 from enbloc.engine.state import budgets
-from enbloc.engine.tables.commit_marks import COMMITTED, DECISION
 from enbloc.engine.tables.tasks import TaskStatus
+from enbloc.engine.tree_facts import observe_tree
 from enbloc.gangs import claim_records
 from enbloc.gangs.compatibility import constraints_of, pod_constraints
 from enbloc.gangs.constraints import Unhonoured
 from enbloc.gangs.dialect import Changed
-from enbloc.gangs.hints import EXPECTED_START
+from enbloc.gangs.hints import DOMAINS, EXPECTED_START
 from enbloc.gangs.model import Complaint, GangKey, GangSpec
+from enbloc.gangs.own_annotations import DIGEST
+from enbloc.gangs.record_digests import Keyring
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.gangs.volcano import ENQUEUED
+from enbloc.runtime import gang_events
 from enbloc.runtime.outcome import report_refused
+from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import format_timestamp
 
@@ -54,22 +62,27 @@ UNSCHEDULABLE = "Unschedulable"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
-MOST_NODES_NAMED = 8
-"""At most this many nodes are named in an Event about Bindings."""
+_CARRY_RECORDS: Final = GangRegistry.kinds | {"Pod"}
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 
 
 class Translator:
     """The engine and the gang registry of one cluster, fed with watch events."""
 
-    kinds = GangRegistry.kinds | _VOLUME_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
+    kinds: frozenset[str] = (
+        GangRegistry.kinds | _VOLUME_KINDS | TREE_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
+    )
 
-    def __init__(self, config: Config, names: frozenset[str]) -> None:
-        """`names`: the scheduler names whose pods are scheduled."""
+    def __init__(self, config: Config, names: frozenset[str], keyring: Keyring) -> None:
+        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2)."""
         self._names = names
         self._holds_unsupported = config.unsupported == "hold"
-        self._registry = GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
+        self._registry = GangRegistry.of(config)
+        self.kinds = Translator.kinds | self._registry.kinds
         self.engine = Engine(config)
+        self._records = OwnRecords(keyring)
+        self._suspected: dict[str, Ref] = {}
+        """By UID: pods whose marks did not verify when they were last read."""
         self._unbound: dict[str, Obj] = {}
         """Our pods without a node, by UID: their conditions are written back whole."""
         self._complaints: dict[str, set[str]] = {}
@@ -82,6 +95,12 @@ class Translator:
     def observe(self, event: WatchEvent) -> None:
         obj, gone = event.obj, event.type == "DELETED"
         state = self.engine.state
+        if gone:
+            self._records.gone(uid_of(obj))
+            self._suspected.pop(uid_of(obj), None)
+        elif event.kind in _CARRY_RECORDS:
+            obj = self._records.authentic(obj)
+            event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
         match event.kind:
             case "Pod":
                 self._observe_pod(obj, gone)
@@ -101,6 +120,9 @@ class Translator:
                     held = self._held_by(obj, constraints_of(obj), satisfied=False)
                     config = self.engine.config
                     state.put_queue(queue_facts(obj, config.tenancy, held, config.queues.fifo))
+            case kind if kind in TREE_KINDS:
+                if observe_tree(state.trees, kind, obj, gone):
+                    state.events.add(EventKind.TOPOLOGY_CHANGED)
             case kind if kind in _VOLUME_KINDS:
                 state.put_volume(kind, obj, gone)
             case _:
@@ -140,9 +162,9 @@ class Translator:
             for complaint in spec.complaints:
                 self._add_complaint(complaint)
         elif known is not None and known.tasks:  # bound pods run on, the others wait for the object (V5)
-            oldest = min(known.tasks.values(), key=lambda task: (task.created, task.name))
+            oldest = min(known.tasks.values(), key=lambda task: (task.created_ns, task.name))
             queue = queue_hint({"metadata": {"labels": oldest.labels}})  # as after a restart
-            state.put_gang(self._registry.undeclared(key, oldest.created, queue))
+            state.put_gang(self._registry.undeclared(key, oldest.created_ns, queue))
         elif known is not None:
             state.remove_gang(key)
 
@@ -186,7 +208,10 @@ class Translator:
         """`known`: the version before an event. Complaints are read again only if what its author wrote changed."""
         uid = uid_of(pod)
         membership = self._registry.member(pod)
-        facts = pod_facts(pod, self._names, self._pod_held_by(pod, membership.gang))
+        decision, mark = self._records.marks(pod, membership.gang)
+        if not decision and not mark and DIGEST in annotations_of(pod):
+            self._suspected[uid] = ref_of(pod)
+        facts = pod_facts(pod, self._names, decision, mark, self._pod_held_by(pod, membership.gang))
         if facts.ours and not facts.node:
             self._unbound[uid] = pod
             if known is None or _as_written(known) != _as_written(pod):
@@ -194,7 +219,7 @@ class Translator:
         else:
             self._unbound.pop(uid, None)
         self.engine.state.put_pod(
-            facts, membership, lambda: self._registry.undeclared(membership.gang, facts.created, queue_hint(pod))
+            facts, membership, lambda: self._registry.undeclared(membership.gang, facts.created_ns, queue_hint(pod))
         )
 
     def _pod_held_by(self, pod: Obj, key: GangKey) -> str:
@@ -207,16 +232,35 @@ class Translator:
 
     def cycle(self, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
         """One scheduling cycle: its writes, in order, made as they are asked for."""
+        self._records.lead()
+        yield from self._write_back()
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
         for decision in self.engine.run(now_ns):
             yield from self._writes(decision, now_ns)
 
+    def _write_back(self) -> Iterator[WritePlan]:
+        """Annotations of ours that others changed become what they were (S2)."""
+        suspected, self._suspected = self._suspected, {}
+        for uid, ref in suspected.items():
+            if self._records.is_forged(uid):
+                message = f"{DIGEST} does not verify for this pod and its gang: its marks do not count"
+                self._add_complaint(Complaint(ref, uid, message, RECORD_REMOVED))
+        for ref, uid, change in self._records.foreign():
+            keys = ", ".join(sorted(change))
+            message = f"{keys}: not written by this scheduler, does not count, and was set back"
+            self._add_complaint(Complaint(ref, uid, message, RECORD_REMOVED))
+            patch = Patch(ref, {"metadata": {"annotations": change}}, uid=uid)
+            yield WritePlan(None, (), (Step((patch,), may_fail=True),))
+
     def refused(self, plan: WritePlan, write: Write | None) -> None:
         """A write of a plan was refused or held back; `None`: the plan has no object to write on."""
-        report_refused(self.engine, plan.decision, write)
+        if plan.decision is not None:
+            report_refused(self.engine, plan.decision, write)
         if isinstance(plan.decision, SetAside):
+            if isinstance(write, Patch):
+                self._records.refused(write.uid, write.patch["metadata"]["annotations"])
             self._read_gang(plan.decision.gang)
 
     def subject(self, gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
@@ -231,6 +275,7 @@ class Translator:
         match decision:
             case Bind():
                 yield self._bind(decision)
+                yield from self._started_again(decision, now_ns)
             case Enqueue():
                 yield from self._enqueue(decision, now_ns)
             case Waits():
@@ -239,6 +284,8 @@ class Translator:
                 yield from self._set_aside(decision, now_ns)
             case Expect():
                 yield from self._expect(decision)
+            case InDomains():
+                yield from self._in_domains(decision)
             case TimeOut():
                 mark = {"metadata": {"annotations": {TIMEOUT: "true"}}}
                 patches = (Patch(Ref("Pod", namespace, name), mark, uid=uid) for namespace, name, uid in decision.pods)
@@ -249,9 +296,11 @@ class Translator:
                     yield _event_update(EmitEvent(ref_of(home), uid_of(home), "Warning", "BadValue", decision.message))
             case Evict():
                 yield self._evict(decision)
+                yield from self._disrupted(decision, now_ns)
             case Marked():
                 ref = Ref("Pod", decision.namespace, decision.name)
-                patch = Patch(ref, {"metadata": {"annotations": {COMMITTED: decision.mark}}}, uid=decision.uid)
+                marks = self._records.marked(decision.uid, decision.gang, decision.mark)
+                patch = Patch(ref, {"metadata": {"annotations": marks}}, uid=decision.uid)
                 yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),))
 
     def _enqueue(self, decision: Enqueue, now_ns: int) -> Iterator[StatusUpdate]:
@@ -264,54 +313,74 @@ class Translator:
             _condition(ENQUEUED, "True", decision.reason, "its pods may be created", now_ns),
         )
         yield StatusUpdate(decision.gang, group, conditions, "Inqueue")
+        yield _event_update(gang_events.enqueued(group))
 
     def _bind(self, decision: Bind) -> WritePlan:
         """A gang's Bindings; the one that commits goes last, and only if all others were accepted (G11)."""
         volumes: list[Write] = []
-        for namespace, claim, node in decision.claims:
+        for namespace, claim, node in decision.volume_claims:
             ref = Ref("PersistentVolumeClaim", namespace, claim)
             volumes.append(Patch(ref, {"metadata": {"annotations": {SELECTED_NODE: node}}}))
         for volume, namespace, claim in decision.volumes:
             claim_ref = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim}
             volumes.append(Patch(Ref("PersistentVolume", "", volume), {"spec": {"claimRef": claim_ref}}))
-        plain = {DECISION: decision.decision}
-        marked = {DECISION: decision.decision, COMMITTED: decision.mark}
-        last = len(decision.placements) - 1
-        bindings = [
-            BindPod(one.namespace, one.name, one.uid, one.node, plain if decision.commits and at < last else marked)
-            for at, one in enumerate(decision.placements)
-        ]
+        last, tasks = len(decision.placements) - 1, self.engine.state.tasks
+        bindings: list[Write] = []
+        for at, one in enumerate(decision.placements):
+            task = tasks.get(one.uid)
+            gang = task.gang.key if task is not None else decision.gang
+            mark = "" if decision.commits and at < last else decision.mark
+            marks = self._records.bound_with(one.uid, one.node, gang, decision.decision, mark)
+            bindings.append(BindPod(one.namespace, one.name, one.uid, one.node, marks))
         steps = [Step(tuple(volumes), may_fail=True)] if volumes else []
         if decision.commits:
             steps += [Step(tuple(bindings[:-1])), Step(tuple(bindings[-1:]), if_accepted=True)]
-            steps.append(Step(self._bound_events(decision), if_accepted=True, may_fail=True))
+            groups = filter(None, map(self._registry.object, (decision.gang, *decision.others)))
+            steps.append(Step(gang_events.bound_together(decision, groups), if_accepted=True, may_fail=True))
         else:
             steps.append(Step(tuple(bindings)))
         gangs = (decision.gang, *decision.others)
         return WritePlan(decision, gangs, tuple(steps), is_base=decision.commits, needs_base=True)
-
-    def _bound_events(self, decision: Bind) -> tuple[EmitEvent, ...]:
-        nodes = Counter(placement.node for placement in decision.placements)
-        where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:MOST_NODES_NAMED])
-        more = f" and {len(nodes) - MOST_NODES_NAMED} more" if len(nodes) > MOST_NODES_NAMED else ""
-        message = f"{len(decision.placements)} pods bound together: {where}{more}"
-        groups = filter(None, map(self._registry.object, (decision.gang, *decision.others)))
-        return tuple(EmitEvent(ref_of(group), uid_of(group), "Normal", "Scheduled", message) for group in groups)
 
     def _expect(self, decision: Expect) -> Iterator[WritePlan]:
         """Publishes when a gang is expected to start (R8)."""
         home = self._registry.home(decision.gang)
         text = format_timestamp(decision.at_ns) if decision.at_ns is not None else None
         if home is not None and annotations_of(home).get(EXPECTED_START) != text:
-            patch = Patch(ref_of(home), {"metadata": {"annotations": {EXPECTED_START: text}}}, uid=uid_of(home))
+            start = self._records.expected_start(home, text)
+            patch = Patch(ref_of(home), {"metadata": {"annotations": start}}, uid=uid_of(home))
+            yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), informs=True)
+
+    def _in_domains(self, decision: InDomains) -> Iterator[WritePlan]:
+        """Publishes the domains of a gang and the score of its plan (T2)."""
+        home = self._registry.home(decision.gang)
+        if home is not None:
+            text = msgspec.json.encode(decision.parts).decode()
+            patch = Patch(ref_of(home), {"metadata": {"annotations": {DOMAINS: text}}}, uid=uid_of(home))
             yield WritePlan(decision, (decision.gang,), (Step((patch,), may_fail=True),), informs=True)
 
     def _evict(self, decision: Evict) -> WritePlan:
         """A pod is evicted for a gang only if the gang's claim was written (P3)."""
         evict = EvictPod(decision.namespace, decision.name, decision.uid, decision.reason, decision.message)
+        events = gang_events.evicted(decision, self._registry.object(decision.gang))
+        reported = Step(events, if_accepted=True, may_fail=True)
         if decision.preemptor is None:
-            return WritePlan(decision, (decision.gang,), (Step((evict,), may_fail=True),))
-        return WritePlan(decision, (decision.preemptor,), (Step((evict,)),), needs_base=True)
+            return WritePlan(decision, (decision.gang,), (Step((evict,), may_fail=True), reported))
+        return WritePlan(decision, (decision.preemptor,), (Step((evict,)), reported), needs_base=True)
+
+    def _disrupted(self, decision: Evict, now_ns: int) -> Iterator[StatusUpdate]:
+        """The gang's object says for whom its pods were evicted, until it starts again (G10)."""
+        group = self._registry.object(decision.gang)
+        if group is not None:
+            condition = _condition(DISRUPTED, "True", decision.reason, f"evicted: {decision.message}", now_ns)
+            yield StatusUpdate(decision.gang, group, (condition,))
+
+    def _started_again(self, decision: Bind, now_ns: int) -> Iterator[StatusUpdate]:
+        for key in (decision.gang, *decision.others):
+            group = self._registry.object(key)
+            known = condition_of(group, DISRUPTED) if group is not None else None
+            if group is not None and known is not None and known.get("status") == "True":
+                yield StatusUpdate(key, group, (_condition(DISRUPTED, "False", "Scheduled", "", now_ns),))
 
     def _set_aside(self, decision: SetAside, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
         """Writes a gang's claim on its object; if that fails the claim is void and the gang is not bound (D5)."""
@@ -320,11 +389,10 @@ class Translator:
             yield WritePlan(decision, (decision.gang,), (), is_base=True, has_no_object=True)
             return
         text = claim_records.write(decision.record) if decision.record else None
-        annotations: dict[str, str | None] = {decision.kind.annotation: text}
-        if claim_records.LEGACY_ANNOTATION in annotations_of(group):
-            annotations[claim_records.LEGACY_ANNOTATION] = None
+        annotations = self._records.claim(group, decision.kind, text)
         patch = Patch(ref_of(group), {"metadata": {"annotations": annotations}}, uid=uid_of(group))
-        event = EmitEvent(ref_of(group), uid_of(group), "Normal", decision.reason, decision.message)
+        kind: Literal["Normal", "Warning"] = "Warning" if decision.reason == RECORD_REMOVED else "Normal"
+        event = EmitEvent(ref_of(group), uid_of(group), kind, decision.reason, decision.message)
         steps = (Step((patch,)), Step((event,), if_accepted=True, may_fail=True))
         yield WritePlan(decision, (decision.gang,), steps, is_base=True)
         if decision.kind is claim_records.ClaimKind.RESERVE and group["kind"] != "Pod":
@@ -334,20 +402,19 @@ class Translator:
 
     def _waits(self, decision: Waits, now_ns: int) -> Iterator[StatusUpdate]:
         """Why a gang waits, on its object and its pods (G10)."""
-        group = self._registry.object(decision.gang) if decision.of_gang else None
-        if group is not None:
+        group = self._registry.object(decision.gang)
+        if group is not None and decision.of_gang:
             status = "True" if decision.message else "False"
             condition = _condition(UNSCHEDULABLE, status, decision.reason or "Scheduled", decision.message, now_ns)
-            event = EmitEvent(ref_of(group), uid_of(group), "Warning", decision.reason, decision.message)
+            event = gang_events.on_gang(group, "Warning", decision.reason, decision.message)
             yield StatusUpdate(decision.gang, group, (condition,), event=event if decision.message else None)
         for _, _, uid in decision.pods:
             pod = self._unbound.get(uid)
             if pod is None:
                 continue
             condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now_ns)
-            event = EmitEvent(ref_of(pod), uid, "Warning", "FailedScheduling", decision.message)
-            has_no_group = decision.of_gang and group is None
-            yield StatusUpdate(decision.gang, pod, (condition,), event=event if has_no_group else None)
+            waits = gang_events.pod_waits(pod, decision.message, group) if decision.message else None
+            yield StatusUpdate(decision.gang, pod, (condition,), event=waits)
 
 
 def _as_written(pod: Obj) -> tuple[Any, ...]:

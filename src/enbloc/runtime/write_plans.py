@@ -36,7 +36,8 @@ class WritePlan(msgspec.Struct, frozen=True):
     (`needs_base`) are not carried out: their writes count as refused (G11, D5).
     """
 
-    decision: Decision
+    decision: Decision | None
+    """`None`: it writes back what others changed (S2)."""
     gangs: tuple[GangKey, ...]
     steps: tuple[Step, ...]
     is_base: bool = False

@@ -1,16 +1,12 @@
 """Reads files, directories and stdin into documents, each with its place.
 
 YAML and JSON are read as `kubectl` reads them, with a bound on everything: size, number, depth, and what aliases
-expand to. What cannot be read raises `BadInput` with findings that name file, document and field. What the documents
-mean is left to `scenario` (and to admission).
-
-The reader builds values from the parser's events itself instead of using PyYAML's constructor: it is faster, it can
-refuse a duplicate key by its path, and dates stay the text that the user wrote.
+expand to (`document_text`). What cannot be read raises `BadInput` with findings that name file, document and field.
+What the documents mean is left to `scenario` (and to admission).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -25,13 +21,11 @@ import yaml
 
 from enbloc.api.field_paths import steps_of
 from enbloc.api.meta import Fault
+from enbloc.scenario.document_text import Problem, parsed, type_name
 
 FILE_BYTES: Final = 64 * 2**20
 TOTAL_BYTES: Final = 512 * 2**20
 DOCUMENTS: Final = 500_000
-DEPTH: Final = 100
-EXPANDED_NODES: Final = 1_000_000
-"""At most this many values in one document, aliases expanded."""
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 STDIN: Final = "-"
 SEARCHED_CHARACTERS: Final = 2**20
@@ -165,7 +159,7 @@ def read_mapping(path: str) -> dict[str, Any]:
     if len(values) > 1:
         raise _bad(path, f"holds {len(values)} documents, one is expected")
     if values and not isinstance(values[0], dict):
-        raise _bad(path, f"must be a mapping, not {_type_name(values[0])}")
+        raise _bad(path, f"must be a mapping, not {type_name(values[0])}")
     return values[0] if values else {}
 
 
@@ -222,7 +216,7 @@ def _flattened(path: str, number: int, value: Any, source: Source) -> Iterator[D
     if value is None:
         return
     if not isinstance(value, dict):
-        raise _bad(path, f"an object is a mapping, not {_type_name(value)}", number)
+        raise _bad(path, f"an object is a mapping, not {type_name(value)}", number)
     kind, items = value.get("kind"), value.get("items")
     if not (isinstance(kind, str) and kind.endswith("List") and (kind == "List" or "items" in value)):
         yield Document(_shown_path(path), number, value, source=source)
@@ -231,15 +225,10 @@ def _flattened(path: str, number: int, value: Any, source: Source) -> Iterator[D
         raise _bad(path, "must be a list of objects", number, "items")
     for index, item in enumerate(items):
         if not isinstance(item, dict):
-            raise _bad(path, f"an object is a mapping, not {_type_name(item)}", number, f"items[{index}]")
+            raise _bad(path, f"an object is a mapping, not {type_name(item)}", number, f"items[{index}]")
         if str(item.get("kind")) == "List":
             raise _bad(path, "a List inside a List", number, f"items[{index}]")
         yield Document(_shown_path(path), number, item, f"items[{index}].", source)
-
-
-def _type_name(value: Any) -> str:
-    names = {dict: "a mapping", list: "a list", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), "nothing" if value is None else type(value).__name__)
 
 
 # A line that begins with `---` starts a document wherever it is (YAML forbids it inside any value), so a stream can
@@ -256,10 +245,10 @@ def _values(path: str, content: str) -> Iterator[tuple[int, Any, Source]]:
             number += explicit
             continue
         try:
-            for index, value in enumerate(_parsed(chunk)):
+            for index, value in enumerate(parsed(chunk)):
                 number += 1
                 yield number, value, Source(chunk, line, index)
-        except _Problem as problem:
+        except Problem as problem:
             raise _bad(path, problem.text(line), number + 1, problem.field) from None
 
 
@@ -274,235 +263,3 @@ def _chunks(content: str) -> Iterator[tuple[int, str, bool]]:
         line += content.count("\n", start, cut.start())
         start, explicit = cut.end(), True
     yield line, content[start:], explicit
-
-
-_TOO_DEEP: Final = f"nested deeper than {DEPTH} levels"
-
-
-class _Problem(Exception):
-    """What is wrong with the text of a document, at a path or a line."""
-
-    def __init__(self, message: str, field: str = "", line: int | None = None, column: int = 0) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.line = line
-        self.column = column
-
-    def text(self, lines_before: int) -> str:
-        if self.line is None:
-            return self.message
-        return f"line {lines_before + self.line + 1}, column {self.column + 1}: {self.message}"
-
-
-def _parsed(chunk: str) -> Iterator[Any]:
-    """The values in a text, most often one. Raises `_Problem`."""
-    text = chunk.strip()
-    if text.startswith("{"):
-        try:
-            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=_bounded_int)
-        except RecursionError:
-            raise _Problem(_TOO_DEEP) from None
-        except ValueError:
-            pass  # YAML that begins like JSON
-        else:
-            if text.count("{") + text.count("[") > DEPTH:
-                _check_depth(value)
-            yield value
-            return
-    try:
-        yield from _Builder(chunk).documents()
-    except yaml.MarkedYAMLError as why:
-        mark = why.problem_mark or why.context_mark
-        what = " ".join(part for part in (why.context, why.problem) if part) or "is not YAML"
-        raise _Problem(what, "", mark.line if mark else None, mark.column if mark else 0) from None
-    except (yaml.YAMLError, RecursionError) as why:
-        raise _Problem(" ".join(str(why).split()) or "is not YAML") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _Problem("is defined twice", next(key for key in keys if keys.count(key) > 1))
-    return mapping
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(text)
-
-
-def _bounded_int(text: str) -> int:
-    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
-        raise _Problem(f"the number {text[:30]} is out of range (64 bits)")
-    return int(text)
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(DEPTH + 1):
-        level = [
-            child
-            for parent in level
-            for child in (parent.values() if isinstance(parent, dict) else parent)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return
-    raise _Problem(_TOO_DEEP)
-
-
-_CORE: Final[dict[str, Any]] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
-    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
-}
-_INTEGER = r"0x[0-9a-fA-F]+|0o?[0-7]+|0|[1-9]\d*"
-_REAL = r"(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+"
-_NUMBER = re.compile(rf"[-+]?(?:{_INTEGER}|{_REAL})", re.ASCII)
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_TAG = "tag:yaml.org,2002:"
-_MERGE = object()
-
-
-class _Builder:
-    """Values from the events of one text. Aliases share what they name; what they would expand to is counted."""
-
-    def __init__(self, text: str) -> None:
-        self._next = yaml.CSafeLoader(text).get_event
-        self._path: list[Any] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._open: set[str] = set()
-        self._nodes = 0
-
-    def documents(self) -> Iterator[Any]:
-        while True:
-            event = self._next()
-            if isinstance(event, yaml.StreamEndEvent):
-                return
-            if isinstance(event, yaml.DocumentStartEvent):
-                self._anchors.clear()
-                self._nodes = 0
-                yield self._value(self._next())
-
-    def _problem(self, message: str) -> _Problem:
-        field = ""
-        for step in self._path:
-            field += f"[{step}]" if isinstance(step, int) else f".{step}" if field else str(step)
-        return _Problem(message, field)
-
-    def _count(self, nodes: int) -> None:
-        self._nodes += nodes
-        if self._nodes > EXPANDED_NODES:
-            raise self._problem(f"holds more than {EXPANDED_NODES:,} values once its aliases are expanded")
-
-    def _value(self, event: Any) -> Any:
-        kind = type(event)
-        if kind is yaml.AliasEvent:
-            if event.anchor in self._open:
-                raise self._problem(f"the alias *{event.anchor} is inside what it names")
-            if event.anchor not in self._anchors:
-                raise self._problem(f"the alias *{event.anchor} names nothing before it")
-            value, nodes = self._anchors[event.anchor]
-            self._count(nodes)
-            return value
-        self._count(1)
-        before = self._nodes
-        anchor = event.anchor
-        if anchor is not None:
-            self._open.add(anchor)
-        if kind is yaml.ScalarEvent:
-            value = self._scalar(event)
-        else:
-            if len(self._path) >= DEPTH:
-                raise _Problem(_TOO_DEEP, "", event.start_mark.line, event.start_mark.column)
-            value = self._mapping() if kind is yaml.MappingStartEvent else self._sequence()
-        if anchor is not None:
-            self._open.discard(anchor)
-            self._anchors[anchor] = (value, self._nodes - before + 1)
-        return value
-
-    def _sequence(self) -> list[Any]:
-        items: list[Any] = []
-        self._path.append(0)
-        while type(event := self._next()) is not yaml.SequenceEndEvent:
-            items.append(self._value(event))
-            self._path[-1] += 1
-        self._path.pop()
-        return items
-
-    def _mapping(self) -> dict[str, Any]:
-        mapping: dict[str, Any] = {}
-        merged: list[dict[str, Any]] = []
-        self._path.append("")
-        while type(event := self._next()) is not yaml.MappingEndEvent:
-            key = self._key(event)
-            self._path[-1] = "<<" if key is _MERGE else key
-            if key is not _MERGE and key in mapping:
-                raise self._problem("is defined twice")
-            value = self._value(self._next())
-            if key is _MERGE:
-                merged += self._to_merge(value)
-            else:
-                mapping[key] = value
-            self._path[-1] = ""
-        self._path.pop()
-        for source in merged:
-            for key, value in source.items():
-                mapping.setdefault(key, value)
-        return mapping
-
-    def _to_merge(self, value: Any) -> list[dict[str, Any]]:
-        sources = value if isinstance(value, list) else [value]
-        if not all(isinstance(source, dict) for source in sources):
-            raise self._problem("only mappings can be merged")
-        return sources
-
-    def _key(self, event: Any) -> Any:
-        self._path[-1] = "(key)"
-        if type(event) is yaml.ScalarEvent and event.value == "<<" and event.implicit[0]:
-            return _MERGE
-        key = self._value(event)
-        if isinstance(key, str):
-            return key
-        if type(event) is yaml.ScalarEvent:
-            self._path[-1] = event.value
-            raise self._problem(f"a key is a text, not {_type_name(key)}: quote it")
-        self._path.pop()
-        raise self._problem(f"a key is a text, not {_type_name(key)}")
-
-    def _scalar(self, event: Any) -> Any:
-        text: str = event.value
-        if event.implicit[0]:
-            return self._plain(text)
-        if event.implicit[1] or event.tag in ("!", None, _TAG + "str"):
-            return text
-        if event.tag in (_TAG + "int", _TAG + "float", _TAG + "bool", _TAG + "null"):
-            return self._plain(text)
-        raise self._problem(f"the tag {event.tag.removeprefix(_TAG)!r} is not supported")
-
-    def _plain(self, text: str) -> Any:
-        """A text without quotes: null, a boolean, a number, or just text (dates and clock times too)."""
-        if text in _CORE:
-            return _CORE[text]
-        first = text[0]
-        if not (first.isdigit() or first in "+-."):
-            return text
-        if _NUMBER.fullmatch(text):
-            return self._number(text)
-        if _NOT_FINITE.fullmatch(text):
-            raise self._problem(f"{text} is no number that an object can hold")
-        return text
-
-    def _number(self, text: str) -> int | float:
-        digits = text.lstrip("+-")
-        if digits.isdigit() or digits[:2] in ("0x", "0o"):
-            octal = digits[0] == "0" and digits[:2] != "0x"
-            value = 2**63 if len(text) > 40 else int(text.replace("o", ""), 8) if octal else int(text, 0)
-            if not -(2**63) <= value < 2**63:
-                raise self._problem(f"the number {text[:30]} is out of range (64 bits)")
-            return value
-        number = float(text)
-        if number in (float("inf"), float("-inf")):
-            raise self._problem(f"the number {text[:30]} is out of range")
-        return number

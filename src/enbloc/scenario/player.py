@@ -6,7 +6,7 @@ The clock belongs to the caller. What the API refuses is reported to the caller 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -61,6 +61,12 @@ class Player:
     def done(self) -> int:
         return self.total - len(self._upcoming)
 
+    def replace_rest(self, events: Iterable[ScenarioEvent]) -> None:
+        """These events are to come, instead of those that were."""
+        self._upcoming = [(event.at_ns, event.order, event) for event in events]
+        heapq.heapify(self._upcoming)
+        self.total = len(self._upcoming)
+
     def due(self) -> int | None:
         """When the next event is due; `None` after the last."""
         return self._upcoming[0][0] if self._upcoming else None
@@ -82,10 +88,13 @@ class Player:
     def _create(self, arrival: Arrival, order: int) -> None:
         obj = arrival.obj
         try:
-            made = self._store.create(obj)
+            with self._store.as_user() as warnings:
+                made = self._store.create(obj)
         except Refused as why:
             self._host.refused(obj, why)
             return
+        for warning in warnings:
+            self._host.warned(obj, warning)
         if arrival.delete_at_ns is not None:
             deletion = _Deletion(ref_of(made), uid_of(made))
             heapq.heappush(self._upcoming, (arrival.delete_at_ns, order, deletion))
@@ -121,6 +130,9 @@ class Player:
                 self._store.delete(target)
             case "fail-pod":
                 self._nodes.fail_pod(target.namespace, target.name, step.exit_code)
+            case "evict-pod":
+                message = "evicted by a Step of the scenario"
+                self._store.evict(target.namespace, target.name, "", "EvictionByEvictionAPI", message)
             case "fail-node":
                 self._nodes.fail_node(target.name)
             case "recover-node":
@@ -128,6 +140,10 @@ class Player:
 
     def _patch(self, target: Ref, patch: dict[str, Any]) -> None:
         """A Step's patch may touch an object and its status; the API takes them one at a time."""
+        with self._store.as_user():
+            self._patch_parts(target, patch)
+
+    def _patch_parts(self, target: Ref, patch: dict[str, Any]) -> None:
         rest = {key: value for key, value in patch.items() if key != "status"}
         if "status" not in patch or not self._store.discovery.has_status(target.kind):
             self._store.patch(target, patch)

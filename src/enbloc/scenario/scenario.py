@@ -17,7 +17,7 @@ from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, all_decode_faults, decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj, Ref
 from enbloc.scenario.documents import BadInput, Document, Finding
-from enbloc.units import is_dns_subdomain, parse_duration
+from enbloc.units import is_dns_subdomain, parse_duration, parse_timestamp
 
 PREFIX: Final = "sim.enbloc.dev/"
 STEP: Final = "sim.enbloc.dev/v1"
@@ -30,8 +30,8 @@ _KEYS: Final = _ON_OBJECTS + _ON_PODS
 _STEP_FIELDS: Final = {"apiVersion", "kind", "metadata", "at", "do", "target", "patch", "object", "exitCode"}
 _TARGET_FIELDS: Final = {"apiVersion", "kind", "namespace", "name"}
 _OWN_FIELD: Final = {"patch": "patch", "object": "create", "exitCode": "fail-pod"}
-VERBS: Final = ("create", "patch", "delete", "fail-pod", "fail-node", "recover-node", "restart-scheduler")
-_TARGET_KIND: Final = {"fail-pod": "Pod", "fail-node": "Node", "recover-node": "Node"}
+VERBS: Final = ("create", "patch", "delete", "fail-pod", "evict-pod", "fail-node", "recover-node", "restart-scheduler")
+_TARGET_KIND: Final = {"fail-pod": "Pod", "evict-pod": "Pod", "fail-node": "Node", "recover-node": "Node"}
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -61,6 +61,10 @@ class Scenario(msgspec.Struct, frozen=True):
     """All arrivals and steps, by time, then in the order of the files. Times are nanoseconds since the start."""
 
     events: list[ScenarioEvent]
+    existing: list[Obj] = []
+    """Objects that are there from the start, as an API server stored them (see `live_objects`)."""
+    begin_ns: int | None = None
+    """The instant at which virtual time begins, if a Snapshot says so."""
 
     @property
     def arrivals(self) -> Iterator[Arrival]:
@@ -73,8 +77,13 @@ def read_scenario(documents: Iterable[Document]) -> Scenario:
     scopes = Scopes(documents)
     events: list[ScenarioEvent] = []
     findings: list[Finding] = []
+    begin_ns: int | None = None
     for order, document in enumerate(documents):
         faults: list[Fault] = []
+        if is_snapshot(document.value):
+            begin_ns = _taken_at(document.value, faults)
+            findings.extend(map(document.finding, faults))
+            continue
         event = _event(order, document.value, faults, scopes)
         findings.extend(map(document.finding, faults))
         if event is not None and not faults:
@@ -82,7 +91,20 @@ def read_scenario(documents: Iterable[Document]) -> Scenario:
     if findings:
         raise BadInput(findings)
     events.sort(key=lambda event: event.at_ns)
-    return Scenario(events)
+    return Scenario(events, begin_ns=begin_ns)
+
+
+def is_snapshot(value: Any) -> bool:
+    """The document that says when the objects of a snapshot were read."""
+    return isinstance(value, dict) and value.get("apiVersion") == STEP and value.get("kind") == "Snapshot"
+
+
+def _taken_at(value: dict[str, Any], faults: list[Fault]) -> int | None:
+    try:
+        return parse_timestamp(value.get("at"))
+    except ValueError as why:
+        faults.append(Fault("at", str(why)))
+        return None
 
 
 def is_step(value: Any) -> bool:
@@ -151,26 +173,30 @@ def _named(value: Any, order: int) -> Any:
 def with_nodes(scenario: Scenario, nodes: Sequence[Obj]) -> Scenario:
     """The scenario with these nodes from the start."""
     made: list[ScenarioEvent] = [Arrival(0, number - len(nodes), node) for number, node in enumerate(nodes)]
-    return Scenario([*made, *scenario.events])
+    return msgspec.structs.replace(scenario, events=[*made, *scenario.events])
 
 
 def with_run_time(scenario: Scenario, run_time: str) -> Scenario:
     """The scenario in which pods and templates that say no `run-time` run this long."""
-    return Scenario(
-        [_with_run_time(event, run_time) if isinstance(event, Arrival) else event for event in scenario.events]
-    )
+    events = [
+        msgspec.structs.replace(event, obj=with_run_times(event.obj, run_time)) if isinstance(event, Arrival) else event
+        for event in scenario.events
+    ]
+    existing = [with_run_times(obj, run_time) for obj in scenario.existing]
+    return msgspec.structs.replace(scenario, events=events, existing=existing)
 
 
-def _with_run_time(arrival: Arrival, run_time: str) -> Arrival:
-    if not arrival.obj.get("spec"):
-        return arrival
-    obj = copy.deepcopy(arrival.obj)
+def with_run_times(obj: Obj, run_time: str) -> Obj:
+    """The object whose pods run this long, where it does not say how long."""
+    if not obj.get("spec"):
+        return obj
+    obj = copy.deepcopy(obj)
     templates = [template for _, template in _templates(obj["spec"], "spec")]
     for target in [obj, *templates] if kind_id(obj) == "Pod" else templates:
         metadata = target.get("metadata") or {}
         annotations = metadata.get("annotations") or {}
         target["metadata"] = {**metadata, "annotations": {PREFIX + "run-time": run_time, **annotations}}
-    return msgspec.structs.replace(arrival, obj=obj)
+    return obj
 
 
 def _annotation_fault(path: str, key: str, message: str) -> Fault:
@@ -260,7 +286,7 @@ def _step(order: int, value: dict[str, Any], faults: list[Fault], scopes: Scopes
 
 def _step_faults(value: dict[str, Any]) -> Iterator[Fault]:
     if value.get("kind") != "Step" or value["apiVersion"] != STEP:
-        yield Fault("kind", f"{PREFIX.rstrip('/')} has one kind only: Step, in {STEP}")
+        yield Fault("kind", f"{PREFIX.rstrip('/')} has two kinds only: Step and Snapshot, in {STEP}")
         return
     for field in sorted(value.keys() - _STEP_FIELDS):
         near = difflib.get_close_matches(field, sorted(_STEP_FIELDS), n=1, cutoff=0.0)[0]

@@ -10,16 +10,17 @@ no longer in one was released, unless it is bound by now.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from enbloc.api.kinds import kind_id
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
-from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.units import SECOND, format_duration
 
 _ENDS: Final = {"Succeeded": "succeeded", "Failed": "failed"}
@@ -93,6 +94,13 @@ class Recorder:
         """A line about something that has no watch event."""
         self._add(what, obj, message=message)
 
+    def adopt(self, objects: Iterable[Obj]) -> None:
+        """Objects that existed before the run: they are known from now on, and have no lines."""
+        for obj in objects:
+            self.observe(WatchEvent("ADDED", kind_id(obj), obj))
+        self.lines.clear()
+        self.counts.clear()
+
     def observe(self, event: WatchEvent) -> None:
         obj, uid = event.obj, uid_of(event.obj)
         if event.kind == "Event":
@@ -125,9 +133,9 @@ class Recorder:
             facts.phase = phase
 
     def _observe_event(self, uid: str, event: WatchEvent) -> None:
-        """A Warning, each time it was counted; a Normal Event is not shown."""
+        """A Warning, each time it was counted. Not shown: Normal Events, and those on members of gangs with objects."""
         obj = event.obj
-        if event.type == "DELETED" or obj.get("type") != "Warning":
+        if event.type == "DELETED" or obj.get("type") != "Warning" or obj.get("related"):
             self._facts.pop(uid, None)
             return
         facts = self._facts.get(uid) or self._facts.setdefault(uid, _Facts())
@@ -173,17 +181,26 @@ class _Held:
         self._nodes: dict[tuple[str, str], str] = {}
         """(namespace, name) of a pod → the node of its claim."""
         self._bound: set[tuple[str, str]] = set()
+        self._gone: set[tuple[str, str]] = set()
+        """Pods that were deleted while they had a claim: their slot may stay in the record until they exist again."""
         self._of_record: dict[str, set[str]] = {}
         """UID of the object with a record → names of the pods in it."""
+        self._names: dict[str, set[str]] = {"": set()}
+        """Namespace → names of pods; "" → names of nodes: those that brief records have digests of."""
 
     def changes(self, event: WatchEvent) -> Iterator[tuple[str, str, str, str]]:
         """(what, namespace, name, node) of every pod whose claim was made or released."""
         obj, namespace, gone = event.obj, namespace_of(event.obj), event.type == "DELETED"
+        if event.kind in ("Pod", "Node"):
+            names = self._names.setdefault(namespace, set())
+            (names.discard if gone else names.add)(name_of(obj))
         if event.kind == "Pod":
             key = (namespace, name_of(obj))
+            self._gone.discard(key)
             if gone:
                 self._bound.discard(key)
                 if key in self._nodes:
+                    self._gone.add(key)
                     yield "released", *key, self._nodes.pop(key)
             elif obj["spec"].get("nodeName"):  # its record is about to be removed
                 self._bound.add(key)
@@ -199,16 +216,26 @@ class _Held:
         now: dict[str, tuple[str, str]] = {}
         for kind, record in records.items():
             what = "held" if kind is ClaimKind.HOLD else "reserved"
-            now.update({name: (what, node) for name, node in _pods_of(record, obj).items()})
+            named = self._with_names(record, namespace)
+            now.update({name: (what, node) for name, node in _pods_of(named, obj).items()})
         yield from self._released(namespace, self._of_record.get(uid_of(obj), set()) - now.keys())
         for name, (what, node) in now.items():
             was = self._nodes.get((namespace, name))
-            if was != node and (namespace, name) not in self._bound:
+            if was != node and (namespace, name) not in self._bound and (namespace, name) not in self._gone:
                 if was:
                     yield "released", namespace, name, was
                 self._nodes[namespace, name] = node
                 yield what, namespace, name, node
         self._of_record[uid_of(obj)] = set(now)
+
+    def _with_names(self, record: Record, namespace: str) -> Record:
+        if not record.is_brief:
+            return record
+        record = claim_records.with_nodes(record, self._names[""])
+        if not record.kind.names_pods:
+            return record
+        found = {name: record.places(name) for name in sorted(self._names.get(namespace, ()))}
+        return msgspec.structs.replace(record, slots={name: nodes for name, nodes in found.items() if nodes})
 
     def _released(self, namespace: str, names: set[str]) -> Iterator[tuple[str, str, str, str]]:
         for name in sorted(names):
@@ -217,7 +244,7 @@ class _Held:
                 yield "released", namespace, name, node
 
 
-def _pods_of(record: claim_records.Record, obj: Obj) -> dict[str, str]:
+def _pods_of(record: Record, obj: Obj) -> dict[str, str]:
     """Pod → node. A hold names its pods; pods of a later wave are named by job, role and index."""
     if record.kind.names_pods:
         return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}

@@ -34,6 +34,8 @@ class Result(msgspec.Struct, frozen=True):
     all_gangs: list[dict[str, Any]] = []
     """The same as JSON, and those that never started."""
     without_effect: list[WithoutEffect] = []
+    series: list[dict[str, Any]] = []
+    """The use of each resource over time."""
     reason: str = ""
     """Why the run was cut off, with the last lines of the timeline."""
 
@@ -46,6 +48,7 @@ class Result(msgspec.Struct, frozen=True):
             ("pending", self.pending),
             ("gangs", self.all_gangs),
             ("without_effect", self.without_effect),
+            ("series", self.series),
         )
         for key, items in lists:
             out.write(b',\n"' + key.encode() + b'": [')

@@ -11,8 +11,10 @@ A run that would not end is cut off, with the last lines of its timeline: see `R
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from enum import Enum
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from enbloc.admission.settings import settings_of
 from enbloc.api import workloads
@@ -23,14 +25,16 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.cluster import make_store, provide_queues, refusal_text
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.settle import ROUNDS, Plane, Restless, settle
-from enbloc.config import Config, scheduler_names
+from enbloc.config import Config, scheduler_names, where_alone
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.controllers.workloads.controller import WorkloadController
+from enbloc.gangs.record_digests import SIMULATED, TRUSTING, Keyring
 from enbloc.runtime.control_plane import ControlPlane
+from enbloc.scenario.live_objects import stored
 from enbloc.scenario.player import Player
-from enbloc.scenario.scenario import Scenario
+from enbloc.scenario.scenario import Scenario, ScenarioEvent
 from enbloc.scenario.timeline import Line, Recorder
-from enbloc.sim.clock import EPOCH, Clock
+from enbloc.sim.clock import Clock
 from enbloc.sim.result import CUT_OFF, IDLE, UNTIL, Result
 from enbloc.sim.statistics import Statistics
 from enbloc.sim.without_effect import without_effect
@@ -52,24 +56,54 @@ Progress = Callable[[float, int, int], None]
 """Called after each instant: virtual seconds, scenario events done, scenario events in total."""
 
 
+class Stop(NamedTuple):
+    """When a run stops before its end."""
+
+    when: Callable[[], bool]
+    """Asked after each instant."""
+    most_instants: int
+
+
 class _CutOff(Exception):
     """The run would not end; the message says why."""
 
 
-def control_plane(store: Store, config: Config) -> Plane:
+class Records(Enum):
+    """What becomes of the scheduler's own annotations in a scenario's files (S2)."""
+
+    STRIPPED = "stripped"
+    """They are removed at admission, as on a cluster with our webhook."""
+    AS_WRITTEN = "as-written"
+    """They are stored, and count only if their digests verify: as on a cluster without our webhook."""
+    TRUSTED = "trusted"
+    """They are stored and count, as the records of the cluster that the files come from."""
+
+
+def control_plane(store: Store, config: Config, keyring: Keyring = SIMULATED) -> Plane:
     """The real one, except for SSH keys: no process runs here, and every run must give the same objects."""
     names = scheduler_names(config, alone=True)
-    return ControlPlane(store, config, names, simulated_key_pair, (WorkloadController(),))
+    return ControlPlane(store, config, names, simulated_key_pair, (WorkloadController(),), keyring)
 
 
 class Simulation:
     """One run of one scenario."""
 
-    def __init__(self, scenario: Scenario, config: Config, plane: PlaneFactory = control_plane) -> None:
-        self._clock = Clock()
-        self._config = config
+    def __init__(
+        self,
+        scenario: Scenario,
+        config: Config,
+        plane: PlaneFactory = control_plane,
+        records: Records = Records.STRIPPED,
+    ) -> None:
+        self._clock = Clock(scenario.begin_ns) if scenario.existing and scenario.begin_ns is not None else Clock()
+        config = self._config = where_alone(config)
+        if records is Records.TRUSTED:
+            plane = partial(control_plane, keyring=TRUSTING)
         self._make_plane = plane
-        self._store = make_store(self._clock, config)
+        existing = stored(scenario.existing, self._clock.now_ns)
+        restore = partial(_restore, existing) if existing else None
+        guards = records is Records.STRIPPED
+        self._store = make_store(self._clock, config, restore, guards_records=guards)
         provide_queues(self._store, (arrival.obj for arrival in scenario.arrivals if arrival.at_ns == 0))
         self._watch = self._store.watch(None, self._store.version)
         self._nodes = NodePlayer(self._store)
@@ -78,10 +112,13 @@ class Simulation:
         namespaces = (name_of(arrival.obj) for arrival in scenario.arrivals if arrival.obj["kind"] == "Namespace")
         self._recorder = Recorder(self._clock, frozenset(namespaces))
         self._statistics = Statistics(self._clock, config)
+        self._recorder.adopt(existing)
+        self._statistics.adopt(existing)
         self._created: Counter[Ref] = Counter()
         self._created_now: Counter[Ref] = Counter()
         self._runaway: _CutOff | None = None
         self._has_end = False
+        self._has_begun = not existing
         self._last_change_ns = 0
 
     def run(self, until_ns: int | None = None, progress: Progress | None = None) -> Result:
@@ -95,14 +132,52 @@ class Simulation:
             ended, reason = CUT_OFF, str(why)
         return self._result(ended, reason)
 
-    def _run(self, until_ns: int | None, progress: Progress | None) -> bool:
+    def go_on(self, events: Iterable[ScenarioEvent], stop: Callable[[], bool], most_instants: int) -> bool:
+        """After `run`: plays these events, and none of the scenario that were still to come; runs until `stop` holds
+        after an instant. Whether it came to that within so many instants."""
+        self._player.replace_rest(events)
+        self._has_end = False
+        self._created.clear()
+        try:
+            self._run(None, None, Stop(stop, most_instants))
+        except _CutOff:
+            return False
+        return stop()
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def nodes(self) -> NodePlayer:
+        return self._nodes
+
+    @property
+    def plane(self) -> Plane:
+        return self._plane
+
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    @property
+    def begin_ns(self) -> int:
+        """The instant at which its virtual time began."""
+        return self._clock.begin_ns
+
+    @property
+    def elapsed_ns(self) -> int:
+        """The present, in nanoseconds since the start."""
+        return self._clock.elapsed_ns
+
+    def _run(self, until_ns: int | None, progress: Progress | None, stop: Stop | None = None) -> bool:
         """Whether events or timers are left after `until_ns`."""
-        idle, lines = 0, 0
+        idle, lines, instants = 0, 0, 0
         while (at_ns := self._next_instant()) is not None:
             if until_ns is not None and at_ns > until_ns:
-                self._clock.now_ns = EPOCH + until_ns
+                self._clock.now_ns = self._clock.begin_ns + until_ns
                 return True
-            self._clock.now_ns = EPOCH + at_ns
+            self._clock.now_ns = self._clock.begin_ns + at_ns
             self._created_now.clear()
             self._play()
             self._nodes.run(self._clock.now_ns)
@@ -114,13 +189,20 @@ class Simulation:
             elif not self._has_end and (idle := idle + 1) >= IDLE_TIMERS:
                 self._recorder.truncate(lines)
                 return False
+            instants += 1
+            if stop is not None and (stop.when() or instants >= stop.most_instants):
+                return True
             if progress is not None:
                 progress(self._clock.elapsed_s, self._player.done, self._player.total)
         return False
 
     def _next_instant(self) -> int | None:
-        """The next event or timer, in nanoseconds since the start; `None` if there is none."""
-        dues = [due - EPOCH for due in (self._nodes.due(), self._plane.due()) if due is not None]
+        """The next event or timer, in nanoseconds since the start; `None` if there is none. With objects that exist
+        from the start, the start is one."""
+        if not self._has_begun:
+            self._has_begun = True
+            return 0
+        dues = [due - self._clock.begin_ns for due in (self._nodes.due(), self._plane.due()) if due is not None]
         coming = self._player.due()
         later = [due for due in dues if due > self._clock.elapsed_ns]
         return min([*later, coming] if coming is not None else later, default=None)
@@ -216,6 +298,7 @@ class Simulation:
             gangs=list(self._statistics.gangs.values()),
             all_gangs=self._statistics.shown(pending, self._clock.elapsed_ns if ended == UNTIL else end_ns),
             without_effect=without_effect(objects, settings_of(self._config, alone=True)),
+            series=self._statistics.series(self._clock.elapsed_ns if ended == UNTIL else end_ns),
             reason=reason,
         )
 
@@ -223,7 +306,7 @@ class Simulation:
         counts = self._recorder.counts
         counted = ("created", "bound", "succeeded", "failed", "evicted", "deleted")
         return {
-            "gangs": {"pending": pending, "started": len(self._statistics.gangs)},
+            "gangs": {"pending": pending, "started": self._statistics.started()},
             "makespan": self._statistics.makespan(),
             "pods": {what: counts[what, "Pod"] for what in counted},
             "rejected": sum(count for (what, _), count in counts.items() if what == "rejected"),
@@ -231,6 +314,11 @@ class Simulation:
             "waiting": self._statistics.waiting(),
             "warnings": sum(count for (what, _), count in counts.items() if what == "warning"),
         }
+
+
+def _restore(existing: list[Obj], store: Store) -> None:
+    """Some kinds may not have been read: owners that are missing exist in the cluster."""
+    store.restore(existing, max(int(obj["metadata"]["resourceVersion"]) for obj in existing), complete=False)
 
 
 def _last(lines: list[Line]) -> str:

@@ -7,11 +7,11 @@ that the figures are the same on every machine.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from enbloc.api.arbitrator import SCHEDULING_SPEC
 from enbloc.api.core import PodSpec
-from enbloc.api.kinds import view
+from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
@@ -20,10 +20,13 @@ from enbloc.gangs.model import GangKey
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.sim.clock import Clock
-from enbloc.units import SECOND, natural_key, parse_quantity
+from enbloc.units import SECOND, natural_key, parse_quantity, parse_timestamp
 
 _GANG_KINDS = GangRegistry.kinds - {PRIORITY_CLASS, SCHEDULING_SPEC}
 """Objects whose creation is the arrival of a gang of the same name."""
+
+
+SAMPLES: Final = 2_000
 
 
 class GangRecord:
@@ -34,11 +37,14 @@ class GangRecord:
         "bound",
         "dialect",
         "ended_ns",
+        "evicted",
+        "evicted_ns",
         "failed",
         "name",
         "nodes",
         "priority",
         "queue",
+        "restarted_ns",
         "running",
         "started_ns",
         "succeeded",
@@ -61,6 +67,12 @@ class GangRecord:
         self.succeeded = 0
         self.failed = 0
         self.nodes: set[str] = set()
+        self.evicted = 0
+        """Pods that were evicted."""
+        self.evicted_ns: int | None = None
+        """The first eviction."""
+        self.restarted_ns: int | None = None
+        """The first Binding after it."""
 
     @property
     def outcome(self) -> str:
@@ -87,7 +99,7 @@ class GangRecord:
 
 
 class _Pod:
-    __slots__ = ("created_ns", "ended", "gang", "node", "requests", "why")
+    __slots__ = ("created_ns", "ended", "evicted", "gang", "node", "requests", "why")
 
     def __init__(self, created_ns: int) -> None:
         self.created_ns = created_ns
@@ -95,6 +107,7 @@ class _Pod:
         self.gang = ""
         self.node = ""
         self.ended = False
+        self.evicted = False
         self.requests: dict[str, int] = {}
 
 
@@ -103,7 +116,7 @@ class Statistics:
 
     def __init__(self, clock: Clock, config: Config) -> None:
         self._clock = clock
-        self._registry = GangRegistry(config.arbitrator, config.koordinator, config.tenancy)
+        self._registry = GangRegistry.of(config)
         self._titles: dict[GangKey, str] = {}
         self._pods: dict[str, _Pod] = {}
         self._nodes: dict[str, dict[str, int]] = {}
@@ -112,6 +125,8 @@ class Statistics:
         self._used_time: dict[str, int] = {}
         self._allocatable_time: dict[str, int] = {}
         self._integrated_until_ns = 0
+        self._samples: list[tuple[int, dict[str, float]]] = []
+        """When the use changed, and the fraction of each resource that was used from then on."""
         self._arrived_ns: dict[str, int] = {}
         self._why: dict[str, str] = {}
         """Title → why the gang waits or waited last, as its object said."""
@@ -124,12 +139,36 @@ class Statistics:
         self.gangs: dict[str, GangRecord] = {}
         """By title, in the order in which they first started."""
 
+    def adopt(self, objects: Iterable[Obj]) -> None:
+        """Objects that existed before the run, with the times that they say: those are negative."""
+        for obj in sorted(objects, key=lambda one: one["kind"] == "Pod"):
+            event = WatchEvent("ADDED", kind_id(obj), obj)
+            created_ns = self._since_begin(obj["metadata"].get("creationTimestamp"))
+            if event.kind == "Pod":
+                started_ns = self._since_begin((obj.get("status") or {}).get("startTime"))
+                self._observe_pod(event, max(started_ns, created_ns), created_ns)
+                continue
+            self.observe(event)
+            if event.kind in _GANG_KINDS:
+                self._arrived_ns[f"{namespace_of(obj)}/{name_of(obj)}"] = created_ns
+
+    def _since_begin(self, text: object) -> int:
+        """A time as nanoseconds since the start; 0 if there is none, or if it is later."""
+        try:
+            return min(parse_timestamp(text) - self._clock.begin_ns, 0)
+        except ValueError:
+            return 0
+
+    def started(self) -> int:
+        """How many gangs started in this run."""
+        return sum(1 for gang in self.gangs.values() if gang.started_ns >= 0)
+
     def observe(self, event: WatchEvent) -> None:
         if event.kind == "Pod":
-            self._observe_pod(event)
+            self._observe_pod(event, self._clock.elapsed_ns)
         elif event.kind == "Node":
             self._observe_node(event)
-        elif event.kind in GangRegistry.kinds:
+        elif event.kind in self._registry.kinds:
             for key in self._registry.observe(event).gangs:
                 self._titles.pop(key, None)
                 self._note_why(key)
@@ -143,15 +182,16 @@ class Statistics:
         if spec is not None and condition is not None and condition.get("status") == "True":
             self._why[spec.title] = str(condition.get("message") or "")
 
-    def _observe_pod(self, event: WatchEvent) -> None:
-        obj, uid, now_ns = event.obj, uid_of(event.obj), self._clock.elapsed_ns
+    def _observe_pod(self, event: WatchEvent, now_ns: int, created_ns: int | None = None) -> None:
+        obj, uid = event.obj, uid_of(event.obj)
+        created_ns = now_ns if created_ns is None else created_ns
         pod = self._pods.get(uid)
         if pod is None:
-            pod = self._pods[uid] = _Pod(now_ns)
+            pod = self._pods[uid] = _Pod(created_ns)
             member = self._registry.member(obj).gang
-            self._first_pod_of.setdefault(f"{member.namespace}/{member.name}", now_ns)
+            self._first_pod_of.setdefault(f"{member.namespace}/{member.name}", created_ns)
             if self._first_pod_ns is None:
-                self._first_pod_ns = now_ns
+                self._first_pod_ns = created_ns
         node = obj["spec"].get("nodeName") or ""
         if node and not pod.node:
             self._bound(pod, obj, node, now_ns)
@@ -160,6 +200,8 @@ class Statistics:
             pod.why = str((condition or {}).get("message") or "") or pod.why
         phase = (obj.get("status") or {}).get("phase")
         gone = event.type == "DELETED"
+        if pod.node and not pod.evicted and (condition_of(obj, "DisruptionTarget") or {}).get("status") == "True":
+            self._evicted(pod, now_ns)
         if (gone or phase in ("Succeeded", "Failed")) and not pod.ended:
             self._ended(pod, phase or "", now_ns)
         if gone:
@@ -171,9 +213,12 @@ class Statistics:
         pod.node = node
         pod.gang, key = self._title(obj)
         pod.requests = pod_requests(view(obj["spec"], PodSpec))
-        self.waits.append(now_ns - pod.created_ns)
+        if now_ns >= 0:
+            self.waits.append(now_ns - pod.created_ns)
         self._change(self._used, pod.requests, 1)
         gang = self.gangs.get(pod.gang)
+        if gang is not None and gang.evicted_ns is not None and gang.restarted_ns is None:
+            gang.restarted_ns = now_ns
         if gang is None:
             arrived_ns = self._arrived_ns.get(pod.gang, pod.created_ns)
             gang = self.gangs[pod.gang] = GangRecord(pod.gang, arrived_ns, now_ns)
@@ -182,6 +227,13 @@ class Statistics:
         gang.running += 1
         gang.ended_ns = -1
         gang.nodes.add(node)
+
+    def _evicted(self, pod: _Pod, now_ns: int) -> None:
+        pod.evicted = True
+        gang = self.gangs[pod.gang]
+        if now_ns >= 0:
+            gang.evicted += 1
+            gang.evicted_ns = now_ns if gang.evicted_ns is None else gang.evicted_ns
 
     def _describe(self, gang: GangRecord, key: GangKey, pod: Obj, why: str) -> None:
         spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue_hint(pod))
@@ -259,10 +311,27 @@ class Statistics:
         passed_ns = until_ns - self._integrated_until_ns
         if passed_ns <= 0:
             return
+        self._sample()
         self._integrated_until_ns += passed_ns
         for sums, integral in ((self._used, self._used_time), (self._allocatable, self._allocatable_time)):
             for resource, nanos in sums.items():
                 integral[resource] = integral.get(resource, 0) + nanos * passed_ns
+
+    def _sample(self) -> None:
+        """Every second sample is dropped when there are too many: a long run has a coarser curve."""
+        use = self._use()
+        if not self._samples or self._samples[-1][1] != use:
+            self._samples.append((self._integrated_until_ns, use))
+        if len(self._samples) > SAMPLES:
+            self._samples = self._samples[::2]
+
+    def _use(self) -> dict[str, float]:
+        return {name: self._used.get(name, 0) / total for name, total in self._allocatable.items() if total}
+
+    def series(self, end_ns: int) -> list[dict[str, Any]]:
+        """The use of each resource over time, as JSON."""
+        samples = [*self._samples, (end_ns, self._use())]
+        return [{"t": at / SECOND, "use": {name: round(part, 4) for name, part in use.items()}} for at, use in samples]
 
     def utilisation(self) -> dict[str, float]:
         """By resource: the fraction of the nodes' allocatable that was used, over the time up to the last change."""
@@ -275,7 +344,7 @@ class Statistics:
     def waiting(self) -> dict[str, dict[str, float]]:
         """Seconds from creation to binding for pods, from arrival to the first binding for gangs. Those that still wait
         are not counted: they are in `pending`."""
-        gangs = [gang.started_ns - gang.arrived_ns for gang in self.gangs.values()]
+        gangs = [gang.started_ns - gang.arrived_ns for gang in self.gangs.values() if gang.started_ns >= 0]
         return {"gangs": _distribution(gangs), "pods": _distribution(self.waits)}
 
     def makespan(self) -> float | None:

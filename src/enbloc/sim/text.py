@@ -101,7 +101,23 @@ def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:
         text.append(entry["gang"], style="yellow")
         text.append(f": {entry.get('message') or _reasons(entry)}")
         console.print(text, soft_wrap=True)
+        for line in _advice(entry):
+            console.print(Text(f"      {line}", style="dim"), soft_wrap=True)
     _print_rest(console, len(pending), "gangs")
+
+
+def _advice(entry: dict[str, Any]) -> list[str]:
+    """What helps, tried, and when it is expected to start otherwise."""
+    lines = []
+    for number, remedy in enumerate(entry.get("remedies") or ()):
+        what = "        or:" if number else "would help:"
+        lines.append(f"{what} {remedy['change']} (starts at {_seconds(remedy['starts_at'])})")
+    start = entry.get("expected_start")
+    if start is not None:
+        lines.append(f"expected to start at {_seconds(start)} ({entry['assumption']})")
+    elif entry.get("assumption"):
+        lines.append(f"expected start {entry['assumption']}")
+    return lines
 
 
 def _reasons(entry: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from enbloc.admission.settings import Settings, is_foreign
-from enbloc.api import arbitrator, volcano
+from enbloc.api import arbitrator, kubernetes, volcano
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.config.compat import preset_of
@@ -35,7 +35,7 @@ _CONTEXT: Final = frozenset(
 )
 """Groups of objects that pods refer to, or that say who may do what: no pods are expected of them."""
 
-_IDLE: Final = frozenset({"HorizontalPodAutoscaler.autoscaling", "ReplicationController", "Workload.scheduling.k8s.io"})
+_IDLE: Final = frozenset({"HorizontalPodAutoscaler.autoscaling", "ReplicationController", kubernetes.WORKLOAD})
 """Kinds that are served as they are, and of which something is expected."""
 
 
@@ -68,6 +68,8 @@ def _reason(obj: Obj, settings: Settings) -> str:
     if kind in (volcano.JOB, arbitrator.QUEUE_JOB):
         name = str(obj["spec"].get("schedulerName") or "") if is_foreign(obj, settings) else ""
         return _foreign(name, settings) if name else ""
+    if kind == kubernetes.WORKLOAD and (obj.get("spec") or {}).get("podGroups"):
+        return ""  # of v1alpha1: it declares gangs itself
     group = obj["apiVersion"].rpartition("/")[0]
     if kind not in _IDLE and (kind in KINDS or group in _CONTEXT):
         return ""

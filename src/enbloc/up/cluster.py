@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from enbloc.admission.settings import settings_of
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj
@@ -26,8 +28,10 @@ from enbloc.cluster.embedded.http.listener import Listener
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
 from enbloc.cluster.embedded.settle import Plane
-from enbloc.config import Config, scheduler_names
+from enbloc.config import Config, scheduler_names, where_alone
 from enbloc.controllers.workloads.controller import WorkloadController
+from enbloc.engine.engine import Engine
+from enbloc.gangs.record_digests import Keyring, new_keyring, read_keys, write_keys
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
@@ -39,6 +43,15 @@ Refuse = Callable[[Obj, Refused], None]
 TOKEN_FILE: Final = "token"
 CERTIFICATE_FILE: Final = "certificate.pem"
 KUBECONFIG_FILE: Final = "kubeconfig"
+RECORD_KEYS_FILE: Final = "record-keys.json"
+
+
+def _decoded(content: bytes) -> dict[str, str]:
+    """A file of keys; what cannot be read counts as empty, and records of these keys do not count (S2)."""
+    try:
+        return msgspec.json.decode(content, type=dict[str, str])
+    except msgspec.DecodeError:
+        return {}
 
 
 class LocalCluster:
@@ -47,6 +60,7 @@ class LocalCluster:
     def __init__(
         self, options: Options, config: Config, load: Scenario, refuse: Refuse, warn: Callable[[Obj, str], None]
     ) -> None:
+        config = where_alone(config)
         self._options = options
         self._settings = settings_of(config, alone=True)
         self._refuse = refuse
@@ -54,7 +68,8 @@ class LocalCluster:
         self._data = DataDir(options.data) if options.data is not None else None
         self._journal = Journal(self._data, accept_loss=options.accept_loss) if self._data is not None else None
         restore = self._journal.restore if self._journal is not None else None
-        self.store: Store = make_store(now_ns, config, restore, OBJECT_BYTES)
+        self.store: Store = make_store(now_ns, config, restore, OBJECT_BYTES, guards_records=options.scheduled)
+        self._keyring = self._read_keyring()
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
@@ -93,7 +108,12 @@ class LocalCluster:
         if not self._options.scheduled:
             return NoControlPlane()
         names = scheduler_names(config, alone=True)
-        return ControlPlane(self.store, config, names, more=(WorkloadController(),))
+        return ControlPlane(self.store, config, names, more=(WorkloadController(),), keyring=self._keyring)
+
+    def engine(self) -> Engine | None:
+        """The scheduler's, if it runs here."""
+        plane = self._settling.plane
+        return plane.engine if isinstance(plane, ControlPlane) else None
 
     @property
     def watch_count(self) -> int:
@@ -125,7 +145,8 @@ class LocalCluster:
         self._listener = Listener(self._facade, certificate.context())
         port = await self._listener.start(options.host, options.port)
         host = f"[{options.host}]" if ":" in options.host else options.host
-        kubeconfig = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
+        named = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
+        kubeconfig = options.kubeconfig or named
         write_kubeconfig(kubeconfig, f"https://{host}:{port}", token, certificate.certificate)
         self.store.auto_namespaces = False
         self._running = asyncio.create_task(self._settling.run())
@@ -142,6 +163,20 @@ class LocalCluster:
         made = secrets.token_urlsafe(32)
         write_private(file, f"{made}\n".encode())
         return made
+
+    def _read_keyring(self) -> Keyring:
+        """The keys of the scheduler's records (S2): new ones for each cluster; with `--data` those of the directory."""
+        if self._options.data is None:
+            return new_keyring()
+        file = self._options.data / RECORD_KEYS_FILE
+        try:
+            known = read_keys(_decoded(read_secret(file) or b"{}"))
+            if known is None:
+                known = new_keyring()
+                write_private(file, msgspec.json.encode(write_keys(known)))
+        except NotPrivate as why:
+            raise DataDirError(str(why)) from why
+        return known
 
     def _open_log(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         if self._options.runtime == "sim":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from enbloc.api.meta import Obj
-from enbloc.api.writes import Refused, WatchEvent
+from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.cluster import refusal_text
 from enbloc.scenario.timeline import Line, PhaseLine, Recorder
@@ -23,9 +23,7 @@ class EventLog:
         self._recorder = Recorder(StopWatch())
         self._write = write
         self._watch = store.watch(None, store.version)
-        for obj in store.objects():  # existing objects are not logged
-            self._recorder.observe(WatchEvent("ADDED", obj["kind"], obj))
-        self._recorder.lines.clear()
+        self._recorder.adopt(store.objects())
 
     def update(self) -> None:
         """Logs the events since the last call."""

@@ -64,6 +64,10 @@ class Loop:
         self._closing = False
         store.listeners.append(self._note)
 
+    @property
+    def plane(self) -> Plane:
+        return self._plane
+
     def wake(self) -> None:
         self._woken.set()
 

@@ -29,6 +29,8 @@ class Options(msgspec.Struct, frozen=True):
     data: Path | None = None
     scheduled: bool = True
     """Whether controllers and scheduler run here; else they are expected from `enbloc run`."""
+    kubeconfig: Path | None = None
+    """Where to write the kubeconfig instead of the state directory."""
     accept_loss: bool = False
     """Whether to go on with what is whole of damaged data."""
 

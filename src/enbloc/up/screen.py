@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 
 from rich.console import Console, Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 
 from enbloc.inspect.overview import Overview
 from enbloc.inspect.tables import gangs_table, nodes_table, queues_table
-from enbloc.up.clock import now_ns
+from enbloc.units import SECOND
 
 LOG_LINES = 6
 _OTHER_LINES = 14
@@ -31,13 +32,14 @@ class Screen:
     def open(self) -> None:
         self._live.start()
 
-    def draw(self, overview: Overview) -> None:
+    def draw(self, overview: Overview, as_of_s: float) -> None:
+        """`as_of_s`: when the overview was read, which is shown."""
         rows = max(self._console.height - _OTHER_LINES - len(overview.queues), 6)
         gangs = max(rows * 2 // 3, 3)
         parts: list[RenderableType] = [
             Text(self._heading, style="bold"),
-            Text(),
-            gangs_table(overview, now_ns(), gangs),
+            Text(f"as of {time.strftime('%H:%M:%S', time.localtime(as_of_s))}", style="dim"),
+            gangs_table(overview, round(as_of_s * SECOND), gangs),
             *_more(len(overview.gangs) - gangs, "gangs"),
             Text(),
             queues_table(overview),

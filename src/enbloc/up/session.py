@@ -15,9 +15,10 @@ import click
 from enbloc import garbage_collector
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
-from enbloc.config import Config
+from enbloc.config import Config, where_alone
 from enbloc.inspect.gangs import Objects
 from enbloc.inspect.overview import KINDS
+from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.cluster import LocalCluster
 from enbloc.up.event_log import EventLog
@@ -41,21 +42,11 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         for log in logs:
             log.warned(obj, message)
 
+    config = where_alone(config)
     cluster = LocalCluster(options, config, scenario, refused, warned)
 
-    def objects() -> Objects:
-        return {kind: cluster.store.list(kind)[0] for kind in KINDS}
-
-    def figures() -> dict[str, float]:
-        peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return {
-            "store_version": cluster.store.version,
-            "watches": cluster.watch_count,
-            "peak_memory_bytes": peak_kb * 1024.0,
-        }
-
     try:
-        pages = Pages(objects, figures, config)
+        pages = pages_of(cluster, config)
         address, kubeconfig = await cluster.start(pages.handlers())
         garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))
@@ -65,6 +56,26 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
             await _write_log(cluster, greeting, stop, logs)
     finally:
         await cluster.stop()
+
+
+def pages_of(cluster: LocalCluster, config: Config) -> Pages:
+    """The dashboard of a cluster."""
+    store = cluster.store
+    kinds = (*KINDS, *sorted({entry.kind for entry in config.group_by_owner.active}.difference(KINDS)))
+
+    def objects() -> Objects:
+        return {kind: store.list(kind)[0] for kind in kinds}
+
+    def figures() -> dict[str, float]:
+        peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            "store_version": store.version,
+            "watches": cluster.watch_count,
+            "peak_memory_bytes": peak_kb * 1024.0,
+        }
+
+    collector = EngineMetrics(cluster.engine, volcano=config.volcano_metrics)
+    return Pages(objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, (collector,))
 
 
 async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:
@@ -91,7 +102,7 @@ async def _show(
     try:
         while not stop.is_set():
             log.update()
-            screen.draw(await pages.overview())
+            screen.draw(*await pages.dated_overview())
             await _pause(stop, DRAW_S)
     finally:
         screen.close()

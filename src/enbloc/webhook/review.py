@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from enbloc.admission.own_annotations import guard
 from enbloc.admission.review import Settings, admit, admit_delete, warnings
 from enbloc.api import arbitrator, json_patch
 from enbloc.api.kinds import decode_faults
@@ -21,6 +22,7 @@ from enbloc.webhook.cache import RecordingLookup
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
+ADMINISTRATORS: Final = "system:masters"
 MAX_FAULTS: Final = 100
 MAX_WARNINGS: Final = 10
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -37,6 +39,13 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
+class UserInfo(msgspec.Struct, frozen=True):
+    """Who writes."""
+
+    username: str = ""
+    groups: list[str] = []
+
+
 class Request(msgspec.Struct, frozen=True, rename="camel"):
     """One request of the API server."""
 
@@ -47,6 +56,7 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     namespace: str = ""
     object: dict[str, Any] | None = None
     old_object: dict[str, Any] | None = None
+    user_info: UserInfo = UserInfo()
 
 
 class _Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -63,6 +73,8 @@ class Verdict(msgspec.Struct, frozen=True):
     faults: list[Fault]
     warnings: list[str] = []
     """Values that are read as something else; no request is refused for them."""
+    removed: list[str] = []
+    """What the mutating webhook says that it did to annotations of ours (S2)."""
 
 
 def read_request(body: bytes) -> Request:
@@ -93,8 +105,42 @@ def _same_kind(request: Request) -> bool:
     return first.get("kind") == second.get("kind") and groups[0] == groups[1]
 
 
-def evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> Verdict:
-    """The rules' verdict. Operations other than create, update and delete are allowed."""
+def writes_records(user: UserInfo, namespace: str) -> bool:
+    """Whether a user may write our annotations: an account of our namespace, or a cluster administrator."""
+    return not {f"system:serviceaccounts:{namespace}", ADMINISTRATORS}.isdisjoint(user.groups)
+
+
+def guard_records(request: Request, namespace: str) -> Verdict:
+    """Annotations that only the scheduler writes are as they were, whatever a user sends (S2)."""
+    given = request.object
+    if given is None or not _has_annotations(given) or writes_records(request.user_info, namespace):
+        return Verdict(given, given, [])
+    old = request.old_object if request.old_object is not None and _has_annotations(request.old_object) else None
+    if request.operation == "UPDATE" and old is None:
+        return Verdict(given, given, [])
+    kept, removed, faults = guard(given, old)
+    return Verdict(given, kept, faults, removed=removed)
+
+
+def _has_annotations(obj: Obj) -> bool:
+    """Whether they can be read; an object whose metadata is of another shape is refused by others."""
+    metadata = obj.get("metadata")
+    found = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(metadata, dict) and (found is None or isinstance(found, dict))
+
+
+def evaluate(request: Request, lookup: RecordingLookup, settings: Settings, namespace: str = "") -> Verdict:
+    """The rules' verdict. Operations other than create, update and delete are allowed. `namespace`: ours."""
+    guarded = guard_records(request, namespace)
+    if guarded.faults:
+        return guarded
+    verdict = _evaluate(msgspec.structs.replace(request, object=guarded.kept), lookup, settings)
+    if verdict.given is None:
+        return verdict
+    return msgspec.structs.replace(verdict, given=request.object, removed=guarded.removed)
+
+
+def _evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> Verdict:
     if request.operation == "DELETE":
         gone = request.old_object or {}
         return Verdict(None, None, [] if decode_faults(gone) else admit_delete(gone, lookup))
@@ -152,8 +198,9 @@ def answer(request: Request, verdict: Verdict, *, mutates: bool) -> bytes:
         if operations:
             response["patchType"] = "JSONPatch"
             response["patch"] = base64.b64encode(msgspec.json.encode(operations)).decode()
-    if verdict.warnings and not mutates:
-        response["warnings"] = verdict.warnings[:MAX_WARNINGS]
+    said = verdict.removed if mutates else verdict.warnings
+    if said and not verdict.faults:
+        response["warnings"] = said[:MAX_WARNINGS]
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 

@@ -32,9 +32,9 @@ from enbloc.webhook.certificate_rotation import CertificateRotation
 from enbloc.webhook.certificates import Content
 from enbloc.webhook.clients import ANY_CLIENT, Clients
 from enbloc.webhook.listener import Listener
-from enbloc.webhook.review import BadReview, Request, Verdict, answer, evaluate, read_request, warn
+from enbloc.webhook.review import BadReview, Request, Verdict, answer, evaluate, guard_records, read_request, warn
 
-MUTATE, VALIDATE, WARN = "/mutate", "/validate", "/warn"
+MUTATE, VALIDATE, WARN, RECORDS = "/mutate", "/validate", "/warn", "/records"
 PORT: Final = 8443
 SERVICE: Final = "enbloc-webhook"
 SECRET: Final = "enbloc-webhook-certificates"
@@ -73,8 +73,10 @@ class Webhook:
 
     listener: Listener | None = None
 
-    def __init__(self, api: Api, known: ObjectCache, config: Config, clients: Clients) -> None:
+    def __init__(self, api: Api, known: ObjectCache, config: Config, clients: Clients, namespace: str) -> None:
+        """`namespace`: ours; its accounts may write our annotations."""
         self._api = api
+        self._namespace = namespace
         self._known = known
         self._settings = settings_of(config, alone=False, strict_templates=True)
         self._book = GangRegistry()
@@ -87,6 +89,7 @@ class Webhook:
         app.router.add_post(MUTATE, self._mutate)
         app.router.add_post(VALIDATE, self._validate)
         app.router.add_post(WARN, self._warn)
+        app.router.add_post(RECORDS, self._guard)
         return app
 
     @web.middleware
@@ -103,6 +106,9 @@ class Webhook:
 
     async def _warn(self, http: web.Request) -> web.Response:
         return await self._answered(http, self.warned, mutates=False)
+
+    async def _guard(self, http: web.Request) -> web.Response:
+        return await self._answered(http, self.guarded, mutates=True)
 
     async def _answered(
         self, http: web.Request, ask: Callable[[Request], Awaitable[Verdict]], *, mutates: bool
@@ -147,6 +153,10 @@ class Webhook:
         """Pods and other projects' PodGroups are never refused: K3 reads invalid values as something else."""
         return Verdict(request.object, request.object, [], warn(request, self._book, self._settings))
 
+    async def guarded(self, request: Request) -> Verdict:
+        """Of pods and other projects' PodGroups only our own annotations are looked at (S2)."""
+        return guard_records(request, self._namespace)
+
     async def review(self, request: Request) -> Verdict:
         """The rules' verdict. Before a refusal, the objects that the rules looked up are fetched: the cache may be
         behind."""
@@ -154,7 +164,7 @@ class Webhook:
         for kind in sorted(ObjectCache.kinds):
             if not self._known.complete(kind):
                 lookup.learn_all(kind, await self._api.list(kind))
-        verdict = evaluate(request, lookup, self._settings)
+        verdict = evaluate(request, lookup, self._settings, self._namespace)
         if not verdict.faults:
             return msgspec.structs.replace(verdict, warnings=warn(request, self._book, self._settings))
         if not (lookup.objects or lookup.kinds):
@@ -165,7 +175,7 @@ class Webhook:
             if ref.kind not in lookup.kinds:
                 lookup.learn(ref, await self._api.get(*ref))
         # What is looked up depends on what was found (a queue's parents): such further lookups use the cache again.
-        return evaluate(request, lookup, self._settings)
+        return evaluate(request, lookup, self._settings, self._namespace)
 
 
 class Server:
@@ -190,7 +200,7 @@ class Server:
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         """Raises `OSError` if the CA of `clients` cannot be read."""
-        self._webhook = Webhook(api, known or ObjectCache(), config, clients)
+        self._webhook = Webhook(api, known or ObjectCache(), config, clients, namespace)
         self._known = known
         self._rotation = CertificateRotation(
             api, namespace, secret, names or service_names(service, namespace), configuration

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.config import parse
+from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.claim import Claim, Slot
-from enbloc.engine.claims.claims import Claims
-from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.decisions import Complain, Decision, SetAside
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
@@ -36,16 +36,20 @@ class Scene:
         self.groups: Groups = self.direct.engine.parts.groups
         self.obstacles: dict[str, Diagnosis] = {}
         self.decided: list[SetAside] = []
+        self.complaints: list[Complain] = []
         self.restart_registry()
         self.begin(0)
 
     def restart_registry(self) -> None:
         """A new registry that knows nothing but what the objects say."""
-        self.claims = Claims(self.state, self.groups, 60 * SECOND_NS, self._note)
+        self.claims = ClaimsOfAllKinds(self.state, self.groups, 60 * SECOND_NS, self._note)
         self.claims.obstacle = lambda gang: self.obstacles.get(name_of(gang))
-        self.state.when_forgotten = self.claims.gang_gone
+        self.state.gang_table.when_forgotten = self.claims.gang_gone
 
     def _note(self, decision: Decision) -> None:
+        if isinstance(decision, Complain):
+            self.complaints.append(decision)
+            return
         assert isinstance(decision, SetAside)
         self.decided.append(decision)
 

@@ -223,10 +223,11 @@ def test_k6_no_adopted_record_outlasts_the_waiting_time() -> None:
 TEMPLATE = Template(2, m.pod_spec(2))
 
 
-def expect_wave(scene: Scene) -> None:
-    """The role `late` has not begun."""
+def expect_wave(scene: Scene, template: Template = TEMPLATE) -> None:
+    """The first wave was started; the role `late` has not begun."""
     gang = scene.gang()
-    gang.spec = msgspec.structs.replace(gang.spec, later={"late": TEMPLATE}, templates={"late": TEMPLATE})
+    gang.covered = "2"
+    gang.spec = msgspec.structs.replace(gang.spec, later={"late": template}, templates={"late": template})
 
 
 def wave(scene: Scene, until_s: int = 60) -> Claim:
@@ -257,6 +258,14 @@ def test_d5_a_waves_claim_expires_at_its_deadline() -> None:
     assert scene.begin(19.999) == []
     (decided,) = scene.begin(20)
     assert (decided.record, decided.reason) == (None, "ClaimExpired")
+
+
+def test_d5_a_waves_claim_of_a_gang_that_did_not_start_ends() -> None:
+    scene = small()
+    wave(scene)
+    scene.gang().covered = ""
+    scene.state.touch(scene.gang())
+    assert [one.message for one in scene.begin(1)] == ["its first wave was not started"]
 
 
 @pytest.mark.parametrize(("obstacle", "ends"), [(LACKS_MEMBERS, False), (CANNOT_START, True)])

@@ -28,13 +28,13 @@ def node(
     name: str,
     labels: Mapping[str, str] | None = None,
     taints: Iterable[tuple[str, str, str]] = (),
-    created: int = 0,
+    created_ns: int = 0,
     ready: bool = True,
     unschedulable: bool = False,
 ) -> NodeFacts:
     return NodeFacts(
         name=name,
-        created=created,
+        created_ns=created_ns,
         labels=labels or {},
         allocatable={},
         taints=tuple(TaintFact(*taint) for taint in taints),
@@ -106,7 +106,7 @@ pod_labels = st.fixed_dictionaries({}, optional={"app": st.sampled_from(["web", 
 def clusters(draw: st.DrawFn) -> NodeTable:
     """Some nodes, in two batches so that columns grow, and perhaps one removed."""
     facts = [
-        node(f"n{i}", {**draw(node_labels), HOST: f"n{i}"}, draw(st.lists(taint, max_size=2)), created=i)
+        node(f"n{i}", {**draw(node_labels), HOST: f"n{i}"}, draw(st.lists(taint, max_size=2)), created_ns=i)
         for i in range(draw(st.integers(1, 6)))
     ]
     split = draw(st.integers(0, len(facts)))

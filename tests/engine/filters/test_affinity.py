@@ -146,7 +146,7 @@ def test_g6_counts_follow_labels_namespaces_and_rows() -> None:
     assert passing_masks(nodes, stateful.masks(new)) == ["A", "a", "c"]
     nodes.remove("a")
     assert passing_masks(nodes, stateful.masks(new)) == []
-    nodes.put(node("a", {"zone": "x"}, created=9))
+    nodes.put(node("a", {"zone": "x"}, created_ns=9))
     settle(nodes)
     assert passing_masks(nodes, stateful.masks(new)) == ["b", "a"]
     stateful.validate()

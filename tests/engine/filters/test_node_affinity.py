@@ -81,12 +81,12 @@ def test_g6_without_required_affinity_nothing_is_checked() -> None:
 
 
 def test_g6_a_check_follows_nodes_that_change_come_and_are_renumbered() -> None:
-    nodes = table(node("b", {"zone": "x"}, created=2))
+    nodes = table(node("b", {"zone": "x"}, created_ns=2))
     check = node_affinity.check(requiring([labels("zone", "In", "x")]), nodes)
     assert passing(nodes, check) == ["b"]
-    nodes.put(node("b", {"zone": "y"}, created=2))
+    nodes.put(node("b", {"zone": "y"}, created_ns=2))
     assert passing(nodes, check) == []
-    nodes.put(node("a", {"zone": "x"}, created=1))
+    nodes.put(node("a", {"zone": "x"}, created_ns=1))
     settle(nodes)
     assert nodes.names == ["a", "b"]
     assert passing(nodes, check) == ["a"]

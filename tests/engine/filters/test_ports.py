@@ -63,14 +63,14 @@ def test_g6_sidecars_hold_ports_and_other_init_containers_do_not() -> None:
 
 
 def test_g6_ports_follow_their_node() -> None:
-    nodes = table(node("b", created=2))
+    nodes = table(node("b", created_ns=2))
     ports = HostPorts(nodes)
     ports.add(asking("1", port(80)), 0)
-    nodes.put(node("a", created=1))
+    nodes.put(node("a", created_ns=1))
     settle(nodes)
     assert passing_masks(nodes, ports.masks(asking("2", port(80)))) == ["a"]
     nodes.remove("b")
-    nodes.put(node("b", created=3))
+    nodes.put(node("b", created_ns=3))
     settle(nodes)
     assert passing_masks(nodes, ports.masks(asking("2", port(80)))) == ["a"]
     ports.remove(asking("1", port(80)), 0)

@@ -54,7 +54,7 @@ def answers(stateful: StatefulFilters, asked: list[Task]) -> list[Any]:
 @given(st.data())
 def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
     """Compared with filters that only get the final placements."""
-    nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2], HOST: f"n{i}"}, created=10 * i) for i in range(3)])
+    nodes = table(*[node(f"n{i}", {"zone": "ab"[i % 2], HOST: f"n{i}"}, created_ns=10 * i) for i in range(3)])
     volumes = VolumeTable()
     volumes.put(CLAIM)
     stateful = StatefulFilters(nodes, volumes)
@@ -74,13 +74,13 @@ def test_g6_counts_are_right_after_any_events(data: st.DataObject) -> None:
                 known = nodes.facts[nodes.rows[name]]
                 assert known is not None
                 nodes.put(
-                    node(name, {**known.labels, "zone": data.draw(st.sampled_from("abc"))}, created=known.created)
+                    node(name, {**known.labels, "zone": data.draw(st.sampled_from("abc"))}, created_ns=known.created_ns)
                 )
             case "gone" if nodes.rows:
                 nodes.remove(data.draw(st.sampled_from(sorted(nodes.rows))))
             case "node":
                 name = data.draw(st.sampled_from(["n0", "n1", "n4", "n5"]))
-                nodes.put(node(name, {"zone": "a", HOST: name}, created=data.draw(st.integers(0, 50))))
+                nodes.put(node(name, {"zone": "a", HOST: name}, created_ns=data.draw(st.integers(0, 50))))
                 settle(nodes)
             case _:
                 answers(stateful, asked)

@@ -36,7 +36,11 @@ class Waiting:
         assert not self.engine.busy()
 
     def _class(self) -> EquivalenceClass:
-        found = [gang.equivalence for gang in self.engine.state.gangs.values() if gang.key.name.startswith("g")]
+        found = [
+            self.engine.parts.queues.equivalence_of(gang)
+            for gang in self.engine.state.gangs.values()
+            if gang.key.name.startswith("g")
+        ]
         assert len(found) == 1
         assert isinstance(found[0], EquivalenceClass)
         return found[0]
@@ -58,6 +62,14 @@ def gang(cpu: int = 4, **more: Any) -> m.Obj:
 def full(**more: Any) -> Waiting:
     """Room is all that is missing."""
     return Waiting(m.pod("big", 1, nodeName="n"), m.pod("other", 1, nodeName="small"), gang(**more))
+
+
+TIMED = {"annotations": {"enbloc.dev/expected-duration": "1h"}}
+STARTED = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+
+
+def full_for_an_hour() -> Waiting:
+    return Waiting(m.pod("big", 1, nodeName="n", **TIMED), m.pod("other", 1, nodeName="small"), gang())
 
 
 def kept_out_by_a_limit() -> Waiting:
@@ -124,6 +136,12 @@ def claim(name: str) -> Callable[[DirectScheduler], object]:
         pytest.param(full, claim("data"), False, id="no room: a volume claim changes"),
         pytest.param(full, comes(m.node("n", 4, labels={KEY: "c"})), True, id="no room: a node is relabelled"),
         pytest.param(full, lambda direct: direct.delete("Node", "small"), True, id="no room: a node goes"),
+        pytest.param(
+            full_for_an_hour,
+            comes({**m.pod("big", 1, nodeName="n", **TIMED), "status": STARTED}),
+            False,
+            id="no room: it is known when a pod ends, and no nodes are reserved",
+        ),
         pytest.param(kept_out_by_a_limit, ends("a-0"), True, id="queue full: it uses less"),
         pytest.param(kept_out_by_a_limit, PLACED, False, id="queue full: a pod is placed"),
         pytest.param(of_two_classes, PLACED, True, id="two classes: a pod is placed"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable
 
+from enbloc.admission import own_annotations
 from enbloc.admission.review import admit, admit_delete
 from enbloc.admission.settings import settings_of
 from enbloc.api import volcano
@@ -41,9 +42,11 @@ def make_store(
     config: Config,
     restore: Callable[[Store], object] | None = None,
     object_bytes: int | None = None,
+    guards_records: bool = False,
 ) -> Store:
     """A store with the namespaces and priority classes of a new cluster, on top of what `restore` loads.
-    `object_bytes`: the largest object that clients may store; `None` where there are no clients."""
+    `object_bytes`: the largest object that clients may store; `None` where there are no clients. `guards_records`:
+    whether users may not write the scheduler's annotations (S2)."""
     settings = settings_of(config, alone=True)
 
     def review(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
@@ -52,12 +55,22 @@ def make_store(
             raise invalid(obj, faults)
         return admitted
 
+    def guard_records(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        if store.warnings_to_user is None:
+            return obj
+        guarded, warnings, faults = own_annotations.guard(obj, old)
+        if faults:
+            raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
+        store.warnings_to_user += warnings
+        return guarded
+
     def protect(obj: Obj) -> None:
         faults = admit_delete(obj, lookup)
         if faults:
             raise Refused(403, "Forbidden", "; ".join(map(str, faults)), tuple(faults))
 
-    store = Store(now, (review,), auto_namespaces=True, deletion=(protect,), object_bytes=object_bytes)
+    hooks = (guard_records, review) if guards_records else (review,)
+    store = Store(now, hooks, auto_namespaces=True, deletion=(protect,), object_bytes=object_bytes)
     lookup = StoreLookup(store)
     if restore is not None:
         restore(store)

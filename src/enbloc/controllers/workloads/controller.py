@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from enbloc.api import workloads
+from enbloc.api import kubernetes, workloads
 from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Obj, controller_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Refused, WatchEvent, Write
@@ -47,7 +47,9 @@ _COMPONENTS: Final = {
 class WorkloadController:
     """Reconciles Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and CronJobs."""
 
-    kinds = frozenset({*KINDS, workloads.CONTROLLER_REVISION, "Pod", "Node", "ResourceQuota", _CLAIM})
+    kinds = frozenset(
+        {*KINDS, workloads.CONTROLLER_REVISION, kubernetes.POD_GROUP, "Pod", "Node", "ResourceQuota", _CLAIM}
+    )
 
     def __init__(self) -> None:
         self._owners: dict[str, Obj] = {}

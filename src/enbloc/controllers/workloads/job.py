@@ -14,6 +14,7 @@ from enbloc.api.workloads import JobSpec, JobStatus
 from enbloc.api.writes import Write
 from enbloc.controllers.workloads import pod_state
 from enbloc.controllers.workloads.job_counts import Counts, count, index_of, is_tracked, release
+from enbloc.controllers.workloads.job_pod_group import group_name, group_writes
 from enbloc.controllers.workloads.owned import (
     Outcome,
     Surroundings,
@@ -61,10 +62,11 @@ class Run(msgspec.Struct, frozen=True):
         return format_timestamp(self.now_ns)
 
 
-def sync(owner: Obj, pods: list[Obj], around: Surroundings, now_ns: int) -> Outcome:
+def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Outcome:
     job = view(owner, workloads.Job)
     if job.spec.managed_by != CONTROLLER:
         return Outcome([])
+    pods = [one for one in owned if one["kind"] == "Pod"]
     status = job.status or JobStatus()
     ended = _end_condition(owner)
     if ended is not None:
@@ -75,7 +77,8 @@ def sync(owner: Obj, pods: list[Obj], around: Surroundings, now_ns: int) -> Outc
         return _finish(run, end)
     if job.spec.suspend:
         return _suspended(run)
-    return _run(run)
+    made = _run(run)
+    return made._replace(writes=[*group_writes(owner, job.spec, owned), *made.writes])
 
 
 def released(pods: Iterable[Obj]) -> list[Write]:
@@ -257,10 +260,13 @@ def _created(run: Run) -> list[Write]:
 def _new(run: Run, index: int | None) -> Write:
     owner, template = run.owner, run.owner["spec"]["template"]
     name = name_of(owner)
+    spec = dict(template["spec"])
+    if group := group_name(owner):
+        spec["schedulingGroup"] = {"podGroupName": group}
     if index is None:
-        return new_pod(owner, template, generate_name=f"{name}-", finalizers=(workloads.JOB_TRACKING,))
+        return new_pod(owner, template, generate_name=f"{name}-", finalizers=(workloads.JOB_TRACKING,), spec=spec)
     mark = {workloads.COMPLETION_INDEX: str(index)}
-    spec = {**template["spec"], "hostname": f"{name}-{index}"}
+    spec["hostname"] = f"{name}-{index}"
     source = {"fieldRef": {"fieldPath": f"metadata.labels['{workloads.COMPLETION_INDEX}']"}}
     for key in ("initContainers", "containers"):
         if spec.get(key):

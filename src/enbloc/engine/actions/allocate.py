@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from enbloc.engine.actions.gang_groups import resolve_deadlock, start, start_whole
+from enbloc.engine.actions.deadlocks import resolve_deadlock
+from enbloc.engine.actions.gang_groups import start, start_whole
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
@@ -21,7 +22,9 @@ from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
 def run(cycle: Cycle) -> None:
     place_all(cycle, cycle.queues.placement)
-    resolve_deadlock(cycle)
+    if cycle.claims.blocked:
+        cycle.claims.blocked = False
+        resolve_deadlock(cycle, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
     for gang, why in cycle.parts.partial_allocations.roll_back():
         cycle.reporter.report(gang, why, of_gang=False)  # pods that had a place until now say it too
 
@@ -67,12 +70,14 @@ def first_waiting(cycle: Cycle, queue: str) -> GangState | None:
 def serve(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     """One attempt for a gang, or for the group that it starts with; a diagnosis says why it failed."""
     group = cycle.groups.of(gang)
-    if gang.satisfied or gang.ready():
+    if gang.satisfied or (gang.ready() and not gang.total_held):
         failure = _place_singly(cycle, gang, constraints)
     else:
         failure = _place_minima(cycle, gang, constraints) if group is None else start(cycle, group, constraints)
     if failure is not None and cycle.claims.reservations and _takes_over_reserved_nodes(cycle, gang, constraints):
         return None
+    if failure is not None and any(map(cycle.claims.has_any, cycle.groups.mates(gang))):
+        cycle.claims.blocked = True
     return failure
 
 
@@ -110,9 +115,13 @@ def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             cycle.intake.queue(gang)
         return failure
     waves, partial_allocations = cycle.claims.waves, cycle.parts.partial_allocations
+    awaited = waves.lacking_room(gang) if cycle.claims.nominations.of(gang) else None
+    if awaited is not None:  # pods are evicted for its later waves, and have not left yet
+        count = gang.spec.later[awaited.role].count
+        return cycle.placer.diagnose(request, awaited, {awaited.role: count}, {awaited.role: count}, constraints)
     transaction, taken = waves.take(cycle.placer, request)
-    lifted = cycle.take_claimed_room(transaction, gang)
     later = waves.later_tasks(gang)
+    lifted = cycle.take_claimed_room(transaction, gang, later)
     keep = partial_allocations.applies_to(gang)
     failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
     cycle.restore(transaction, lifted)
@@ -121,10 +130,14 @@ def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             partial_allocations.keep(gang, transaction, failure)
         return failure
     partial_allocations.release(gang)
+    if not waves.can_keep(gang, later):
+        transaction.rollback()
+        return diagnosis.problem(gang, f"the room of its {len(later)} later pods is too large to be recorded")
     placed = [task for task in transaction.placed if task.gang is gang]
     if later:  # the claim is written before any Binding relies on it
         waves.keep(gang, taken, later, cycle.now_ns)
     cycle.bind([gang], placed, commits=True)
+    cycle.publish(transaction.planned)
     if not later:
         waves.keep(gang, taken, later, cycle.now_ns)
     cycle.intake.queue(gang)

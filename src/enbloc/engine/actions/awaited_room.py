@@ -7,11 +7,16 @@ started and preempted in one instant.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.resources import Request
 from enbloc.engine.tables.tasks import GangState
 
 
@@ -22,6 +27,8 @@ class AwaitedRoom:
         self._cycle = cycle
         self._transaction = Transaction(cycle.state)
         self._above: list[GangState] = []
+        self._uses: Counter[tuple[str, Request]] = Counter()
+        """By queue and request: the number of pods that room is left to."""
 
     def from_gang(self, gang: GangState) -> bool:
         """Takes the room that this gang must leave to others; whether there is any."""
@@ -31,6 +38,7 @@ class AwaitedRoom:
             self._above = above
             for one in above:
                 self._place(one)
+            self._uses = Counter((task.gang.spec.queue, task.cls.request) for task in self._transaction.placed)
         return bool(self._transaction.checkpoint)
 
     def _place(self, gang: GangState) -> None:
@@ -45,6 +53,18 @@ class AwaitedRoom:
         request, constraints = PlacementRequest(gang, tasks), self._cycle.constraints(gang)
         if attempt(self._cycle.placer, [request], self._transaction, constraints, keep=True) is not None:
             self._transaction.rollback(before)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """While it lasts, queues do not use the room that is left to awaited pods: it is no part of their share."""
+        self._count(-1)
+        yield
+        self._count(1)
+
+    def _count(self, by: int) -> None:
+        queues = self._cycle.state.queues
+        for (queue, request), count in self._uses.items():
+            queues.allocate(queues.get(queue), request, by * count)
 
     def release(self) -> None:
         self._transaction.rollback()

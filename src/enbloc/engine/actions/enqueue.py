@@ -43,6 +43,8 @@ class Freed(NamedTuple):
     """By column; `None`: in time all that the cluster has."""
     of_queue: Mapping[int, int] = {}
     """The part of it that its own queue uses."""
+    may_exceed_cluster: bool = False
+    """Whether the gang is enqueued even if the whole cluster has less than it requests."""
 
 
 NOTHING_FREED = Freed({})
@@ -50,6 +52,8 @@ NOTHING_FREED = Freed({})
 
 def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[str, Freed]]:
     """Grounds on which a gang may be enqueued beyond free resources, and what could be freed for it (M6)."""
+    if cycle.parts.deadlines.has_passed(gang):
+        yield STARVING, Freed(None, may_exceed_cluster=True)
     if cycle.parts.starvation.is_starving(gang):
         yield STARVING, Freed(None)
     if gang.spec.never_preempts:
@@ -91,7 +95,7 @@ def _refusal(cycle: Cycle, gang: GangState, totals: Ints, used: Ints, freed: Fre
     def name(column: int) -> str:
         return state.resources.names[column]
 
-    if not cycle.config.enqueue.admit_oversized:
+    if not cycle.config.enqueue.admit_oversized and not freed.may_exceed_cluster:
         for column, amount in asked.items():
             has = int(totals[column]) if column < len(totals) else 0
             if amount > has:

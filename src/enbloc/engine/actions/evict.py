@@ -7,6 +7,7 @@ the room is claimed for the gang, and only then the victims are evicted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from enbloc.engine.actions.allocate import serve
 from enbloc.engine.actions.queue_loop import is_blocked
@@ -17,6 +18,7 @@ from enbloc.engine.eviction.rules import Rules
 from enbloc.engine.ordering import Band
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.domain_choices import domain_choices
 from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.state.transaction import Transaction
@@ -26,6 +28,9 @@ from enbloc.gangs.claim_records import ClaimKind
 
 _OWN_ROOM = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.NOMINATED})
 """Tasks whose room counts as free for the minResources of their own group."""
+
+DOMAINS_TRIED: Final = 32
+"""At most 32 domains are planned for a gang whose pods must be together, those with the most room first."""
 
 RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rules | None]
 """Which tasks may be evicted for gangs with these requests; `None`: none."""
@@ -61,7 +66,7 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
     if not unit or cycle.evictions.has_failed(action, gang):
         return False
     claims = cycle.claims
-    if any(claims.nominations.of(one) or claims.of(one, ClaimKind.WAVE) or one.spec.later for one in unit):
+    if any(claims.nominations.of(one) for one in unit):
         return False
     if any(cycle.intake.claim_obstacle(one) for one in unit):
         return False  # it could not start even with the room (P3)
@@ -72,7 +77,7 @@ def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releas
 
 
 def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
-    requests = _requests(unit)
+    requests = _requests(cycle, unit)
     if not requests or any(task.never_preempts for one in requests for task in (*one.needed, *one.rest)):
         return False
     if any(gang.spec.never_preempts for gang in unit):
@@ -113,7 +118,7 @@ def _plan_without_holds(
     for gang in unit:
         for task in cycle.claims.holds.of(gang):
             transaction.lift(task)
-    plan = _plan(cycle, unit, rules, _requests(unit), lower, constraints)
+    plan = _plan(cycle, unit, rules, _requests(cycle, unit), lower, constraints)
     transaction.rollback()
     return plan
 
@@ -124,12 +129,13 @@ def _of_use(lower: Sequence[LowerPriorityClaim], plan: Plan) -> list[LowerPriori
     return [one for one in lower if one.nodes & nodes]
 
 
-def _requests(unit: Sequence[GangState]) -> list[PlacementRequest]:
-    """Minima, and replacements of lost members: surplus evicts no pod (P1)."""
+def _requests(cycle: Cycle, unit: Sequence[GangState]) -> list[PlacementRequest]:
+    """Minima, with the later waves of a whole-job gang (D5), and replacements of lost members: surplus evicts no pod
+    (P1)."""
     found = []
     for gang in unit:
         lost = replacements(gang)
-        request = request_of(gang)
+        request = _with_later(cycle, gang)
         if gang.satisfied:
             found.append(PlacementRequest(gang, [*lost, *request.minimum]))
         elif gang.missing():
@@ -137,6 +143,12 @@ def _requests(unit: Sequence[GangState]) -> list[PlacementRequest]:
         else:
             found.append(request._replace(needed=[*lost, *request.needed]))
     return [request for request in found if request.needed or request.short]
+
+
+def _with_later(cycle: Cycle, gang: GangState) -> PlacementRequest:
+    """What a gang needs and has no room for: its minima, and the later waves that start with it (D5)."""
+    request, waves = request_of(gang), cycle.claims.waves
+    return request._replace(needed=waves.without_room(gang, request.needed), later=waves.later_tasks(gang))
 
 
 def _plan(
@@ -151,11 +163,17 @@ def _plan(
         for one in lower:
             one.lift(cycle.state, transaction)
         for gang in unit:
-            cycle.take_claimed_room(transaction, gang)
+            later = [task for request in requests if request.gang is gang for task in request.later]
+            cycle.take_claimed_room(transaction, gang, later)
 
-    planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, constraints, cycle.groups.mates)
     asked = _min_resources(cycle, unit)
-    return planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
+    best: tuple[tuple[int, ...], Plan] | None = None
+    for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
+        planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups.mates)
+        plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
+        if plan is not None and (best is None or planner.harm < best[0]):
+            best = (planner.harm, plan)
+    return best[1] if best is not None else None
 
 
 def _min_resources(cycle: Cycle, unit: Sequence[GangState]) -> dict[int, int]:
@@ -190,8 +208,8 @@ def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[Low
             one.lift(cycle.state, transaction)
         fine = True
         for gang in unit:
-            request = request_of(gang)
-            cycle.take_claimed_room(transaction, gang)
+            request = _with_later(cycle, gang)
+            cycle.take_claimed_room(transaction, gang, request.later)
             if not gang.missing() and attempt(cycle.placer, [request], transaction, constraints) is not None:
                 fine = False
                 break
@@ -221,6 +239,9 @@ def _carry_out(
     for gang in unit:
         cycle.claims.reservations.end(gang, "ReservationEnded", "room is being freed for it")
         places = [(task, node) for task, node in plan.places if task.gang is gang]
+        later = [(task, node) for task, node in plan.places if task.gang is not gang and task.gang.key == gang.key]
+        if later and not cycle.claims.waves.nominate(gang, later, cycle.now_ns):
+            return False
         if places and not cycle.claims.nominations.make(gang, places, _whom(cycle, plan, gang)):
             return False
     reason = "Preempted" if action == "preempt" else "Reclaimed"

@@ -13,11 +13,11 @@ from enbloc.engine.tables.tasks import GangState
 
 def run(cycle: Cycle) -> None:
     # With one priority no gang is of lower priority than another; `enablePreemptable: false` switches priority off (C).
-    if len(cycle.state.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
+    if len(cycle.state.gang_table.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
         evict_for_all(cycle, "preempt", _rules, releases_claims=True)
 
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
     priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
-    asks_nothing = all(task.cls.best_effort for request in requests for task in request.minimum)
+    asks_nothing = all(task.cls.best_effort for request in requests for task in request.everything)
     return ByPriority(cycle.evictions, unit[0], priority, best_effort_only=asks_nothing)

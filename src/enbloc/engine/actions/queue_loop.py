@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.cycle import Cycle
@@ -32,7 +33,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             equivalence.in_line = False
             _line_up(queue, line, equivalence)
     kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
-    while (name_or_none := _next_queue(cycle, lines, with_enqueued)) is not None:
+    while (name_or_none := _next_queue(cycle, lines, with_enqueued, kept)) is not None:
         name = name_or_none
         line = lines[name]
         order, _, equivalence = heapq.heappop(line)
@@ -51,9 +52,10 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
                 continue
         if order.band is Band.SURPLUS and cycle.parts.awaited.block_surplus(name, order):
             continue  # it stays active: the next cycle tries again
-        if cycle.intake.requeue_if_unlike(gang):
+        requeued = cycle.intake.requeue_if_unlike(gang)
+        if requeued is not None:
             _line_up(queue, line, equivalence)
-            _line_up(queue, line, gang.equivalence)
+            _line_up(queue, line, requeued)
             continue
         is_kept = kept is not None and kept.from_gang(gang)
         failure = serve(gang)
@@ -64,8 +66,9 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             continue
         _line_up(queue, line, equivalence)
         for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
-            if mate.equivalence is not None and queue.holds(mate.equivalence):
-                _line_up(queue, lines.setdefault(mate.spec.queue, []), mate.equivalence)
+            again = cycle.queues.equivalence_of(mate)
+            if again is not None and queue.holds(again):
+                _line_up(queue, lines.setdefault(mate.spec.queue, []), again)
     if kept is not None:
         kept.release()
 
@@ -80,7 +83,7 @@ def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) 
         heapq.heappush(line, (head[0], equivalence.number, equivalence))
 
 
-def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool) -> str | None:
+def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool, kept: AwaitedRoom | None) -> str | None:
     """The queue of the highest priority, then of the lowest share."""
     waiting = [name for name, line in lines.items() if line]
     if len(waiting) < 2:
@@ -88,7 +91,8 @@ def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool) -> st
     if not cycle.parts.plugins.queue_order:
         return min(waiting, key=lambda name: lines[name][0][0])
     queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
-    return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
+    with kept.uncounted() if kept is not None else nullcontext():
+        return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
 
 
 def is_blocked(cycle: Cycle, gang: GangState) -> bool:
@@ -122,5 +126,4 @@ def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangS
         head = equivalence.head()
         if head is not None and head[0].band is Band.MINIMA:
             for gang in equivalence.first(REPORTED_BEHIND):
-                gang.why = diagnosis.behind(gang, cycle.titles.of(ahead, gang.key.namespace))
-                cycle.reporter.report(gang, gang.why, of_gang=True)
+                cycle.queues.hold_behind(gang, diagnosis.behind(gang, cycle.titles.of(ahead, gang.key.namespace)))

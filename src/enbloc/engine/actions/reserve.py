@@ -6,7 +6,7 @@ import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,17 @@ from enbloc.engine.claims.reservations import is_beyond_queue, reaches_minima
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.attempt import runs
+from enbloc.engine.placement.constraints import UNCONSTRAINED
+from enbloc.engine.placement.domain_choices import domain_choices
+from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
+
+DOMAINS_TRIED: Final = 64
+"""At most 64 domains are planned for a gang whose pods must be together."""
 
 Place = tuple[Task, int]
 Floats = NDArray[np.float64]
@@ -40,13 +46,35 @@ def run(cycle: Cycle) -> None:
         places = plan.places(unit)
         if places is None:
             cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+            _say(cycle, unit, _why_not(cycle, unit))
             continue
+        _say(cycle, unit, "")
         _end_those_taken_over(cycle, plan, lower, unit[0])
         for gang in unit:
-            of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang is gang]
+            of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang.key == gang.key]
             if of_gang and not cycle.claims.reservations.make(gang, of_gang):
                 cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+                _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
     cycle.parts.expected_starts.forecast(cycle.now_ns)
+
+
+def _why_not(cycle: Cycle, unit: Sequence[GangState]) -> str:
+    """R6: what gangs say that need more nodes than may be reserved; empty: something else keeps them waiting."""
+    reservations = cycle.claims.reservations
+    everyone = frozenset(gang.key for gang in reservations.gangs())
+    bounded, unbounded = _Plan(cycle, everyone), _Plan(cycle, everyone, percent=100)
+    if bounded.places(unit) is not None or unbounded.places(unit) is None:
+        return ""
+    share = f"{bounded.limit} of {unbounded.limit} nodes, which may be reserved at once"
+    return f"no nodes are reserved for it: it needs more than {share} (reservedNodePercent)"
+
+
+def _say(cycle: Cycle, unit: Sequence[GangState], note: str) -> None:
+    """Gangs say why no nodes are reserved for them, or no longer do."""
+    for gang in unit:
+        why = cycle.queues.why(gang)
+        if cycle.claims.note(gang, ClaimKind.RESERVE, note) and note and why is not None:
+            cycle.reporter.report(gang, why, of_gang=True)
 
 
 def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], by: GangState) -> None:
@@ -60,7 +88,7 @@ def _end_those_taken_over(cycle: Cycle, plan: _Plan, lower: frozenset[GangKey], 
         reviewed |= {mate.key for mate in mates}
         if not plan.has_place_for(mates):
             for mate in mates:
-                message = f"its nodes are reserved for {by.spec.title}, of higher priority"
+                message = f"its nodes are reserved for {cycle.titles.of(by, mate.key.namespace)}, of higher priority"
                 cycle.claims.reservations.end(mate, "ReservationEnded", message)
 
 
@@ -68,6 +96,7 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
     """R5: a gang of higher priority was placed on nodes that are reserved for lower ones. The slots there are given up;
     their tasks are reserved for elsewhere at once, or the reservation ends."""
     taken = {task.node for gang in by for task in gang.tasks.values() if task.status is TaskStatus.ASSUMED}
+    taken |= {task.node for gang in by for task in cycle.claims.waves.of(gang)}
     reservations = cycle.claims.reservations
     gangs = [cycle.state.gangs[key] for key in lower if key in cycle.state.gangs]
     for gang in sorted(gangs, key=cycle.order.across_queues):
@@ -79,12 +108,11 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
         plan = _Plan(cycle, frozenset({gang.key}))
         for task, node in kept:
             plan.keep(task, node)
-        found = plan.places_of(lost)
+        found = plan.places_of(lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
         if found is None:
             for mate in cycle.groups.mates(gang):
-                reservations.end(
-                    mate, "ReservationEnded", f"its nodes were used by {by[0].spec.title}, of higher priority"
-                )
+                title = cycle.titles.of(by[0], mate.key.namespace)
+                reservations.end(mate, "ReservationEnded", f"its nodes were used by {title}, of higher priority")
             continue
         names = cycle.state.nodes.names
         reservations.make(gang, [*kept, *((task, names[row]) for task, row in found)])
@@ -96,15 +124,9 @@ def _starving(cycle: Cycle) -> list[list[GangState]]:
     for gang in cycle.parts.starvation.gangs.values():
         group = cycle.groups.of(gang)
         unit = cycle.intake.unit(group) if group is not None else [gang]
-        if (
-            not unit
-            or unit[0].equivalence is None
-            or not unit[0].equivalence.unschedulable
-            or not cycle.queues.placement.holds(unit[0].equivalence)
-        ):
+        equivalence = cycle.queues.equivalence_of(unit[0]) if unit else None
+        if equivalence is None or not equivalence.unschedulable or not cycle.queues.placement.holds(equivalence):
             continue
-        if unit[0].spec.later:
-            continue  # its later waves would have to be reserved too (D5)
         if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
             continue
         if all(cycle.claims.reservations.condition_ready(one) for one in unit):
@@ -142,8 +164,9 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
 class _Plan:
     """Chooses the nodes to reserve for a gang's tasks, whether they are free now or not (R4)."""
 
-    def __init__(self, cycle: Cycle, ignored: frozenset[GangKey]) -> None:
-        """Reservations of the gangs in `ignored` do not count."""
+    def __init__(self, cycle: Cycle, ignored: frozenset[GangKey], percent: int | None = None) -> None:
+        """Reservations of the gangs in `ignored` do not count. `percent` of all nodes hold reservations at once, by
+        default as configured."""
         self._cycle = cycle
         self._state = cycle.state
         reservations = cycle.claims.reservations
@@ -151,15 +174,29 @@ class _Plan:
         rows = self._state.nodes.rows
         names = reservations.nodes_of_others(ignored)
         self._reserved = {rows[name]: dict(reservations.on(name, ignored)) for name in names if name in rows}
-        self._limit = -(-alive * cycle.config.reserve.node_percent // 100)
+        percent = cycle.config.reserve.node_percent if percent is None else percent
+        self.limit = -(-alive * percent // 100)
         listed = cycle.config.plugin("nodeorder")
         self._ranks_by_nearness = listed is None or listed.points.get("resourceNodeOrder", True)
         """R6, unless disabled in the config."""
+        self._within = UNCONSTRAINED
+        """Closes the nodes outside of the domain that is planned for (T7)."""
         self._idle: dict[int, dict[int, int]] = {}
         """Row → column → what this plan leaves free; a reserved task counts only if it fits now."""
 
     def places(self, unit: Sequence[GangState]) -> list[Place] | None:
-        """A node for every task that the minima need, or `None` (R3)."""
+        """A node for every task that the minima need, or `None` (R3); in one domain for those that must be together,
+        the one with the most room now (T7)."""
+        before = {row: dict(amounts) for row, amounts in self._reserved.items()}
+        for within in domain_choices(self._state, [request_of(gang) for gang in unit], UNCONSTRAINED, DOMAINS_TRIED):
+            self._reserved, self._idle = {row: dict(amounts) for row, amounts in before.items()}, {}
+            self._within = within
+            found = self._places(unit)
+            if found is not None:
+                return found
+        return None
+
+    def _places(self, unit: Sequence[GangState]) -> list[Place] | None:
         moved: list[Place] = []
         found: list[Place] = []
         try:
@@ -205,7 +242,7 @@ class _Plan:
     def _queue_is_full(self, gang: GangState) -> bool:
         """Whether the queue of the gang may not use more, so that a reservation would not help."""
         asked: dict[int, int] = {}
-        for task in request_of(gang).minimum:
+        for task in (*request_of(gang).minimum, *self._cycle.claims.waves.later_tasks(gang)):
             for column, amount in task.cls.request:
                 asked[column] = asked.get(column, 0) + amount
         queues, queue = self._state.queues, self._state.queue_of(gang)
@@ -215,8 +252,9 @@ class _Plan:
 
     def _of_gang(self, gang: GangState, moved: list[Place]) -> list[Place] | None:
         _, needed, rest, short, _ = request_of(gang)
+        later = self._cycle.claims.waves.later_tasks(gang)
         found: list[Place] = []
-        for run in runs(self._state, needed):
+        for run in (*runs(self._state, needed), *runs(self._state, later)):
             placed = self._claim(run, len(run), moved)
             if len(placed) < len(run):
                 return None
@@ -236,7 +274,7 @@ class _Plan:
         near = self._nearness(request)
         reserved = [row for row in self._reserved if open_rows[row]]
         open_rows[reserved] = False
-        others = np.flatnonzero(open_rows) if len(self._reserved) < self._limit else np.zeros(0, np.intp)
+        others = np.flatnonzero(open_rows) if len(self._reserved) < self.limit else np.zeros(0, np.intp)
         nearest = others[np.lexsort((others, -near[others]))].tolist()
         allowed = [*reserved, *islice((row for row in nearest if self._may_claim(row, request)), count)]
         heap = [(-self._near_now(row, request), row) for row in allowed]
@@ -264,6 +302,9 @@ class _Plan:
         if self._state.stateful.applies(task):
             for _, passes in self._state.stateful.masks(task):
                 found &= passes[: nodes.count]
+        outside = self._within.closed_rows(task)
+        if outside is not None:
+            found &= ~outside[: nodes.count]
         if self._cycle.parts.partial_gangs:
             kept = self._cycle.parts.partial_gangs.closed_to(task.gang)
             if kept is not None:
@@ -272,7 +313,7 @@ class _Plan:
 
     def _may_claim(self, row: int, request: Request) -> bool:
         """R4, R6: reservations stay within the allocatable of a node, and within `reservedNodePercent` of the nodes."""
-        if row not in self._reserved and len(self._reserved) >= self._limit:
+        if row not in self._reserved and len(self._reserved) >= self.limit:
             return False
         claimed = self._claimed_on(row)
         allocatable = self._state.nodes.allocatable

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
-from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
+from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 
 RECREATION_NS = 5_000_000_000
@@ -27,6 +28,10 @@ class Slot:
     def is_for_member_of(self, gang: GangState) -> bool:
         """Whether its pod exists and is a member of the gang."""
         return self.task is not None and gang.tasks.get(self.task.uid) is self.task
+
+    def is_later(self, gang: GangState) -> bool:
+        """Whether it is for a pod of a later wave, which will be created (D5)."""
+        return self.task is not None and self.task.uid not in gang.tasks and self.task.role in gang.spec.later
 
     @property
     def waits(self) -> bool:
@@ -77,7 +82,8 @@ class Claim:
             nodes = slots.setdefault(name, {})
             nodes[slot.node] = nodes.get(slot.node, 0) + 1
         until_ns = 0 if self.clock_ns else self.until_ns
-        return Record(self.kind, until_ns, slots, clock=self.clock_ns, held=self.held)
+        record = Record(self.kind, until_ns, slots, clock_ns=self.clock_ns, held=self.held)
+        return claim_records.shortened(record)
 
     def __repr__(self) -> str:
         return f"Claim({self.gang.spec.title} {self.kind} of {len(self.slots)} slots)"
@@ -92,5 +98,14 @@ class Ending(NamedTuple):
 
 def pod_slots(gang: GangState, record: Record) -> dict[str, str]:
     """Pod name → node of a record that names pods; bounded by the members that exist."""
-    names = {task.name for task in gang.tasks.values()}
-    return {name: next(iter(nodes)) for name, nodes in record.slots.items() if name in names and nodes}
+    return {task.name: next(iter(nodes)) for task in gang.tasks.values() if (nodes := record.places(task.name))}
+
+
+def pending_slots(gang: GangState, record: Record, nodes: Container[str]) -> list[Slot]:
+    """The slots of a record whose pods wait and whose nodes exist, in the order of O2."""
+    places = pod_slots(gang, record)
+    return [
+        Slot(task.name, places[task.name], task)
+        for task in pending_tasks(gang)
+        if task.status is TaskStatus.PENDING and places.get(task.name) in nodes
+    ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from enbloc.engine.claims.claim import Claim, Ending, Slot, pod_slots
+from enbloc.engine.claims.claim import Claim, Ending, Slot, pending_slots
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import still_fits
 from enbloc.engine.decisions import TimeOut
@@ -30,8 +30,6 @@ class Holds:
         self._state = state
         self._groups = groups
         self._claims = claims
-        self.changed = False
-        """Whether a group that holds pods was attempted since deadlocks were last looked for (K12)."""
 
     def of(self, gang: GangState) -> list[Task]:
         """The tasks of a gang that are held."""
@@ -68,7 +66,6 @@ class Holds:
     def hold(self, group: Group, gang: GangState, placed: Sequence[Task], now_ns: int) -> None:
         """Tasks that a transaction placed are held where they are. The first one starts the clock."""
         claim = self._claim(group, gang, [Slot(task.name, task.node, task) for task in placed], now_ns)
-        self.changed = True
         held = gang.total_held + len(placed)
         if not self._claims.extend(claim, "Held", f"{held} pods are held until the other members fit"):
             for task in placed:
@@ -134,16 +131,8 @@ class Holds:
         group = self._groups.of(gang)
         if gang.satisfied or group is None:
             return None
-        nodes = pod_slots(gang, record)
-        tasks = [task for task in gang.tasks.values() if task.status is TaskStatus.PENDING and task.ours]
-        slots = [
-            Slot(task.name, nodes[task.name], task)
-            for task in sorted(tasks, key=lambda task: task.order)
-            if nodes.get(task.name) in self._state.nodes.rows
-        ]
-        self.changed = True
-        claim = Claim(gang, self.kind, slots)
-        claim.clock_ns = min(record.clock or record.until - group.waiting_ns, now_ns)
+        claim = Claim(gang, self.kind, pending_slots(gang, record, self._state.nodes.rows))
+        claim.clock_ns = min(record.clock_ns or record.until_ns - group.waiting_ns, now_ns)
         claim.until_ns = claim.clock_ns + group.waiting_ns
         claim.held = record.held or bool(record.slots)
         return claim

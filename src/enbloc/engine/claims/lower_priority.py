@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.claim import Claim
-from enbloc.engine.claims.claims import Claims
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.ordering import GangOrder
@@ -52,7 +52,7 @@ class LowerPriorityClaim(NamedTuple):
             elif task.status in (TaskStatus.HELD, TaskStatus.NOMINATED):
                 transaction.lift(task)
 
-    def release(self, claims: Claims, titles: Titles, by: GangState) -> None:
+    def release(self, claims: ClaimsOfAllKinds, titles: Titles, by: GangState) -> None:
         """Released for a gang of higher priority."""
         for claim in self.claims:
             title = titles.of(by, claim.gang.key.namespace)
@@ -60,7 +60,7 @@ class LowerPriorityClaim(NamedTuple):
 
 
 def lower_priority_claims(
-    claims: Claims,
+    claims: ClaimsOfAllKinds,
     groups: Groups,
     order: GangOrder,
     evictions: EvictionHistory,

@@ -6,11 +6,12 @@ terminating. When they are gone the gang is placed, there or anywhere else it fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from enbloc.engine.claims.claim import Claim, Ending, Slot, pod_slots
+from enbloc.engine.claims.claim import Claim, Ending, Slot, pending_slots
 from enbloc.engine.claims.registry import ClaimRegistry
-from enbloc.engine.claims.room import passes_filters
+from enbloc.engine.claims.room import will_fit
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.state.state import State
@@ -71,13 +72,7 @@ class Nominations:
                 self._state.unreserve(task)
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
-        nodes = pod_slots(gang, record)
-        tasks = [task for task in gang.tasks.values() if task.status is TaskStatus.PENDING and task.ours]
-        slots = [
-            Slot(task.name, nodes[task.name], task)
-            for task in sorted(tasks, key=lambda task: task.order)
-            if nodes.get(task.name) in self._state.nodes.rows
-        ]
+        slots = pending_slots(gang, record, self._state.nodes.rows)
         return Claim(gang, self.kind, slots) if slots else None
 
     def is_used(self, claim: Claim) -> bool:
@@ -91,20 +86,15 @@ class Nominations:
             return Ending(self.ended, "no pod of the gang waits for the room")
         if obstacle is not None:
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
-        return None if all(map(self._will_fit, claim.tasks)) else Ending(self.ended, _ABANDONED)
+        if not self._has_later_waves(claim.gang):
+            return Ending(self.ended, "the room that was to be freed for its later waves will not be there")
+        fits = all(will_fit(self._state, task, task.node) for task in claim.tasks)
+        return None if fits else Ending(self.ended, _ABANDONED)
 
-    def _will_fit(self, task: Task) -> bool:
-        """Whether its node has its room, or will have it when terminating pods are gone."""
-        if not passes_filters(self._state, task, task.node):
-            return False
-        nodes = self._state.nodes
-        row = nodes.rows[task.node]
-        lacking = {column: -int(nodes.free[column, row]) for column, _ in task.cls.request}
-        if max(lacking.values()) <= 0:
+    def _has_later_waves(self, gang: GangState) -> bool:
+        """Whether a whole-job gang that has not started has room for its later waves, too (D5)."""
+        if gang.covered or not gang.spec.later:
             return True
-        for other in self._state.stateful.assigned_to(task.node):
-            if other.status is TaskStatus.RELEASING:
-                for column, amount in other.cls.request:
-                    if column in lacking:
-                        lacking[column] -= amount
-        return max(lacking.values()) <= 0
+        wave = self._claims.of(gang, ClaimKind.WAVE)
+        known = Counter(task.role for task in wave.tasks) if wave is not None else Counter[str]()
+        return all(known[role] >= template.count for role, template in gang.spec.later.items())

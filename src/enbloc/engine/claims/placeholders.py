@@ -14,25 +14,31 @@ from enbloc.gangs.model import Template
 
 def is_claim(task: Task) -> bool:
     """Whether a task that has room is not bound there: it is held, nominated, or a placeholder."""
-    return task.status in (TaskStatus.HELD, TaskStatus.NOMINATED) or task.uid.startswith(PLACEHOLDER)
+    return task.status in (TaskStatus.HELD, TaskStatus.NOMINATED) or is_placeholder(task)
+
+
+def is_placeholder(task: Task) -> bool:
+    return task.uid.startswith(PLACEHOLDER)
 
 
 def make_placeholders(
     state: State, gang: GangState, role: str, template: Template, first: int, count: int
 ) -> list[Task]:
-    """Pending tasks of a template, numbered from `first`. They belong to a copy of the gang that counts nothing."""
+    """Pending tasks of a template, numbered from `first` and named as their pods will be. They belong to a copy of the
+    gang that counts nothing."""
     copy = GangState(gang.spec)
     copy.priority = gang.priority
     copy.pending[role] = count
+    job = gang.spec.title.rpartition("/")[2]
     found = []
     for index in range(first, first + count):
         facts = PodFacts(
             uid=f"{PLACEHOLDER}{'/'.join(gang.key)}/{role}/{index}",
             namespace=gang.key.namespace,
-            name=f"{role}-{index}",
+            name=f"{job}-{role}-{index}",
             labels=template.labels,
             spec=template.pod_spec,
-            created=gang.spec.created,
+            created_ns=gang.spec.created_ns,
             priority=gang.priority,
             node="",
             status=TaskStatus.PENDING,

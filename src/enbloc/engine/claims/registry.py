@@ -11,10 +11,10 @@ What differs between kinds is in their policies: `holds`, `reservations`, `nomin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
-from enbloc.engine.decisions import Decision, SetAside
+from enbloc.engine.decisions import RECORD_REMOVED, Complain, Decision, SetAside
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
@@ -23,6 +23,8 @@ from enbloc.engine.tables.tasks import WAITS, GangState
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
+
+_MOST_KIB: Final = claim_records.RECORD_BYTES // 1024
 
 Decide = Callable[[Decision], None]
 
@@ -88,6 +90,12 @@ class ClaimRegistry(Follower):
         """Records that count again, since the write that would have replaced them was refused."""
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
+        self.blocked = False
+        """Whether a gang with claims was attempted in vain since deadlocks were last looked for (K12)."""
+        self._notes: dict[GangKey, dict[ClaimKind, str]] = {}
+        """What gangs say of claims that they do not have, until they start."""
+        self._unrecorded: set[tuple[GangKey, ClaimKind]] = set()
+        """Gangs whose objects say that a claim is too large to be recorded."""
         self.adopted_kinds = frozenset(ClaimKind)
         """The kinds that the configured actions make; records of other kinds are not adopted. Set by the engine."""
         self.obstacle: Callable[[GangState], Diagnosis | None] = lambda gang: None
@@ -111,6 +119,23 @@ class ClaimRegistry(Follower):
     def has(self, kind: ClaimKind) -> bool:
         return bool(self._claims[kind])
 
+    def has_any(self, gang: GangState) -> bool:
+        return any(gang.key in claims for claims in self._claims.values())
+
+    def notes_of(self, gang: GangState) -> list[str]:
+        """Why it has no claim: it was released for another gang (K12), or could not be made (R6)."""
+        return list(self._notes.get(gang.key, {}).values())
+
+    def note(self, gang: GangState, kind: ClaimKind, text: str) -> bool:
+        """Sets what a gang says of a claim that it does not have; empty: nothing. Whether that is new."""
+        notes = self._notes.setdefault(gang.key, {})
+        was, now = notes.pop(kind, ""), text
+        if now:
+            notes[kind] = now
+        if not notes:
+            del self._notes[gang.key]
+        return was != now
+
     def every(self) -> Iterator[Claim]:
         for claims in self._claims.values():
             yield from claims.values()
@@ -123,8 +148,8 @@ class ClaimRegistry(Follower):
     # ---- made and ended
 
     def make(self, claim: Claim, reason: str, message: str) -> bool:
-        """Stores a claim in place of the gang's earlier one of that kind. `False`: its record would be too long."""
-        if not claim_records.fits(claim.record()):
+        """Stores a claim in place of the gang's earlier one of that kind. `False`: it cannot be recorded."""
+        if not self.can_record(claim):
             return False
         known = self._claims[claim.kind].pop(claim.gang.key, None)
         if known is not None:
@@ -135,10 +160,10 @@ class ClaimRegistry(Follower):
         return True
 
     def extend(self, claim: Claim, reason: str, message: str) -> bool:
-        """Adds the slots of a claim to the gang's claim of that kind. `False`: the record would be too long."""
+        """Adds the slots of a claim to the gang's claim of that kind. `False`: it cannot be recorded."""
         known = self.of(claim.gang, claim.kind)
         slots = [*(known.slots.values() if known is not None else ()), *claim.slots.values()]
-        if not claim_records.fits(Claim(claim.gang, claim.kind, slots, claim.until_ns).record()):
+        if not self.can_record(Claim(claim.gang, claim.kind, slots, claim.until_ns)):
             return False
         if known is None:
             self._store(claim)
@@ -147,6 +172,18 @@ class ClaimRegistry(Follower):
             self._policies[claim.kind].occupy(claim)
         self.write(claim.gang, claim.kind, reason, message)
         return True
+
+    def can_record(self, claim: Claim) -> bool:
+        """Whether one object can hold the record of a claim; if not, the gang's object says so once (R1)."""
+        key, count = (claim.gang.key, claim.kind), len(claim.slots)
+        if claim_records.fits(claim.record()):
+            self._unrecorded.discard(key)
+            return True
+        if key not in self._unrecorded:
+            self._unrecorded.add(key)
+            text = f"no room is set aside for its {count} pods ({claim.kind}): the record would exceed {_MOST_KIB} KiB"
+            self._decide(Complain(claim.gang.key, f"{text}; use gangs of fewer pods"))
+        return False
 
     def _store(self, claim: Claim) -> None:
         self._claims[claim.kind][claim.gang.key] = claim
@@ -195,10 +232,11 @@ class ClaimRegistry(Follower):
             if (gang.key, kind) in self._written:
                 continue
             if not self._is_first_cycle and self._before_refusal.pop((gang.key, kind), None) != record:
-                self.write(gang, kind, "RecordRemoved", f"{kind.annotation} was not written by this scheduler")
+                self.write(gang, kind, RECORD_REMOVED, f"{kind.annotation} was not written by this scheduler")
                 continue
             self._written[gang.key, kind] = _Written(gang.status.claim_home, record)
-            claim = self._policies[kind].adopt(gang, record, now_ns) if kind in self.adopted_kinds else None
+            named = claim_records.with_nodes(record, self._state.nodes.rows)
+            claim = self._policies[kind].adopt(gang, named, now_ns) if kind in self.adopted_kinds else None
             if claim is None:
                 self.write(
                     gang, kind, self._policies[kind].ended, "what was claimed before the restart no longer holds"
@@ -224,15 +262,16 @@ class ClaimRegistry(Follower):
             return
         for mate in self.mates(gang) if claim.kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]:
             self.end(mate, claim.kind, *ending)
+            wave = self.of(mate, ClaimKind.WAVE)
+            if claim.kind is ClaimKind.PREEMPT and wave is not None:
+                self._review(wave, now_ns)  # room for later waves was freed with it
 
     def _match_pods(self, claim: Claim, now_ns: int) -> None:
         """Slots follow their pods: a pod that was recreated under its name takes its slot; one that a Job or QueueJob
         of ours is recreating keeps it for a while (R7)."""
         gang = claim.gang
         self._recreating.pop((gang.key, claim.kind), None)
-        gone = [
-            slot for slot in claim.slots.values() if slot.task is None or gang.tasks.get(slot.task.uid) is not slot.task
-        ]
+        gone = [slot for slot in claim.slots.values() if not slot.is_for_member_of(gang) and not slot.is_later(gang)]
         if not gone:
             return
         by_name = {task.name: task for task in gang.tasks.values() if task.status in WAITS and task.ours}
@@ -284,3 +323,5 @@ class ClaimRegistry(Follower):
             self._drop(gang, kind)
             self._written.pop((gang.key, kind), None)
             self._before_refusal.pop((gang.key, kind), None)
+            self._unrecorded.discard((gang.key, kind))
+        self._notes.pop(gang.key, None)

@@ -6,11 +6,13 @@ running pods end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from enbloc.engine.claims.claim import Claim, Ending, Slot, pod_slots
+from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.room import passes_filters
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -49,6 +51,12 @@ class Reservations:
         claim = self._claims.of(gang, self.kind)
         return claim.places if claim is not None else {}
 
+    def tasks_of(self, gang: GangState) -> list[tuple[Task, str]]:
+        """Each task that nodes are reserved for, pods of later waves included, and its node."""
+        claim = self._claims.of(gang, self.kind)
+        slots = claim.slots.values() if claim is not None else ()
+        return [(slot.task, slot.node) for slot in slots if slot.task is not None]
+
     def gangs(self) -> list[GangState]:
         return [claim.gang for claim in self._claims.all(self.kind)]
 
@@ -77,14 +85,15 @@ class Reservations:
         return total(task.cls.request for task in found)
 
     def kept_from(self, gang: GangState, now_ns: int) -> Ints:
-        """The free room, by column, on nodes that other gangs reserve and that the gang may not use: it would run past
-        the time when those reservations are due."""
+        """The free room, by column, on nodes that other gangs reserve and that the gang may not use: those are not of
+        lower priority (R5), and it would run past the time when their reservations are due."""
         nodes, run_time = self._state.nodes, gang.run_time_ns
+        own = self.lower_than(gang.priority) | {gang.key}
         rows = [
             nodes.rows[node]
             for node, keys in self._gangs_on.items()
             if node in nodes.rows
-            and any(key != gang.key and (run_time is None or self.due.get(key, 0) < now_ns + run_time) for key in keys)
+            and any(key not in own and (run_time is None or self.due.get(key, 0) < now_ns + run_time) for key in keys)
         ]
         found: Ints = np.maximum(nodes.free[:, rows], 0).sum(axis=1)
         return found
@@ -92,10 +101,10 @@ class Reservations:
     def condition_ready(self, gang: GangState) -> bool:
         """R2: occupied plus reserved tasks reach the minima, by role and in total."""
         claim = self._claims.of(gang, self.kind)
-        counts: dict[str, int] = {}
-        for slot in claim.slots.values() if claim is not None else ():
-            if slot.task is not None:
-                counts[slot.task.role] = counts.get(slot.task.role, 0) + 1
+        counts = Counter(task.role for task in claim.tasks) if claim is not None else Counter[str]()
+        later = {} if gang.covered else gang.spec.later
+        if any(counts[role] < template.count for role, template in later.items()):
+            return False  # a whole-job gang starts with room for all its waves (D5)
         return reaches_minima(gang, counts)
 
     # ---- closed nodes
@@ -162,7 +171,12 @@ class Reservations:
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         nodes = pod_slots(gang, record)
         tasks = [task for task in gang.tasks.values() if task.status in WAITS and task.name in nodes]
-        return Claim(gang, self.kind, [Slot(task.name, nodes[task.name], task) for task in tasks]) if tasks else None
+        slots = [Slot(task.name, nodes[task.name], task) for task in tasks]
+        for role, template in gang.spec.later.items() if not gang.covered else ():
+            for task in make_placeholders(self._state, gang, role, template, 0, template.count):
+                for node in list(record.places(task.name))[:1]:
+                    slots.append(Slot(task.name, node, task))
+        return Claim(gang, self.kind, slots) if slots else None
 
     @property
     def reviewed_on(self) -> frozenset[EventKind]:

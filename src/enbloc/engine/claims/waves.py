@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from enbloc.engine.claims.claim import Claim, Ending, Slot
 from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.claims.registry import ClaimRegistry
-from enbloc.engine.claims.room import replace_placeholders, still_fits
+from enbloc.engine.claims.room import replace_placeholders, still_fits, will_fit
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.placement.attempt import Placer
@@ -62,8 +63,35 @@ class Waves:
             return transaction, []
         return transaction, taken
 
+    def without_room(self, gang: GangState, tasks: Sequence[Task]) -> list[Task]:
+        """The tasks for which no placeholder keeps room."""
+        kept = Counter(task.role for task in self.of(gang))
+        found: list[Task] = []
+        for task in tasks:
+            if kept[task.role]:
+                kept[task.role] -= 1
+            else:
+                found.append(task)
+        return found
+
+    def lacking_room(self, gang: GangState) -> Task | None:
+        """A placeholder whose room is still being freed: other pods terminate there."""
+        return next((task for task in self.of(gang) if not still_fits(self._state, task, task.node)), None)
+
+    def nominate(self, gang: GangState, places: Sequence[tuple[Task, str]], now_ns: int) -> bool:
+        """Claims room that is being freed for later waves, together with that of the first (P3). `False`: it could not
+        be recorded."""
+        slots = [Slot(task.name, node, task) for task, node in places]
+        message = f"room for {len(slots)} pods of later waves is being freed"
+        return self._claims.make(Claim(gang, self.kind, slots, now_ns + self._deadline_ns), "ClaimMade", message)
+
+    def can_keep(self, gang: GangState, later: Sequence[Task]) -> bool:
+        """Whether room for the placeholders of later waves can be recorded."""
+        slots = [Slot(one.name, one.node, one) for one in [*self.of(gang), *later]]
+        return not later or self._claims.can_record(Claim(gang, self.kind, slots))
+
     def keep(self, gang: GangState, taken: Sequence[Task], later: Sequence[Task], now_ns: int) -> None:
-        """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs."""
+        """A wave is placed: tasks took the places of `taken`; the placeholders `later` keep theirs (`can_keep`)."""
         if not taken and not later:
             return
         claim = self._claims.of(gang, self.kind)
@@ -75,7 +103,9 @@ class Waves:
             nodes = len({placeholder.node for placeholder in later})
             message = f"room for {len(later)} pods of later waves is claimed on {nodes} nodes"
             slots = [Slot(one.name, one.node, one) for one in later]
-            self._claims.extend(Claim(gang, self.kind, slots, now_ns + self._deadline_ns), "ClaimMade", message)
+            claim = Claim(gang, self.kind, slots, now_ns + self._deadline_ns)
+            is_made = self._claims.extend(claim, "ClaimMade", message)
+            assert is_made, f"{claim} cannot be recorded; {gang.story}"
             return
         message = f"{len(taken)} pods took the room that was claimed for them"
         if claim is not None and not claim.slots:
@@ -115,7 +145,7 @@ class Waves:
             places = [node for node, count in counts.items() for _ in range(count)]
             tasks = make_placeholders(self._state, gang, role, template, len(slots), len(places))
             slots += [Slot(task.name, node, task) for task, node in zip(tasks, places, strict=True)]
-        return Claim(gang, self.kind, slots, min(record.until, now_ns + self._deadline_ns)) if slots else None
+        return Claim(gang, self.kind, slots, min(record.until_ns, now_ns + self._deadline_ns)) if slots else None
 
     def is_used(self, claim: Claim) -> bool:
         return not claim.slots
@@ -127,9 +157,13 @@ class Waves:
             return Ending(self.ended, "the gang has finished")
         if obstacle is not None and not obstacle.lacks_members:  # pods of later waves are created late (D2)
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
-        if not all(still_fits(self._state, task, task.node) for task in claim.tasks):
+        is_being_freed = self._claims.of(claim.gang, ClaimKind.PREEMPT) is not None
+        fits = will_fit if is_being_freed else still_fits
+        if not all(fits(self._state, task, task.node) for task in claim.tasks):
             where = ", ".join(claim.nodes[:5])
             return Ending("ClaimDropped", f"the room that was claimed on {where} is no longer there")
+        if not is_being_freed and not claim.gang.covered and not claim.gang.total_occupied:
+            return Ending(self.ended, "its first wave was not started")
         self._drop_done(claim)
         return None if claim.slots else Ending(self.ended, "its later waves are bound")
 

@@ -15,6 +15,7 @@ import numpy as np
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.engine.decisions import Reason
+from enbloc.engine.diagnosis.titles import FOREIGN, Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.scoring.headroom import Headroom
@@ -42,6 +43,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...] = ()
     of_queue: bool = False
     """Whether the limit of a queue is exceeded: then lower usage of that queue may help."""
+    other: str = ""
+    """The gang that it waits for, if its title is part of the message."""
+    proved: bool = False
+    """Whether no assignment of its pods to nodes exists, as things are."""
 
     @property
     def lacks_members(self) -> bool:
@@ -52,7 +57,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     """G4: the gang is not attempted, since it has fewer members than its minimum. Pods that exist and are no members
     are named: gated ones with their gates, those of other schedulers (`foreign`: name → count) with the name (N4)."""
     missing = gang.missing()
-    gates = _gates(gang)
+    gates = gates_of(gang)
     gated, others = sum(gates.values()), sum(foreign.values())
     refused = gang.spec.failed_create
     exists = gang.total_found + gang.total_pending + gated + others
@@ -85,7 +90,7 @@ def _missing_text(missing: Mapping[str, int]) -> str:
     return " and ".join(parts)
 
 
-def _gates(gang: GangState) -> dict[str, int]:
+def gates_of(gang: GangState) -> dict[str, int]:
     """Gates → number of pods that they hold."""
     found: dict[str, int] = {}
     for task in gang.tasks.values():
@@ -119,13 +124,21 @@ def waits_for_others(
     unsatisfied: Sequence[GangKey],
     known: Mapping[GangKey, GangState],
     obstacles: Mapping[GangKey, Diagnosis],
+    titles: Titles,
 ) -> Diagnosis:
     """K7: the gang could start, but gangs of its group could not (`obstacles`), or gangs outside of its group that it
-    names are not satisfied."""
-    absent = [key for key in unsatisfied if key not in known]
-    others = [key for key in unsatisfied if key in known]
-    waits = [key for key in obstacles if key != gang.key]
+    names are not satisfied. Of gangs that must not be named to it, it says neither whether they exist nor why they
+    wait (S7)."""
+    hidden = [
+        key for key in (*unsatisfied, *obstacles) if key != gang.key and not titles.names(key, gang.key.namespace)
+    ]
+    absent = [key for key in unsatisfied if key not in known and key not in hidden]
+    others = [key for key in unsatisfied if key in known and key not in hidden]
+    waits = [key for key in obstacles if key != gang.key and key not in hidden]
     parts = []
+    if hidden:
+        more = f"{len(set(hidden))} gangs of other namespaces" if len(set(hidden)) > 1 else FOREIGN
+        parts.append(f"{more} that it names: not satisfied yet")
     if absent:
         more = f" and {len(absent) - 1} more that it names do" if len(absent) > 1 else ", which it names, does"
         parts.append(f"{absent[0].namespace}/{absent[0].name}{more} not exist")
@@ -135,7 +148,10 @@ def waits_for_others(
     if others:
         more = f" and {len(others) - 1} more that it names are" if len(others) > 1 else ", which it names, is"
         parts.append(f"{known[others[0]].spec.title}{more} not satisfied yet")
-    return Diagnosis(PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=_needed(gang))
+    first = [f"{key.namespace}/{key.name}" for key in absent] + [known[key].spec.title for key in (*waits, *others)]
+    return Diagnosis(
+        PendingReason.GROUP_NOT_READY, "; ".join(parts), missing=_needed(gang), other=next(iter(first), "")
+    )
 
 
 def timed_out(gang: GangState) -> Diagnosis:
@@ -182,7 +198,7 @@ def no_room(
     """A task of the gang fits on no node."""
     counts = reasons_by_node(state, task, closed)
     total = int(state.nodes.alive[: state.nodes.count].sum())
-    by_reason = ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "there are none"
+    by_reason = ": " + ", ".join(f"{count} {reason}" for reason, count in counts.items()) if counts else ""
     what = " and ".join(
         f"{count} of {needed.get(role, count)} pod{'' if needed.get(role, count) == 1 else 's'}"
         + (f" of role {role}" if role else "")
@@ -191,7 +207,7 @@ def no_room(
     verb = "does" if sum(missing.values()) == 1 else "do"
     return Diagnosis(
         PendingReason.UNSCHEDULABLE,
-        f"{what} {verb} not fit: 0/{total} nodes are available: {by_reason}.",
+        f"{what} {verb} not fit: 0/{total} nodes are available{by_reason}.",
         missing=dict(missing),
         reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
     )
@@ -199,7 +215,61 @@ def no_room(
 
 def even_if_packed(failure: Diagnosis) -> Diagnosis:
     """Free resources suffice in total, but an exact search found no assignment of pods to nodes."""
-    return msgspec.structs.replace(failure, message=f"{failure.message} {PACKED}")
+    return msgspec.structs.replace(failure, message=f"{failure.message} {PACKED}", proved=True)
+
+
+def proved(failure: Diagnosis) -> Diagnosis:
+    """The same for tasks of which one after the other was placed wherever it fits."""
+    return msgspec.structs.replace(failure, proved=True)
+
+
+def unknown_topology(gang: GangState, what: str) -> Diagnosis:
+    """T5: the node tree that a gang names, or the level of it, is not known."""
+    return Diagnosis(PendingReason.UNSCHEDULABLE, f"its topology constraint cannot be met: {what}", _needed(gang))
+
+
+_ROOMS_LISTED: Final = 3
+"""At most three different amounts of room are listed."""
+
+
+def no_domain(
+    gang: GangState, level: str, needed: int, rooms: Mapping[str, int], *, pinned: Sequence[str], unproved: bool
+) -> Diagnosis:
+    """T1: the pods fit in no single domain of the required level. `rooms`: domain → how many of them fit there, each
+    class of pods by itself; `pinned`: the domains of the members that are placed already (T4)."""
+    pods = f"{needed} pod{'' if needed == 1 else 's'}"
+    if pinned:
+        where = ", ".join(pinned)
+        room = rooms.get(pinned[0], 0) if len(pinned) == 1 else 0
+        text = f"{pods} {'does' if needed == 1 else 'do'} not fit in {level} {where}, where its other pods are: "
+        text += f"it has room for {room} of {needed}" if len(pinned) == 1 else "these are several domains"
+        others = [name for name, has in rooms.items() if has >= needed and name not in pinned]
+        if others:
+            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+            text += f"; {others[0]}{more} {'have' if more else 'has'} room for {needed}"
+    else:
+        text = f"{pods} must fit in one domain of {level}: {_rooms(rooms, needed)}"
+    if unproved:
+        text += "; the search ended before every domain was ruled out"
+    return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=_needed(gang), proved=not unproved)
+
+
+def _rooms(rooms: Mapping[str, int], needed: int) -> str:
+    if not rooms:
+        return "no node is in one"
+    by_room: dict[int, int] = {}
+    for room in rooms.values():
+        by_room[room] = by_room.get(room, 0) + 1
+    parts = []
+    for room in sorted(by_room, reverse=True)[:_ROOMS_LISTED]:
+        count = by_room[room]
+        has = "has" if count == 1 else "have"
+        each = " for each kind of pod, not for all together" if room >= needed else f" for {room} of {needed}"
+        parts.append(f"{count} {has} room{each}")
+    left = len(rooms) - sum(by_room[room] for room in sorted(by_room, reverse=True)[:_ROOMS_LISTED])
+    return (
+        f"of {len(rooms)} domain{'' if len(rooms) == 1 else 's'}, {', '.join(parts)}{f', {left} less' if left else ''}"
+    )
 
 
 def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Diagnosis:
@@ -230,22 +300,31 @@ def behind(gang: GangState, ahead: str) -> Diagnosis:
         PendingReason.BLOCKED_BY_FIFO,
         f"waits behind {ahead} in the FIFO queue {gang.spec.queue}",
         missing=_needed(gang),
+        other=ahead,
     )
 
 
 def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = ()) -> dict[str, int]:
     """Reason → number of nodes that reject the task. A node counts once for each resource that it lacks, else for the
     first filter that rejects it."""
+    counts: dict[str, int] = {}
+    for reason, rejected in rejections(state, task, closed):
+        counts[reason] = counts.get(reason, 0) + int(rejected.sum())
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def rejections(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = ()) -> list[tuple[str, Bools]]:
+    """`(reason, nodes that reject the task for it)`, without reasons that no node has."""
     nodes = state.nodes
     rows = np.arange(nodes.count)
     left = nodes.alive[: nodes.count].copy()
-    found: dict[str, int] = {}
+    found: list[tuple[str, Bools]] = []
 
     def reject(reason: str, passes: Bools) -> None:
         nonlocal left
-        count = int((left & ~passes).sum())
-        if count:
-            found[reason] = found.get(reason, 0) + count
+        rejected = left & ~passes
+        if rejected.any():
+            found.append((reason, rejected))
         left = left & passes
 
     candidates: Candidates = state.candidates(task.cls)
@@ -257,15 +336,15 @@ def reasons_by_node(state: State, task: Task, closed: Sequence[tuple[str, Bools]
     lacking = left.copy()
     for column, _ in task.cls.request:
         name = state.resources.names[column]
-        count = int((left & (room.after(column) < 0)).sum())
-        if count:
-            found["Too many pods" if name == "pods" else f"Insufficient {name}"] = count
+        rejected = left & (room.after(column) < 0)
+        if rejected.any():
+            found.append(("Too many pods" if name == "pods" else f"Insufficient {name}", rejected))
         lacking &= room.after(column) >= 0
     left = lacking
     if state.stateful.applies(task):
         for reason, passes in state.stateful.masks(task):
             reject(reason, passes)
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    return found
 
 
 def shown(resource: str, amount: int) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol
 from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.impossible import Impossibilities
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
@@ -22,6 +23,10 @@ class ClaimedRoom(Protocol):
         ...
 
     def nominated(self, gang: GangState) -> Sequence[Task]: ...
+
+    def notes_of(self, gang: GangState) -> Sequence[str]:
+        """Why it has no claim."""
+        ...
 
 
 class _Reported:
@@ -43,6 +48,7 @@ class Reporter(Follower):
         self._state = state
         self._decide = decide
         self._reported: dict[GangKey, _Reported] = {}
+        self._impossibilities = Impossibilities(state)
         self.claims: ClaimedRoom | None = None
         """Set by the engine: claims are made above this floor."""
 
@@ -57,7 +63,7 @@ class Reporter(Follower):
 
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10)."""
-        message = self._with_claims(gang, why.message)
+        message = self._message(gang, why)
         text = f"{why.reason}: {message}"
         known = self._of(gang)
         if of_gang:
@@ -78,10 +84,18 @@ class Reporter(Follower):
         pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
         self._decide(Waits(gang.key, why.reason, message, pods, of_gang))
 
+    def _message(self, gang: GangState, why: Diagnosis) -> str:
+        """The message of the diagnosis, what the nodes prove, and where room is claimed for the gang."""
+        proved = self._impossibilities.of(gang, why.reason)
+        message = f"{why.message.removesuffix('.')}. {proved}" if proved else why.message
+        return self._with_claims(gang, message)
+
     def _with_claims(self, gang: GangState, message: str) -> str:
-        """The message, and where room is claimed for the gang."""
+        """The message, and where room is claimed for the gang, or why none is."""
         if self.claims is None:
             return message
+        for note in self.claims.notes_of(gang):
+            message = f"{message.removesuffix('.')}; {note}"
         reserved = self.claims.reserved(gang)
         nodes = sorted({*reserved.values(), *(task.node for task in self.claims.nominated(gang))})
         if not nodes:
@@ -102,24 +116,22 @@ class Reporter(Follower):
         if known is not None and known.text and known.object_uid == gang.spec.object_uid:
             self._decide(Waits(gang.key, "", "", (), True))
 
-    def pending(self, start_of: Callable[[GangState], int | None]) -> list[Pending]:
+    def pending(
+        self, why_of: Callable[[GangState], Diagnosis | None], start_of: Callable[[GangState], int | None]
+    ) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         found = []
         for gang in self._state.gangs.values():
-            if not _is_pending(gang):
+            if not is_pending(gang):
                 continue
-            equivalence = gang.equivalence
-            why = gang.why
-            if equivalence is not None and (equivalence.unschedulable or why is None):
-                why = equivalence.diagnosis
-            why = why or diagnosis.problem(gang, "is next to be attempted")
+            why = why_of(gang) or next_to_be_attempted(gang)
             found.append(
                 Pending(
                     gang.spec.title,
                     gang.spec.dialect or gang.key.dialect,
                     why.reason,
                     dict(why.missing),
-                    self._with_claims(gang, why.message),
+                    self._message(gang, why),
                     tuple(why.reasons),
                     gang.spec.queue,
                     gang.priority,
@@ -129,9 +141,16 @@ class Reporter(Follower):
         return sorted(found, key=lambda one: (one.gang, one.dialect))
 
 
-def _is_pending(gang: GangState) -> bool:
+def next_to_be_attempted(gang: GangState) -> Diagnosis:
+    """Of a gang that nothing keeps waiting."""
+    return diagnosis.problem(gang, "is next to be attempted")
+
+
+def is_pending(gang: GangState) -> bool:
+    """Whether its minima are not all placed, and it is ours to place."""
     invalid = bool(gang.spec.problem) and gang.total_pending > 0
-    unstarted = not gang.spec.minimum and not gang.total_occupied and gang.total_pending > 0  # nothing of it is bound
+    waiting = gang.total_pending or any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
+    unstarted = not gang.spec.minimum and not gang.total_occupied and waiting  # nothing of it is bound
     if (
         not invalid
         and not unstarted

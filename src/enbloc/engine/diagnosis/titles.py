@@ -18,11 +18,7 @@ class Titles:
 
     def of(self, gang: GangState, reader: str) -> str:
         """A gang, for readers of a namespace."""
-        return gang.spec.title if self._names(gang.key, reader) else FOREIGN
-
-    def of_key(self, key: GangKey, reader: str) -> str:
-        """A gang that may not exist, for readers of a namespace."""
-        return f"{key.namespace}/{key.name}" if self._names(key, reader) else FOREIGN
+        return gang.spec.title if self.names(gang.key, reader) else FOREIGN
 
     def listed(self, gangs: Iterable[GangState], reader: str) -> str:
         """Several gangs, the first few by name."""
@@ -30,5 +26,6 @@ class Titles:
         more = f" and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
         return ", ".join(titles[:MOST_NAMED]) + more
 
-    def _names(self, key: GangKey, reader: str) -> bool:
+    def names(self, key: GangKey, reader: str) -> bool:
+        """Whether a gang is named to readers of a namespace."""
         return not self._isolated or key.namespace == reader

@@ -18,7 +18,7 @@ from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.minimal_victims import Capacity, MinimalVictims
 from enbloc.engine.eviction.planned_evictions import PlannedEvictions, bound
 from enbloc.engine.eviction.rules import Rules
-from enbloc.engine.eviction.victims import VictimCandidates, Victims
+from enbloc.engine.eviction.victims import VictimCandidates, Victims, cost
 from enbloc.engine.placement.attempt import Placer, attempt
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import PlacementRequest
@@ -73,6 +73,11 @@ class Planner:
         self._kept: Sequence[Victims] = ()
         """The units that the last plan evicts."""
 
+    @property
+    def harm(self) -> tuple[int, ...]:
+        """Sort key: how much the victims of the plan that was found cost (P1)."""
+        return cost(self._kept)
+
     def find(
         self,
         requests: Sequence[PlacementRequest],
@@ -93,7 +98,7 @@ class Planner:
     def _remove_terminating(self) -> None:
         """Counts terminating pods as gone: they will be when the gang is bound."""
         nodes = self._state.nodes
-        for task in list(self._state.releasing.values())[:TERMINATING_BOUND]:
+        for task in list(self._state.counts.releasing.values())[:TERMINATING_BOUND]:
             if task.node in nodes.rows:
                 self._transaction.evict(task)
 

@@ -41,12 +41,12 @@ def last_in_order_first(units: Iterable[Victims]) -> list[Victims]:
 
 def order_key(unit: Victims) -> tuple[object, ...]:
     spec = unit.tasks[0].gang.spec
-    return (spec.created, spec.key.namespace, spec.title, max(task.order for task in unit.tasks))
+    return (spec.created_ns, spec.key.namespace, spec.title, max(task.order for task in unit.tasks))
 
 
 def disruption(unit: Victims) -> tuple[int, ...]:
     """Sort key: how disruptive the eviction of one unit is (P1)."""
-    return (unit.rank, unit.whole_gang, unit.skips, len(unit.tasks), -unit.tasks[0].gang.spec.created)
+    return (unit.rank, unit.whole_gang, unit.skips, len(unit.tasks), -unit.tasks[0].gang.spec.created_ns)
 
 
 def cost(units: Sequence[Victims]) -> tuple[int, ...]:
@@ -56,7 +56,7 @@ def cost(units: Sequence[Victims]) -> tuple[int, ...]:
         sum(unit.whole_gang for unit in units),
         sum(len(unit.tasks) for unit in units),
         sum(unit.skips for unit in units),
-        -min((unit.tasks[0].gang.spec.created for unit in units), default=0),
+        -min((unit.tasks[0].gang.spec.created_ns for unit in units), default=0),
     )
 
 
@@ -143,7 +143,7 @@ class VictimCandidates:
         """All units that may be evicted for a gang, in the order in which they are taken: the last in order first
         among equals. A gang with surplus members is listed member by member, and then as a whole."""
         singles = self._units_of(self._gangs(), gang)
-        whole = [self._whole_of(unit.tasks[0].gang) for unit in singles if not unit.whole_gang]
+        whole = [self._whole_of(unit.tasks[0].gang, gang) for unit in singles if not unit.whole_gang]
         rest = {unit.key: unit for unit in whole if unit is not None}
         return sorted(last_in_order_first([*singles, *rest.values()]), key=lambda unit: (unit.rank, unit.whole_gang))
 
@@ -156,12 +156,12 @@ class VictimCandidates:
     def _units(self, tasks: Iterable[Task], gang: GangState) -> list[Victims]:
         units: dict[GangKey | str, Victims] = {}
         for task in tasks:
-            unit = self._unit_of(task) if task.gang is not gang else None
+            unit = self._unit_of(task, gang) if task.gang is not gang else None
             if unit is not None:
                 units[unit.key if unit.whole_gang else task.uid] = unit
         return last_in_order_first(units.values())
 
-    def _unit_of(self, task: Task) -> Victims | None:
+    def _unit_of(self, task: Task, by: GangState) -> Victims | None:
         """The tasks that are evicted with a task, if it may be evicted at all."""
         gang = task.gang
         rank = self._ranks.get((gang.spec.queue, gang.priority))
@@ -169,9 +169,12 @@ class VictimCandidates:
             return None
         if can_spare(task):
             return Victims([task], whole_gang=False, rank=rank, skips=self._evictions.surplus.position(task))
-        return self._whole_of(gang)
+        return self._whole_of(gang, by)
 
-    def _whole_of(self, gang: GangState) -> Victims | None:
+    def _whole_of(self, gang: GangState, by: GangState) -> Victims | None:
+        """All of a gang; a gang that starts with the preemptor is not evicted as a whole: it could not start then."""
+        if any(mate is by for mate in self._mates(gang)):
+            return None
         known = self._whole_gangs.get(gang.key)
         if known is None or known[0] != gang.version:
             known = self._whole_gangs[gang.key] = (gang.version, self._whole_gang(gang))

@@ -20,6 +20,7 @@ from enbloc.engine.follower import Follower
 from enbloc.engine.forecast.run_times import end_of
 from enbloc.engine.placement.attempt import Placer, attempt, runs
 from enbloc.engine.placement.constraints import Constraints, Shadow
+from enbloc.engine.placement.domains import is_constrained
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
@@ -172,7 +173,7 @@ class EasyBackfill(Follower):
         request = request._replace(short=min(request.short, len(request.rest)))  # lost members may not exist again (G7)
         try:
             self._take_claimed_room(transaction, gang)
-            if prefer is not None:
+            if prefer is not None and not is_constrained(gang):  # else the domain decides
                 on_released = constraints.closing(diagnosis.KEPT_IN_TIME, ~prefer)
                 for run in runs(self._state, request.remaining().minimum):
                     self._placer.place(transaction, run, len(run), on_released)

@@ -47,9 +47,9 @@ def _ends(state: State, row: int, now_ns: int) -> Iterable[tuple[int, Task]]:
 def start_of(state: State, reservations: Reservations, gang: GangState, now_ns: int) -> int:
     """When a gang with reserved nodes could start: when the last of them has the resources free."""
     wanted: dict[str, dict[int, int]] = {}
-    for uid, node in reservations.of(gang).items():
+    for task, node in reservations.tasks_of(gang):
         amounts = wanted.setdefault(node, {})
-        for column, amount in gang.tasks[uid].cls.request:
+        for column, amount in task.cls.request:
             amounts[column] = amounts.get(column, 0) + amount
     rows = state.nodes.rows
     return max((room_for(state, rows[node], amounts, now_ns) for node, amounts in wanted.items()), default=now_ns)

@@ -6,7 +6,7 @@ Where that leads nowhere though there might be a way, it is searched for (see `f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,8 +15,11 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints, no_shadow
+from enbloc.engine.placement.domains import is_split, part_of
+from enbloc.engine.placement.every_domain import place_in_every_domain
 from enbloc.engine.placement.exact.fitting import Fitting
 from enbloc.engine.placement.exact.packing import Failure
+from enbloc.engine.placement.in_domains import has_topology, place_in_domains, within_pins
 from enbloc.engine.placement.kernels import place_bulk, place_one, place_plain
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.plugins.nodeorder import TIE
@@ -36,9 +39,15 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     run: list[Task] = []
     stateful = state.stateful
     nobody_looks = not stateful.has_terms
+    split = bool(tasks) and is_split(tasks[0].gang.spec)
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and stateful.applies(task)
-        if run and (alone or task.cls is not run[0].cls or (state.timed and task.run_time_ns != run[0].run_time_ns)):
+        if run and (
+            alone
+            or task.cls is not run[0].cls
+            or (state.timed and task.run_time_ns != run[0].run_time_ns)
+            or ((split or task.topology or run[0].topology) and part_of(task) != part_of(run[0]))
+        ):
             yield run
             run = []
         run.append(task)
@@ -58,6 +67,8 @@ class Placer:
         self._plain = plain
         """Place one task at a time, with every row scored anew: the reference for tests and benchmarks."""
         self._fitting = Fitting(state)
+        self.tries_every_domain = False
+        """Attempt every domain of a required level: the reference for tests and benchmarks (T2)."""
 
     def rows(self, run: Sequence[Task], count: int, constraints: Constraints) -> list[int]:
         """Rows for the first `count` tasks of a run; fewer where fewer fit."""
@@ -105,7 +116,18 @@ class Placer:
         result = self._fitting.place(transaction, checkpoint, requests, open_rows)
         if result is None:
             return None
-        return diagnosis.even_if_packed(failure) if result is Failure.NONE_EXISTS else failure
+        if result is Failure.NONE_EXISTS:
+            return diagnosis.even_if_packed(failure)
+        return diagnosis.proved(failure) if self._is_proof(result, requests) else failure
+
+    def _is_proof(self, result: Failure, requests: Sequence[PlacementRequest]) -> bool:
+        """Whether no assignment exists: greedy placement of equal tasks that no stateful filter concerns is exact."""
+        if result is Failure.TOO_LITTLE:
+            return True
+        tasks = [task for one in requests for task in (*one.must, *(one.rest if one.short else ()))]
+        return len({(task.cls.id, part_of(task)) for task in tasks}) == 1 and not any(
+            map(self.state.stateful.applies, tasks)
+        )
 
     def place(self, transaction: Transaction, run: Sequence[Task], count: int, constraints: Constraints) -> int:
         """Places the first tasks of a run, at most `count`; returns how many were placed."""
@@ -159,14 +181,36 @@ def attempt(
     """Places all that the requests ask for, greedily; only if that fails, by a search for any assignment that fits.
     On failure nothing stays placed, unless `keep` says that a partial allocation does (A2)."""
     remaining = [request.remaining() for request in requests]
+    if has_topology(remaining):
+        checkpoint = transaction.checkpoint
+
+        def place(within: Constraints) -> Diagnosis | None:
+            found = _place_all(placer, remaining, transaction, within)
+            if found is not None:
+                transaction.rollback(checkpoint)
+            return found
+
+        if placer.tries_every_domain:
+            failure = place_in_every_domain(
+                placer.state, remaining, constraints, place, lambda: transaction.rollback(checkpoint)
+            )
+        else:
+            failure, transaction.planned = place_in_domains(placer.state, remaining, constraints, place)
+    else:
+        failure = _place_all(placer, remaining, transaction, constraints)
+    if failure is not None and not keep:
+        transaction.rollback()
+    return failure
+
+
+def _place_all(
+    placer: Placer, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
+) -> Diagnosis | None:
     checkpoint = transaction.checkpoint
-    for request in remaining:
+    for request in requests:
         failure = _place_minima(placer, request, transaction, constraints)
         if failure is not None:
-            failure = placer.pack(transaction, checkpoint, remaining, failure, constraints)
-            if failure is not None and not keep:
-                transaction.rollback()
-            return failure
+            return placer.pack(transaction, checkpoint, requests, failure, constraints)
     return None
 
 
@@ -215,6 +259,9 @@ def one_by_one(
     failure: Diagnosis | None = None
     most = len(tasks) if most is None else most
     request = PlacementRequest(gang)
+    together: Callable[[int], Diagnosis] | None = None
+    if tasks and has_topology([PlacementRequest(gang, tasks)]):
+        constraints, together = within_pins(placer.state, gang, tasks, constraints)
     for run in runs(placer.state, tasks):
         wanted = min(most, len(run))
         placed = placer.place(transaction, run, wanted, constraints)
@@ -222,4 +269,6 @@ def one_by_one(
         if placed < wanted and failure is None:
             role = run[placed].role
             failure = placer.diagnose(request, run[placed], {role: wanted - placed}, {role: wanted}, constraints)
+            if together is not None and not failure.of_queue:
+                failure = together(wanted - placed)
     return failure

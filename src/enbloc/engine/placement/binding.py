@@ -22,10 +22,10 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
         for claim, volume in state.stateful.volumes_to_bind(task.uid).items()
     )
     bound = {(namespace, claim) for _, namespace, claim in volumes}
-    claims = tuple(
+    volume_claims = tuple(
         (task.namespace, claim, task.node)
         for task in with_claims
-        for claim in _claims(state, task)
+        for claim in _volume_claims(state, task)
         if (task.namespace, claim) not in bound
     )
     return Bind(
@@ -35,12 +35,12 @@ def binding(state: State, gangs: Sequence[GangState], placed: Sequence[Task], co
         mark_of(gang.spec, gang.behind) if commits or gang.ready() else gang.covered,
         commits,
         tuple(one.key for one in gangs if one is not gang),
-        claims,
+        volume_claims,
         volumes,
     )
 
 
-def _claims(state: State, task: Task) -> list[str]:
+def _volume_claims(state: State, task: Task) -> list[str]:
     """WaitForFirstConsumer claims that get the task's node; the claim of an ephemeral volume is named after the pod."""
     ephemeral = [f"{task.name}-{name}" for name in state.volumes.ephemeral_to_select(task.cls)]
     return [*state.volumes.claims_to_select(task.cls), *ephemeral]

@@ -35,6 +35,11 @@ class PlacementRequest(NamedTuple):
         """The tasks of the minima, taking the first of `rest` for the total."""
         return [*self.needed, *self.rest[: self.short]]
 
+    @property
+    def everything(self) -> list[Task]:
+        """The tasks of the minima and of later waves."""
+        return [*self.minimum, *self.later]
+
     def remaining(self) -> PlacementRequest:
         """The request without the tasks that were placed since it was made."""
         placed = sum(task.status is TaskStatus.ASSUMED for task in self.rest)
@@ -42,6 +47,7 @@ class PlacementRequest(NamedTuple):
             needed=[task for task in self.needed if task.status in WAITS],
             rest=[task for task in self.rest if task.status in WAITS],
             short=max(0, self.short - placed),
+            later=[task for task in self.later if task.status in WAITS],
         )
 
 

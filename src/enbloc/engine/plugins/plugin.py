@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
+from inspect import isfunction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from enbloc.engine.plugins.binpack import Binpack
 from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
 from enbloc.engine.plugins.shortest_first import ShortestFirst
+from enbloc.engine.plugins.sla import Sla
 from enbloc.engine.scoring.headroom import Headroom
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import NodeTable
@@ -49,6 +51,8 @@ class Plugins(NamedTuple):
     """Whether the tasks of a gang are ordered by priority first (O2)."""
     queue_order: bool
     """Whether queues are ordered by share (G8)."""
+    deadlines: Sla | None
+    """By which a gang is enqueued at the latest (C); `None`: gangs have no deadlines."""
 
     def score(self, headroom: Headroom) -> Ints:
         """The sum of all scores; 0 without any score plugin."""
@@ -61,9 +65,8 @@ class Plugins(NamedTuple):
 
 def load(config: Config) -> Plugins:
     """Loads the plugins of a config. Built-in rules are on unless switched off, whether listed or not."""
-    gang_order: list[GangOrder] = [Priority().gang_order] if config.enabled("priority", "jobOrder") else []
-    if config.enabled("sjf", "jobOrder"):
-        gang_order.append(ShortestFirst().gang_order)
+    sla = Sla(config.sla_waiting_ns)
+    gang_order = _built_in_order(config, sla)
     scores: list[Score] = []
     masks: list[Mask] = []
     weights = config.scoring
@@ -72,11 +75,11 @@ def load(config: Config) -> Plugins:
     if weights.binpack.weight:
         scores.append(Binpack(weights.binpack.weight, weights.binpack.resources).score)
     for name, plugin in _third_party(config):
-        if hasattr(plugin, "gang_order") and config.enabled(name, "jobOrder"):
+        if hasattr(plugin, "gang_order") and _enabled(config, name, "jobOrder"):
             gang_order.append(plugin.gang_order)
-        if hasattr(plugin, "score") and config.enabled(name, "nodeOrder"):
+        if hasattr(plugin, "score") and _enabled(config, name, "nodeOrder"):
             scores.append(_in_points(plugin.score))
-        if hasattr(plugin, "mask") and config.enabled(name, "predicate"):
+        if hasattr(plugin, "mask") and _enabled(config, name, "predicate"):
             masks.append(plugin.mask)
     return Plugins(
         gang_order,
@@ -85,7 +88,22 @@ def load(config: Config) -> Plugins:
         predicates=config.enabled("predicates", "predicate"),
         task_priority=config.enabled("priority", "taskOrder"),
         queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
+        deadlines=sla if config.enabled("sla", "jobEnqueued") else None,
     )
+
+
+def _built_in_order(config: Config, sla: Sla) -> list[GangOrder]:
+    """Priority first, then run times; deadlines where `sla` is listed among them (C)."""
+    found: list[tuple[str, GangOrder]] = []
+    for name, order in (("priority", Priority().gang_order), ("sjf", ShortestFirst().gang_order)):
+        if config.enabled(name, "jobOrder"):
+            found.append((name, order))
+    if config.enabled("sla", "jobOrder"):
+        names = [plugin.name for tier in config.tiers for plugin in tier.plugins]
+        after_sla = set(names[names.index("sla") :])
+        before = [name not in after_sla for name, _ in found]
+        found.insert(before.index(False) if False in before else len(found), ("sla", sla.gang_order))
+    return [order for _, order in found]
 
 
 def _in_points(score: Score) -> Score:
@@ -98,7 +116,22 @@ def _in_points(score: Score) -> Score:
     return scaled
 
 
+class _GangOrderFunction:
+    """A function from a gang to its sort key, as a plugin."""
+
+    def __init__(self, gang_order: GangOrder) -> None:
+        self.gang_order = gang_order
+
+
+def _enabled(config: Config, name: str, point: str) -> bool:
+    """A plugin that was passed in code has no name, and no flag that switches it off."""
+    return not name or config.enabled(name, point)
+
+
 def _third_party(config: Config) -> list[tuple[str, Any]]:
+    """Those that the tiers name, then those that were passed in code."""
     found = {entry.name: entry for entry in entry_points(group=GROUP)}
     names = [plugin.name for tier in config.tiers for plugin in tier.plugins if plugin.name in found]
-    return [(name, found[name].load()(config.arguments(name))) for name in names]
+    listed = [(name, found[name].load()(config.arguments(name))) for name in names]
+    in_code = [_GangOrderFunction(given) if isfunction(given) else given for given in config.plugins_in_code]
+    return [*listed, *(("", plugin) for plugin in in_code)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import GangOrder, Order
+from enbloc.engine.state.gang_demand import GangDemand
 from enbloc.engine.tables.queues import Queue, QueueTree
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
@@ -27,8 +28,9 @@ ABOVE_BOUND = 64
 
 
 class AwaitedPods(Follower):
-    def __init__(self, order: GangOrder) -> None:
+    def __init__(self, order: GangOrder, demand: GangDemand) -> None:
         self._order = order
+        self._demand = demand
         self._now_ns = 0
         self._queue_of: dict[GangKey, str] = {}
         self._gangs: dict[str, dict[GangKey, GangState]] = {}
@@ -46,7 +48,7 @@ class AwaitedPods(Follower):
 
     def gang_read(self, gang: GangState) -> None:
         """Pods are awaited of a gang that counts as enqueued and lacks members."""
-        awaited = gang.counted is not None and gang.counted[2] and gang.missing()
+        awaited = self._demand.enqueued(gang) and gang.missing()
         self._set(gang, gang.spec.queue if awaited else "")
 
     def gang_gone(self, gang: GangState) -> None:
@@ -54,7 +56,7 @@ class AwaitedPods(Follower):
 
     def _set(self, gang: GangState, queue: str) -> None:
         known = self._queue_of.get(gang.key, "")
-        amounts = gang.counted[2] if queue else {}
+        amounts = self._demand.enqueued(gang) if queue else {}
         if known == queue and self._amounts.get(gang.key, {}) == amounts:
             return
         if known:
@@ -87,7 +89,7 @@ class AwaitedPods(Follower):
     def block_surplus(self, queue: str, order: Order) -> bool:
         """G3: whether surplus of this order waits for the pods of a gang that comes before it; for a bounded time."""
         for gang in self.in_queue(queue):
-            since_ns = gang.status.enqueued_at
+            since_ns = gang.status.enqueued_at_ns
             if since_ns is None or self._now_ns >= since_ns + PODS_WITHIN_NS or self._order(gang) >= order:
                 continue
             until_ns = since_ns + PODS_WITHIN_NS
@@ -100,7 +102,7 @@ class AwaitedPods(Follower):
         bounded time, and not if the API server refused a pod."""
         found = []
         for gang in (gang for gangs in self._gangs.values() for gang in gangs.values()):
-            since_ns = gang.status.enqueued_at
+            since_ns = gang.status.enqueued_at_ns
             if since_ns is None or gang.priority <= priority or gang.spec.failed_create or not gang.spec.first_wave:
                 continue
             until_ns = since_ns + MINIMA_WITHIN_NS

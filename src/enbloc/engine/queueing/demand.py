@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from enbloc.engine.claims.waves import Waves
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
+from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey
 
@@ -17,15 +19,19 @@ _ATTEMPTED = frozenset(
 
 
 class QueueDemand(Follower):
-    def __init__(self, state: State, expect_pods_within_ns: int) -> None:
+    def __init__(self, state: State, waves: Waves, expect_pods_within_ns: int) -> None:
         """`expect_pods_within_ns`: how long a gang counts as enqueued at most (S4)."""
         self._state = state
+        self._waves = waves
         self._within_ns = expect_pods_within_ns
         self._now_ns = 0
         self._until_ns: dict[GangKey, int] = {}
         """Enqueued gangs → when they stop counting against others. From its first look at a gang on the engine's memory
         counts: an object that says that it was enqueued later does not count for longer."""
         self._counting: dict[GangKey, GangState] = {}
+        self._attempted: set[GangKey] = set()
+        """Gangs that were attempted with pods since they were enqueued: their minResources no longer count as
+        enqueued (M6)."""
 
     def cycle_begins(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -40,15 +46,17 @@ class QueueDemand(Follower):
     def gang_gone(self, gang: GangState) -> None:
         self._until_ns.pop(gang.key, None)
         self._counting.pop(gang.key, None)
+        self._attempted.discard(gang.key)
 
     def note_enqueued(self, gang: GangState) -> None:
         """The gang is enqueued in this cycle."""
         self._until_ns[gang.key] = self._now_ns + self._within_ns
+        self._attempted.discard(gang.key)
 
     def gang_read(self, gang: GangState) -> None:
         asked = gang.spec.min_resources
         if not asked or gang.status.finished:
-            self._state.count(gang, {}, {})
+            self._state.demand.remove(gang)
             self._counting.pop(gang.key, None)
             return
         amounts = self._state.resources.amounts(asked)
@@ -58,20 +66,26 @@ class QueueDemand(Follower):
             self._counting[gang.key] = gang
         else:
             self._counting.pop(gang.key, None)
-        self._state.count(gang, {} if gang.tasks else amounts, amounts if counts else {})
+        wanted = total(task.cls.request for task in self._waves.later_tasks(gang))
+        for column, amount in amounts.items() if not gang.tasks else ():
+            wanted[column] = wanted.get(column, 0) + amount
+        self._state.demand.set(gang, wanted, amounts if counts else {})
 
     def note_attempt(self, gang: GangState) -> None:
         """The gang was attempted with the tasks that exist: it no longer counts as enqueued and untried (M6)."""
-        gang.attempted = frozenset(gang.tasks)
+        if gang.tasks:
+            self._attempted.add(gang.key)
+        else:
+            self._attempted.discard(gang.key)
         self.gang_read(gang)
 
     def _counts_as_enqueued(self, gang: GangState) -> bool:
         status = gang.status
         if not status.enqueued or gang.satisfied or status.enqueued_by in BEYOND_FREE_ROOM:
             return False
-        if status.tried or gang.attempted:
+        if status.tried or gang.key in self._attempted:
             return False
         if any(task.status in _ATTEMPTED or task.status is TaskStatus.GATED for task in gang.tasks.values()):
             return False
-        since_ns = self._now_ns if status.enqueued_at is None else min(status.enqueued_at, self._now_ns)
+        since_ns = self._now_ns if status.enqueued_at_ns is None else min(status.enqueued_at_ns, self._now_ns)
         return self._now_ns < self._until_ns.setdefault(gang.key, since_ns + self._within_ns)

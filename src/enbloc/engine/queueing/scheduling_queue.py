@@ -8,16 +8,66 @@ is left to `wake_rules`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from itertools import count
-from typing import Any
+from typing import NamedTuple
 
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.ordering import Order
 from enbloc.engine.tables.tasks import GangState
+from enbloc.gangs.model import GangKey
 
 STALE_BOUND = 64
 """At least 64 entries are kept before stale ones are dropped, so that small classes are not compacted all the time."""
+
+
+class Signature(NamedTuple):
+    """What gangs of one equivalence class have in common, and what follows of it for waking them."""
+
+    facts: Hashable
+    classes: tuple[int, ...] = ()
+    """Classes of their pending tasks: a row that fits none of them cannot help them."""
+    monotone: bool = False
+    """Whether more room on a node that they could use is all that can make them fit: their tasks are of one class, and
+    neither stateful filters nor claims concern them."""
+    shared: bool = False
+    """Whether they are equivalent only as long as no stateful filter applies to them."""
+
+
+class QueueEntry:
+    """One gang in a scheduling queue, as kube-scheduler's QueuedPodInfo. Entries are never searched for: the entry of a
+    gang that left, or that was queued again, is stale, and is dropped when it is met."""
+
+    __slots__ = ("equivalence", "gang", "is_stale")
+
+    def __init__(self, gang: GangState, equivalence: EquivalenceClass) -> None:
+        self.gang = gang
+        self.equivalence = equivalence
+        self.is_stale = False
+
+
+class QueueEntries:
+    """The entry of every gang that is queued. Queues between which gangs move share one, so that a gang is in at most
+    one of them."""
+
+    def __init__(self) -> None:
+        self._of: dict[GangKey, QueueEntry] = {}
+        self.numbers = count(1)
+        """Entries of equal order are served in the order in which they came."""
+
+    def of(self, gang: GangState) -> QueueEntry | None:
+        return self._of.get(gang.key)
+
+    def put(self, gang: GangState, equivalence: EquivalenceClass) -> QueueEntry:
+        self.remove(gang)
+        entry = self._of[gang.key] = QueueEntry(gang, equivalence)
+        return entry
+
+    def remove(self, gang: GangState) -> None:
+        entry = self._of.pop(gang.key, None)
+        if entry is not None:
+            entry.is_stale = True
 
 
 class EquivalenceClass:
@@ -39,94 +89,72 @@ class EquivalenceClass:
         "wakes_on",
     )
 
-    def __init__(
-        self, key: Hashable, number: int, queue: str, classes: tuple[int, ...], monotone: bool, shared: bool
-    ) -> None:
+    def __init__(self, key: Hashable, number: int, queue: str, signature: Signature) -> None:
         self.key = key
         self.number = number
         self.queue = queue
-        self.classes = classes
-        """Classes of its pending tasks: a row that fits none of them cannot help it."""
-        self.monotone = monotone
-        """Whether more room on a node that it could use is all that can make it fit: its tasks are of one class, and
-        neither stateful filters nor claims concern it."""
-        self.shared = shared
-        """Whether its gangs are equivalent only as long as no stateful filter applies to them."""
-        self.items: list[tuple[Order, int, GangState]] = []
-        self.fresh: list[GangState] = []
-        """Gangs that were added since its last attempt."""
+        self.classes = signature.classes
+        self.monotone = signature.monotone
+        self.shared = signature.shared
+        self.items: list[tuple[Order, int, QueueEntry]] = []
+        """A heap of its entries, by order and number."""
+        self.fresh: list[QueueEntry] = []
+        """Entries that were added since its last attempt."""
         self.compact_at = STALE_BOUND
         """Number of entries at which stale ones are dropped: behind a head that waits they are never popped."""
         self.unschedulable = False
         self.in_line = False
         """Whether its head is in the heap of the queue loop."""
-        self.diagnosis: Any = None
-        """Why it is unschedulable."""
+        self.diagnosis: Diagnosis | None = None
+        """Why it is unschedulable, or was when it was last attempted."""
         self.wakes_on: frozenset[EventKind] = frozenset()
         """The events that could help it, as long as it is unschedulable."""
 
     def head(self) -> tuple[Order, GangState] | None:
         """The first gang that is still waiting here."""
         while self.items:
-            order, ticket, gang = self.items[0]
-            if gang.ticket == ticket:
-                return order, gang
+            order, _, entry = self.items[0]
+            if not entry.is_stale:
+                return order, entry.gang
             heapq.heappop(self.items)
         return None
 
-    def add(self, order: Order, gang: GangState) -> None:
+    def add(self, order: Order, number: int, entry: QueueEntry) -> None:
         if len(self.items) >= self.compact_at:
-            self.items = [item for item in self.items if item[2].ticket == item[1]]
+            self.items = [item for item in self.items if not item[2].is_stale]
             heapq.heapify(self.items)
-            self.fresh = list({id(one): one for one in self.fresh if one.equivalence is self}.values())
+            self.fresh = [one for one in self.fresh if not one.is_stale]
             self.compact_at = 2 * len(self.items) + STALE_BOUND
-        heapq.heappush(self.items, (order, gang.ticket, gang))
+        heapq.heappush(self.items, (order, number, entry))
         if not self.unschedulable:
-            self.fresh.append(gang)
+            self.fresh.append(entry)
 
     def first(self, count: int) -> list[GangState]:
         """The first `count` gangs in order."""
-        waiting = (item for item in self.items if item[2].ticket == item[1])
-        return [gang for _, _, gang in heapq.nsmallest(count, waiting, key=lambda item: item[:2])]
+        waiting = (item for item in self.items if not item[2].is_stale)
+        return [entry.gang for _, _, entry in heapq.nsmallest(count, waiting, key=lambda item: item[:2])]
 
 
 class SchedulingQueue:
-    """All equivalence classes. Entries are never searched for: a gang that leaves changes its ticket, and its entry is
-    stale."""
+    """All equivalence classes of gangs that wait for one thing."""
 
-    def __init__(self, tickets: Iterator[int] | None = None) -> None:
-        """`tickets`: shared by queues between which gangs move, so that no entry of one looks like one of another."""
-        self._tickets = tickets if tickets is not None else count(1)
+    def __init__(self, entries: QueueEntries) -> None:
+        self.entries = entries
         self._classes: dict[Hashable, EquivalenceClass] = {}
         self._of_queue: dict[str, dict[Hashable, EquivalenceClass]] = {}
         self._active: dict[str, dict[Hashable, EquivalenceClass]] = {}
 
-    def put(
-        self,
-        gang: GangState,
-        queue: str,
-        order: Order,
-        signature: Hashable,
-        classes: tuple[int, ...] = (),
-        monotone: bool = False,
-        shared: bool = False,
-    ) -> EquivalenceClass:
+    def put(self, gang: GangState, queue: str, order: Order, signature: Signature) -> EquivalenceClass:
         """Queues a gang; its former entry becomes stale."""
-        key = (queue, order.level, signature)
-        ticket = next(self._tickets)
+        key = (queue, order.level, signature.facts)
+        number = next(self.entries.numbers)
         equivalence = self._classes.get(key)
         if equivalence is None:
-            equivalence = self._classes[key] = EquivalenceClass(key, ticket, queue, classes, monotone, shared)
+            equivalence = self._classes[key] = EquivalenceClass(key, number, queue, signature)
             self._of_queue.setdefault(queue, {})[key] = equivalence
             self._active.setdefault(queue, {})[key] = equivalence
-        gang.ticket = ticket
-        equivalence.add(order, gang)
+        equivalence.add(order, number, self.entries.put(gang, equivalence))
         return equivalence
-
-    @staticmethod
-    def take(gang: GangState) -> None:
-        """Removes a gang from whichever queue it is in."""
-        gang.ticket = 0
 
     def holds(self, equivalence: EquivalenceClass) -> bool:
         return self._classes.get(equivalence.key) is equivalence
@@ -141,13 +169,13 @@ class SchedulingQueue:
     def in_queue(self, queue: str) -> list[EquivalenceClass]:
         return list(self._of_queue.get(queue, {}).values())
 
-    def sleep(self, equivalence: EquivalenceClass, diagnosis: Any) -> list[GangState]:
+    def sleep(self, equivalence: EquivalenceClass, diagnosis: Diagnosis) -> list[GangState]:
         """Its first gang failed. Returns the gangs added since the last attempt: the diagnosis is theirs too."""
         equivalence.unschedulable = True
         equivalence.diagnosis = diagnosis
         _remove(self._active, equivalence)
         fresh, equivalence.fresh = equivalence.fresh, []
-        return fresh
+        return [entry.gang for entry in fresh if not entry.is_stale]
 
     def drop(self, equivalence: EquivalenceClass) -> None:
         """Removes an empty class."""

@@ -1,41 +1,47 @@
 """The queues of the scheduler: gangs that wait for admission, for placement, and BestEffort gangs.
 
 Each holds equivalence classes of gangs that are active (attempted in the next cycle) or unschedulable (asleep until an
-event could help them, G9).
+event could help them, G9). All that makes a gang wait comes here: an attempt that failed (`mark_unschedulable`), an
+obstacle before any attempt (`hold_back`), a gang before it in a FIFO queue (`hold_behind`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
 
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.events import EventKind
-from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
+from enbloc.engine.follower import Follower
+from enbloc.engine.ordering import Order
+from enbloc.engine.placement.domains import is_constrained
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, QueueEntries, SchedulingQueue, Signature
 from enbloc.engine.queueing.wake_rules import Wakers, at_admission, at_placement
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import WAITS, GangState
+from enbloc.gangs.model import GangKey
 
 REPORTED_OF_A_CLASS = 16
 """How many gangs of an equivalence class are reported each time that its diagnosis changes; the gangs behind them when
 they come near the head."""
 
 
-class SchedulingQueues:
+class SchedulingQueues(Follower):
     def __init__(self, state: State, groups: Groups, reporter: Reporter, *, evicts: bool) -> None:
         self._state = state
         self._groups = groups
         self._reporter = reporter
         self._evicts = evicts
         """Whether preempt or reclaim run: then a pod that was placed may be evicted for a gang at admission (M6)."""
-        tickets = count(1)
-        self.admission = SchedulingQueue(tickets)
+        self._entries = QueueEntries()
+        self._why: dict[GangKey, Diagnosis] = {}
+        """Why gangs wait to which no diagnosis of an equivalence class applies."""
+        self.admission = SchedulingQueue(self._entries)
         """Gangs that are not enqueued yet (M6)."""
-        self.placement = SchedulingQueue(tickets)
+        self.placement = SchedulingQueue(self._entries)
         """Gangs that `allocate` serves."""
-        self.best_effort = SchedulingQueue(tickets)
+        self.best_effort = SchedulingQueue(self._entries)
         """Gangs whose tasks request nothing: `backfill` serves them."""
         self.after_attempt: Callable[[GangState], None] = lambda gang: None
         """Called for every gang that was attempted in vain for the first time; set by the engine."""
@@ -48,12 +54,65 @@ class SchedulingQueues:
         queues = (self.placement, self.best_effort)
         return [ident for queue in queues for one in queue.equivalences() for ident in one.classes]
 
-    def remove(self, gang: GangState) -> None:
-        """The gang waits in no queue."""
-        SchedulingQueue.take(gang)
-        gang.equivalence = gang.why = None
+    def equivalence_of(self, gang: GangState) -> EquivalenceClass | None:
+        """Its equivalence class, if the gang is queued."""
+        entry = self._entries.of(gang)
+        return entry.equivalence if entry is not None else None
 
-    # ---- asleep and awake
+    def why(self, gang: GangState) -> Diagnosis | None:
+        """Why the gang waits; `None`: it was not attempted yet."""
+        equivalence, own = self.equivalence_of(gang), self._why.get(gang.key)
+        if equivalence is not None and (equivalence.unschedulable or own is None):
+            return equivalence.diagnosis
+        return own
+
+    # ---- in and out
+
+    def put(self, queue: SchedulingQueue, gang: GangState, order: Order, signature: Signature) -> EquivalenceClass:
+        """Queues a gang in one of the queues, and in no other."""
+        self._why.pop(gang.key, None)
+        return queue.put(gang, gang.spec.queue, order, signature)
+
+    def put_unit(self, unit: Sequence[GangState], order: Order, signature: Signature) -> None:
+        """Queues the first of gangs that start together, for all of them."""
+        first, *mates = unit
+        equivalence = self.put(self.placement, first, order, signature)
+        if equivalence.unschedulable and equivalence.diagnosis is not None:
+            self._why.update((mate.key, equivalence.diagnosis) for mate in mates)
+
+    def remove(self, gang: GangState) -> None:
+        """The gang is in no queue."""
+        self._entries.remove(gang)
+        self._why.pop(gang.key, None)
+
+    def gang_gone(self, gang: GangState) -> None:
+        self.remove(gang)
+
+    # ---- gangs that wait
+
+    def _wait(self, gang: GangState, why: Diagnosis, of_gang: bool) -> None:
+        """Here a gang begins to wait, whatever the cause: it says why (G10)."""
+        gang.note("waits:", why.reason)
+        self._reporter.report(gang, why, of_gang)
+
+    def hold_back(self, gang: GangState, why: Diagnosis) -> None:
+        """An obstacle keeps the gang from being attempted: it is in no queue."""
+        self._entries.remove(gang)
+        self._why[gang.key] = why
+        self._wait(gang, why, of_gang=True)
+
+    def hold_behind(self, gang: GangState, why: Diagnosis) -> None:
+        """Another gang of its FIFO queue comes first: it stays queued, and is not attempted."""
+        self._why[gang.key] = why
+        self._wait(gang, why, of_gang=True)
+
+    def share_diagnosis(self, gang: GangState, equivalence: EquivalenceClass, of_gang: bool) -> bool:
+        """Whether the class of a gang that was just queued is unschedulable: an equal gang failed, and nothing has
+        changed since. The gang waits with it."""
+        if not equivalence.unschedulable or equivalence.diagnosis is None:
+            return False
+        self._wait(gang, equivalence.diagnosis, of_gang)
+        return True
 
     def mark_unschedulable(
         self, queue: SchedulingQueue, equivalence: EquivalenceClass, diagnosis: Diagnosis, of_gang: bool
@@ -62,17 +121,15 @@ class SchedulingQueues:
         fresh = queue.sleep(equivalence, diagnosis)
         equivalence.wakes_on = self._wakes_on(queue, equivalence)
         for gang in fresh:
-            if gang.equivalence is equivalence:
-                self.after_attempt(gang)
-        first = equivalence.first(REPORTED_OF_A_CLASS)
-        reported = {gang.key: gang for gang in [*first, *fresh] if gang.equivalence is equivalence}
-        for gang in reported.values():
-            gang.note("waits:", diagnosis.reason)
-            self._reporter.report(gang, diagnosis, of_gang)
+            self.after_attempt(gang)
+        for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
+            self._wait(gang, diagnosis, of_gang)
             for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
                 if mate is not gang and not mate.satisfied:
-                    mate.why = diagnosis
-                    self._reporter.report(mate, diagnosis, of_gang)
+                    self._why[mate.key] = diagnosis
+                    self._wait(mate, diagnosis, of_gang)
+
+    # ---- awake
 
     def wake_all(self) -> None:
         for queue in self.all():
@@ -88,7 +145,8 @@ class SchedulingQueues:
         """The events that can help a class that has just failed."""
         if queue is self.admission:
             return at_admission(self._state, self._evicts)
-        head = None if equivalence.monotone else equivalence.head()
-        gangs = self._groups.mates(head[1]) if head is not None else ()
-        waiting = (task for gang in gangs for task in gang.tasks.values() if task.status in WAITS)
-        return at_placement(self._state, equivalence, waiting)
+        head = equivalence.head()
+        gangs = self._groups.mates(head[1]) if head is not None else []
+        counted = [] if equivalence.monotone else gangs
+        waiting = (task for gang in counted for task in gang.tasks.values() if task.status in WAITS)
+        return at_placement(self._state, equivalence, waiting, together=any(map(is_constrained, gangs)))

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from enbloc.engine.claims.reservations import Reservations
 from enbloc.engine.placement.attempt import runs
+from enbloc.engine.placement.domains import PINS, is_constrained, is_split, part_of
 from enbloc.engine.placement.request import request_of
+from enbloc.engine.queueing.scheduling_queue import Signature
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
@@ -48,10 +50,26 @@ def own_facts(gang: GangState, wanted: Sequence[Task], reservations: Reservation
     return gang.key, labels, tuple(reservations.of(gang).items())
 
 
-def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations) -> tuple[Hashable, tuple[int, ...]]:
-    """The signature of gangs that start together, and the classes of all their pending tasks."""
+def place_of(gang: GangState) -> Hashable:
+    """Where the tasks of a gang must or should be together, and the nodes of those that are placed already: these fix
+    the domain (T4)."""
+    if not is_constrained(gang):
+        return None
+    own = tuple(dict.fromkeys(part_of(task) for task in gang.tasks.values())) if _is_split(gang) else ()
+    placed = gang.total_found or gang.total_occupied
+    nodes = tuple(sorted({task.node for task in gang.tasks.values() if task.status in PINS})) if placed else ()
+    return gang.spec.topology, own, nodes
+
+
+def _is_split(gang: GangState) -> bool:
+    """Whether constraints are for some of its tasks: then it is alone in its class."""
+    return is_split(gang.spec) or any(task.topology for task in gang.tasks.values())
+
+
+def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations) -> Signature:
+    """Of gangs that start together."""
     classes: dict[int, None] = {}
-    signature: list[Hashable] = []
+    facts: list[Hashable] = []
     for gang in unit:
         waiting = pending_tasks(gang)
         classes.update((task.cls.id, None) for task in waiting)
@@ -59,12 +77,14 @@ def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations)
         wanted = [*needed, *(rest if short else ())]
         free = tuple(sorted(gang.spec.min_free_resources.items()))
         own, asked = own_facts(gang, wanted, reservations), asked_by(state, gang, wanted)
-        signature.append((own, free, asked.parts, len(needed), short, times_of(state, wanted)))
-    return tuple(signature), tuple(classes)
+        facts.append((own, free, gang.spec.holds, asked.parts, len(needed), short, times_of(state, wanted)))
+    return Signature(tuple(facts), tuple(classes))
 
 
-def at_admission(state: State, gang: GangState, starves: bool) -> Hashable:
-    """The signature of a gang that waits to be enqueued (M6); a starving one is alone in its class."""
+def at_admission(state: State, gang: GangState, is_overdue: bool) -> Signature:
+    """Of a gang that waits to be enqueued (M6); one that starves, or whose deadline has passed, is alone
+    in its class."""
     spec = gang.spec
     asked = tuple(sorted((spec.min_resources or {}).items())), spec.minimum, tuple(sorted(spec.minima.items()))
-    return (*asked, gang.key if starves else None, spec.never_preempts, gang.run_time_ns if state.timed else None)
+    run_time_ns = gang.run_time_ns if state.timed else None
+    return Signature((*asked, gang.key if is_overdue else None, spec.never_preempts, run_time_ns))

@@ -40,7 +40,7 @@ class Starvation(Follower):
         if gang.satisfied or gang.status.finished or gang.ready():
             self._forget(gang)
             return
-        at_ns = gang.spec.created + self._waiting_time_ns(gang)
+        at_ns = gang.spec.created_ns + self._waiting_time_ns(gang)
         known = self._watched.get(gang.key)
         if known is None or known[0] != at_ns or known[1] is not gang:
             self.gangs.pop(gang.key, None)
@@ -89,12 +89,9 @@ class Starvation(Follower):
         return None if gang.satisfied or gang.ready() else gang
 
     def _waiting_time_ns(self, gang: GangState) -> int:
-        own = gang.spec.hints.sla_waiting_ns
-        if own is None and gang.spec.object is None:
-            said = [task.hints.sla_waiting_ns for task in gang.tasks.values() if task.hints.sla_waiting_ns is not None]
-            own = min(said, default=None)
+        own_ns = gang.sla_waiting_ns
         assert self._after_ns is not None
-        return own if own is not None else self._after_ns
+        return own_ns if own_ns is not None else self._after_ns
 
     # ---- reservations that could not be made
 

@@ -15,6 +15,7 @@ from enbloc.engine.diagnosis.diagnosis import OUTDATED_BY
 from enbloc.engine.events import VOLUME_EVENTS, EventKind
 from enbloc.engine.placement.attempt import WAKES_ON_PLACEMENTS
 from enbloc.engine.placement.constraints import CLOSED_WAKES_ON
+from enbloc.engine.placement.in_domains import TOPOLOGY_WAKES_ON
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.scoring.headroom import FIT_WAKES_ON
 from enbloc.engine.state.state import State
@@ -39,15 +40,20 @@ def at_admission(state: State, evicts: bool) -> frozenset[EventKind]:
     return found | _EVICTIONS if evicts else found
 
 
-def at_placement(state: State, equivalence: EquivalenceClass, tasks: Iterable[Task]) -> frozenset[EventKind]:
-    """For an equivalence class whose attempt failed. `tasks`: its pending tasks, unless it is monotone."""
+def at_placement(
+    state: State, equivalence: EquivalenceClass, tasks: Iterable[Task], *, together: bool
+) -> frozenset[EventKind]:
+    """For an equivalence class whose attempt failed. `tasks`: its pending tasks, unless it is monotone; `together`:
+    whether they must or should be in one domain (T8)."""
     found = _ANY_GANG
     for ident in equivalence.classes:
         cls = state.classes.by_id[ident]
         found = found.union(state.candidates(cls).wakes_on(), state.volumes.wakes_on(cls))
+    if together:
+        found |= TOPOLOGY_WAKES_ON
     if not equivalence.monotone:
         found = found.union(WAKES_ON_PLACEMENTS, state.stateful.wakes_on(tasks))
-    if equivalence.diagnosis.of_queue:
+    if equivalence.diagnosis is not None and equivalence.diagnosis.of_queue:
         found |= LIMIT_WAKES_ON
         if state.queues.guarantees:
             found |= GUARANTEE_WAKES_ON

@@ -14,6 +14,7 @@ import numpy as np
 
 from enbloc.engine.events import EventKind
 from enbloc.engine.filters.filter import Check
+from enbloc.engine.scoring.fit_counts import FitCounts
 from enbloc.engine.scoring.headroom import FIT_WAKES_ON, Headroom
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.nodes import ROW_BITS, NodeTable, Rows
@@ -77,6 +78,8 @@ class Candidates:
         self._bonus: Ints | None = None
         self._checked_at = 0
         """`nodes.static_clock` as of the last refresh of the static checks."""
+        self.counts = FitCounts(nodes, cls.request, self.passing)
+        """How many tasks of the class fit, by row and by domain (T6)."""
 
     def passing(self) -> Bools:
         """Rows that pass every static check, whether there is room or not."""

@@ -53,7 +53,9 @@ def validate(state: State) -> None:
             for role, count in counts.items():
                 recount = sum(task.status in statuses and task.role == role for task in gang.tasks.values())
                 assert count == recount, f"{gang} miscounts role {role!r}: {count} instead of {recount}"
-    assert state.priorities == Counter(gang.priority for gang in state.gangs.values()), "priorities are miscounted"
+    assert state.gang_table.priorities == Counter(gang.priority for gang in state.gangs.values()), (
+        "priorities are miscounted"
+    )
     _validate_queues(state)
     state.stateful.validate()
 
@@ -75,11 +77,9 @@ def _validate_queues(state: State) -> None:
                 count(state.queue_of(task.gang), "used", dict(task.cls.request))
             if holds or task.status is TaskStatus.PENDING:
                 count(state.queue_of(task.gang), "demand", dict(task.cls.request))
-    for gang in state.gangs.values():
-        if gang.counted is not None:
-            queue, demand, enqueued = gang.counted
-            count(queue, "demand", demand)
-            count(queue, "enqueued", enqueued)
+    for queue, to_come, enqueued in state.demand:
+        count(queue, "demand", to_come)
+        count(queue, "enqueued", enqueued)
     for queue in state.queues.queues.values():
         for what in ("used", "demand", "enqueued"):
             counted: Ints = getattr(queue, what)

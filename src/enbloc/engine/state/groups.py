@@ -25,7 +25,7 @@ _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
 class Group:
     """Gangs that start together."""
 
-    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "note", "unsatisfied", "waiting_ns")
+    __slots__ = ("absent", "awaits", "committed", "holds", "keys", "met", "unsatisfied", "waiting_ns")
 
     def __init__(self, keys: tuple[GangKey, ...], awaits: tuple[GangKey, ...]) -> None:
         self.keys = keys
@@ -43,8 +43,6 @@ class Group:
         """Decisions that are completely bound: one of their Bindings carries the commit mark (G11)."""
         self.met = False
         """Whether the minima of every gang are, or were once, bound."""
-        self.note = ""
-        """Appended to the message why it waits (K12)."""
 
     def __repr__(self) -> str:
         return f"Group({', '.join('/'.join(key[1:]) for key in self.keys[:5])})"
@@ -53,8 +51,10 @@ class Group:
 class Groups:
     """All groups, by gang."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, isolated: bool = False) -> None:
+        """`isolated`: no namespace is told of gangs of another one."""
         self._state = state
+        self._isolated = isolated
         self._of: dict[GangKey, Group] = {}
         self._awaiting: dict[GangKey, list[Group]] = {}
         """Gang → the groups that await it."""
@@ -80,10 +80,12 @@ class Groups:
         """Before gangs are read: brings the groups up to date with the lists of their gangs."""
         complaints: list[Complain] = []
         changed = list(changed)
-        if not changed and self._forgotten == self._state.forgotten:
+        if not changed and self._forgotten == self._state.gang_table.forgotten:
             return complaints
-        gone = self._forgotten != self._state.forgotten and any(key not in self._state.gangs for key in self._known)
-        self._forgotten = self._state.forgotten
+        gone = self._forgotten != self._state.gang_table.forgotten and any(
+            key not in self._state.gangs for key in self._known
+        )
+        self._forgotten = self._state.gang_table.forgotten
         if gone or not all(self._is_known(gang) for gang in changed):
             complaints = self._rebuild()
             changed = list(self._state.dirty.values())  # includes gangs whose group changed
@@ -162,6 +164,8 @@ class Groups:
             others = (
                 sorted(key for key in named if key in group.awaits and self._is_declared(key)) if group.awaits else []
             )
+            if self._isolated:  # others are named to their own namespace only (S7)
+                others = [key for key in others if key.namespace == gang.key.namespace]
             if others:
                 message = (
                     f"gangs of a group disagree: {gang.spec.title} names {_title(others[0])}, which does not name it"
@@ -187,13 +191,11 @@ class Groups:
         """Recounts a group, once however many of its gangs changed."""
         gangs = self.gangs(group)
         group.holds = all(gang.spec.holds for gang in gangs)
-        group.waiting_ns = max((gang.spec.waiting for gang in gangs), default=0)
+        group.waiting_ns = max((gang.spec.waiting_ns for gang in gangs), default=0)
         group.committed = frozenset(
             task.decision for gang in gangs for task in gang.tasks.values() if task.mark and task.decision
         )
         group.met = len(gangs) == len(group.keys) and all(map(_has_been_met, gangs))
-        if group.met:
-            group.note = ""
 
 
 def _is_special(spec: GangSpec) -> bool:

@@ -7,10 +7,8 @@ wait (`ClusterEvents`). Decisions change task statuses through the methods below
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-import msgspec
 import numpy as np
 
 from enbloc.api.meta import Obj, name_of, namespace_of
@@ -22,15 +20,19 @@ from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state import audit
 from enbloc.engine.state.budgets import Budgets
 from enbloc.engine.state.candidate_table import CandidateTable
+from enbloc.engine.state.gang_demand import GangDemand
+from enbloc.engine.state.gang_table import GangTable
+from enbloc.engine.state.task_counts import TaskCounts
 from enbloc.engine.state.transitions import transition
 from enbloc.engine.tables.classes import ClassTable, TaskClass
 from enbloc.engine.tables.foreign_room import ForeignRoom
-from enbloc.engine.tables.gang_priority import follows_pods, granted_priority, may_change_priority
+from enbloc.engine.tables.gang_priority import follows_pods, may_change_priority
+from enbloc.engine.tables.node_trees import NodeTrees
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.pod_notes import PodNotes
 from enbloc.engine.tables.queues import Queue, QueueFacts, QueueTree
 from enbloc.engine.tables.resources import Ints, Resources
-from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, WAITS, GangState, PodFacts, Task, TaskStatus
+from enbloc.engine.tables.tasks import HOLDS_ROOM, GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec, Membership
 
 _KEEPS_NODE = frozenset({TaskStatus.HELD, TaskStatus.NOMINATED})
@@ -42,6 +44,7 @@ class State:
     def __init__(self, plugins: Plugins, node_affinity_weight: int, taint_weight: int) -> None:
         self.resources = Resources()
         self.nodes = NodeTable(self.resources)
+        self.trees = NodeTrees(self.nodes)
         self.classes = ClassTable(self.resources)
         self.queues = QueueTree(self.resources)
         self.foreign_room = ForeignRoom(self.nodes)
@@ -53,17 +56,16 @@ class State:
         """The scheduler that each pod of another scheduler names (N4)."""
         self.unsupported = PodNotes()
         """The constraint of each pod that is not honoured (N1)."""
-        self.gangs: dict[GangKey, GangState] = {}
-        self.priorities: Counter[int] = Counter()
-        """Priority → number of gangs."""
-        self.forgotten = 0
-        """Number of gangs that were forgotten so far."""
-        self.when_forgotten: Callable[[GangState], None] = lambda gang: None
-        """Called for each of them, so that others drop what they keep of it."""
-        self.dirty: dict[GangKey, GangState] = {}
-        self.unmarked: dict[GangKey, GangState] = {}
-        """Gangs that lost the pod with their commit mark (G11)."""
         self.events = ClusterEvents()
+        self.counts = TaskCounts(self.nodes, self.queues, self.stateful, self.budgets, self.foreign_room, self.events)
+        self.demand = GangDemand(self.queues, self.events)
+        """What gangs add to their queues besides their tasks (M6)."""
+        self.gang_table = GangTable(self.nodes, self.counts, self.demand, self.events, self.class_of)
+        self.gangs = self.gang_table.gangs
+        self.dirty = self.gang_table.dirty
+        """Gangs whose facts changed: the next cycle reads them."""
+        self.unmarked = self.gang_table.unmarked
+        """Gangs that lost the pod with their commit mark (G11)."""
         self.timed = False
         """Whether run times bear on gangs that wait (R8)."""
         self.namespace_labels: dict[str, Mapping[str, str]] = {}
@@ -75,10 +77,6 @@ class State:
         """Whether rows are stamped when a task on them becomes evictable (see `evictable`)."""
         self.evicting: set[str] = set()
         """UIDs of tasks whose eviction was decided and that the API does not report as terminating yet."""
-        self.releasing: dict[str, Task] = {}
-        """Tasks that are terminating and still occupy their node."""
-        self._on_unknown_nodes: dict[str, dict[str, Task]] = {}
-        """Node → tasks on it, for nodes that are not known (yet)."""
 
     # ---- nodes, queues, volumes, namespaces
 
@@ -90,13 +88,8 @@ class State:
             self.events.add(EventKind.NODE_CHANGED if known else EventKind.NODE_ADDED)
 
     def remove_node(self, name: str) -> None:
-        orphans = {task.uid: task for task in self.tasks.values() if task.node == name and task.status in HOLDS_ROOM}
-        row = self.nodes.rows.get(name)
-        for task in orphans.values():
-            if row is not None:
-                self.stateful.remove(task, row)
-        if orphans:
-            self._on_unknown_nodes[name] = orphans
+        holding = {task.uid: task for task in self.tasks.values() if task.node == name and task.status in HOLDS_ROOM}
+        self.counts.node_gone(name, holding)
         self.nodes.remove(name)
         self.events.add(EventKind.NODE_REMOVED)
 
@@ -109,7 +102,7 @@ class State:
         self._queue_changed(facts.name)
         if facts.immune_within_share != was_within_share:
             for gang in self.gangs.values():
-                self._touch_rows(gang)  # other tasks may be evicted now (S6)
+                self.gang_table.touch_rows(gang)  # other tasks may be evicted now (S6)
 
     def remove_queue(self, name: str) -> None:
         self.queues.remove(name)
@@ -160,117 +153,21 @@ class State:
 
     def settle(self) -> None:
         """Before a cycle: new nodes get their rows, and tasks on them are counted there."""
-        if not self.nodes.settle(self._used_on_unknown_node):
-            return
-        for name in [name for name in self._on_unknown_nodes if name in self.nodes.rows]:
-            for task in self._on_unknown_nodes.pop(name).values():
-                self.stateful.add(task, self.nodes.rows[name])
-
-    def _used_on_unknown_node(self, name: str) -> Mapping[int, int]:
-        used: dict[int, int] = {}
-        for task in self._on_unknown_nodes.get(name, {}).values():
-            for column, amount in task.cls.request:
-                used[column] = used.get(column, 0) + amount
-        return used
+        self.counts.settle()
 
     # ---- gangs
 
     def put_gang(self, spec: GangSpec) -> None:
         """A gang was added or changed."""
-        gang = self.gangs.get(spec.key)
-        if gang is None:
-            gang = self.gangs[spec.key] = GangState(spec)
-            gang.priority = granted_priority(gang)
-            self.priorities[gang.priority] += 1
-            self.touch(gang)
-            return
-        if gang.assumed is not None and gang.assumed == spec.observed:
-            gang.spec = msgspec.structs.replace(gang.spec, observed=gang.assumed)  # the echo of what was decided
-        gang.assumed = None
-        if gang.spec == spec:
-            return
-        if _eviction_facts(gang.spec) != _eviction_facts(spec):
-            self._touch_rows(gang)
-        if gang.spec.queue != spec.queue:
-            for task in gang.tasks.values():
-                self._count_queue(task, -1)
-            gang.spec = spec
-            for task in gang.tasks.values():
-                self._count_queue(task, 1)
-            self.events.add(EventKind.QUEUE_USES_LESS)
-        reselected = gang.spec.node_selector != spec.node_selector
-        gang.spec = spec
-        if reselected:
-            for task in gang.tasks.values():
-                self._count_out(task)
-                task.cls = self.class_of(gang, task)
-                self._count_in(task)
-        self._set_priority(gang)
-        self.touch(gang)
+        self.gang_table.put(spec)
 
     def remove_gang(self, key: GangKey) -> None:
-        gang = self.gangs.get(key)
-        if gang is not None:
-            self.touch(gang)
-            if not gang.tasks:
-                self.forget(gang)
-
-    def forget(self, gang: GangState) -> None:
-        """The gang has neither an object nor pods any more."""
-        self.count(gang, {}, {})
-        self.forgotten += 1
-        gang.ticket = 0
-        if self.gangs.pop(gang.key, None) is not None:
-            self._count_priority(gang.priority, -1)
-        self.dirty.pop(gang.key, None)
-        self.unmarked.pop(gang.key, None)
-        self.when_forgotten(gang)
-
-    def count(self, gang: GangState, wanted: Mapping[int, int], expected: Mapping[int, int]) -> None:
-        """Sets what a gang adds to its queue besides its tasks: demand of pods to come, enqueued resources (M6)."""
-        if gang.counted is not None:
-            if gang.counted[1:] == (wanted, expected) and gang.counted[0].name == gang.spec.queue:
-                return
-            queue, was_wanted, was_expected = gang.counted
-            self.queues.remove_demand(queue, was_wanted)
-            self.queues.remove_enqueued(queue, was_expected)
-            gang.counted = None
-            if was_expected:
-                self.events.add(EventKind.QUEUE_USES_LESS)
-        if wanted or expected:
-            queue = self.queues.get(gang.spec.queue)
-            self.queues.add_demand(queue, wanted)
-            self.queues.add_enqueued(queue, expected)
-            gang.counted = (queue, wanted, expected)
+        """The object of a gang was deleted."""
+        self.gang_table.remove(key)
 
     def touch(self, gang: GangState) -> None:
         """The next cycle reads the gang again."""
-        self.dirty[gang.key] = gang
-
-    def _set_priority(self, gang: GangState) -> None:
-        was = gang.priority
-        gang.priority = granted_priority(gang)
-        if gang.priority != was:
-            self._count_priority(was, -1)
-            self._count_priority(gang.priority, 1)
-            self._touch_rows(gang)
-
-    def _count_priority(self, priority: int, by: int) -> None:
-        self.priorities[priority] += by
-        if not self.priorities[priority]:
-            del self.priorities[priority]
-
-    def _touch_rows(self, gang: GangState) -> None:
-        """Invalidates the cache of evictable resources for the gang's nodes."""
-        for task in gang.tasks.values():
-            self._touch_row(task)
-
-    def _touch_row(self, task: Task) -> None:
-        task.gang.version += 1
-        row = self.nodes.rows.get(task.node)
-        if row is not None:
-            self.nodes.touch(row)
-            self.events.add(EventKind.VICTIMS_CHANGED)
+        self.gang_table.touch(gang)
 
     # ---- pods
 
@@ -315,19 +212,19 @@ class State:
         self.unsupported.remove(uid)
         task = self.tasks.pop(uid, None)
         if task is None:
-            self._touch_known(self.foreign.remove(uid))
+            self.gang_table.touch_known(self.foreign.remove(uid))
             return
         gang = task.gang
         self.evicting.discard(uid)
-        self._count_out(task)
+        self.counts.remove(task)
         del gang.tasks[uid]
         if task.mark:
             self.unmarked[gang.key] = gang
         if not gang.tasks and gang.spec.object is None:
-            self.forget(gang)
+            self.gang_table.forget(gang)
             return
         if follows_pods(gang.spec):
-            self._set_priority(gang)
+            self.gang_table.set_priority(gang)
         self.touch(gang)
 
     def forget_assumed(self, uid: str) -> None:
@@ -344,9 +241,7 @@ class State:
         self.foreign.remove(facts.uid)
         gang = self.gangs.get(membership.gang)
         if gang is None:
-            gang = self.gangs[membership.gang] = GangState(undeclared())
-            gang.priority = granted_priority(gang)
-            self.priorities[gang.priority] += 1
+            gang = self.gang_table.add(undeclared())
         cls = self.class_of(gang, facts)
         number = membership.number
         task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
@@ -354,28 +249,23 @@ class State:
             task.order = (0, *task.order[1:])
         gang.tasks[facts.uid] = task
         if len(gang.tasks) == 1 or may_change_priority(gang, task):
-            self._set_priority(gang)
-        self._count_in(task)
+            self.gang_table.set_priority(gang)
+        self.counts.add(task)
         self.touch(gang)
 
     def _put_foreign(self, facts: PodFacts, gang: GangKey) -> None:
         """A pod of another scheduler is no task; its gang says that it exists (N4)."""
         if facts.status in (TaskStatus.SUCCEEDED, TaskStatus.FAILED, TaskStatus.RELEASING):
-            self._touch_known(self.foreign.remove(facts.uid))
+            self.gang_table.touch_known(self.foreign.remove(facts.uid))
         elif self.foreign.put(facts.uid, gang, facts.spec.get("schedulerName") or ""):
-            self._touch_known(gang)
+            self.gang_table.touch_known(gang)
 
     def _note_unsupported(self, facts: PodFacts, gang: GangKey) -> None:
         """A pod that waits with a constraint that is not honoured holds its gang (N1)."""
         if not facts.unsupported or facts.node or not facts.ours:
-            self._touch_known(self.unsupported.remove(facts.uid))
+            self.gang_table.touch_known(self.unsupported.remove(facts.uid))
         elif self.unsupported.put(facts.uid, gang, facts.unsupported):
-            self._touch_known(gang)
-
-    def _touch_known(self, key: GangKey | None) -> None:
-        gang = self.gangs.get(key) if key is not None else None
-        if gang is not None:
-            self.touch(gang)
+            self.gang_table.touch_known(gang)
 
     def class_of(self, gang: GangState, facts: PodFacts | Task) -> TaskClass:
         cls = self.classes.of(facts.namespace, dict(facts.spec), dict(gang.spec.node_selector))
@@ -389,7 +279,7 @@ class State:
         self._set_since(task, facts.since_ns)
         self.budgets.update_pod(task)
         if self.watched:
-            self._touch_row(task)
+            self.gang_table.touch_row(task)
         if not task.gang.satisfied:
             self.touch(task.gang)
 
@@ -409,7 +299,10 @@ class State:
         marked = task.mark != facts.mark
         task.mark, task.decision, task.ours = facts.mark, facts.decision, facts.ours
         if task.hints != facts.hints:
-            self._touch_row(task)
+            self.gang_table.touch_row(task)
+            self.touch(task.gang)
+        if task.topology != facts.topology:
+            task.topology = facts.topology
             self.touch(task.gang)
         task.hints, task.never_preempts = facts.hints, facts.never_preempts
         self._set_since(task, facts.since_ns)
@@ -418,33 +311,33 @@ class State:
             if marked:
                 self.touch(task.gang)
             return
-        self._count_out(task)
+        self.counts.remove(task)
         if not same_spec:
             task.cls = self.class_of(task.gang, facts)
         if task.priority != facts.priority:
             task.priority = facts.priority
             task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
-            self._set_priority(task.gang)
+            self.gang_table.set_priority(task.gang)
         if moved:
             task.gang.note(task.name, "is", facts.status.name, facts.node)
         task.labels, task.status, task.node = facts.labels, facts.status, facts.node
-        self._count_in(task)
+        self.counts.add(task)
         self.touch(task.gang)
 
     # ---- tasks that are held until their gang is complete (see `holds`)
 
     def hold(self, task: Task) -> None:
         """Holds a task where a transaction has placed it, instead of binding it."""
-        self._count_gang(task, -1)
+        self.counts.count_gang(task, -1)
         transition(task, TaskStatus.HELD, task.node)
-        self._count_gang(task, 1)
+        self.counts.count_gang(task, 1)
         self.events.add(EventKind.POD_PLACED)
 
     def assume_held(self, task: Task) -> None:
         """A held task is bound on its node."""
-        self._count_gang(task, -1)
+        self.counts.count_gang(task, -1)
         transition(task, TaskStatus.ASSUMED, task.node)
-        self._count_gang(task, 1)
+        self.counts.count_gang(task, 1)
 
     def restore_hold(self, task: Task, node: str) -> None:
         """Holds a pending task on the node that its record names."""
@@ -484,7 +377,7 @@ class State:
     def add_placeholder(self, placeholder: Task) -> None:
         """A placeholder occupies its node."""
         self.tasks[placeholder.uid] = placeholder
-        self._count_in(placeholder)
+        self.counts.add(placeholder)
 
     def keep_placeholder(self, placeholder: Task) -> None:
         """Keeps a placeholder that a transaction has placed: its resources are allocated, its demand is added here."""
@@ -496,73 +389,16 @@ class State:
         """Removes a placeholder; without `holds_room` a task has taken over its resources already."""
         self.tasks.pop(placeholder.uid, None)
         if holds_room:
-            self._count_out(placeholder)
+            self.counts.remove(placeholder)
         else:
             self.queues.remove_demand(self.queue_of(placeholder.gang), placeholder.cls.request)
 
     def _move(self, task: Task, status: TaskStatus, node: str = "") -> None:
-        self._count_out(task)
+        self.counts.remove(task)
         transition(task, status, node)
-        self._count_in(task)
+        self.counts.add(task)
 
-    # ---- counting: `_count_in` and `_count_out` are inverse
-
-    def _count_in(self, task: Task) -> None:
-        if task.status in HOLDS_ROOM and task.node:
-            row = self.nodes.rows.get(task.node)
-            if row is None:
-                self._on_unknown_nodes.setdefault(task.node, {})[task.uid] = task
-            else:
-                self.nodes.allocate(row, task.cls.request)
-                self.stateful.add(task, row)
-            self.events.add(EventKind.POD_PLACED)
-        if task.status is TaskStatus.RELEASING and task.node:
-            self.releasing[task.uid] = task
-        self.budgets.update_pod(task)
-        self._count_queue(task, 1)
-        self._count_gang(task, 1)
-
-    def _count_out(self, task: Task) -> None:
-        if task.status in HOLDS_ROOM and task.node:
-            row = self.nodes.rows.get(task.node)
-            orphans = self._on_unknown_nodes.get(task.node)
-            if orphans is not None and task.uid in orphans:
-                del orphans[task.uid]
-                if not orphans:
-                    del self._on_unknown_nodes[task.node]
-            elif row is not None:
-                self.nodes.release(row, task.cls.request)
-                self.stateful.remove(task, row)
-                self.events.add_room_freed(task.node)
-            self.events.add(EventKind.ROOM_FREED)
-            self.events.add(EventKind.QUEUE_USES_LESS)
-        self.releasing.pop(task.uid, None)
-        self.budgets.remove_pod(task)
-        self._count_queue(task, -1)
-        self._count_gang(task, -1)
-
-    def _count_queue(self, task: Task, by: int) -> None:
-        holds = task.status in HOLDS_ROOM and bool(task.node)
-        if not task.ours and not task.gang.spec.object:  # a pod of another scheduler is in no queue
-            if holds:
-                self.foreign_room.count(task.node, task.cls.request, by)
-            return
-        if not holds and task.status is not TaskStatus.PENDING:
-            return
-        queue = self.queues.get(task.gang.spec.queue)
-        self.queues.add_demand(queue, task.cls.request, by)
-        if holds:
-            self.queues.allocate(queue, task.cls.request, by)
-
-    def _count_gang(self, task: Task, by: int) -> None:
-        gang = task.gang
-        gang.version += 1
-        if task.status in WAITS:
-            gang.pending[task.role] = gang.pending.get(task.role, 0) + by
-        elif task.status in OCCUPIED:
-            gang.occupied[task.role] = gang.occupied.get(task.role, 0) + by
-        elif task.status is TaskStatus.HELD:
-            gang.held[task.role] = gang.held.get(task.role, 0) + by
+    # ---- caches of classes and queues
 
     def candidates(self, cls: TaskClass) -> Candidates:
         """Rows and scores for tasks of a class."""
@@ -579,10 +415,8 @@ class State:
     def tidy_queues(self) -> None:
         """Forgets queues that do not exist and that no gang names."""
         named = {task.gang.spec.queue for task in self.tasks.values()}
-        for gang in self.gangs.values():
-            named.add(gang.spec.queue)
-            if gang.counted is not None:
-                named.add(gang.counted[0].name)
+        named.update(gang.spec.queue for gang in self.gangs.values())
+        named.update(one.queue.name for one in self.demand)
         self.queues.retain(named)
 
     # ---- queries
@@ -605,8 +439,3 @@ class State:
     def validate(self) -> None:
         """Recounts everything and compares; tests call it after each step."""
         audit.validate(self)
-
-
-def _eviction_facts(spec: GangSpec) -> object:
-    """What decides which tasks of a gang may be evicted, and for which gangs."""
-    return (spec.queue, spec.hints, spec.minimum, spec.minima, spec.evict_as_unit, spec.group)

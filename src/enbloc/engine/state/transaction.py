@@ -8,14 +8,16 @@ what was placed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from enbloc.engine.decisions import PlannedDomains
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Ints, Request
 from enbloc.engine.tables.tasks import WAITS, Task, TaskStatus
+from enbloc.gangs.model import GangKey
 
 
 class _Step(NamedTuple):
@@ -33,6 +35,8 @@ class Transaction:
     def __init__(self, state: State) -> None:
         self._state = state
         self._log: list[_Step] = []
+        self.planned: Mapping[GangKey, Sequence[PlannedDomains]] = {}
+        """Where the last attempt found room for tasks that must or should be together (T2)."""
 
     def place(self, tasks: Sequence[Task], rows: Sequence[int]) -> None:
         """Assumes each task on its row; all are of one gang and one class."""

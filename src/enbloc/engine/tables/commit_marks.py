@@ -11,9 +11,6 @@ from urllib.parse import quote, unquote
 
 from enbloc.gangs.model import GangSpec
 
-DECISION = "enbloc.dev/decision"
-COMMITTED = "enbloc.dev/committed"
-
 
 def mark_of(spec: GangSpec, without: Collection[str] = ()) -> str:
     """The mark of a gang's minima: `5;master=3;work=2`. Special characters in roles are percent-escaped."""

@@ -43,7 +43,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     """What the engine reads of one Node, parsed once per event."""
 
     name: str
-    created: int
+    created_ns: int
     labels: Mapping[str, str]
     allocatable: Mapping[str, int]
     taints: tuple[TaintFact, ...]
@@ -295,4 +295,4 @@ class NodeTable:
 
 
 def _rank(facts: NodeFacts) -> tuple[int, tuple[tuple[int, int, str], ...], str]:
-    return (facts.created, natural_key(facts.name), facts.name)
+    return (facts.created_ns, natural_key(facts.name), facts.name)

@@ -13,6 +13,7 @@ import msgspec
 from enbloc.engine.tables.classes import TaskClass
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
+from enbloc.gangs.topology import PodTopology
 
 Order = tuple[int, int, int, str, str]
 
@@ -59,7 +60,7 @@ class PodFacts(msgspec.Struct, frozen=True):
     name: str
     labels: Mapping[str, str]
     spec: Mapping[str, Any]
-    created: int
+    created_ns: int
     priority: int
     node: str
     status: TaskStatus
@@ -77,6 +78,8 @@ class PodFacts(msgspec.Struct, frozen=True):
     """When it started running."""
     unsupported: str = ""
     """A constraint of it that is not honoured: its gang is held (N1)."""
+    topology: tuple[PodTopology, ...] = ()
+    """What it says of the place of its role, or of its gang (T1, T2)."""
 
 
 class Task:
@@ -84,7 +87,7 @@ class Task:
 
     __slots__ = (
         "cls",
-        "created",
+        "created_ns",
         "decision",
         "gang",
         "hints",
@@ -101,6 +104,7 @@ class Task:
         "since_ns",
         "spec",
         "status",
+        "topology",
         "uid",
     )
 
@@ -115,7 +119,7 @@ class Task:
         self.gang = gang
         self.role = role
         self.priority = facts.priority
-        self.created = facts.created
+        self.created_ns = facts.created_ns
         self.node = facts.node
         self.status = facts.status
         self.ours = facts.ours
@@ -124,11 +128,12 @@ class Task:
         self.hints = facts.hints
         self.never_preempts = facts.never_preempts
         self.since_ns = facts.since_ns
+        self.topology = facts.topology
         # O2 as one key: priority, index, age, name. A name without a number comes last.
         self.order: Order = (
             -facts.priority,
             number if number is not None else 2**31,
-            facts.created,
+            facts.created_ns,
             facts.name,
             facts.uid,
         )
@@ -149,11 +154,8 @@ class GangState:
     __slots__ = (
         "_story",
         "assumed",
-        "attempted",
         "behind",
-        "counted",
         "covered",
-        "equivalence",
         "held",
         "key",
         "occupied",
@@ -164,9 +166,7 @@ class GangState:
         "satisfied",
         "spec",
         "tasks",
-        "ticket",
         "version",
-        "why",
     )
 
     def __init__(self, spec: GangSpec) -> None:
@@ -193,19 +193,8 @@ class GangState:
         """Roles of waves after the present one; some may have started before an earlier wave had to restart."""
         self.partial_since_ns: int | None = None
         """When it was first found partially bound (G11)."""
-        self.attempted: frozenset[str] = frozenset()
-        """UIDs of the tasks of its last attempt: until one of its present tasks was attempted, its minResources
-        count as enqueued (M6)."""
         self.version = 0
         """Incremented whenever one of its tasks is added, removed or changes its status or node."""
-        self.counted: Any = None
-        """What it adds to its queue's demand and enqueued resources, kept so that it can be subtracted again."""
-        self.ticket = 0
-        """Changes whenever the gang is queued again: queue entries with an older ticket are stale."""
-        self.equivalence: Any = None
-        """Its equivalence class (see `scheduling_queue`), if it is queued."""
-        self.why: Any = None
-        """Its diagnosis, if it waits and is not queued."""
 
     def note(self, *what: object) -> None:
         """Adds to the story of the gang: the last things that happened to it. The words are put together when asked."""
@@ -234,7 +223,16 @@ class GangState:
             times = [task.run_time_ns for task in self.tasks.values()]
             known = [time for time in times if time is not None]
             return max(known) if len(known) == len(times) else None
-        return declared if declared is not None else self.spec.longest_run
+        return declared if declared is not None else self.spec.longest_run_ns
+
+    @property
+    def sla_waiting_ns(self) -> int | None:
+        """How long it may wait by its own annotation; a gang without an object by the shortest of its pods'."""
+        own = self.spec.hints.sla_waiting_ns
+        if own is not None or self.spec.object is not None:
+            return own
+        times = (task.hints.sla_waiting_ns for task in self.tasks.values())
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def total_occupied(self) -> int:

@@ -16,6 +16,8 @@ import pytest
 
 from cluster.embedded.http.serving import served_in_background
 from e2e import binaries
+from enbloc.api.meta import Ref
+from enbloc.api.writes import BindPod, Patch
 from enbloc.cluster.embedded.api.store import Store
 
 
@@ -159,6 +161,9 @@ def _replaced(kubectl: Kubectl) -> Any:
 def test_explain_and_api_resources(kubectl: Kubectl) -> None:
     assert "minAvailable" in kubectl("explain", "vcjob.spec")
     assert "containers" in kubectl("explain", "pod.spec")
+    assert "How many pods must be able to run together" in kubectl("explain", "vcjob.spec.minAvailable")
+    assert "The most that the queue" in kubectl("explain", "queue.spec.capability")
+    assert "roles of pods" not in kubectl("explain", "job.spec")  # of batch/v1
     assert "vcjob" in kubectl("api-resources")
     assert "batch.volcano.sh/v1alpha1" in kubectl("api-versions")
     assert "Server Version" in kubectl.run("version").stdout  # an older one warns of the skew
@@ -240,3 +245,19 @@ def test_a_node_is_drained(kubectl: Kubectl) -> None:
     assert kubectl.json("get", "node", "node-1")["spec"]["taints"] == [
         {"key": "a", "value": "b", "effect": "NoSchedule"}
     ]
+
+
+def test_top_shows_requests(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=POD.replace("{cpu: 100m}", "{cpu: 100m, memory: 64Mi}"))
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}}
+    kubectl.store.create({"apiVersion": "v1", "kind": "Node", **node})
+    kubectl.store.execute(
+        BindPod("default", "web", kubectl.store.get("Pod", "default", "web")["metadata"]["uid"], "n", {})
+    )
+    kubectl.store.execute(Patch(Ref("Pod", "default", "web"), {"status": {"phase": "Running"}}, "status"))
+    assert kubectl("top", "pod").splitlines()[1].split() == ["web", "100m", "64Mi"]
+    assert kubectl("top", "pod", "-A", "-l", "app=other", "--no-headers") == ""
+    shown = kubectl("top", "pod", "web", "--containers", "--no-headers").splitlines()
+    assert [line.split() for line in shown] == [["web", "main", "100m", "64Mi"], ["web", "side", "0m", "0Mi"]]
+    assert kubectl("top", "node").splitlines()[1].split() == ["n", "100m", "10%", "64Mi", "6%"]
+    assert "web" in kubectl("get", "pods")

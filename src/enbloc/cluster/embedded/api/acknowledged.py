@@ -54,12 +54,13 @@ class AcknowledgedFile:
         return [_decoded(raw[at : at + _SLOT_BYTES]) for at in (0, _SLOT_BYTES)]
 
     def write(self, acknowledged: Acknowledged) -> None:
-        """In the page cache when this returns: it outlives the process. A later `sync` outlives the machine."""
+        """On the disk when this returns: it outlives a power failure, as the commit before it does."""
         os.pwrite(self._descriptor, _encoded(acknowledged), self._turn * _SLOT_BYTES)
+        os.fdatasync(self._descriptor)
         self._turn = 1 - self._turn
 
     def start(self, acknowledged: Acknowledged) -> None:
-        """Writes both records, to the disk."""
+        """Writes both records, and the file's size."""
         self.write(acknowledged)
         self.write(acknowledged)
         os.fsync(self._descriptor)

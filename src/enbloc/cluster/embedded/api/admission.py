@@ -15,7 +15,7 @@ import msgspec
 
 from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
-from enbloc.api.meta import Fault, Obj, ObjectMeta, is_terminating
+from enbloc.api.meta import Fault, Obj, ObjectMeta, condition_of, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.served_kinds import CRD
@@ -157,6 +157,8 @@ def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
         **pods.with_requests(obj["spec"]),
     }
     status = {"phase": "Pending", "qosClass": pods.qos_class(spec), **(obj.get("status") or {})}
+    if spec.get("schedulingGates") and not condition_of({"status": status}, "PodScheduled"):
+        status["conditions"] = [*(status.get("conditions") or ()), dict(pods.GATED)]
     return {**obj, "spec": spec, "status": status}
 
 

@@ -70,6 +70,11 @@ class GarbageCollector:
         self._unchecked.update(self._unresolved)
         self._unresolved.clear()
 
+    def presume_owners(self) -> None:
+        """Owners that are unknown so far exist elsewhere: their dependents are kept."""
+        self._unresolved.update(self._unchecked)
+        self._unchecked.clear()
+
     def collect(self) -> int:
         """Deletes all garbage; returns how many objects were changed or deleted."""
         touched = 0

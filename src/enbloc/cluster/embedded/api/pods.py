@@ -6,13 +6,20 @@ Pure functions on plain JSON, used by the store, by quota and by the nodes. Sche
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from enbloc.api.meta import Fault, Obj, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.units import parse_quantity
 
 POD = "Pod"
+GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition that a pod with scheduling gates is created with."""
 DEFAULT_GRACE_S = 30
 MAX_GRACE_S = 10**9  # a longer one would end after year 9999
 

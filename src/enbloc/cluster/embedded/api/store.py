@@ -92,6 +92,8 @@ class Store:
         self._created = 0
         self._stamped = (-1, "")
         self._is_dry_run = False
+        self.warnings_to_user: List[str] | None = None
+        """Within `as_user`: what admission says to the user; `None`: a component writes."""
 
     # -- reading
 
@@ -299,10 +301,20 @@ class Store:
         finally:
             self._is_dry_run = False
 
-    def restore(self, objects: Sequence[Obj], version: int) -> None:
+    @contextmanager
+    def as_user(self) -> Iterator[List[str]]:
+        """Within it writes are a user's, not those of a component of the cluster. Yields the warnings to the user."""
+        found: List[str] = []
+        self.warnings_to_user = found
+        try:
+            yield found
+        finally:
+            self.warnings_to_user = None
+
+    def restore(self, objects: Sequence[Obj], version: int, *, complete: bool = True) -> None:
         """Fills an empty store with the objects that were stored before a restart, without admission and without
         events; watches start at `version`, the present one. Every stored object had a version of its own, so counting
-        on from there makes no UID and no name twice."""
+        on from there makes no UID and no name twice. `complete`: owners that are not among them do not exist."""
         assert not self._objects, "only an empty store can be restored"
         self._log.begin(version)
         self._events.continue_after(version)
@@ -315,6 +327,8 @@ class Store:
                 self._garbage.resume(ref, obj)
             if ref.kind == EVENT:
                 self._events.restore(obj)
+        if not complete:
+            self._garbage.presume_owners()
 
     # -- consequences of writes, when the caller asks for them
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, koordinator, kubernetes, volcano, workloads
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, volcano, workloads
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http import cells
 from enbloc.cluster.embedded.http.cells import NONE
@@ -107,6 +107,7 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     koordinator.POD_GROUP: _POD_GROUP,
     coscheduling.POD_GROUP: _POD_GROUP,
     kubernetes.POD_GROUP: _POD_GROUP,
+    kai.POD_GROUP: _POD_GROUP,
     volcano.QUEUE: (
         _NAME,
         Column("Parent", "spec.parent"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api.kind import Kind
+from enbloc.cluster.embedded.http import usage
 from enbloc.cluster.embedded.http.resources import Resources
 
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -27,12 +28,12 @@ class DiscoveryDocuments:
     def groups(self) -> dict[str, Any]:
         """`/apis`"""
         groups = [_group(name, versions) for name, versions in self._resources.groups().items() if name]
-        groups += [_group(name, ["v1"]) for name in ("authentication.k8s.io", "authorization.k8s.io")]
+        groups += [_group(name, list(versions)) for name, versions in _FIXED.items()]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, name: str) -> dict[str, Any] | None:
         """`/apis/GROUP`"""
-        versions = _REVIEWS.get(name, {}).keys() or self._resources.groups().get(name)
+        versions = _FIXED.get(name, {}).keys() or self._resources.groups().get(name)
         if not versions or not name:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, list(versions))}
@@ -40,7 +41,7 @@ class DiscoveryDocuments:
     def resources(self, group: str, version: str) -> dict[str, Any] | None:
         """`/api/v1`, `/apis/GROUP/VERSION`"""
         listed = [one for kind in self._resources.of(group, version) for one in self._of_kind(kind, version)]
-        listed += _REVIEWS.get(group, {}).get(version, [])
+        listed += _FIXED.get(group, {}).get(version, [])
         if not listed:
             return None
         if not group:
@@ -51,7 +52,7 @@ class DiscoveryDocuments:
     def aggregated(self, *, core: bool) -> dict[str, Any]:
         """All of it in one document, as clients since 1.27 request it."""
         items = []
-        groups = {**self._resources.groups(), **{name: ["v1"] for name in _REVIEWS}}
+        groups = {**self._resources.groups(), **{name: list(versions) for name, versions in _FIXED.items()}}
         for group, versions in groups.items():
             if core == (not group):
                 listed = [self._aggregated_version(group, version) for version in versions]
@@ -126,7 +127,7 @@ def _review(name: str, kind: str) -> dict[str, Any]:
 
 
 _BINDINGS = {"name": "bindings", "singularName": "binding", "namespaced": True, "kind": "Binding", "verbs": ["create"]}
-_REVIEWS: dict[str, dict[str, list[dict[str, Any]]]] = {
+_FIXED: dict[str, dict[str, list[dict[str, Any]]]] = {
     "authentication.k8s.io": {"v1": [_review("selfsubjectreviews", "SelfSubjectReview")]},
     "authorization.k8s.io": {
         "v1": [
@@ -134,4 +135,6 @@ _REVIEWS: dict[str, dict[str, list[dict[str, Any]]]] = {
             _review("selfsubjectrulesreviews", "SelfSubjectRulesReview"),
         ]
     },
+    usage.GROUP: {usage.VERSION: usage.RESOURCES},
 }
+"""Groups that are not about objects of the store."""

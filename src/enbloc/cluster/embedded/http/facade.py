@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
-from enbloc import __version__
 from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import json_patch
 from enbloc.api.meta import Obj, Ref
@@ -21,7 +20,7 @@ from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.api.pods import container_name
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.cluster.embedded.http import logs, request_body
+from enbloc.cluster.embedded.http import logs, request_body, usage
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
 from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
@@ -43,6 +42,7 @@ from enbloc.cluster.embedded.http.tables import META, included, partial, table
 from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.cluster.embedded.http.watching import Watches
 from enbloc.cluster.embedded.http.writing import APPLY_PATCH, Answer, Writer, check_patch, delete_options
+from enbloc.version import __version__
 
 KUBERNETES = "v1.36.0"
 """The version reported to clients: the API that they may expect."""
@@ -180,7 +180,8 @@ class Facade:
         return self._resources.find(segments)
 
     async def _special(self, request: web.BaseRequest, path: str, segments: list[str]) -> web.StreamResponse | None:
-        """Requests that are not about a resource of the store: discovery, schemas, reviews, a namespace's bindings."""
+        """Requests that are not about a resource of the store: discovery, schemas, reviews, usage, a namespace's
+        bindings."""
         if path in REVIEWS:
             if request.method != "POST":
                 raise _bad_method()
@@ -190,7 +191,10 @@ class Facade:
         if segments[:1] == ["api"] and len(segments) == 5 and segments[2] == "namespaces" and segments[4] == "bindings":
             target = self._resources.find([*segments[:4], "pods"])
             return await self._execute(request, target, self._writer.bind)
-        if request.method not in ("GET", "HEAD") or len(segments) > 6:
+        reads = request.method in ("GET", "HEAD")
+        if reads and segments[:3] == ["apis", usage.GROUP, usage.VERSION] and segments[3:]:
+            return _json(usage.usage(self._store, segments[3:], request.query))
+        if not reads or len(segments) > 6:
             return None
         document = self._document(request, segments)
         return None if document is None else _json(*document)
@@ -391,15 +395,25 @@ class Facade:
         query = request.query
         dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
         body = await request_body.read_body(request)
-        code, obj = write(target, await request_body.decoded(body, request_body.media_type(request)), dry_run)
-        return await self._acknowledge(request, target, code, obj, plain=plain or dry_run)
+        given = await request_body.decoded(body, request_body.media_type(request))
+        with self._store.as_user() as warnings:
+            code, obj = write(target, given, dry_run)
+        return await self._acknowledge(request, target, code, obj, warnings, plain=plain or dry_run)
 
     async def _acknowledge(
-        self, request: web.BaseRequest, target: Target, code: int, obj: Obj, *, plain: bool = False
+        self,
+        request: web.BaseRequest,
+        target: Target,
+        code: int,
+        obj: Obj,
+        warnings: Sequence[str] = (),
+        *,
+        plain: bool = False,
     ) -> web.StreamResponse:
+        """`warnings`: those of admission."""
         response = _json(obj, code) if plain else self._show(request, code, target, obj)
         if request.method != "DELETE" and not target.subresource:
-            for warning in self._warnings.on(target.kind.id, obj):
+            for warning in self._warnings.on(target.kind.id, obj, warnings):
                 response.headers.add("Warning", warning)
         await self._until_kept()
         return response
@@ -412,8 +426,9 @@ class Facade:
         check_patch(target, media)
         json_media = media if media == APPLY_PATCH else request_body.JSON
         patch = await request_body.decoded(body, json_media)
-        code, obj = self._writer.patch(target, patch, media, query, dry_run)
-        return await self._acknowledge(request, target, code, obj, plain=dry_run)
+        with self._store.as_user() as warnings:
+            code, obj = self._writer.patch(target, patch, media, query, dry_run)
+        return await self._acknowledge(request, target, code, obj, warnings, plain=dry_run)
 
     async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         body = request_body.decode_json(await request_body.read_body(request))

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from enbloc.api.field_descriptions import described
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.api.served_kinds import CRD
@@ -56,7 +57,7 @@ class OpenApi:
         }
 
     def _schema(self, kind: Kind, version: str, schemas: dict[str, Any]) -> dict[str, Any]:
-        made = dict(self._custom(kind, version) or _of_view(kind, schemas))
+        made = dict(self._custom(kind, version) or described(_of_view(kind, schemas), *_place(kind, kind.name)))
         properties = dict(made.get("properties") or {})
         properties["apiVersion"] = {"type": "string", "description": "The version of the schema of this object."}
         properties["kind"] = {"type": "string", "description": "What this object is."}
@@ -97,9 +98,21 @@ def _of_view(kind: Kind, schemas: dict[str, Any]) -> dict[str, Any]:
         [kind.view], schema_hook=_hook, ref_template="#/components/schemas/enbloc.{name}"
     )
     for name, part in parts.items():
-        schemas.setdefault(f"enbloc.{name}", _plain(part))
+        schemas.setdefault(f"enbloc.{name}", described(_plain(part), *_place(kind, name)))
     of_view = schemas.get(str(made.get("$ref", "")).rpartition("/")[2], made)
     return dict(of_view)
+
+
+def _place(kind: Kind, part: str) -> tuple[str, ...]:
+    """Where a part of a kind is, for its descriptions: `QueueSpec` is the spec of a Queue, a `TaskSpec` a role."""
+    if kind.group == "batch":  # another Job than the one that is described
+        return (f"batch.{part}",)
+    if part == kind.name:
+        return (kind.name,)
+    for suffix, field in (("Spec", "spec"), ("Status", "status"), ("State", "status")):
+        if part == f"{kind.name}{suffix}":
+            return (kind.name, field)
+    return ({"TaskSpec": "tasks[]", "LifecyclePolicy": "policies[]", "Container": "containers[]"}.get(part, part),)
 
 
 def _hook(type_: type) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, koordinator, workloads
+from enbloc.api import arbitrator, coscheduling, kai, koordinator, workloads
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.served_kinds import CRD
@@ -22,6 +22,7 @@ _FIRST = (
     arbitrator.GROUP,
     koordinator.GROUP,
     coscheduling.GROUP,
+    kai.GROUP,
 )
 """Several groups have a Job or a PodGroup; clients resolve a short name to the first group that has it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from enbloc.admission.settings import Settings
@@ -21,11 +22,12 @@ class Warnings:
         self._book = GangRegistry()
         self._kinds = {"Pod", *self._book.kinds}
 
-    def on(self, kind: str, obj: Obj) -> list[str]:
-        """Texts of `Warning` headers for an accepted object whose kind's id is `kind`."""
-        if kind == "Pod" and not annotations_of(obj) and not labels_of(obj):
+    def on(self, kind: str, obj: Obj, others: Sequence[str] = ()) -> list[str]:
+        """Texts of `Warning` headers for an accepted object whose kind's id is `kind`, after those of others."""
+        if kind == "Pod" and not others and not annotations_of(obj) and not labels_of(obj):
             return []
-        texts = [str(warning) for warning in warnings(obj, self._settings)]
+        texts = [*others]
+        texts += [str(warning) for warning in warnings(obj, self._settings)]
         if kind in self._kinds:
             texts += self._book.complaints(obj)
         return [_quoted(text) for text in texts[:MAX_WARNINGS]]

@@ -80,6 +80,8 @@ class NodePlayer(Kubelets[SimulatedPod]):
     def __init__(self, store: Store, speed: float = 1.0) -> None:
         super().__init__(store)
         self._speed = speed
+        self._run_time_of: Callable[[Obj], int | None] = lambda pod: None
+        """The run time to assume of a pod whose annotations say none."""
         self._steps: StaleHeap[Step] = StaleHeap(_is_stale, STALE_SLACK)
         self._attempts: OrderedDict[Key, int] = OrderedDict()
         self._restarts: OrderedDict[Key, int] = OrderedDict()
@@ -147,6 +149,19 @@ class NodePlayer(Kubelets[SimulatedPod]):
         self._pool.report_ready(name)
         self.observe()
 
+    def assume_run_times(self, run_time_of: Callable[[Obj], int | None]) -> None:
+        """Pods whose annotations say no run time run so long: for forecasts. Of a pod that has run longer already the
+        end is not known: it runs on."""
+        self._run_time_of = run_time_of
+        now_ns = self._store.now()
+        for tracked in self._pool.pods():
+            pod = self._current(tracked)
+            if pod is None or tracked.stage != "running" or tracked.script.run_time_ns is not None:
+                continue
+            run_time_ns = run_time_of(pod)
+            if run_time_ns is not None and tracked.started_ns + run_time_ns > now_ns:
+                self._plan(tracked, tracked.started_ns + run_time_ns, "exit")
+
     def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         if self._store.get(POD, namespace, pod) is None:
             raise Refused(404, "NotFound", f'pods "{pod}" not found')
@@ -190,6 +205,15 @@ class NodePlayer(Kubelets[SimulatedPod]):
         """The pod's next step, in place of the one planned before."""
         tracked.turn += 1
         self._steps.push(at_ns, (tracked.turn, action, tracked))
+
+    def _plan_exit(self, tracked: SimulatedPod, pod: Obj) -> None:
+        run_time_ns = tracked.script.run_time_ns
+        if run_time_ns is None:
+            run_time_ns = self._run_time_of(pod)
+        if run_time_ns is None:
+            tracked.turn += 1  # it runs until it is deleted
+        else:
+            self._plan(tracked, tracked.started_ns + run_time_ns, "exit")
 
     def _plan_deadline(self, tracked: SimulatedPod, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")
@@ -237,10 +261,7 @@ class NodePlayer(Kubelets[SimulatedPod]):
             self._attempts.setdefault(tracked.key, run.restarts + 1)
         self._addresses = max(self._addresses, _number_of((pod.get("status") or {}).get("podIP") or ""))
         self._plan_deadline(tracked, pod)
-        if tracked.script.run_time_ns is None:
-            tracked.turn += 1
-        else:
-            self._plan(tracked, tracked.started_ns + tracked.script.run_time_ns, "exit")
+        self._plan_exit(tracked, pod)
 
     def _start(self, tracked: SimulatedPod, pod: Obj, now_ns: int) -> None:
         at = self._store.stamp()
@@ -256,20 +277,19 @@ class NodePlayer(Kubelets[SimulatedPod]):
             status["startTime"] = at if tracked.admitted_ns in (None, now_ns) else _stamp_of(tracked.admitted_ns)
         tracked.stage = "running"
         tracked.started_ns = now_ns
-        if tracked.script.run_time_ns is None:
-            tracked.turn += 1
-        else:
-            self._plan(tracked, now_ns + tracked.script.run_time_ns, "exit")
+        self._plan_exit(tracked, pod)
         self._write(tracked, status)
 
     def _exit(self, tracked: SimulatedPod, pod: Obj, now_ns: int) -> None:
-        self._end_run(tracked, pod, now_ns, tracked.script.exit_code(self._attempts.get(tracked.key, 1)))
+        exit_code = tracked.script.exit_code(self._attempts.get(tracked.key, 1))
+        is_over = tracked.script.run_time_ns is None  # an assumed run time is that of all its restarts
+        self._end_run(tracked, pod, now_ns, exit_code, "Never" if is_over else "")
 
-    def _end_run(self, tracked: SimulatedPod, pod: Obj, now_ns: int, exit_code: int) -> None:
-        """The containers exited: the restart policy decides whether the pod has finished."""
+    def _end_run(self, tracked: SimulatedPod, pod: Obj, now_ns: int, exit_code: int, policy: str = "") -> None:
+        """The containers exited: the restart policy (the pod's own, unless given) decides whether it has finished."""
         at = self._store.stamp()
         end = pod_status.ended(_stamp_of(tracked.started_ns), at, exit_code)
-        policy = pod["spec"].get("restartPolicy") or "Always"
+        policy = policy or pod["spec"].get("restartPolicy") or "Always"
         if policy == "Never" or (policy == "OnFailure" and exit_code == 0):
             self._forget(tracked)
             self._write(tracked, pod_status.finished(pod, at, tracked.restarts, end))

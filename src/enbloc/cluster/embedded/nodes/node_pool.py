@@ -55,6 +55,9 @@ class NodePool(Generic[P]):
     def pod(self, key: Key) -> P | None:
         return self._pods.get(key)
 
+    def pods(self) -> list[P]:
+        return list(self._pods.values())
+
     def pods_on(self, node: str) -> list[P]:
         return list(self._on.get(node, {}).values())
 

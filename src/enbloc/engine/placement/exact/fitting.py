@@ -13,12 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
+from enbloc.engine.placement.domains import part_of
 from enbloc.engine.placement.exact.packing import Failure, Failures, Kind, Packed, pack
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Request
 from enbloc.engine.tables.tasks import GangState, Task
+
+Equivalence = tuple[int, int | None, object]
 
 OpenRows = Callable[[Task], Bools]
 """The rows that a task may go to, whether there is room or not."""
@@ -56,7 +59,9 @@ class Fitting:
         """Whether only free resources matter, and greedy placement is not optimal: there are several classes."""
         tasks = [task for one in requests for task in (*one.must, *(one.rest if one.short else ()))]
         stateful = self._state.stateful
-        return len({task.cls.id for task in tasks}) > 1 and not any(stateful.applies(task) for task in tasks)
+        return len({(task.cls.id, part_of(task)) for task in tasks}) > 1 and not any(
+            stateful.applies(task) for task in tasks
+        )
 
     def _queues_allow(self, requests: Sequence[PlacementRequest], placed: Iterable[Task]) -> bool:
         """Whether the queues allow all of it, whichever tasks of `rest` are chosen. What is `placed` counts already."""
@@ -88,7 +93,7 @@ class _PackingProblem:
     def __init__(self, requests: Sequence[PlacementRequest], open_rows: OpenRows) -> None:
         self._requests = requests
         self._open_rows = open_rows
-        self._kind_of: dict[tuple[int, int | None], int] = {}
+        self._kind_of: dict[Equivalence, int] = {}
         self._numbers: dict[tuple[Request, bytes], int] = {}
         """The kinds: from request and open rows to a number, in order."""
         self._allowed: list[Bools] = []
@@ -169,6 +174,7 @@ class _PackingProblem:
         return chosen
 
 
-def _equivalence(task: Task) -> tuple[int, int | None]:
-    """Equal for tasks with equal open rows: of one class and, since reservations depend on it, of one run time."""
-    return (task.cls.id, task.run_time_ns)
+def _equivalence(task: Task) -> Equivalence:
+    """Equal for tasks with equal open rows: of one class, in the same domains, and, since reservations depend on it, of
+    one run time."""
+    return (task.cls.id, task.run_time_ns, part_of(task))

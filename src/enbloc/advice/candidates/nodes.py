@@ -1,0 +1,135 @@
+"""Changes of the nodes: uncordoned, without a taint, with a label, and more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from enbloc.advice.candidates.pods import taint_text
+from enbloc.advice.case import Case, allocatable_of, listed, requests_of
+from enbloc.advice.change import Candidates, Change, as_written, create, patch
+from enbloc.api.meta import Obj, labels_of, name_of
+from enbloc.api.reasons import PendingReason
+from enbloc.units import format_amount, format_quantity
+
+MOST_SHAPES = 2
+MOST_NODES = 1_000
+HOSTNAME = "kubernetes.io/hostname"
+PLAIN: Obj = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": ""},
+    "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}},
+}
+"""A node for clusters that have none."""
+
+
+def uncordoned(case: Case) -> Candidates:
+    cordoned = [node for node in case.nodes if (node.get("spec") or {}).get("unschedulable")]
+    if cordoned:
+        text = f"uncordon {listed([name_of(node) for node in cordoned])}"
+        yield Change(text, tuple(patch(node, {"spec": {"unschedulable": False}}) for node in cordoned))
+
+
+def untainted(case: Case) -> Candidates:
+    """Nodes without one of their taints, the taint of most nodes first."""
+    found: dict[tuple[str, str, str], list[Obj]] = {}
+    for node in case.nodes:
+        for taint in (node.get("spec") or {}).get("taints") or ():
+            if not taint["key"].startswith("node.kubernetes.io/"):
+                found.setdefault((taint["key"], taint.get("value") or "", taint["effect"]), []).append(node)
+    for taint, nodes in sorted(found.items(), key=lambda one: (-len(one[1]), one[0]))[:2]:
+        text = f"remove taint {taint_text(taint)} from {listed([name_of(node) for node in nodes])}"
+        yield Change(text, tuple(patch(node, {"spec": {"taints": _rest(node, taint[0])}}) for node in nodes))
+
+
+def _rest(node: Obj, key: str) -> list[Any] | None:
+    return [taint for taint in node["spec"]["taints"] if taint["key"] != key] or None
+
+
+def more_nodes(case: Case) -> Candidates:
+    """Nodes like one that exists, in the numbers that could be enough: the fewest first."""
+    shapes: dict[tuple[tuple[str, int], ...], Obj] = {}
+    known = {name for node in case.nodes for name in allocatable_of(node)}
+    if case.nodes and any(not requests_of(spec).keys() <= known for spec in case.roles.values()):
+        return  # a resource that no node has is rather misspelt
+    for node in case.nodes or [PLAIN]:
+        shapes.setdefault(tuple(sorted(allocatable_of(node).items())), node)
+    plans = []
+    for number, node in enumerate(shapes.values()):
+        made = _suited(case, node)
+        counts = _counts(case, allocatable_of(made))
+        if counts is not None:
+            enlarged = allocatable_of(made) != allocatable_of(node)
+            plans.append(((enlarged, _unused(case, made)), counts, number, node, made))
+    for _, (least, most), _, node, made in sorted(plans, key=lambda plan: plan[:3])[:MOST_SHAPES]:
+        helped = yield _added(case, node, made, least)
+        while not helped and least < most:
+            middle = (least + 1 + most) // 2
+            if (yield _added(case, node, made, middle)):
+                most = middle
+                if middle == least + 1:
+                    return
+            else:
+                least = middle
+        if helped:
+            return
+
+
+def _unused(case: Case, node: Obj) -> int:
+    """How many kinds of devices a node has that the pods do not ask for."""
+    asked = {name for spec in case.roles.values() for name in requests_of(spec)}
+    return sum("/" in name and name not in asked for name in allocatable_of(node))
+
+
+def _suited(case: Case, like: Obj) -> Obj:
+    """A new node like another: ready, without taints, with the labels that the pods select and room for one of them."""
+    made = as_written(like)
+    made.pop("spec", None)
+    status = like.get("status") or {}
+    capacity = dict(status.get("allocatable") or status.get("capacity") or {})
+    labels = {key: value for key, value in labels_of(like).items() if key != HOSTNAME}
+    for spec in case.roles.values():
+        labels.update(spec.get("nodeSelector") or {})
+        for name, nanos in requests_of(spec).items():
+            if nanos > allocatable_of(like).get(name, 0):
+                capacity[name] = format_quantity(nanos)
+    made["metadata"]["labels"] = labels
+    made["status"] = {"allocatable": capacity, "capacity": capacity}
+    return made
+
+
+def _counts(case: Case, room: Mapping[str, int]) -> tuple[int, int] | None:
+    """How many nodes it takes for the pods that did not fit, and for all pods of the minimum."""
+    least, most = 0, 0
+    for role, spec in case.roles.items():
+        fit = min((room.get(name, 0) // nanos for name, nanos in requests_of(spec).items()), default=110)
+        if fit <= 0:
+            return None
+        minimum = case.gang.spec.minima.get(role) or case.gang.spec.minimum
+        least += -(-min(case.needs(role), minimum) // fit)
+        most += -(-minimum // fit)
+    if case.why.reason is not PendingReason.UNSCHEDULABLE:
+        least = 1  # it was not attempted: how many of its pods fit is not known
+    return (max(1, least), max(1, most)) if most <= MOST_NODES else None
+
+
+def _added(case: Case, like: Obj, made: Obj, count: int) -> Change:
+    taken = {name_of(node) for node in case.nodes}
+    names = [name for number in range(1, count + len(taken) + 1) if (name := f"more-{number}") not in taken][:count]
+    nodes = [
+        {**made, "metadata": {**made["metadata"], "name": name, "labels": {**labels_of(made), HOSTNAME: name}}}
+        for name in names
+    ]
+    room, had = allocatable_of(made), allocatable_of(like)
+    shape = ", ".join(f"{name} {format_amount(name, nanos)}" for name, nanos in room.items() if name != "pods")
+    differs = "" if room == had or not name_of(like) else "larger "
+    wanted = {key: value for key, value in labels_of(made).items() if labels_of(like).get(key) != value}
+    labelled = f" and label{'' if len(wanted) == 1 else 's'} {_pairs(wanted)}" if wanted else ""
+    like_it = f" like {name_of(like)}" if name_of(like) else ""
+    what = f"{count} {differs}node{'' if count == 1 else 's'}{like_it} with {shape}{labelled}"
+    return Change(f"add {what}", tuple(create(node) for node in nodes))
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -1,0 +1,103 @@
+"""One gang that waits, with what a candidate change is made from: its diagnosis, its sources, the nodes and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from enbloc.advice.sources import own_object, pod_parts, sources_of
+from enbloc.api import core, volcano
+from enbloc.api.kinds import kind_id, view
+from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.api.requests import pod_requests
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.config import Config
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.engine import Engine
+from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs.registry import GangRegistry
+from enbloc.units import natural_key, parse_quantity
+
+
+class Case:
+    def __init__(self, store: Store, engine: Engine, config: Config, gang: GangState) -> None:
+        self.store = store
+        self.engine = engine
+        self.config = config
+        self.gang = gang
+        self.why: Diagnosis = engine.diagnosis(gang)
+
+    @property
+    def title(self) -> str:
+        return self.gang.spec.title
+
+    @property
+    def namespace(self) -> str:
+        return self.gang.key.namespace
+
+    @cached_property
+    def sources(self) -> list[Obj]:
+        return sources_of(self.store, self.gang, self.foreign_pods)
+
+    @cached_property
+    def foreign_pods(self) -> list[Obj]:
+        """Its pods that name another scheduler: the engine knows only their number."""
+        if not self.engine.state.foreign.of(self.gang.key):
+            return []
+        registry = GangRegistry(self.config.arbitrator, self.config.koordinator, self.config.tenancy)
+        pods = (pod for pod in self.store.list("Pod")[0] if namespace_of(pod) == self.namespace)
+        return [pod for pod in pods if not pod["spec"].get("nodeName") and registry.member(pod).gang == self.gang.key]
+
+    @cached_property
+    def own(self) -> Obj | None:
+        """Its PodGroup or SchedulingSpec."""
+        return own_object(self.store, self.gang)
+
+    @cached_property
+    def job(self) -> Obj | None:
+        """The Volcano Job that it comes from."""
+        return next((obj for obj in self.sources if kind_id(obj) == volcano.JOB), None)
+
+    @cached_property
+    def waiting(self) -> list[Task]:
+        return [task for task in self.gang.tasks.values() if not task.node]
+
+    @cached_property
+    def roles(self) -> dict[str, Mapping[str, Any]]:
+        """The pod spec of each role that lacks something (all roles where none is named)."""
+        found = {role: part["spec"] for source in self.sources for role, part in pod_parts(source)}
+        lacking = {role: spec for role, spec in found.items() if role in self.why.missing}
+        return lacking or found
+
+    def needs(self, role: str) -> int:
+        """How many pods of a role its minimum lacks."""
+        missing = self.why.missing
+        return missing.get(role) or missing.get("") or self.gang.spec.minima.get(role) or self.gang.spec.minimum
+
+    @cached_property
+    def nodes(self) -> list[Obj]:
+        return sorted(self.store.list("Node")[0], key=lambda node: natural_key(name_of(node)))
+
+    @cached_property
+    def queues(self) -> list[Obj]:
+        return sorted(self.store.list(volcano.QUEUE)[0], key=lambda queue: natural_key(name_of(queue)))
+
+
+def requests_of(spec: Mapping[str, Any]) -> dict[str, int]:
+    """The requests of a pod spec in nano-units, without zeros."""
+    found = pod_requests(view(spec, core.PodSpec))
+    return {name: nanos for name, nanos in found.items() if nanos > 0}
+
+
+def allocatable_of(node: Obj) -> dict[str, int]:
+    """In nano-units."""
+    status = node.get("status") or {}
+    stated = status.get("allocatable") or status.get("capacity") or {}
+    return {name: parse_quantity(amount).nanos for name, amount in stated.items()}
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """The first few names, and how many more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,227 @@
+"""The explanation of one gang, from a cluster's objects: why it waits, what is in its way, what would let it start,
+when it is expected to, and what happened to it.
+
+A scheduler with the same engine is started on the objects, in virtual time: reason, sentence and figures are those of
+its diagnosis, for the very state that is shown (G10). Nothing is written to the cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.admission.settings import settings_of
+from enbloc.advice.case import Case, listed
+from enbloc.advice.change import Change
+from enbloc.advice.remedies import Remedy, remedies, shown
+from enbloc.advice.sources import recreated_by_top
+from enbloc.advice.start_assumption import assumption
+from enbloc.advice.trials import Trials
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of
+from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
+from enbloc.config import Config, default_scheduler_name, scheduler_names
+from enbloc.engine.diagnosis.reporter import is_pending
+from enbloc.engine.engine import Engine
+from enbloc.engine.tables.tasks import GangState
+from enbloc.gangs.own_annotations import DECISION
+from enbloc.inspect.gang_states import PREEMPTED
+from enbloc.inspect.gangs import Gang
+from enbloc.inspect.overview import Explanation, Overview, ended, explain_shown, find, read_overview, waits_sentence
+from enbloc.sim.without_effect import without_effect
+from enbloc.units import format_timestamp
+
+NOT_OURS: Final = "NotOurs"
+MOST_STORY: Final = 20
+_ATTEMPTED: Final = frozenset(
+    {
+        PendingReason.NOT_ENOUGH_RESOURCES,
+        PendingReason.UNSCHEDULABLE,
+        PendingReason.QUEUE_FULL,
+        PendingReason.BLOCKED_BY_FIFO,
+        PendingReason.HOLD_RELEASED,
+    }
+)
+_REASONS: Final = frozenset(reason.value for reason in PendingReason)
+
+
+def explain(objects: Sequence[Obj], now_ns: int, config: Config, name: str) -> Explanation | None:
+    """`name`: NAMESPACE/NAME of a gang, of its object or Job, of a pod, or of an object that makes pods; a name alone
+    is of namespace `default`. `None`: there is nothing of that name."""
+    config = with_names_in_use(config, objects)
+    lists: dict[str, list[Obj]] = {}
+    for obj in objects:
+        lists.setdefault(kind_id(obj), []).append(obj)
+    overview = read_overview(lists, config)
+    wanted = name if "/" in name else f"default/{name}"
+    row = find(overview, wanted) or find(overview, _gang_below(objects, overview, wanted))
+    if row is None:
+        return _without_gang(objects, config, wanted)
+    base = msgspec.structs.replace(explain_shown(overview, row), story=_story(objects, row))
+    if not row.waits and not row.pods.get("waiting"):
+        return base
+    trials = Trials(objects, now_ns, config)
+    gang = gang_of(trials.engine, row)
+    if gang is None:
+        return _foreign(base, row, trials, config, now_ns)
+    if not row.waits:
+        why, count = trials.engine.diagnosis(gang), row.pods["waiting"]
+        text = f"{base.sentence} {count} more pod{' waits' if count == 1 else 's wait'}: {why.message}"
+        return msgspec.structs.replace(base, sentence=ended(text))
+    return _waiting(base, row, gang, trials, config, now_ns)
+
+
+def with_names_in_use(config: Config, objects: Iterable[Obj]) -> Config:
+    """The config with the scheduler names that this cluster's scheduler answers to: those of the config, and those of
+    pods that carry its mark or its reasons."""
+    names = set(scheduler_names(config, alone=False))
+    for obj in objects:
+        if kind_id(obj) == "Pod" and (spec := obj.get("spec")):
+            condition = condition_of(obj, "PodScheduled") or {}
+            said = condition.get("reason") in _REASONS and condition.get("reason") not in LACKS_MEMBERS
+            if DECISION in annotations_of(obj) or (said and condition.get("reason") != "SchedulingGated"):
+                names.add(spec.get("schedulerName") or "default-scheduler")
+    own = config.scheduler_names or ()
+    ordered = [*own, *sorted(names - set(own), key=lambda one: (one != "enbloc", one))]
+    return msgspec.structs.replace(config, scheduler_names=tuple(ordered))
+
+
+def gang_of(engine: Engine, row: Gang) -> GangState | None:
+    for gang in engine.state.gangs.values():
+        if gang.spec.title == row.gang and (gang.spec.dialect or gang.key.dialect) == row.dialect:
+            return gang
+    return None
+
+
+def _waiting(base: Explanation, row: Gang, gang: GangState, trials: Trials, config: Config, now_ns: int) -> Explanation:
+    engine = trials.engine
+    case = Case(trials.simulation.store, engine, config, gang)
+    if not is_pending(gang):
+        text = "It can start now, and the scheduler has not bound it yet: is `enbloc run` running?"
+        return msgspec.structs.replace(base, sentence=text, assumption="at once, when a scheduler runs")
+    entry = next((one for one in engine.pending() if one.gang == row.gang and one.dialect == row.dialect), None)
+    message = entry.message if entry is not None else case.why.message
+    starts = trials.forecast([row.gang])
+    start_ns = starts.get(row.gang)
+    details = engine.details(gang)
+    found = remedies(case, trials, start_ns)
+    return msgspec.structs.replace(
+        base,
+        reason=str(case.why.reason),
+        sentence=(_evicted(base.story) if row.state == PREEMPTED else "") + waits_sentence(message),
+        numbers={**base.numbers, **details.numbers},
+        in_the_way=[msgspec.to_builtins(one) for one in details.in_the_way],
+        remedies=shown(found, lambda after_ns: format_timestamp(now_ns + after_ns)),
+        ahead=_ahead(engine, base.ahead),
+        expected_start=None if start_ns is None else format_timestamp(now_ns + start_ns),
+        assumption=assumption(case, start_ns is not None),
+    )
+
+
+def _foreign(base: Explanation, row: Gang, trials: Trials, config: Config, now_ns: int) -> Explanation:
+    """A gang none of whose pods is ours."""
+    ours = default_scheduler_name(config)
+    store = trials.simulation.store
+    pods = [pod for pod in store.list("Pod")[0] if f"{namespace_of(pod)}/{name_of(pod)}" == row.gang]
+    names = sorted({str(pod["spec"].get("schedulerName") or "default-scheduler") for pod in pods})
+    if not pods or set(names) <= set(scheduler_names(config, alone=False)):
+        return base
+
+    def edit(role: str, spec: dict[str, Any]) -> bool:
+        spec["schedulerName"] = ours
+        return True
+
+    change = Change(f"set schedulerName: {ours} instead of {listed(names)}", recreated_by_top(store, pods, edit))
+    start_ns = trials.start_after(row.gang, change.steps)
+    found = [] if start_ns is None else [Remedy(change.text, start_ns, change.steps)]
+    return msgspec.structs.replace(
+        base,
+        state=NOT_OURS,
+        reason=str(PendingReason.OTHER_SCHEDULER),
+        sentence=f"Not ours: its schedulerName is {listed(names)}, and ours is {ours}.",
+        in_the_way=[{"kind": "scheduler", "name": name, "what": "is named by its pods"} for name in names],
+        remedies=shown(found, lambda after_ns: format_timestamp(now_ns + after_ns)),
+        ahead=[],
+        assumption=f"unknown: that is up to {listed(names)}",
+    )
+
+
+def _evicted(story: Sequence[dict[str, Any]]) -> str:
+    """By which gang it was evicted, if it has not been scheduled since."""
+    found = ""
+    for event in story:
+        if event["what"] in ("Preempted", "Reclaimed"):
+            named = re.search(r"room for (\S+)", event["message"])
+            found = f"It was {event['what'].lower()}{f' by {named[1]}' if named else ''}. "
+        elif event["what"] == "GangScheduled":
+            found = ""
+    return found
+
+
+def _ahead(engine: Engine, ahead: Sequence[str]) -> list[str]:
+    """Of the gangs before it in its queue, those that are attempted before it."""
+    invalid = {
+        *LACKS_MEMBERS,
+        PendingReason.GANG_INVALID,
+        PendingReason.UNSUPPORTED_CONSTRAINT,
+        PendingReason.TIMED_OUT,
+    }
+    tried = {one.gang for one in engine.pending() if one.reason not in invalid and "can never start" not in one.message}
+    return [title for title in ahead if title in tried]
+
+
+def _gang_below(objects: Sequence[Obj], overview: Overview, wanted: str) -> str:
+    """The gang of a pod, PodGroup or Job; or of the first waiting pod that an object makes, through any owners."""
+    known = overview.aliases.get(wanted)
+    if known is not None:
+        return known
+    owned: dict[str, list[Obj]] = {}
+    for obj in objects:
+        owner = controller_of(obj)
+        if owner:
+            owned.setdefault(str(owner.get("uid")), []).append(obj)
+    named = [obj for obj in objects if f"{namespace_of(obj)}/{name_of(obj)}" == wanted and obj["kind"] != "Event"]
+    pods: list[Obj] = []
+    for _ in range(4):
+        named = [child for obj in named for child in owned.get(str(obj["metadata"].get("uid")), ())]
+        pods += [obj for obj in named if kind_id(obj) == "Pod"]
+    pods.sort(key=lambda pod: (bool((pod.get("spec") or {}).get("nodeName")), name_of(pod)))
+    names = [f"{namespace_of(pod)}/{name_of(pod)}" for pod in pods]
+    return next((overview.aliases.get(name, name) for name in names), "")
+
+
+def _without_gang(objects: Sequence[Obj], config: Config, wanted: str) -> Explanation | None:
+    """An object that is no gang: nothing acts on it, or it makes no pods."""
+    for one in without_effect(objects, settings_of(config, alone=False)):
+        if wanted in (f"{one.namespace}/{one.name}", f"default/{one.name}" if not one.namespace else ""):
+            return _not_ours(wanted, f"{one.kind} {wanted}: {one.reason}.")
+    kinds = [obj["kind"] for obj in objects if f"{namespace_of(obj)}/{name_of(obj)}" == wanted]
+    kinds = [kind for kind in kinds if kind != "Event"]
+    return _not_ours(wanted, f"{kinds[0]} {wanted} has no pods.") if kinds else None
+
+
+def _not_ours(wanted: str, sentence: str) -> Explanation:
+    return Explanation(gang=wanted, state=NOT_OURS, reason="", sentence=sentence, numbers={})
+
+
+def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
+    """The Events about a gang, its Job and its pods, the oldest first, each message once."""
+    namespace, _, name = row.gang.partition("/")
+    found: dict[str, dict[str, Any]] = {}
+    for obj in objects:
+        if obj["kind"] != "Event" or namespace_of(obj) != namespace:
+            continue
+        about = obj.get("involvedObject") or obj.get("regarding") or {}
+        target = str(about.get("name") or "")
+        if target != name and not target.startswith(f"{name}-"):
+            continue
+        at = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp") or ""
+        what, message = obj.get("reason") or "", obj.get("message") or obj.get("note") or ""
+        entry = {"at": at, "about": f"{about.get('kind')} {target}", "what": what, "message": message}
+        known = found.get(message)
+        if known is None or (at, entry["about"]) < (known["at"], known["about"]):
+            found[message] = entry
+    return sorted(found.values(), key=lambda one: (one["at"], one["about"]))[-MOST_STORY:]

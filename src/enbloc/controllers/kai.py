@@ -1,0 +1,52 @@
+"""The status of KAI's PodGroups: how many members wait, run or ended, and a phase that follows from it.
+
+Why a group waits is the scheduler's condition, which is not touched here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enbloc.api import kai, kubernetes
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj
+from enbloc.api.writes import WatchEvent
+from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
+from enbloc.controllers.volcano import group_of as volcano_group_of
+from enbloc.gangs.koordinator import gang_name
+
+
+def controller() -> GroupStatus:
+    return GroupStatus(KaiGroups())
+
+
+class KaiGroups:
+    kind = kai.POD_GROUP
+    other_kinds: frozenset[str] = frozenset()
+
+    def group_of(self, pod: Obj) -> str:
+        """The PodGroup that a pod names, unless its gang is one of another dialect."""
+        others = volcano_group_of(pod) or gang_name(pod) or kubernetes.group_name_of(pod)
+        return "" if others else kai.group_name_of(pod)
+
+    def observe_other(self, event: WatchEvent) -> Key | None:
+        return None
+
+    def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
+        return {
+            "phase": _phase(group, members),
+            "pending": members.count("Pending", SCHEDULED),
+            "running": members.count("Running"),
+            "succeeded": members.count("Succeeded"),
+            "failed": members.count("Failed"),
+        }
+
+
+def _phase(group: Obj, members: Members) -> str:
+    minimum = max(kai.minimum_of(view(group, kai.PodGroup).spec), 1)
+    succeeded, failed = members.count("Succeeded"), members.count("Failed")
+    if members.total and succeeded + failed == members.total:
+        return "Succeeded" if succeeded >= minimum else "Failed"
+    before = (group.get("status") or {}).get("phase")
+    ran = members.count("Running", "Succeeded")
+    return "Running" if ran >= minimum or (before == "Running" and ran) else "Pending"

@@ -1,0 +1,215 @@
+"""The figures behind a diagnosis, for the state that they are shown with (G10, N6): what each role needs and has, which
+filter rejects how many nodes of which shape, what the queues above it allow, and what is in the gang's way.
+
+Made when a user asks, and not in a cycle: it costs a pass over the nodes for each role. The sentence and the reason are
+those of the diagnosis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
+from enbloc.engine.diagnosis.diagnosis import Diagnosis, gates_of, rejections, shown
+from enbloc.engine.diagnosis.titles import Titles
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.queues import Queue
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools
+from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, pending_tasks
+
+MOST_GANGS = 20
+"""At most this many gangs that hold room are named."""
+
+
+class Obstacle(msgspec.Struct, frozen=True):
+    """Something in the way of a gang."""
+
+    kind: str
+    """`gang`, `queue`, `quota`, `gate`, `scheduler` or `group`."""
+    name: str
+    what: str
+    """What it does: a clause, such as `uses 8 cpu on nodes that it could use`."""
+
+
+class Details(msgspec.Struct, frozen=True):
+    numbers: dict[str, Any]
+    in_the_way: tuple[Obstacle, ...]
+
+
+def details(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Details:
+    numbers = {
+        "minimum": gang.spec.minimum,
+        "missing": dict(why.missing),
+        "roles": {role or "pods": _role(state, gang, role, tasks) for role, tasks in _roles(gang)},
+        "nodes": _usable(state),
+        "queues": [_queue(state, queue) for queue in state.queue_of(gang).ancestors],
+    }
+    if gang.spec.min_resources:
+        amounts = state.resources.amounts(gang.spec.min_resources)
+        numbers["minResources"] = _amounts(state, amounts.items())
+    return Details(numbers, tuple(_in_the_way(state, gang, why, titles)))
+
+
+def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
+    by_role: dict[str, list[Task]] = {role: [] for role in gang.spec.minima}
+    for task in gang.tasks.values():
+        by_role.setdefault(task.role, []).append(task)
+    yield from sorted(by_role.items())
+
+
+def _role(state: State, gang: GangState, role: str, tasks: list[Task]) -> dict[str, Any]:
+    waiting = [task for task in pending_tasks(gang) if task.role == role]
+    numbers: dict[str, Any] = {
+        "minimum": gang.spec.minima.get(role, 0),
+        "exist": len(tasks),
+        "occupied": sum(task.status in OCCUPIED for task in tasks),
+        "waiting": len(waiting),
+    }
+    if waiting:
+        numbers["requests"] = _amounts(state, waiting[0].cls.request)
+        numbers["nodes"] = list(_groups(state, waiting[0]))
+    return numbers
+
+
+def _groups(state: State, task: Task) -> Iterator[dict[str, Any]]:
+    """Nodes of one shape together: how many, how many each filter rejects, and the most that is free on one."""
+    nodes = state.nodes
+    shapes: dict[bytes, list[int]] = {}
+    for row in np.flatnonzero(nodes.alive[: nodes.count]).tolist():
+        shapes.setdefault(nodes.allocatable[:, row].tobytes(), []).append(row)
+    found = rejections(state, task)
+    for rows in sorted(shapes.values(), key=lambda rows: (-len(rows), rows[0])):
+        rejected = {reason: count for reason, mask in found if (count := int(mask[rows].sum()))}
+        columns = [column for column, _ in task.cls.request if column != PODS]
+        shape = [(column, int(nodes.allocatable[column, rows[0]])) for column in range(len(nodes.allocatable))]
+        yield {
+            "shape": _amounts(state, [pair for pair in shape if pair[1] and pair[0] != PODS]),
+            "like": nodes.names[rows[0]],
+            "nodes": len(rows),
+            "rejected": rejected,
+            "fit": _fitting(state, task, [row for row in rows if not any(mask[row] for _, mask in found)]),
+            "mostFree": _amounts(state, [(column, _most_free(state, column, rows)) for column in columns]),
+        }
+
+
+def _fitting(state: State, task: Task, rows: list[int]) -> int:
+    """How many pods like this one have room on the rows, as far as resources go."""
+    free, counts = state.nodes.free, np.full(len(rows), np.iinfo(np.int64).max)
+    for column, amount in task.cls.request:
+        counts = np.minimum(counts, free[column, rows] // amount)
+    return int(counts.sum()) if rows else 0
+
+
+def _most_free(state: State, column: int, rows: list[int]) -> int:
+    free = state.nodes.free
+    return max(0, int(free[column, rows].max())) if column < len(free) else 0
+
+
+def _usable(state: State) -> dict[str, int]:
+    nodes = state.nodes
+    alive = nodes.alive[: nodes.count]
+    ready, cordoned = nodes.ready[: nodes.count], nodes.unschedulable[: nodes.count]
+    return {
+        "ready": int((alive & ready & ~cordoned).sum()),
+        "cordoned": int((alive & cordoned).sum()),
+        "notReady": int((alive & ~ready).sum()),
+    }
+
+
+def _queue(state: State, queue: Queue) -> dict[str, Any]:
+    limits = {column: amount for column, amount in queue.limits.items() if column != PODS}
+    used = {column for column in (CPU, MEMORY) if column < len(queue.used) and queue.used[column]}
+    columns = sorted({*limits, *used})
+    return {
+        "queue": queue.name,
+        "used": _amounts(state, [(c, int(queue.used[c]) if c < len(queue.used) else 0) for c in columns]),
+        "capability": _amounts(state, sorted(limits.items())),
+    }
+
+
+def _amounts(state: State, pairs: Any) -> dict[str, str]:
+    names = state.resources.names
+    return {names[column]: shown(names[column], amount) for column, amount in pairs if column != PODS}
+
+
+# ---- what is in the way
+
+
+def _in_the_way(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
+    if why.reason in LACKS_MEMBERS:
+        yield from _members_lacking(state, gang)
+    elif why.reason is PendingReason.QUEUE_FULL or why.of_queue:
+        yield from _queues_full(state, gang, titles)
+    elif why.reason in (PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES):
+        yield from _holders(state, gang, titles)
+    elif why.reason is PendingReason.BLOCKED_BY_FIFO and why.other:
+        yield Obstacle("gang", why.other, f"is ahead of it in the FIFO queue {gang.spec.queue}")
+    elif why.reason is PendingReason.GROUP_NOT_READY and why.other:
+        yield Obstacle("gang", why.other, "has to start together with it")
+
+
+def _members_lacking(state: State, gang: GangState) -> Iterator[Obstacle]:
+    for gate, count in sorted(gates_of(gang).items()):
+        yield Obstacle("gate", gate, f"holds {count} pod{'' if count == 1 else 's'}")
+    for name, count in sorted(state.foreign.of(gang.key).items()):
+        yield Obstacle("scheduler", name or "(none)", f"is named by {count} pod{'' if count == 1 else 's'}")
+    if gang.spec.failed_create:
+        yield Obstacle("quota", "API server", gang.spec.failed_create)
+
+
+def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obstacle]:
+    """Its queue and the queues above it that have a limit, then the gangs that use them."""
+    limited = [queue for queue in state.queue_of(gang).ancestors if queue.limits]
+    for queue in limited:
+        texts = []
+        for column, limit in sorted(queue.limits.items()):
+            name = state.resources.names[column]
+            used = int(queue.used[column]) if column < len(queue.used) else 0
+            texts.append(f"{shown(name, used)} of {shown(name, limit)} {name}")
+        yield Obstacle("queue", queue.name, f"uses {', '.join(texts)}")
+    names = {queue.name for queue in limited}
+    for other, tasks in _gangs_on(state, None, gang):
+        if names & {queue.name for queue in state.queue_of(other).ancestors}:
+            yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
+
+
+def _holders(state: State, gang: GangState, titles: Titles) -> Iterator[Obstacle]:
+    """Gangs with pods on nodes that the gang could use but for the room that they hold."""
+    waiting = pending_tasks(gang)
+    rows: Bools | None = None
+    for task in {task.cls.id: task for task in waiting}.values():
+        passing = state.candidates(task.cls).passing()
+        rows = passing if rows is None else rows | passing
+    for other, tasks in _gangs_on(state, rows, gang):
+        yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
+
+
+def _holder(state: State, gang: GangState, other: str, tasks: list[Task], where: str) -> Obstacle:
+    waiting = pending_tasks(gang)
+    wanted = {column for task in waiting for column, _ in task.cls.request}
+    if not wanted:
+        wanted = set(state.resources.amounts(gang.spec.min_resources or {}))
+    sums: dict[int, int] = {}
+    for task in tasks:
+        for column, amount in task.cls.request:
+            if column in wanted and column != PODS:
+                sums[column] = sums.get(column, 0) + amount
+    text = ", ".join(f"{amount} {name}" for name, amount in _amounts(state, sorted(sums.items())).items())
+    return Obstacle("gang", other, f"uses {text or 'room'} {where}")
+
+
+def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[GangState, list[Task]]]:
+    """Other gangs with pods on these rows (`None`: anywhere): of lowest priority first, then those with the fewest."""
+    found: dict[Any, tuple[GangState, list[Task]]] = {}
+    for task in state.tasks.values():
+        if task.gang is but or task.status not in HOLDS_ROOM:
+            continue
+        row = state.nodes.rows.get(task.node)
+        if row is not None and (rows is None or (row < len(rows) and rows[row])):
+            found.setdefault(task.gang.key, (task.gang, []))[1].append(task)
+    ordered = sorted(found.values(), key=lambda one: (one[0].priority, len(one[1]), one[0].spec.title))
+    return ordered[:MOST_GANGS]

@@ -1,0 +1,114 @@
+"""What is proved by the nodes themselves, whatever runs on them: a pod larger than every node, a label or a resource
+that no node has, nodes that take no pods. Added to what a gang says of itself (G10).
+
+Equal gangs share a diagnosis; this depends on each gang's own pods, so it is found for each gang, and kept until a node
+changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from enbloc.api import core
+from enbloc.api.kinds import view
+from enbloc.api.reasons import PendingReason
+from enbloc.api.requests import pod_requests
+from enbloc.engine.diagnosis.diagnosis import shown
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.resources import PODS, Request
+from enbloc.engine.tables.tasks import GangState, pending_tasks
+
+CONCERNED: Final = frozenset({PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES})
+NEVER: Final = "It can never start here"
+NEAR: Final = 0.75
+"""How like a known name a word must be to count as a misspelling of it."""
+
+Needs = tuple[Request, tuple[tuple[str, str], ...]]
+"""The request of a pod, and its node selector."""
+
+
+class Impossibilities:
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._of_needs: dict[Needs, str] = {}
+        self._known_at = (-1, -1)
+
+    def of(self, gang: GangState, reason: PendingReason) -> str:
+        """One sentence or two; empty if nothing is proved."""
+        if reason not in CONCERNED:
+            return ""
+        nodes = self._state.nodes
+        now = (nodes.static_clock, nodes.moves)
+        if now != self._known_at:
+            self._of_needs.clear()
+            self._known_at = now
+        found = dict.fromkeys(self._sentence(needs) for needs in _needs(self._state, gang))
+        return " ".join(sentence for sentence in found if sentence)
+
+    def _sentence(self, needs: Needs) -> str:
+        known = self._of_needs.get(needs)
+        if known is None:
+            known = self._of_needs[needs] = self._too_large(needs[0]) or self._unlabelled(needs[1]) or self._closed()
+        return known
+
+    def _too_large(self, request: Request) -> str:
+        nodes, names = self._state.nodes, self._state.resources.names
+        for column, amount in request:
+            most = _largest(self._state, column)
+            if amount <= most or column == PODS or not nodes.rows:
+                continue
+            name = names[column]
+            if most:
+                needed = f"one pod needs {shown(name, amount)} {name}, the largest node has {shown(name, most)}"
+                return f"{NEVER}: {needed}."
+            known = [other for number, other in enumerate(names) if _largest(self._state, number)]
+            near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+            return f"No node has {name}{f': did you mean {near[0]}?' if near else '.'}"
+        return ""
+
+    def _unlabelled(self, selector: Iterable[tuple[str, str]]) -> str:
+        nodes = [facts for facts in self._state.nodes.facts if facts is not None]
+        for key, value in selector:
+            values = {facts.labels[key] for facts in nodes if key in facts.labels}
+            if value not in values and nodes:
+                some = f"; they have {', '.join(sorted(values)[:3])}" if values else ""
+                return f"No node has label {key}={value}{some}."
+        return ""
+
+    def _closed(self) -> str:
+        """Nodes that take no pods at all, if no others are left."""
+        nodes = [facts for facts in self._state.nodes.facts if facts is not None]
+        cordoned = sum(facts.unschedulable for facts in nodes)
+        unready = sum(not facts.ready and not facts.unschedulable for facts in nodes)
+        if not nodes:
+            return "There are no nodes."
+        if cordoned + unready < len(nodes):
+            return ""
+        parts = [f"{cordoned} cordoned"] * bool(cordoned) + [f"{unready} not ready"] * bool(unready)
+        return f"No node takes pods: {' and '.join(parts)}."
+
+
+def _largest(state: State, column: int) -> int:
+    """The most that one node has of a resource, cordoned and unready nodes included."""
+    nodes = state.nodes
+    if column >= len(nodes.allocatable) or not nodes.count:
+        return 0
+    return int(nodes.allocatable[column, : nodes.count].max(initial=0))
+
+
+def _needs(state: State, gang: GangState) -> Iterable[Needs]:
+    """What each kind of pod of a gang needs: its pods that wait, or the templates of pods that do not exist yet."""
+    waiting = pending_tasks(gang)
+    if waiting:
+        return dict.fromkeys((task.cls.request, _selector(task.cls.spec.node_selector)) for task in waiting)
+    found: dict[Needs, None] = {}
+    for template in gang.spec.first_wave.values():
+        spec = view(template.pod_spec, core.PodSpec)
+        found[state.resources.request(pod_requests(spec)), _selector(spec.node_selector)] = None
+    return found
+
+
+def _selector(selector: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((selector or {}).items()))

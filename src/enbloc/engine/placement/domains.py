@@ -1,0 +1,245 @@
+"""Which domains a constrained part of a gang may be placed in, the best first (T1, T2, T4).
+
+A *part* is a set of a gang's tasks with one topology constraint: the whole gang, the pods of a role, or a slice. An
+*option* is a set of rows in which the part would satisfy it: one domain of the preferred level; else, level by level
+up to the required one, the fewest preferred domains within one domain of that level. Among equals the largest free
+domains are left whole, and then names decide. Counts of what fits are bounds; whether the tasks fit is left to the
+attempt.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from enbloc.engine.state.state import State
+from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.node_trees import Asked, Level
+from enbloc.engine.tables.resources import Bools, Ints
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.model import GangSpec
+from enbloc.gangs.topology import TopologyConstraint
+
+PINS: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
+"""Statuses of tasks that fix the domain for those that come after (T4)."""
+
+SETS_BOUND: Final = 2_000
+"""At most 2,000 sets of domains are looked at for one part within one domain."""
+
+
+class Part(NamedTuple):
+    """Tasks of a gang that must or should be together."""
+
+    gang: GangState
+    name: tuple[str, ...]
+    """Empty: all of the gang."""
+    constraint: TopologyConstraint
+    asked: Asked
+    needed: Mapping[int, int]
+    """Class → how many of its tasks have to be placed, as far as that is known beforehand."""
+    size: int
+    """How many tasks have to be placed."""
+    pinned: tuple[int, ...]
+    """Rows of the tasks that are placed already."""
+
+
+class Option(NamedTuple):
+    """Rows in which a part would satisfy its constraint."""
+
+    part: Part
+    rows: Bools
+    level: Level | None
+    """The level of the domain that contains all of them; `None`: the whole cluster."""
+    domains: tuple[int, ...]
+    """The domains of the preferred level that they make up; empty if rows outside of every such domain may be used."""
+
+
+def constraints_on(task: Task) -> list[tuple[tuple[str, ...], TopologyConstraint]]:
+    """The parts of its gang that a task belongs to, each by name with its constraint, the widest first."""
+    found: list[tuple[tuple[str, ...], TopologyConstraint]] = []
+    if task.gang.spec.topology is not None:
+        found.append(((), task.gang.spec.topology))
+    of_role = task.gang.spec.topology_of_role.get(task.role)
+    if of_role is not None:
+        found.append((("role", task.role), of_role))
+    slices = task.gang.spec.slices_of_role.get(task.role)
+    for own in (*task.topology, *(() if slices is None else (slices,))):
+        if own.slice_size:
+            found.append((("role", task.role, f"slice {task.order[1] // own.slice_size}"), own.constraint))
+        elif own.of_role or own.constraint != task.gang.spec.topology:
+            found.append((("role", task.role) if own.of_role else ("gang",), own.constraint))
+    return found
+
+
+def is_split(spec: GangSpec) -> bool:
+    """Whether a gang's object has constraints for some of its tasks."""
+    return bool(spec.topology_of_role or spec.slices_of_role)
+
+
+def part_of(task: Task) -> object:
+    """Equal for tasks that belong to the same parts; `None`: to none."""
+    spec = task.gang.spec
+    if not task.topology and spec.topology is None and not is_split(spec):
+        return None
+    return (task.gang.key, *constraints_on(task))
+
+
+def is_constrained(gang: GangState) -> bool:
+    """Whether tasks of a gang must or should be together."""
+    if gang.spec.topology is not None or is_split(gang.spec):
+        return True
+    return any(task.topology for task in gang.tasks.values())
+
+
+class Domains:
+    """Lists the options of a part, given what is closed and where the parts around it are."""
+
+    def __init__(self, state: State, part: Part, closed: Bools | None, beside: Sequence[Option]) -> None:
+        """`beside`: options of parts that share no task with this one."""
+        self._state = state
+        self._beside = beside
+        self._part = part
+        self._closed = closed
+        classes = state.classes.by_id
+        self._classes: list[TaskClass] = [classes[ident] for ident in part.needed]
+        self._needed: Ints = np.fromiter(part.needed.values(), np.int64, len(part.needed))
+
+    def counts(self, level: Level) -> Ints:
+        """Class by domain: how many of its tasks fit there."""
+        found = np.zeros((len(self._classes), len(level.names)), np.int64)
+        for line, cls in enumerate(self._classes):
+            found[line] = self._state.candidates(cls).counts.by_domain(level, self._closed)
+            for option in self._beside:
+                taken = option.part.needed.get(cls.id, 0)
+                domains: list[int] = np.unique(level.ids[option.rows]).tolist() if taken else []
+                if len(domains) == 1 and domains[0] >= 0:
+                    found[line, domains[0]] -= taken
+        return found
+
+    def roomiest(self) -> Option | None:
+        """The domain of the required level with the most room, however little that is."""
+        level = self._part.asked.required
+        if level is None:
+            return None
+        room, may_use = self.counts(level).sum(axis=0), self.may_use(level)
+        best = min(np.flatnonzero(may_use).tolist(), key=lambda one: (-int(room[one]), level.rank(one)), default=None)
+        return None if best is None else Option(self._part, level.rows_of(best), level, ())
+
+    def room(self, level: Level) -> Ints:
+        """By domain, how many of the part's tasks fit there, each class by itself and at most as many as it needs."""
+        found: Ints = np.minimum(self.counts(level), self._needed[:, None]).sum(axis=0)
+        return found
+
+    def options(self) -> Iterator[Option]:
+        """Every set of rows that might do, the best first."""
+        asked = self._part.asked
+        if asked.preferred is None:
+            return
+        yield from self._single(asked.preferred)
+        for level in asked.between[1:]:
+            yield from self._several(level, asked.preferred)
+            yield from self._whole(level)
+        if asked.required is None:
+            yield from self._several(None, asked.preferred)
+            count = self._state.nodes.count
+            yield Option(self._part, np.ones(count, np.bool_), None, ())
+
+    def _single(self, level: Level) -> Iterator[Option]:
+        """Domains in which all tasks might fit, the smallest room first."""
+        counts = self.counts(level)
+        fits = (counts >= self._needed[:, None]).all(axis=0) & self.may_use(level)
+        sizes = counts.sum(axis=0)
+        fitting = np.flatnonzero(fits)
+        for domain in fitting[np.lexsort((level.positions()[fitting], sizes[fitting]))].tolist():
+            yield Option(self._part, level.rows_of(domain), level, (domain,))
+
+    def _whole(self, level: Level) -> Iterator[Option]:
+        """The same for a level above the preferred one: rows outside of every preferred domain may be used too."""
+        for option in self._single(level):
+            yield option._replace(domains=())
+
+    def may_use(self, level: Level) -> Bools:
+        """Domains that contain the tasks that are placed already."""
+        pinned = {int(level.ids[row]) for row in self._part.pinned}
+        found: Bools = np.ones(len(level.names), np.bool_)
+        if pinned:
+            found[:] = False
+            if len(pinned) == 1 and -1 not in pinned:
+                found[pinned.pop()] = True
+        return found
+
+    def _several(self, above: Level | None, level: Level) -> Iterator[Option]:
+        """Sets of domains of a level within one domain of the level above: the fewest first."""
+        counts = self.counts(level)
+        pinned = {int(level.ids[row]) for row in self._part.pinned}
+        if -1 in pinned:
+            return
+        parents = _parents(above, level)
+        allowed = self.may_use(above) if above is not None else None
+        streams = []
+        for parent in sorted(set(parents.tolist())):
+            if parent < 0 or (allowed is not None and not allowed[parent]):
+                continue
+            inside = [one for one in np.flatnonzero(parents == parent).tolist() if one not in pinned]
+            streams.append(_Sets(level, counts, self._needed, inside, sorted(pinned)))
+        for size in range(1, max((len(one.inside) for one in streams), default=0) + 1):
+            ordered = heapq.merge(*(one.of_size(size) for one in streams))
+            for _, _, domains in ordered:
+                rows = np.isin(level.ids, [*domains, *pinned])
+                yield Option(self._part, rows, above, tuple(sorted((*domains, *pinned), key=level.rank)))
+
+
+def _parents(above: Level | None, level: Level) -> Ints:
+    """The domain above each domain of a level; 0 for all if there is none above; -1 for domains without rows."""
+    found = np.full(len(level.names), -1, np.int64)
+    inside = level.ids >= 0
+    found[level.ids[inside]] = 0 if above is None else above.ids[inside]
+    return found
+
+
+class _Sets:
+    """Sets of domains in which the needed tasks might fit, of a given size, the smallest largest room first."""
+
+    def __init__(self, level: Level, counts: Ints, needed: Ints, inside: Sequence[int], pinned: Sequence[int]) -> None:
+        sizes = counts.sum(axis=0)
+        self.inside = sorted(inside, key=lambda one: (int(sizes[one]), level.rank(one)))
+        self._level = level
+        self._room = counts[:, self.inside]
+        self._sizes = [int(sizes[one]) for one in self.inside]
+        self._missing = needed - counts[:, list(pinned)].sum(axis=1)
+        self._looked_at = 0
+
+    def of_size(self, size: int) -> Iterator[tuple[tuple[int, ...], tuple[object, ...], tuple[int, ...]]]:
+        """Sort key and domains of each set, in order."""
+        for chosen in self._choose(size, len(self.inside), self._missing):
+            domains = tuple(self.inside[one] for one in chosen)
+            yield tuple(self._sizes[one] for one in chosen), tuple(map(self._level.rank, domains)), domains
+
+    def _choose(self, size: int, below: int, missing: Ints) -> Iterator[tuple[int, ...]]:
+        """Positions below `below`, the largest first: among sets of one size, those with a smaller largest come first,
+        then those with a smaller second, and so on."""
+        if size == 0:
+            if not (missing > 0).any():
+                yield ()
+            return
+        for largest in range(size - 1, below):
+            self._looked_at += 1
+            if self._looked_at > SETS_BOUND:
+                return
+            most = self._most(size, largest + 1)
+            if (most < missing).any():
+                continue
+            for rest in self._choose(size - 1, largest, missing - self._room[:, largest]):
+                yield (largest, *rest)
+
+    def _most(self, size: int, below: int) -> Ints:
+        """By class, the most that `size` of the first `below` domains have room for."""
+        room = self._room[:, :below]
+        if size >= below:
+            found: Ints = room.sum(axis=1)
+        else:
+            found = np.partition(room, below - size, axis=1)[:, below - size :].sum(axis=1)
+        return found

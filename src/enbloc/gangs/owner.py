@@ -1,0 +1,219 @@
+"""Pods grouped by owner: a JobSet, a RayCluster, an Indexed Job or any kind that the config lists (V1).
+
+For workloads whose operator writes no PodGroup. Which kinds these are, where their minimum is and what a role is says
+`config.owner_kinds`; this module finds the owner of a pod and counts nothing. Such a gang has no object of ours: its
+conditions and its claim record are on its pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from enbloc.api import volcano
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
+from enbloc.config.owner_kinds import OwnerKind
+from enbloc.gangs import claim_records, topology
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
+from enbloc.gangs.hints import hints_of
+from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.oldest_pod import Members
+from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, reference_of
+from enbloc.units import parse_timestamp
+
+_DEFAULT_NAMESPACE = "default"
+_Place = tuple[str, Reference]
+"""A namespace, and how pods in it name an owner."""
+
+
+class _Owner(NamedTuple):
+    obj: Obj
+    entries: tuple[OwnerKind, ...]
+    """Those that apply to it, in order."""
+
+
+class Owner:
+    """Gangs by owner: one for each owner, or for each value of the entry's split label."""
+
+    name = "owner"
+
+    def __init__(self, entries: tuple[OwnerKind, ...] = ()) -> None:
+        self._entries = entries
+        self.kinds = frozenset(entry.kind for entry in entries)
+        self._owners: dict[str, _Owner] = {}
+        """By UID."""
+        self._places: dict[_Place, str] = {}
+        """How pods name an owner → its UID."""
+        self._pods: dict[_Place, dict[str, Obj]] = {}
+        """Pods by how they name an owner, which may be observed after them."""
+        self._members: dict[GangKey, Members] = {}
+        self._gang_of: dict[str, GangKey] = {}
+        """By the UID of a pod."""
+        self._gangs_of: dict[str, set[GangKey]] = {}
+        """By the UID of an owner."""
+
+    # Watch events
+
+    def observe(self, event: WatchEvent) -> Changed:
+        owner, uid = event.obj, uid_of(event.obj)
+        namespace = namespace_of(owner) or _DEFAULT_NAMESPACE
+        places: list[_Place] = [(namespace, ("", uid)), (namespace, (event.kind, name_of(owner)))]
+        before = self._owners.pop(uid, None)
+        if event.type != "DELETED":
+            entries = tuple(one for one in self._entries if one.kind == event.kind and _asks(one, owner))
+            self._owners[uid] = _Owner(owner, entries)
+            self._places.update(dict.fromkeys(places, uid))
+        else:
+            for place in places:
+                if self._places.get(place) == uid:
+                    del self._places[place]
+        after = self._owners.get(uid)
+        gangs = sorted(self._gangs_of.get(uid, ()))
+        if (before.entries if before else ()) == (after.entries if after else ()):
+            return Changed(tuple(gangs)) if before is None or after is None or _differs(before, after) else NOTHING
+        moved = {one: pod for place in places for one, pod in self._pods.get(place, {}).items()}
+        for pod in moved.values():
+            self._move(pod, self._key(pod))
+        return Changed(tuple({*gangs, *self._gangs_of.get(uid, ())}), tuple(moved.values()))
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        places = list(self._named(pod))
+        if not places:
+            return NOTHING
+        uid = uid_of(pod)
+        for place in places:
+            pods = self._pods.setdefault(place, {})
+            if gone:
+                pods.pop(uid, None)
+            else:
+                pods[uid] = pod
+            if not pods:
+                del self._pods[place]
+        left, key = self._gang_of.get(uid), None if gone else self._key(pod)
+        homes = {one: self.home(one) for one in (left, key) if one is not None}
+        self._move(pod, key)
+        return Changed(tuple(one for one, before in homes.items() if self.home(one) is not before))
+
+    def _move(self, pod: Obj, key: GangKey | None) -> None:
+        """Makes a pod a member of one gang, or of none."""
+        uid = uid_of(pod)
+        left = self._gang_of.pop(uid, None)
+        if left is not None and left != key:
+            self._members[left].remove(uid)
+            if not self._members[left].pods:
+                del self._members[left]
+                owner = _owner_uid(left)
+                self._gangs_of[owner].discard(left)
+                if not self._gangs_of[owner]:
+                    del self._gangs_of[owner]
+        if key is not None:
+            self._gang_of[uid] = key
+            self._gangs_of.setdefault(_owner_uid(key), set()).add(key)
+            self._members.setdefault(key, Members()).put(pod)
+
+    # Gangs
+
+    def _named(self, pod: Obj) -> Iterator[_Place]:
+        namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
+        found = (reference_of(entry, pod) for entry in self._entries)
+        return iter(dict.fromkeys((namespace, one) for one in found if one is not None))
+
+    def _found(self, pod: Obj) -> tuple[OwnerKind, Obj] | None:
+        """The first entry that the pod and its owner match."""
+        namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
+        for entry in self._entries:
+            reference = reference_of(entry, pod)
+            owner = self._owners.get(self._places.get((namespace, reference), "")) if reference is not None else None
+            if owner is not None and entry in owner.entries:
+                return entry, owner.obj
+        return None
+
+    def _key(self, pod: Obj) -> GangKey | None:
+        found = self._found(pod)
+        if found is None:
+            return None
+        entry, owner = found
+        part = labels_of(pod).get(entry.split_label) if entry.split_label else None
+        return GangKey(self.name, namespace_of(pod), f"{uid_of(owner)}/{part}" if part else uid_of(owner))
+
+    def member(self, pod: Obj) -> Membership | None:
+        found = self._found(pod) if self._entries else None
+        key = self._key(pod) if found is not None else None
+        if found is None or key is None:
+            return None
+        return Membership(key, (labels_of(pod).get(found[0].role_label) or "") if found[0].role_label else "", None)
+
+    def spec(self, key: GangKey) -> GangSpec | None:
+        part = key.name.partition("/")[2]
+        owner, home = self._owners.get(_owner_uid(key)), self.home(key)
+        if owner is None or home is None:
+            return None
+        found = self._found(home)
+        minima = _minima(found[0] if found is not None else owner.entries[0], owner.obj) if owner.entries else None
+        if minima is None:
+            return None
+        created = owner.obj["metadata"].get("creationTimestamp")
+        name = name_of(owner.obj)
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{name}-{part}" if part else f"{key.namespace}/{name}",
+            created_ns=parse_timestamp(created) if created else 0,
+            minimum=minima.total,
+            minima=minima.by_role,
+            queue=queue_named_by(owner.obj) or queue_named_by(home) or DEFAULT_QUEUE,
+            dialect=owner.obj["kind"],
+            observed=GangStatus(claims=claim_records.read_all(annotations_of(home)), claim_home=uid_of(home)),
+            topology=topology.of_owner(owner.obj),
+            hints=hints_of(owner.obj),
+            problem=minima.problem,
+        )
+
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
+        """Pods whose owner is gone, or is a gang no longer, are scheduled by themselves."""
+        return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=0, queue=queue)
+
+    def object(self, key: GangKey) -> Obj | None:
+        return None
+
+    def home(self, key: GangKey) -> Obj | None:
+        """Its oldest pod."""
+        members = self._members.get(key)
+        return members.oldest if members is not None else None
+
+    def complaints(self, obj: Obj) -> Iterator[str]:
+        text = annotations_of(obj).get(volcano.GROUP_MIN_MEMBER) if kind_id(obj) in self.kinds else None
+        if text and count(text) is None:
+            bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
+            yield f"{bad}: it does not count"
+
+
+def asks_for_gang(entries: tuple[OwnerKind, ...], owner: Obj) -> bool:
+    """Whether the pods of an object are a gang by one of these entries."""
+    kind = kind_id(owner)
+    return any(entry.kind == kind and _asks(entry, owner) for entry in entries)
+
+
+def _owner_uid(key: GangKey) -> str:
+    return key.name.partition("/")[0]
+
+
+def _asks(entry: OwnerKind, owner: Obj) -> bool:
+    return applies(entry, owner) and _minima(entry, owner) is not None
+
+
+def _minima(entry: OwnerKind, owner: Obj) -> Minima | None:
+    """The minimum by annotation, else as the entry says; `None`: none is asked for."""
+    text = annotations_of(owner).get(volcano.GROUP_MIN_MEMBER)
+    asked = count(text) if text else None
+    return Minima(asked, {}) if asked is not None else minima_of(entry, owner)
+
+
+def _differs(before: _Owner, after: _Owner) -> bool:
+    """Whether its gang may read differently: a change of its status alone does not matter."""
+    if before.obj.get("spec") != after.obj.get("spec"):
+        return True
+    first, second = before.obj["metadata"], after.obj["metadata"]
+    return any(first.get(key) != second.get(key) for key in ("annotations", "labels"))

@@ -1,0 +1,224 @@
+"""The cluster as the dashboard draws it: one JSON with gangs, queues and nodes, amounts as plain numbers.
+
+Gangs are named by their place in the list, so that 5,000 nodes with their pods stay small.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from enbloc.api import volcano
+from enbloc.api.kinds import view
+from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
+from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
+from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
+from enbloc.inspect.overview import Overview, sentence
+from enbloc.units import NANO, Quantity, parse_timestamp
+
+DOMAIN_LABELS: Final = (
+    "topology.kubernetes.io/rack",
+    "cloud.google.com/gce-topology-block",
+    "topology.kubernetes.io/zone",
+)
+"""The first of them that a node has groups it on the map."""
+_HOLDS_ROOM: Final = ("starting", "running", "leaving")
+_CAUSE: Final = re.compile(r"Insufficient [\w./-]*\w|didn't match [^,.]+|had untolerated taint[^,.]*")
+_EVENTS: Final = 50
+
+
+def dashboard_model(objects: Objects, reading: Reading, overview: Overview, as_of_s: float) -> dict[str, Any]:
+    """What `/api/model` answers."""
+    index = {gang.gang: number for number, gang in enumerate(overview.gangs)}
+    number_of = {
+        id(pod): index.get(spec.title if spec is not None else f"{namespace_of(pod)}/{name_of(pod)}", -1)
+        for key, members in reading.members.items()
+        for spec in (reading.registry.spec(key),)
+        for _, pod in members
+    }
+    spans = _spans(reading, overview)
+    nodes = _nodes(objects, reading, overview, number_of)
+    total: dict[str, float] = {}
+    for node in nodes:
+        for name, value in node["capacity"].items():
+            total[name] = total.get(name, 0.0) + value
+    return {
+        "asOf": as_of_s,
+        "virtual": False,
+        "live": True,
+        "resource": scarce_resource(total),
+        "total": total,
+        "gangs": [_gang(gang, spans.get(gang.gang)) for gang in overview.gangs],
+        "queues": _queues(objects, overview),
+        "nodes": nodes,
+    }
+
+
+def scarce_resource(names: Mapping[str, object]) -> str:
+    """What the map shows first: accelerators where there are any, else CPUs."""
+    extended = sorted(name for name in names if "/" in name)
+    gpus = [name for name in extended if "gpu" in name or "neuron" in name or "tpu" in name]
+    return (gpus or extended or ["cpu"])[0]
+
+
+def cause_of(message: str, reason: str) -> str:
+    """A few words by which waiting gangs are grouped: what is missing, else the reason."""
+    found = _CAUSE.search(message)
+    return found.group() if found else reason or "not scheduled yet"
+
+
+def _gang(gang: Gang, span: tuple[float | None, float | None] | None) -> dict[str, Any]:
+    started, ended = span or (None, None)
+    return {
+        "gang": gang.gang,
+        "dialect": gang.dialect,
+        "queue": gang.queue,
+        "state": gang.state,
+        "priority": gang.priority,
+        "minimum": gang.minimum,
+        "minima": gang.minima,
+        "pods": gang.pods,
+        "roles": gang.roles,
+        "nodes": gang.nodes,
+        "setAside": gang.set_aside,
+        "reason": gang.reason,
+        "cause": cause_of(gang.message, gang.reason) if gang.state in WAITS else "",
+        "sentence": sentence(gang),
+        "came": gang.created / NANO,
+        "started": started,
+        "ended": ended,
+        "expected": _seconds(gang.expected_start),
+    }
+
+
+def _spans(reading: Reading, overview: Overview) -> dict[str, tuple[float | None, float | None]]:
+    """When each gang's minimum had started, and when the last pod of one that is over ended."""
+    rows = {gang.gang: gang for gang in overview.gangs}
+    found = {}
+    for key, members in reading.members.items():
+        spec = reading.registry.spec(key)
+        gang = rows.get(spec.title) if spec is not None else None
+        if gang is None or gang.state in WAITS:
+            continue
+        starts = sorted(time for _, pod in members if (time := _seconds((pod.get("status") or {}).get("startTime"))))
+        needed = max(gang.minimum, 1)
+        started = starts[min(needed, len(starts)) - 1] if starts else None
+        ends = [time for _, pod in members if (time := _finished(pod))] if gang.state in (FINISHED, FAILED) else []
+        found[gang.gang] = (started, max(ends, default=None))
+    return found
+
+
+def _finished(pod: Obj) -> float | None:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    ends = [_seconds(((one.get("state") or {}).get("terminated") or {}).get("finishedAt")) for one in statuses]
+    return max((end for end in ends if end is not None), default=None)
+
+
+def _seconds(text: object) -> float | None:
+    try:
+        return parse_timestamp(text) / NANO if isinstance(text, str) and text else None
+    except ValueError:
+        return None
+
+
+def _nodes(
+    objects: Objects, reading: Reading, overview: Overview, number_of: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    parts: dict[str, dict[int, dict[str, float]]] = {}
+    for pod in objects.get("Pod", ()):
+        node = (pod.get("spec") or {}).get("nodeName")
+        if node and pod_state(pod) in _HOLDS_ROOM:
+            held = parts.setdefault(node, {}).setdefault(number_of.get(id(pod), -1), {})
+            for name, nanos in reading.requests(pod).items():
+                held[name] = held.get(name, 0.0) + nanos / NANO
+    claims: dict[str, list[list[Any]]] = {}
+    for number, gang in enumerate(overview.gangs):
+        each = {name: nanos / NANO for name, nanos in gang.largest.items()}
+        for node, count in gang.set_aside.items():
+            claims.setdefault(node, []).append([number, {name: value * count for name, value in each.items()}])
+    labels = {name_of(obj): labels_of(obj) for obj in objects.get("Node", ())}
+    return [
+        {
+            "node": row.node,
+            "status": row.status,
+            "domain": next((labels[row.node][key] for key in DOMAIN_LABELS if key in labels[row.node]), ""),
+            "capacity": {name: use.capacity / NANO for name, use in row.resources.items()},
+            "pods": [[number, held] for number, held in sorted(parts.get(row.node, {}).items())],
+            "claims": claims.get(row.node, []),
+        }
+        for row in overview.nodes
+    ]
+
+
+def _queues(objects: Objects, overview: Overview) -> list[dict[str, Any]]:
+    specs = {name_of(obj): view(obj, volcano.Queue).spec for obj in objects.get(volcano.QUEUE, ())}
+    rows = []
+    for queue in overview.queues:
+        spec = specs[queue.queue]
+        guarantee = spec.guarantee.resource if spec.guarantee is not None else None
+        rows.append(
+            {
+                "queue": queue.queue,
+                "parent": queue.parent,
+                "state": queue.state,
+                "weight": queue.weight,
+                "priority": queue.priority,
+                "running": queue.running,
+                "waiting": queue.waiting,
+                "used": {name: nanos / NANO for name, nanos in queue.used.items()},
+                "capability": {name: nanos / NANO for name, nanos in queue.capability.items()},
+                "deserved": _plain(spec.deserved),
+                "guarantee": _plain(guarantee),
+            }
+        )
+    return rows
+
+
+def _plain(quantities: Mapping[str, Quantity] | None) -> dict[str, float]:
+    return {name: quantity.nanos / NANO for name, quantity in (quantities or {}).items()}
+
+
+def gang_detail(reading: Reading, name: str, events: Sequence[Obj]) -> dict[str, Any]:
+    """The pods of a gang, and the last events of its object and pods."""
+    namespace, _, short = name.rpartition("/")
+    pods: list[dict[str, Any]] = []
+    names = {(namespace, short)}
+    for key in reading.keys:
+        spec, obj = reading.registry.spec(key), reading.registry.object(key)
+        if (spec.title if spec is not None else f"{key.namespace}/{key.name}") != name:
+            continue
+        members = reading.members.get(key, [])
+        pods.extend(_pod(role, pod) for role, pod in members)
+        named = [pod for _, pod in members] if obj is None else [obj, *(pod for _, pod in members)]
+        names.update((namespace_of(one), name_of(one)) for one in named)
+    about = [one for one in events if _object_of(one) in names]
+    about.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""), reverse=True)
+    return {"pods": sorted(pods, key=lambda pod: str(pod["name"])), "events": [_event(one) for one in about[:_EVENTS]]}
+
+
+def _pod(role: str, pod: Obj) -> dict[str, Any]:
+    condition = condition_of(pod, "PodScheduled") or {}
+    state = pod_state(pod)
+    return {
+        "name": name_of(pod),
+        "role": role,
+        "state": state,
+        "node": (pod.get("spec") or {}).get("nodeName") or "",
+        "message": str(condition.get("message") or "") if state == "waiting" else "",
+    }
+
+
+def _object_of(event: Obj) -> tuple[str, str]:
+    involved = event.get("involvedObject") or event.get("regarding") or {}
+    return str(involved.get("namespace") or ""), str(involved.get("name") or "")
+
+
+def _event(event: Obj) -> dict[str, Any]:
+    involved = event.get("involvedObject") or event.get("regarding") or {}
+    return {
+        "t": _seconds(event.get("lastTimestamp") or event.get("eventTime")),
+        "object": f"{involved.get('kind', '')} {involved.get('name', '')}",
+        "reason": event.get("reason", ""),
+        "message": event.get("message") or event.get("note") or "",
+    }

@@ -1,0 +1,110 @@
+"""The state of a gang in a word, and what its pods and its Job say about how it got there.
+
+Preempted: its pods were evicted for another gang and it waits again. CrashLoop: its pods run, and containers of some
+restart again and again. Failed: its pods ended, too few of them well; or its Job says so. Why a gang waits is the
+scheduler's to say: see `gangs`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from enbloc.api.core import DISRUPTED
+from enbloc.api.meta import Obj, condition_of
+from enbloc.gangs.model import GangSpec
+
+WAITING, PREEMPTED, RUNNING, CRASH_LOOP = "Waiting", "Preempted", "Running", "CrashLoop"
+FAILED, FINISHED = "Failed", "Finished"
+STATES: Final = (WAITING, PREEMPTED, RUNNING, CRASH_LOOP, FAILED, FINISHED)
+WAITS: Final = frozenset({WAITING, PREEMPTED})
+RUNS: Final = frozenset({RUNNING, CRASH_LOOP})
+RANK: Final = {WAITING: 0, PREEMPTED: 0, RUNNING: 1, CRASH_LOOP: 1, FAILED: 2, FINISHED: 3}
+"""Waiting gangs come first, those that have ended last."""
+
+_JOB_FAILED: Final = ("Failed", "Terminated")
+_BACKOFF: Final = "CrashLoopBackOff"
+
+
+def state_of(
+    spec: GangSpec, pods: Mapping[str, int], members: Sequence[Obj], group: Obj | None, job: Obj | None
+) -> str:
+    """`pods`: how many are in which state; `job`: the Job that owns the gang's object."""
+    alive = pods.get("running", 0) + pods.get("starting", 0)
+    ended = pods.get("succeeded", 0) + pods.get("failed", 0)
+    if _phase_of(job) in _JOB_FAILED:
+        return FAILED
+    if spec.observed.finished or (ended and not alive and not pods.get("waiting")):
+        return FAILED if pods.get("failed", 0) and pods.get("succeeded", 0) < max(spec.minimum, 1) else FINISHED
+    if alive and alive + pods.get("succeeded", 0) >= spec.minimum:
+        return CRASH_LOOP if any(map(_crashes, members)) else RUNNING
+    return PREEMPTED if evicted_for(group) else WAITING
+
+
+def evicted_for(group: Obj | None) -> str:
+    """What the gang's object says about the eviction of its pods, while it has not started again."""
+    condition = condition_of(group, DISRUPTED) if group is not None else None
+    return str(condition.get("message") or "") if condition and condition.get("status") == "True" else ""
+
+
+def _phase_of(job: Obj | None) -> str:
+    return str(_job_state(job).get("phase") or "")
+
+
+def _job_state(job: Obj | None) -> Mapping[str, Any]:
+    state = ((job or {}).get("status") or {}).get("state")
+    return state if isinstance(state, dict) else {}
+
+
+def _crashes(pod: Obj) -> bool:
+    return any(((one.get("state") or {}).get("waiting") or {}).get("reason") == _BACKOFF for one in _containers(pod))
+
+
+def _containers(pod: Obj) -> list[dict[str, Any]]:
+    status = pod.get("status") or {}
+    found = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return [one for one in found if isinstance(one, dict)]
+
+
+def exit_codes(members: Iterable[Obj]) -> dict[str, int]:
+    """Exit codes other than 0, as text with the container's reason: of how many pods each is the last."""
+    found: Counter[str] = Counter()
+    for pod in members:
+        for container in _containers(pod):
+            ended = (container.get("state") or {}).get("terminated") or (container.get("lastState") or {}).get(
+                "terminated"
+            )
+            if ended and ended.get("exitCode"):
+                reason = str(ended.get("reason") or "")
+                text = f"exit code {ended['exitCode']}"
+                found[f"{text} ({reason})" if reason not in ("", "Error") else text] += 1
+                break
+    return dict(sorted(found.items()))
+
+
+def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
+    """Why a gang failed, or crashes: its Job's reason, the pods' reasons, the exit codes."""
+    if state == CRASH_LOOP:
+        crashing = [pod for pod in members if _crashes(pod)]
+        restarts = sum(int(one.get("restartCount") or 0) for pod in crashing for one in _containers(pod))
+        text = f"{len(crashing)} of {len(members)} pods crash and are restarted, {restarts} restarts so far"
+        return _with_codes(text, crashing)
+    if state != FAILED:
+        return ""
+    parts = []
+    verdict = _job_state(job)
+    if verdict.get("phase") in _JOB_FAILED:
+        said = (str(verdict.get(key) or "") for key in ("phase", "reason", "message"))
+        parts.append(": ".join(one for one in said if one))
+    failed = [pod for pod in members if (pod.get("status") or {}).get("phase") == "Failed"]
+    if failed:
+        text = f"{len(failed)} of {len(members)} pods failed"
+        reasons = sorted({str(pod["status"]["reason"]) for pod in failed if pod["status"].get("reason")})
+        parts.append(_with_codes(f"{text} ({', '.join(reasons)})" if reasons else text, failed))
+    return "; ".join(parts)
+
+
+def _with_codes(text: str, pods: Iterable[Obj]) -> str:
+    codes = [code if count == 1 else f"{code} of {count}" for code, count in exit_codes(pods).items()]
+    return f"{text}: {', '.join(codes)}" if codes else text

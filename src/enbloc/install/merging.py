@@ -1,0 +1,106 @@
+"""Definitions that a cluster has already: those of other projects are merged with ours, never narrowed.
+
+What they define stays as it is: versions, fields, columns, subresources. Added are versions and fields that only ours
+have. A definition that an earlier installation of ours applied is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from enbloc.api.meta import Obj, labels_of, name_of
+
+OWN_LABEL: Final = "app.kubernetes.io/part-of"
+OWN: Final = "enbloc"
+_KEPT: Final = ("name", "labels", "annotations")
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Merged(NamedTuple):
+    definition: Obj
+    added: tuple[str, ...]
+    """Versions and fields that the cluster's definition did not have."""
+
+    @property
+    def text(self) -> str:
+        """What is done with the cluster's definition, for users."""
+        name = name_of(self.definition)
+        if not self.added:
+            return f"{name} exists and has every field that is read here: left as it is"
+        shown = ", ".join(self.added[:5]) + (f" and {len(self.added) - 5} more" if len(self.added) > 5 else "")
+        return f"{name} exists: merged, {shown} added, nothing removed"
+
+
+def merge_existing(ours: Iterable[Obj], existing: Iterable[Obj]) -> tuple[list[Obj], list[Merged]]:
+    """The definitions to apply, and those of them that another project's definition was merged into."""
+    theirs = {name_of(one): one for one in existing if labels_of(one).get(OWN_LABEL) != OWN}
+    found: list[Obj] = []
+    merged: list[Merged] = []
+    for definition in ours:
+        known = theirs.get(name_of(definition))
+        if known is None:
+            found.append(definition)
+            continue
+        merged.append(merge(definition, known))
+        found.append(merged[-1].definition)
+    return found, merged
+
+
+def merge(ours: Obj, theirs: Obj) -> Merged:
+    """Another project's definition with what only ours has."""
+    added: list[str] = []
+    versions = [dict(version) for version in theirs["spec"].get("versions") or ()]
+    by_name = {version.get("name"): version for version in versions}
+    for version in ours["spec"]["versions"]:
+        known = by_name.get(version["name"])
+        if known is None:
+            versions.append(version | {"storage": False})
+            added.append(f"version {version['name']}")
+            continue
+        schema = (known.get("schema") or {}).get("openAPIV3Schema") or {}
+        known["schema"] = {"openAPIV3Schema": _union(schema, version["schema"]["openAPIV3Schema"], "", added)}
+    metadata = {key: theirs["metadata"][key] for key in _KEPT if theirs["metadata"].get(key)}
+    if metadata.get("annotations"):
+        metadata["annotations"] = {key: text for key, text in metadata["annotations"].items() if key != _LAST_APPLIED}
+    definition = {
+        "apiVersion": theirs["apiVersion"],
+        "kind": theirs["kind"],
+        "metadata": metadata,
+        "spec": theirs["spec"] | {"versions": versions},
+    }
+    return Merged(definition, tuple(added))
+
+
+def _union(theirs: Mapping[str, Any], ours: Mapping[str, Any], path: str, added: list[str]) -> dict[str, Any]:
+    """Their schema with the properties that only ours has, at any depth."""
+    found = dict(theirs)
+    if isinstance(ours.get("properties"), Mapping) and theirs.get("type", "object") == "object":
+        known = dict(theirs.get("properties") or {})
+        for name, schema in ours["properties"].items():
+            where = f"{path}.{name}" if path else name
+            if name in known:
+                known[name] = _union(known[name], schema, where, added)
+            else:
+                known[name] = schema
+                added.append(where)
+        found["properties"] = known
+    if isinstance(theirs.get("items"), Mapping) and isinstance(ours.get("items"), Mapping):
+        found["items"] = _union(theirs["items"], ours["items"], f"{path}[]", added)
+    return found
+
+
+def field_paths(definition: Obj) -> Iterator[str]:
+    """`VERSION:spec.minMember` of every field of a definition, at any depth."""
+    for version in definition["spec"]["versions"]:
+        for path in _paths((version.get("schema") or {}).get("openAPIV3Schema") or {}, ""):
+            yield f"{version['name']}:{path}"
+
+
+def _paths(schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, child in (schema.get("properties") or {}).items():
+        where = f"{path}.{name}" if path else name
+        yield where
+        yield from _paths(child, where)
+    if isinstance(schema.get("items"), Mapping):
+        yield from _paths(schema["items"], f"{path}[]")

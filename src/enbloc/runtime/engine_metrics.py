@@ -1,0 +1,156 @@
+"""Metrics that are read from the engine when Prometheus asks: gangs by queue and reason, queues by resource, nodes.
+
+They cost nothing while no one asks. With `metrics.compat: volcano` in the config the queues also have the names that
+Volcano's Grafana boards query. docs/metrics.md is generated from `REFERENCE`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from enbloc.engine.engine import Engine
+from enbloc.engine.tables.queues import Queue
+from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Ints
+from enbloc.engine.tables.tasks import TaskStatus
+
+_MILLI: Final = 1_000
+OF_QUEUES: Final = {
+    "used": "What pods of a queue and of the queues below it use.",
+    "demand": "What they use plus what waiting gangs request.",
+    "deserved": "What is a queue's share of the cluster, by weight or as it says.",
+    "guarantee": "What is kept free for a queue.",
+    "capability": "What a queue may use at most.",
+}
+REFERENCE: Final = {
+    "enbloc_gangs": ("Gangs by queue, state and reason.", ("queue", "state", "reason")),
+    **{f"enbloc_queue_{name}": (text, ("queue", "resource")) for name, text in OF_QUEUES.items()},
+    "enbloc_queue_share": ("The largest part of what it deserves that a queue uses, over resources.", ("queue",)),
+    "enbloc_node_allocatable": ("What all nodes have.", ("resource",)),
+    "enbloc_node_used": ("What pods and claims occupy on all nodes.", ("resource",)),
+    "enbloc_claimed_pods": ("Pods that hold, or are nominated to, room without being bound.", ("kind",)),
+}
+_VOLCANO: Final = {"allocated": "used", "request": "demand", "deserved": "deserved", "capacity": "capability"}
+"""Volcano's word for each amount of a queue. `real_capacity` is what `capability` leaves of the cluster."""
+
+
+class EngineMetrics(Collector):
+    """Registered once; `engine` is called at each scrape, and may return none while there is no scheduler."""
+
+    def __init__(self, engine: Callable[[], Engine | None], *, volcano: bool = False) -> None:
+        self._engine = engine
+        self._volcano = volcano
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        engine = self._engine()
+        if engine is None:
+            return
+        yield _gangs(engine)
+        queues = [queue for _, queue in sorted(engine.state.queues.queues.items()) if queue.exists]
+        for name in OF_QUEUES:
+            yield _amounts(engine, queues, name)
+        share = _family("enbloc_queue_share")
+        for queue in queues:
+            share.add_metric([queue.name], engine.state.queues.share(queue))
+        yield share
+        yield from _nodes(engine)
+        yield _claims(engine)
+        if self._volcano:
+            yield from _volcano_names(engine, queues)
+
+
+def _family(name: str) -> GaugeMetricFamily:
+    text, labels = REFERENCE[name]
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _gangs(engine: Engine) -> GaugeMetricFamily:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    waiting = set()
+    for entry in engine.pending():
+        counts[entry.queue, "waiting", str(entry.reason)] += 1
+        waiting.add(entry.gang)
+    for gang in engine.state.gangs.values():
+        if gang.spec.title not in waiting and any(task.node for task in gang.tasks.values()):
+            counts[gang.spec.queue, "running", ""] += 1
+    family = _family("enbloc_gangs")
+    for labels, count in sorted(counts.items()):
+        family.add_metric(labels, count)
+    return family
+
+
+def _of_queue(engine: Engine, queue: Queue, name: str) -> Iterator[tuple[int, int]]:
+    """`(column, amount)`; only what is set for limits, every resource in use for the others."""
+    resources = engine.state.resources
+    if name == "capability":
+        yield from queue.limits.items()
+    elif name == "guarantee":
+        yield from resources.amounts(queue.facts.guarantee).items()
+    else:
+        amounts: Ints = getattr(queue, name)
+        yield from ((column, int(amounts[column])) for column in range(min(len(amounts), len(resources))))
+
+
+def _amounts(engine: Engine, queues: Sequence[Queue], name: str) -> GaugeMetricFamily:
+    family = _family(f"enbloc_queue_{name}")
+    names = engine.state.resources.names
+    for queue in queues:
+        for column, amount in _of_queue(engine, queue, name):
+            if amount or name in ("used", "capability"):
+                family.add_metric([queue.name, names[column]], _in_units(column, amount))
+    return family
+
+
+def _in_units(column: int, amount: int) -> float:
+    return amount / _MILLI if column == CPU else float(amount)
+
+
+def _nodes(engine: Engine) -> Iterator[GaugeMetricFamily]:
+    allocatable, used = _family("enbloc_node_allocatable"), _family("enbloc_node_used")
+    totals, free = engine.state.nodes.totals(), engine.state.free_total()
+    for column, name in enumerate(engine.state.resources.names):
+        if column < len(totals) and totals[column]:
+            allocatable.add_metric([name], _in_units(column, int(totals[column])))
+            used.add_metric([name], _in_units(column, int(totals[column] - free[column])))
+    yield allocatable
+    yield used
+
+
+def _claims(engine: Engine) -> GaugeMetricFamily:
+    family = _family("enbloc_claimed_pods")
+    statuses = Counter(task.status for gang in engine.state.gangs.values() for task in gang.tasks.values())
+    family.add_metric(["held"], statuses[TaskStatus.HELD])
+    family.add_metric(["nominated"], statuses[TaskStatus.NOMINATED])
+    return family
+
+
+def _volcano_names(engine: Engine, queues: Sequence[Queue]) -> Iterator[GaugeMetricFamily]:
+    """The gauges of Volcano's queues, under its names and labels."""
+    totals = engine.state.nodes.totals()
+    for theirs, ours in (*_VOLCANO.items(), ("real_capacity", "capability")):
+        cpu = GaugeMetricFamily(f"volcano_queue_{theirs}_milli_cpu", f"{theirs} CPU of a queue", labels=["queue_name"])
+        memory = GaugeMetricFamily(f"volcano_queue_{theirs}_memory_bytes", f"{theirs} memory", labels=["queue_name"])
+        scalar = GaugeMetricFamily(
+            f"volcano_queue_{theirs}_scalar_resources", f"{theirs} of others", labels=["queue_name", "resource"]
+        )
+        for queue in queues:
+            amounts = dict(_of_queue(engine, queue, ours))
+            if theirs == "real_capacity":
+                amounts = {column: amounts.get(column, int(total)) for column, total in enumerate(totals.tolist())}
+            cpu.add_metric([queue.name], amounts.pop(CPU, 0))
+            memory.add_metric([queue.name], amounts.pop(MEMORY, 0))
+            amounts.pop(PODS, None)
+            for column, amount in sorted(amounts.items()):
+                if amount and column < len(engine.state.resources):
+                    scalar.add_metric([queue.name, engine.state.resources.names[column]], amount)
+        yield from (cpu, memory, scalar)
+    share = GaugeMetricFamily("volcano_queue_share", "used of deserved", labels=["queue_name"])
+    for queue in queues:
+        share.add_metric([queue.name], engine.state.queues.share(queue))
+    yield share
+    waiting = engine.pending()
+    yield GaugeMetricFamily("volcano_unschedule_job_count", "gangs that wait", value=len(waiting))

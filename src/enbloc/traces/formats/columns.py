@@ -1,0 +1,112 @@
+"""CSV with a header and a column map: which column is what, in which unit.
+
+    submit=submit_time:ms,duration=duration:ms,gpus=num_gpu,user=owner
+
+Without a map the usual names are looked for; times without a unit are seconds.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from enbloc.traces.trace import CPU, GPU, PODS, Line, Trace, TraceJob, collect, job_line
+from enbloc.units import SECOND
+
+UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
+RESOURCES: Final = {"gpus": GPU, "cpus": CPU, "pods": PODS}
+TIMES: Final = ("submit", "duration", "estimate")
+FIELDS: Final = (*TIMES, *RESOURCES, "id", "user", "queue")
+
+_USUAL: Final = {
+    "submit": ("submit", "submit_time", "submission_time", "submitted", "arrival"),
+    "duration": ("duration", "run_time", "runtime", "elapsed"),
+    "estimate": ("estimate", "time_limit", "timelimit", "walltime"),
+    "gpus": ("gpus", "num_gpu", "num_gpus", "gpu_num"),
+    "cpus": ("cpus", "num_cpu", "num_cpus", "processors"),
+    "pods": ("pods", "num_pods", "replicas"),
+    "id": ("id", "job_id", "jobid", "name"),
+    "user": ("user", "owner", "user_id"),
+    "queue": ("queue", "partition", "vc"),
+}
+
+
+class Column(NamedTuple):
+    name: str
+    unit_ns: int = SECOND
+
+
+def parse_map(text: str) -> dict[str, Column]:
+    """`submit=submit_time:ms,gpus=num_gpu`. Raises `ValueError`."""
+    found: dict[str, Column] = {}
+    for part in text.split(","):
+        field, equals, column = part.strip().partition("=")
+        name, _, unit = column.partition(":")
+        if not equals or not name:
+            raise ValueError(f"{part.strip()[:60]!r} is not FIELD=COLUMN")
+        if field not in FIELDS:
+            raise ValueError(f"{field!r} is not one of {', '.join(FIELDS)}")
+        if unit and (unit not in UNITS or field not in TIMES):
+            raise ValueError(f"{unit!r} is not a unit of {field}; times have one of {', '.join(UNITS)}")
+        if field in found:
+            raise ValueError(f"{field} is given twice")
+        found[field] = Column(name, UNITS[unit or "s"])
+    return found
+
+
+def read(lines: Iterable[str], columns: dict[str, Column] | None = None) -> Trace:
+    """Raises `ValueError` if the header lacks a column that is needed."""
+    rows = csv.DictReader(lines)
+    header = list(rows.fieldnames or ())
+    chosen = _chosen(header, columns or {})
+    kind = next(field for field in RESOURCES if field in chosen)
+
+    def jobs() -> Iterator[Line]:
+        for number, row in enumerate(rows, 1):
+            yield _job(rows.line_num, number, row, chosen, kind)
+
+    return collect(jobs(), RESOURCES[kind])
+
+
+def _chosen(header: list[str], given: dict[str, Column]) -> dict[str, Column]:
+    for field, column in given.items():
+        if column.name not in header:
+            raise ValueError(f"--map {field}: no column {column.name!r}; there are {', '.join(header)}")
+    chosen = dict(given)
+    sized = any(field in given for field in RESOURCES)
+    for field, names in _USUAL.items():
+        if field in chosen or (sized and field in RESOURCES):
+            continue
+        usual = next((name for name in header if name.lower() in names), None)
+        if usual is not None:
+            chosen[field] = Column(usual)
+            sized = sized or field in RESOURCES
+    missing = [field for field in ("submit", "duration") if field not in chosen]
+    if not sized:
+        missing.append("gpus, cpus or pods")
+    if missing:
+        raise ValueError(f"no column for {' and '.join(missing)}: name it with --map; there are {', '.join(header)}")
+    return chosen
+
+
+def _job(line: int, number: int, row: dict[str, str], chosen: dict[str, Column], kind: str) -> Line:
+    def text(field: str) -> str:
+        return (row.get(chosen[field].name) or "").strip() if field in chosen else ""
+
+    def time(field: str) -> int:
+        return round(float(text(field)) * chosen[field].unit_ns)
+
+    try:
+        job = TraceJob(
+            id=text("id") or str(number),
+            submit_ns=time("submit"),
+            run_ns=time("duration"),
+            units=int(float(text(kind))),
+            estimate_ns=time("estimate") if text("estimate") else None,
+            user=text("user"),
+            queue=text("queue"),
+        )
+    except (ValueError, OverflowError) as why:
+        return Line(line, fault=f"has a field that is not a number: {why}")
+    return job_line(line, job)

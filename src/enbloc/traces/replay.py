@@ -1,0 +1,93 @@
+"""One replay of a trace under one policy, and several of them in parallel processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from enbloc import garbage_collector
+from enbloc.config import Config
+from enbloc.traces import stack
+from enbloc.traces.cluster import Shape
+from enbloc.traces.fast import FastReplay
+from enbloc.traces.measures import measure
+from enbloc.traces.outcome import Outcome, Progress
+from enbloc.traces.trace import Trace, TraceJob
+
+Estimates = Literal["users", "exact", "none"]
+
+
+class Settings(NamedTuple):
+    shape: Shape
+    fast: bool = False
+    estimates: Estimates = "users"
+    """What the scheduler knows of run times: the users' limits, never below the run time since the job did run that
+    long; the run times themselves; nothing."""
+    duration_factor: float = 1.0
+
+
+class Replayed(NamedTuple):
+    policy: str
+    outcomes: list[Outcome]
+    """By submission."""
+    measures: dict[str, Any]
+
+
+def prepare(trace: Trace, settings: Settings) -> tuple[list[TraceJob], int]:
+    """The jobs to replay; and how many were left out because they are larger than the cluster."""
+    jobs = [_prepared(job, settings) for job in trace.jobs if settings.shape.fits(job)]
+    return jobs, len(trace.jobs) - len(jobs)
+
+
+def _prepared(job: TraceJob, settings: Settings) -> TraceJob:
+    run_ns = max(1, round(job.run_ns * settings.duration_factor)) if settings.duration_factor != 1 else job.run_ns
+    estimate_ns: int | None = None
+    if settings.estimates == "exact":
+        estimate_ns = run_ns
+    elif settings.estimates == "users" and job.estimate_ns is not None:
+        estimate_ns = max(job.estimate_ns, run_ns)
+    return msgspec.structs.replace(job, run_ns=run_ns, estimate_ns=estimate_ns)
+
+
+def replay(
+    policy: str, config: Config, settings: Settings, jobs: Sequence[TraceJob], progress: Progress | None = None
+) -> Replayed:
+    """Replays jobs of `prepare` under one policy."""
+    if settings.fast:
+        outcomes = FastReplay(settings.shape, config).run(jobs, progress)
+    else:
+        outcomes = stack.run(settings.shape, config, jobs, progress)
+    order = {id(job): number for number, job in enumerate(jobs)}
+    outcomes.sort(key=lambda outcome: order[id(outcome.job)])
+    return Replayed(policy, outcomes, measure(outcomes, settings.shape.units))
+
+
+def replay_all(
+    policies: Sequence[tuple[str, Config]],
+    settings: Settings,
+    jobs: Sequence[TraceJob],
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Replayed]:
+    """Replays under each policy; several run in parallel processes, as many as there are cores. Plugins that are Python
+    code of the caller stay in this process: another could not import them."""
+    if len(policies) == 1 or any(config.plugins_in_code for _, config in policies):
+        return [replay(name, config, settings, jobs, progress) for name, config in policies]
+    workers = min(len(policies), os.cpu_count() or 1)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
+        futures = [pool.submit(replay, name, config, settings, jobs) for name, config in policies]
+        done = []
+        for number, future in enumerate(futures, 1):
+            done.append(future.result())
+            if progress is not None:
+                progress(number * len(jobs) // len(policies), len(jobs))
+        return done
+
+
+def _begin() -> None:
+    garbage_collector.relax(garbage_collector.BATCH)

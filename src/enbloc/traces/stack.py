@@ -1,0 +1,69 @@
+"""A replay through the whole stack: each job of the trace is a Volcano Job in the cluster that `enbloc sim` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from enbloc.api.meta import Obj
+from enbloc.config import Config
+from enbloc.gangs.hints import RUN_TIME
+from enbloc.scenario.scenario import Arrival, Scenario
+from enbloc.sim.simulation import Simulation
+from enbloc.traces.cluster import NAMESPACE, Part, Shape, job_name, node, node_name, pod_spec
+from enbloc.traces.outcome import Outcome, Progress
+from enbloc.traces.trace import TraceJob
+from enbloc.units import format_duration
+
+
+def run(shape: Shape, config: Config, jobs: Sequence[TraceJob], progress: Progress | None = None) -> list[Outcome]:
+    """Outcomes in the order of the trace."""
+    simulation = Simulation(Scenario(list(_arrivals(shape, jobs))), config)
+    total = shape.nodes + len(jobs)
+
+    def update(_: float, done: int, __: int) -> None:
+        if progress is not None:
+            progress(max(0, done - shape.nodes), total - shape.nodes)
+
+    result = simulation.run(None, update)
+    gangs = {gang.name: gang for gang in result.gangs}
+    numbers = {node_name(number): number for number in range(shape.nodes)}
+    outcomes = []
+    for number, job in enumerate(jobs):
+        gang = gangs.get(f"{NAMESPACE}/{job_name(number)}")
+        if gang is None:
+            outcomes.append(Outcome(job, None, None))
+            continue
+        nodes = tuple(sorted(numbers[name] for name in gang.nodes))
+        outcomes.append(Outcome(job, gang.started_ns, gang.ended_ns if gang.ended_ns >= 0 else None, nodes))
+    return outcomes
+
+
+def _arrivals(shape: Shape, jobs: Sequence[TraceJob]) -> Iterator[Arrival]:
+    for number in range(shape.nodes):
+        yield Arrival(0, number, node(shape, number))
+    for number, job in enumerate(jobs):
+        yield Arrival(job.submit_ns, shape.nodes + number, _job(shape, job, number))
+
+
+def _job(shape: Shape, job: TraceJob, number: int) -> Obj:
+    metadata: dict[str, Any] = {"name": job_name(number), "namespace": NAMESPACE}
+    if job.estimate_ns is not None:
+        metadata["annotations"] = {RUN_TIME: format_duration(job.estimate_ns)}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {
+            "schedulerName": "enbloc",
+            "queue": "default",
+            "ttlSecondsAfterFinished": 0,
+            "tasks": [_task(shape, part, job) for part in shape.parts(job)],
+        },
+    }
+
+
+def _task(shape: Shape, part: Part, job: TraceJob) -> dict[str, Any]:
+    annotations = {"sim.enbloc.dev/run-time": format_duration(job.run_ns)}
+    template = {"metadata": {"annotations": annotations}, "spec": pod_spec(shape, part.units)}
+    return {"name": part.role, "replicas": part.pods, "minAvailable": part.pods, "template": template}

@@ -1,0 +1,116 @@
+"""A simulation as one HTML file, with the views of the dashboard: `sim --report`, `enbloc dashboard RUN.json`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from enbloc.api.kinds import kind_id
+from enbloc.api.meta import Obj
+from enbloc.inspect.dashboard import cause_of, dashboard_model, gang_detail
+from enbloc.inspect.gang_states import FAILED, FINISHED, RUNNING, WAITING, WAITS
+from enbloc.inspect.gangs import Reading
+from enbloc.inspect.overview import overview_of
+from enbloc.web.assets import bundled
+
+_STATES: Final = {"running": RUNNING, "failed": FAILED, "waiting": WAITING}
+_POINTS: Final = 4_000
+"""At most this many points of a curve."""
+_DETAILED: Final = 500
+"""So many gangs have pods and events in the file; those that wait come first."""
+
+
+def report_page(answer: Mapping[str, Any], title: str) -> str:
+    """`answer`: what `enbloc sim -o json` prints. Raises `KeyError` or `TypeError` for another mapping."""
+    return bundled(msgspec.json.encode(report_model(answer)), title)
+
+
+def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
+    objects: dict[str, list[Obj]] = {}
+    for obj in answer["objects"]:
+        objects.setdefault(kind_id(obj), []).append(obj)
+    reading = Reading(objects)
+    model = dashboard_model(objects, reading, overview_of(objects, reading), answer["end"])
+    at_end = {gang["gang"]: number for number, gang in enumerate(model["gangs"])}
+    pending = {entry["gang"]: entry for entry in answer["pending"]}
+    for played in answer["gangs"]:
+        number = at_end.setdefault(played["gang"], len(model["gangs"]))
+        if number == len(model["gangs"]):
+            model["gangs"].append(_gone(played))
+        _add_times(model["gangs"][number], played, pending.get(played["gang"]))
+    for gang in model["gangs"]:
+        if gang["gang"] not in pending and gang["state"] in WAITS:
+            gang["state"] = FINISHED  # all its pods are gone
+    played_names = {played["gang"] for played in answer["gangs"]}
+    for gang in model["gangs"]:
+        if gang["gang"] not in played_names:
+            gang["came"] = gang["started"] = gang["ended"] = None
+    return {
+        **model,
+        "virtual": True,
+        "live": False,
+        "series": _series(answer["series"], answer["gangs"], model["resource"]),
+        "details": _details(reading, model["gangs"], objects.get("Event", ()), pending),
+        "left": [f"{one['kind']} {one['name']}: {one['reason']}" for one in answer["without_effect"]],
+    }
+
+
+def _gone(played: Mapping[str, Any]) -> dict[str, Any]:
+    """A gang none of whose objects is left at the end."""
+    return {
+        **{key: played[key] for key in ("gang", "dialect", "queue", "priority")},
+        "minimum": 0,
+        "minima": {},
+        "pods": {},
+        "roles": {},
+        "nodes": dict.fromkeys(played["nodes"], 1),
+        "setAside": {},
+        "reason": "",
+        "expected": None,
+    }
+
+
+def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping[str, Any] | None) -> None:
+    gang.update({key: played[key] for key in ("came", "started", "ended")})
+    gang["state"] = WAITING if pending is not None else _STATES.get(played["outcome"], FINISHED)
+    why = pending["message"] if pending is not None else played["why"]
+    gang["cause"] = cause_of(why, gang["reason"]) if pending is not None else ""
+    gang["expected"] = (pending or {}).get("expected_start")
+    if pending is not None:
+        gang["sentence"] = f"It waits: {why}"
+    elif why:
+        gang["sentence"] = f"It waited: {why}"
+    else:
+        gang["sentence"] = "It started at once." if played["started"] is not None else ""
+
+
+def _series(samples: Sequence[Mapping[str, Any]], gangs: Sequence[Mapping[str, Any]], resource: str) -> list[Any]:
+    """Use and waiting gangs at each instant at which one of them changed."""
+    came = sorted(gang["came"] for gang in gangs if gang["came"] is not None)
+    started = sorted(gang["started"] for gang in gangs if gang["started"] is not None)
+    sampled = [sample["t"] for sample in samples]
+    times = sorted({*sampled, *came, *started})
+    times = times[:: len(times) // _POINTS + 1]
+    return [
+        {
+            "t": time,
+            "use": samples[max(bisect_right(sampled, time) - 1, 0)]["use"].get(resource, 0.0),
+            "waiting": bisect_right(came, time) - bisect_right(started, time),
+        }
+        for time in times
+    ]
+
+
+def _details(
+    reading: Reading, gangs: Sequence[Mapping[str, Any]], events: Sequence[Obj], pending: Mapping[str, Any]
+) -> dict[str, Any]:
+    first = sorted(gangs, key=lambda gang: gang["gang"] not in pending)[:_DETAILED]
+    found = {}
+    for gang in first:
+        entry = pending.get(gang["gang"], {})
+        known = {"remedies": entry.get("remedies") or [], "assumption": entry.get("assumption")}
+        found[gang["gang"]] = {**gang_detail(reading, gang["gang"], events), **known}
+    return found

@@ -1,0 +1,145 @@
+// The dashboard: routes in the address, data that is fetched when the server says that it changed, one view at a time.
+import { element, instant, isWaiting } from "./format.js";
+import { gangView } from "./gang.js";
+import { gangsView, waitsOf } from "./gangs.js";
+import { mapCanvas, nodesTable } from "./map.js";
+import { queuesView } from "./queues.js";
+import { summaryView } from "./summary.js";
+import { timelineView } from "./timeline.js";
+
+const VIEWS = [["summary", "Summary"], ["map", "Map"], ["gangs", "Gangs"], ["timeline", "Timeline"], ["queues", "Queues"]];
+const LEAST_MS = 500; // at most two updates a second
+const SAMPLES = 2000;
+const embedded = document.getElementById("model");
+const state = { model: null, detail: {}, fetched: 0, changed: 0, view: {}, series: [], lost: false };
+
+const route = () => {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [view, ...rest] = path.split("/");
+  return { view: view || "summary", name: rest.map(decodeURIComponent).join("/"), wanted: Object.fromEntries(new URLSearchParams(query || "")) };
+};
+const address = (view, wanted) => {
+  const kept = Object.entries(wanted).filter(([, value]) => value);
+  return `#/${view}${kept.length ? `?${new URLSearchParams(kept)}` : ""}`;
+};
+const gangAddress = (name) => `#/gang/${name.split("/").map(encodeURIComponent).join("/")}`;
+const open = (name) => { location.hash = gangAddress(name); };
+
+// The nodes with the amounts of one resource: parts and claims are [gang, amount].
+const withResource = (nodes, resource) => nodes.map((node) => ({ ...node,
+  parts: node.pods.map(([gang, held]) => [gang, held[resource] || 0]), claims: node.claimed.map(([gang, held]) => [gang, held[resource] || 0]) }));
+
+const complete = (model) => {
+  for (const node of model.nodes) node.claimed = node.claims;
+  model.nodes = withResource(model.nodes, model.resource);
+  for (const gang of model.gangs) { gang.namespace = gang.gang.split("/")[0]; gang.waits = waitsOf(gang, model.asOf); }
+  const used = model.nodes.reduce((total, node) => total + node.parts.reduce((all, part) => all + part[1], 0), 0);
+  const waiting = model.gangs.filter(isWaiting).length;
+  if (!model.series) {
+    state.series.push({ t: model.asOf, use: model.total[model.resource] ? used / model.total[model.resource] : 0, waiting });
+    if (state.series.length > SAMPLES) state.series.shift();
+    model.series = state.series;
+  }
+  return model;
+};
+
+const mapView = (model, wanted, change, width) => {
+  const resources = Object.keys(model.total).filter((name) => name !== "pods");
+  const resource = wanted.resource || model.resource;
+  const select = (label, name, values, chosen) => element("select", { "aria-label": label, onchange: (event) => change({ [name]: event.target.value }) },
+    values.map(([value, text]) => element("option", { value, selected: value === chosen }, text)));
+  const shown = resource === model.resource ? model : { ...model, nodes: withResource(model.nodes, resource) };
+  return element("div", {}, element("div", { class: "tools" },
+    select("Colour", "by", [["gang", "Colour by gang"], ["queue", "Colour by queue"]], wanted.by || "gang"),
+    select("Resource", "resource", resources.map((name) => [name, name]), resource),
+    element("span", { class: "dim" }, "hatched: reserved or held; click a cell for its gang")),
+    model.nodes.length ? mapCanvas(shown, { resource, by: wanted.by || "gang", open, width }) : element("p", {}, "There is no node."),
+    element("details", {}, element("summary", {}, "As a table"), nodesTable(shown.nodes, resource)));
+};
+
+const draw = () => {
+  const { view, name, wanted } = route(), model = state.model;
+  for (const link of document.querySelectorAll("nav a")) link.toggleAttribute("aria-current", link.dataset.view === (view === "gang" ? "gangs" : view));
+  if (!model) return;
+  const main = document.querySelector("main"), width = Math.max(280, main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft));
+  const change = (changed) => { history.replaceState(null, "", address(view, changed === null ? {} : { ...wanted, ...changed })); draw(); };
+  const filtered = (filters) => address("gangs", filters);
+  const focused = document.activeElement?.id, place = document.activeElement?.selectionStart, top = window.scrollY;
+  const openDetails = main.querySelector("details")?.open;
+  const made = {
+    map: () => mapView(model, wanted, change, width), gangs: () => gangsView(model, wanted, { change, link: gangAddress }),
+    gang: () => gangView(model, name, state.detail[name], { link: gangAddress, open, resource: model.resource, width }),
+    timeline: () => timelineView(model, { view: state.view, open, width }), queues: () => queuesView(model, { link: filtered }),
+    summary: () => summaryView(model, { link: filtered }),
+  }[view];
+  main.replaceChildren(made ? made() : element("p", {}, "There is no such view."));
+  if (openDetails && main.querySelector("details")) main.querySelector("details").open = true;
+  const again = focused && document.getElementById(focused);
+  if (again) { again.focus(); if (place !== undefined && place !== null && again.setSelectionRange) again.setSelectionRange(place, place); }
+  window.scrollTo(0, top);
+  showAge();
+};
+
+const showAge = () => {
+  const label = document.getElementById("as-of"), model = state.model;
+  if (!model) return;
+  const age = Date.now() / 1000 - model.asOf;
+  label.classList.toggle("lost", state.lost);
+  if (!model.live) label.textContent = model.virtual ? `a simulation, ended at ${instant(model.asOf, true)}` : `as of ${instant(model.asOf)}`;
+  else label.textContent = `${state.lost ? "not connected; " : ""}as of ${age < 3 ? "now" : `${Math.round(age)} s ago`}`;
+};
+
+const fetchJson = async (path) => {
+  const answer = await fetch(path, { headers: { Accept: "application/json" } });
+  if (!answer.ok) throw new Error(String(answer.status));
+  return answer.json();
+};
+
+const loadDetail = async () => {
+  const { view, name } = route();
+  if (view !== "gang") return;
+  try {
+    state.detail[name] = embedded ? (state.model?.details || {})[name] || null
+      : await fetchJson(`api/gang/${name.split("/").map(encodeURIComponent).join("/")}`);
+  } catch { state.detail[name] = null; }
+};
+
+let waiting = false;
+const load = async () => {
+  if (waiting) return;
+  waiting = true;
+  const rest = state.fetched + LEAST_MS - Date.now();
+  if (rest > 0) await new Promise((done) => setTimeout(done, rest));
+  waiting = false;
+  state.fetched = Date.now();
+  try { state.model = complete(await fetchJson("api/model")); state.lost = false; } catch { state.lost = true; }
+  await loadDetail();
+  draw();
+  if (!state.lost && state.model.asOf < state.changed) load(); // what was fetched is older than the last change
+};
+
+const follow = () => {
+  const stream = new EventSource("api/stream");
+  stream.addEventListener("changed", (event) => { state.changed = Number(event.data); load(); });
+  stream.addEventListener("tick", (event) => { // nothing changed up to then
+    if (state.model && state.model.asOf >= state.changed) state.model.asOf = Math.max(state.model.asOf, Number(event.data));
+    state.lost = false; showAge();
+  });
+  stream.onerror = () => { state.lost = true; showAge(); };
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const number = Number(event.key);
+  if (number >= 1 && number <= VIEWS.length) location.hash = `#/${VIEWS[number - 1][0]}`;
+  if (event.key === "/") {
+    event.preventDefault();
+    if (route().view !== "gangs") location.hash = "#/gangs";
+    setTimeout(() => document.getElementById("search")?.focus(), 0);
+  }
+});
+document.querySelector("nav").append(...VIEWS.map(([view, title], index) => element("a", { href: `#/${view}`, "data-view": view, title: `Key ${index + 1}` }, title)));
+window.addEventListener("hashchange", async () => { await loadDetail(); draw(); });
+window.addEventListener("resize", () => requestAnimationFrame(draw));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+if (embedded) { state.model = complete(JSON.parse(embedded.textContent)); loadDetail().then(draw); } else { load(); follow(); setInterval(showAge, 1000); }

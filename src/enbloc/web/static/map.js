@@ -1,0 +1,145 @@
+// The cluster map: a cell a node, or a square a GPU, coloured by gang or queue; reserved and held room is hatched.
+import { amount, colourOf, element, isDark, plural } from "./format.js";
+
+const MOST_SLOTS = 16; // a node with more of the resource is one cell that fills up
+const GAP = 4;
+
+// As large as the window allows, so that a small cluster is not a stamp: pixels of a slot, or of a node.
+const sizeOf = (nodes, squares, columns, rows, width) => {
+  for (const size of squares ? [20, 16, 13, 11, 9, 7] : [44, 34, 26, 18, 12, 8]) {
+    const across = Math.floor(width / (columns * size + GAP)) || 1;
+    if (Math.ceil(nodes / across) * (rows * size + GAP) < 560) return size;
+  }
+  return squares ? 5 : 6;
+};
+
+export const domainsOf = (nodes) => {
+  const domains = new Map();
+  for (const node of nodes) {
+    if (!domains.has(node.domain)) domains.set(node.domain, []);
+    domains.get(node.domain).push(node);
+  }
+  return domains;
+};
+
+const slotsOf = (node, resource) => {
+  const capacity = node.capacity[resource] || 0;
+  return Number.isInteger(capacity) && capacity > 0 && capacity <= MOST_SLOTS ? capacity : 0;
+};
+
+const layout = (nodes, resource, width) => {
+  const largest = Math.max(0, ...nodes.map((node) => slotsOf(node, resource)));
+  const columns = largest ? Math.min(largest, 4) : 1;
+  const rows = largest ? Math.ceil(largest / columns) : 1;
+  const size = sizeOf(nodes.length, largest > 0, columns, rows, width - 4);
+  const cellWidth = columns * size + GAP, cellHeight = rows * size + GAP;
+  const across = Math.max(1, Math.floor((width - 4) / cellWidth));
+  const cells = [], labels = [];
+  let top = 0;
+  for (const [domain, members] of domainsOf(nodes)) {
+    if (domain) { labels.push([domain, members.length, top + 12]); top += 17; }
+    members.forEach((node, index) => cells.push({
+      node, columns, size, x: 2 + (index % across) * cellWidth, y: top + Math.floor(index / across) * cellHeight,
+      width: cellWidth - GAP, height: cellHeight - GAP,
+    }));
+    top += Math.ceil(members.length / across) * cellHeight + 6;
+  }
+  return { cells, labels, height: top + 2 };
+};
+
+const hatch = (context, x, y, width, height, colour) => {
+  context.save();
+  context.beginPath(); context.rect(x, y, width, height); context.clip();
+  context.strokeStyle = colour; context.lineWidth = 1;
+  context.beginPath();
+  for (let step = -height; step < width; step += 4) { context.moveTo(x + step, y + height); context.lineTo(x + step + height, y); }
+  context.stroke(); context.restore();
+};
+
+// What is on a node, from the first slot on: [gang's index, amount, whether it is only claimed].
+const partsOf = (node) => [...node.parts.map(([gang, used]) => [gang, used, false]), ...node.claims.map(([gang, used]) => [gang, used, true])];
+
+const drawCell = (context, cell, model, resource, colour, marked) => {
+  const { node, x, y, width, height, columns, size } = cell;
+  const slots = slotsOf(node, resource);
+  const free = isDark() ? "#272d36" : "#e9ecf1";
+  context.globalAlpha = marked && !marked.has(node.node) ? 0.25 : 1;
+  context.fillStyle = node.status === "Ready" ? free : isDark() ? "#5a2a2a" : "#f0c9c6";
+  if (!slots) {
+    const capacity = node.capacity[resource] || 0;
+    context.fillRect(x, y, width, height);
+    let bottom = y + height;
+    for (const [gang, used, claimed] of partsOf(node)) {
+      const part = capacity ? Math.min(height, (used / capacity) * height) : 0;
+      bottom -= part;
+      if (claimed) hatch(context, x, bottom, width, part, colour(gang));
+      else { context.fillStyle = colour(gang); context.fillRect(x, bottom, width, part); }
+    }
+    return;
+  }
+  const squares = [];
+  for (const [gang, used, claimed] of partsOf(node))
+    for (let count = 0; count < Math.round(used) && squares.length < slots; count += 1) squares.push([gang, claimed]);
+  for (let slot = 0; slot < slots; slot += 1) {
+    const left = x + (slot % columns) * size, top = y + Math.floor(slot / columns) * size;
+    const square = squares[slot];
+    context.fillStyle = square && !square[1] ? colour(square[0]) : node.status === "Ready" ? free : context.fillStyle;
+    context.fillRect(left, top, size - 1, size - 1);
+    if (square && square[1]) hatch(context, left, top, size - 1, size - 1, colour(square[0]));
+  }
+};
+
+const textOf = (node, model, resource) => {
+  const used = node.parts.reduce((total, part) => total + part[1], 0);
+  const lines = [`${node.node}: ${node.status}, ${amount(resource, used)} of ${amount(resource, node.capacity[resource] || 0)} ${resource}`];
+  const names = partsOf(node).slice(0, 8).map(([gang, part, claimed]) =>
+    `${gang >= 0 ? model.gangs[gang].gang : "other pods"}: ${amount(resource, part)}${claimed ? " set aside" : ""}`);
+  return [...lines, ...names].join("\n");
+};
+
+// A canvas with tooltips; `marked`: names of nodes that stand out, or null for all.
+export const mapCanvas = (model, { resource, by, marked = null, open, width }) => {
+  const dark = isDark();
+  const colour = (gang) => colourOf(gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang, dark);
+  const placed = layout(model.nodes, resource, width);
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const canvas = element("canvas", { width: Math.round(width * ratio), height: Math.round(placed.height * ratio), role: "img",
+    "aria-label": `Map of ${plural(model.nodes.length, "node")}; the table below has the same figures` });
+  canvas.style.width = `${width}px`; canvas.style.height = `${placed.height}px`;
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  context.font = "11px system-ui, sans-serif";
+  for (const [domain, count, y] of placed.labels) {
+    context.fillStyle = dark ? "#a2aab6" : "#5c6470";
+    context.fillText(`${domain} · ${plural(count, "node")}`, 2, y);
+  }
+  for (const cell of placed.cells) drawCell(context, cell, model, resource, colour, marked);
+  const tip = element("div", { class: "tip", hidden: true });
+  const cellAt = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    return placed.cells.find((cell) => x >= cell.x && x < cell.x + cell.width && y >= cell.y && y < cell.y + cell.height);
+  };
+  canvas.addEventListener("mousemove", (event) => {
+    const cell = cellAt(event);
+    tip.hidden = !cell;
+    if (!cell) return;
+    tip.textContent = textOf(cell.node, model, resource);
+    tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 300)}px`; tip.style.top = `${event.clientY + 14}px`;
+  });
+  canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
+  canvas.addEventListener("click", (event) => {
+    const first = cellAt(event)?.node.parts.find((part) => part[0] >= 0) || cellAt(event)?.node.claims[0];
+    if (first) open(model.gangs[first[0]].gang);
+  });
+  return element("div", {}, canvas, tip);
+};
+
+export const nodesTable = (nodes, resource) => element("div", { class: "scroll" }, element("table", {},
+  element("caption", {}, nodes.length > 200 ? `The first 200 of ${plural(nodes.length, "node")}` : plural(nodes.length, "node")),
+  element("thead", {}, element("tr", {}, ["Node", "Domain", "Status"].map((text) => element("th", { scope: "col" }, text)),
+    ["Used", "Set aside", "Capacity"].map((text) => element("th", { scope: "col", class: "num" }, text)))),
+  element("tbody", {}, nodes.slice(0, 200).map((node) => element("tr", {},
+    element("td", { class: "name" }, node.node), element("td", {}, node.domain || "–"), element("td", {}, node.status),
+    [node.parts, node.claims].map((parts) => element("td", { class: "num" }, amount(resource, parts.reduce((total, part) => total + part[1], 0)))),
+    element("td", { class: "num" }, amount(resource, node.capacity[resource] || 0)))))));

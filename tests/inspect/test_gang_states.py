@@ -1,0 +1,97 @@
+"""States of gangs: what a user sees of a gang that failed, crashes or was preempted, and queues that sum up a tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enbloc.config import parse
+from enbloc.inspect.gangs import Gang
+from enbloc.inspect.overview import KINDS, Overview, explain, queues_json, read_overview
+from enbloc.inspect.tables import gang_cells
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
+from enbloc.units import SECOND
+from support import manifests as m
+from support.simulation import documents
+
+
+def overview_of(*objects: Any, at: int) -> Overview:
+    simulation = Simulation(read_scenario(documents(*objects)), parse(None))
+    simulation.run(at * SECOND)
+    return read_overview({kind: simulation._store.list(kind)[0] for kind in KINDS})
+
+
+def gang_of(*objects: Any, at: int, name: str = "default/j") -> Gang:
+    return next(gang for gang in overview_of(*objects, at=at).gangs if gang.gang == name)
+
+
+def test_failed_job_says_its_reason_and_exit_codes() -> None:
+    fails = m.job("j", m.role("w", 2, run_time="5s", exit_code="3", restartPolicy="Never"), maxRetry=1)
+    gang = gang_of(m.node("n1"), fails, at=60)
+    assert gang.state == "Failed"
+    assert "exit code 3" in gang.message
+    assert gang.exit_codes == {"exit code 3": 2}
+    assert gang_cells(gang, 0)[-1] == gang.message
+
+
+def test_job_that_was_terminated_failed_although_its_pods_are_gone() -> None:
+    job = m.job("j", m.role("w", 1, run_time="50s"))
+    gang = gang_of(m.node("n1"), job, m.command("c", "TerminateJob", "10s"), at=30)
+    assert gang.state == "Failed"
+    assert "Terminated" in gang.message
+
+
+def test_finished_job() -> None:
+    gang = gang_of(m.node("n1"), m.job("j", m.role("w", 2, run_time="5s", restartPolicy="Never")), at=60)
+    assert (gang.state, gang.message, gang.exit_codes) == ("Finished", "", {})
+
+
+def test_crash_loop() -> None:
+    crashes = m.job("j", m.role("w", 2, run_time="1s", exit_code="137", restartPolicy="Always"))
+    overview = overview_of(m.node("n1"), crashes, at=40)
+    (gang,) = overview.gangs
+    assert gang.state == "CrashLoop"
+    assert "2 of 2 pods crash and are restarted" in gang.message
+    assert "exit code 137" in gang.message
+    default = next(queue for queue in overview.queues if queue.queue == "default")
+    assert (default.running, default.waiting) == (1, 0)  # it has its nodes
+    explanation = explain(overview, "default/j")
+    assert explanation is not None
+    assert "crash and are restarted" in explanation.sentence
+
+
+def test_preempted_gang_says_for_whom_until_it_runs_again() -> None:
+    objects = [
+        m.node("n1"),
+        m.priority_class("high", 10),
+        m.job("j", m.role("w", 2, cpu=2)),
+        m.job("high", m.role("w", 1, cpu=4, run_time="30s", restartPolicy="Never"), priority="high", at="10s"),
+    ]
+    gang = gang_of(*objects, at=20)
+    assert gang.state == "Preempted"
+    assert gang.message.startswith("evicted: makes room for default/high; ")
+    explanation = explain(overview_of(*objects, at=20), "default/j")
+    assert explanation is not None
+    assert explanation.sentence.startswith("It was preempted and waits again: evicted: makes room for default/high")
+    assert gang_of(*objects, at=60).state == "Running"
+
+
+def test_queue_counts_what_is_in_the_queues_below_it() -> None:
+    overview = overview_of(
+        m.node("n1", cpu=8),
+        m.queue("team"),
+        m.queue("a", parent="team"),
+        m.queue("b", parent="team"),
+        m.job("one", m.role("w", 1, cpu=2), queue="a"),
+        m.job("two", m.role("w", 1, cpu=3), queue="b"),
+        m.job("big", m.role("w", 1, cpu=100), queue="b"),
+        at=10,
+    )
+    rows = {queue["queue"]: queue for queue in queues_json(overview)}
+    assert [(rows[name]["running"], rows[name]["waiting"]) for name in ("a", "b", "team", "root")] == [
+        (1, 0),
+        (1, 1),
+        (2, 1),
+        (2, 1),
+    ]
+    assert [rows[name]["used"]["cpu"] for name in ("a", "b", "team", "root")] == ["2", "3", "5", "5"]

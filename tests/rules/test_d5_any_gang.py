@@ -1,0 +1,203 @@
+"""D5 with R and P: a whole-job gang reserves, preempts and reclaims like any other, for all its waves together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
+
+WHOLE = {"enbloc.dev/depends-on-gang": "true"}
+CLASSES = [m.priority_class("high", 1000), m.priority_class("low", 10)]
+
+
+def whole_job(name: str = "j", workers: int = 2, at: str = "1s", cpu: int = 1, **fields: Any) -> m.Obj:
+    """One master, and workers that come 10 s after it."""
+    master = m.role("master", 1, cpu=cpu, run_time="60s", start_delay="10s")
+    work = {**m.role("work", workers, cpu=cpu, run_time="30s"), "dependsOn": {"name": ["master"]}}
+    made = m.job(name, master, work, at=at, **fields)
+    made["metadata"].setdefault("annotations", {}).update(WHOLE)
+    return made
+
+
+def reserving(percent: int = 100) -> m.Obj:
+    arguments = {"starvingJobTimeThreshold": 10, "reservedNodePercent": percent}
+    actions: list[m.Obj] = [{"name": name} for name in ("enqueue", "allocate", "backfill")]
+    return {"actions": [*actions, {"name": "reserve", "arguments": arguments}]}
+
+
+def stream(until: int, cpu: int = 2, run: str = "10s") -> list[m.Obj]:
+    """Small pods that come all the time, and keep a node of four from ever being empty."""
+    return [m.pod(f"s-{at:03}", cpu, run_time=run, at=f"{at}s") for at in range(0, until, 5)]
+
+
+def claims(answer: Answer, kind: str, job: str = "j") -> str:
+    return answer.group_of(job)["metadata"].get("annotations", {}).get(f"enbloc.dev/claim-{kind}", "")
+
+
+def starts(answer: Answer, job: str = "j") -> dict[str, float]:
+    return {name.removeprefix(f"{job}-"): at for name, (at, _) in answer.bound(f"{job}-").items()}
+
+
+# ---- R
+
+
+def test_r1_a_starving_whole_job_gang_is_reserved_for_with_all_its_waves() -> None:
+    documents = [m.node("n"), stream(400), whole_job(workers=3)]
+    answer = simulate(*documents, config=reserving())
+    reserved = {line["name"]: line["t"] for line in answer.lines("reserved")}
+    assert {name: reserved.get(name) for name in ("j-master-0", "j-work-0", "j-work-1", "j-work-2")} == {
+        "j-master-0": 11.0,
+        "j-work-0": 11.0,
+        "j-work-1": 11.0,
+        "j-work-2": 11.0,
+    }
+    assert starts(answer)["master-0"] == 20.0, "when the pods that ran have ended"
+    assert {at for name, at in starts(answer).items() if name != "master-0"} == {30.0}
+    without = simulate(*documents, config={"actions": "enqueue, allocate, backfill"})
+    assert starts(without)["master-0"] > 390.0
+
+
+def test_r1_nothing_is_reserved_for_the_first_wave_alone() -> None:
+    """All waves together are more than the cluster has: no node is closed."""
+    answer = simulate(m.node("n"), stream(100), whole_job(workers=4), config=reserving(), until="60s")
+    assert not answer.lines("reserved")
+    assert not starts(answer)
+
+
+def test_r6_the_waves_share_the_bound_on_nodes() -> None:
+    nodes = [m.node(f"n{index}") for index in range(4)]
+    full = [m.pod(f"full-{index}", 4, nodeName=f"n{index}", run_time="100s") for index in range(4)]
+    fits = simulate(nodes, full, whole_job(workers=1, cpu=3), config=reserving(50), until="20s")
+    assert len({line["node"] for line in fits.lines("reserved")}) == 2
+    beyond = simulate(nodes, full, whole_job(workers=2, cpu=3), config=reserving(50), until="20s")
+    assert not beyond.lines("reserved")
+
+
+@pytest.mark.parametrize("at", ["11500ms", "15s", "19500ms"])
+def test_r7_the_reservation_of_a_whole_job_gang_survives_a_restart(at: str) -> None:
+    documents = [m.node("n"), stream(100), whole_job(workers=3)]
+    answer = simulate(*documents, m.restart(at), config=reserving())
+    assert starts(answer) == starts(simulate(*documents, config=reserving()))
+
+
+def test_r7_the_reservation_ends_with_the_job() -> None:
+    job = whole_job(workers=3)
+    job["metadata"]["annotations"]["sim.enbloc.dev/delete-at"] = "13s"
+    answer = simulate(m.node("n"), m.pod("full", 4, run_time="100s"), job, m.node("m", 1), m.pod("t", 1, at="14s"),
+                      config=reserving())  # fmt: skip
+    assert answer.at("t") == 14.0
+
+
+def test_r5_a_whole_job_gang_of_higher_priority_starts_on_reserved_nodes() -> None:
+    """Its later waves take reserved nodes too; the gang of lower priority is reserved for again."""
+    low = m.job("low", m.role("w", 4, run_time="10s"), at="1s", priorityClassName="low")
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        m.pod("full", 1, run_time="20s"),
+        low,
+        whole_job(at="15s", priorityClassName="high", workers=3),
+        config=reserving(),
+    )
+    assert {line["t"] for line in answer.lines("reserved", "low-w-0")} >= {11.0}
+    assert starts(answer)["master-0"] == 20.0
+    assert starts(answer)["work-0"] == 30.0
+    assert answer.times("low-") == [90.0] * 4, "when the master has ended"
+
+
+# ---- P
+
+BY_PRIORITY = {"actions": "enqueue, allocate, backfill, preempt"}
+
+
+def test_p1_a_whole_job_gang_preempts_for_all_its_waves() -> None:
+    victims = m.pods(4, "v-", 1, priorityClassName="low")
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        victims,
+        whole_job(at="10s", priorityClassName="high"),
+        config=BY_PRIORITY,
+        until="2m",
+    )
+    assert len(answer.evicted("v-")) == 3
+    assert {at for at, _ in answer.evicted("v-")} == {10.0}
+    assert starts(answer)["master-0"] == 10.0
+    assert starts(answer)["work-0"] == starts(answer)["work-1"] == 20.0
+
+
+def test_p1_no_pod_is_evicted_for_the_first_wave_alone() -> None:
+    """Even with all victims gone its waves do not fit together."""
+    victims = m.pods(2, "v-", 1, priorityClassName="low")
+    kept = m.pods(2, "kept-", 1, priorityClassName="high")
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        victims,
+        kept,
+        whole_job(at="10s", priorityClassName="high"),
+        config=BY_PRIORITY,
+        until="2m",
+    )
+    assert not answer.evicted()
+    assert not starts(answer)
+
+
+def slow_victims(count: int = 4) -> list[m.Obj]:
+    return m.pods(count, "v-", 1, priorityClassName="low", terminationGracePeriodSeconds=20, stop_delay="20s")
+
+
+def test_p3_the_room_of_all_waves_is_claimed_until_victims_have_left() -> None:
+    thief = m.pod("thief", 1, at="15s", run_time="500s")
+    documents = [CLASSES, m.node("n", 4), slow_victims(), thief, whole_job(at="10s", priorityClassName="high")]
+    answer = simulate(*documents, config=BY_PRIORITY, until="2m")
+    assert starts(answer)["master-0"] == 30.0
+    assert starts(answer)["work-0"] == 40.0
+    assert answer.at("thief") == 70.0, "when the workers have ended"
+
+
+@pytest.mark.parametrize("at", ["12s", "30500ms"])
+def test_p3_claims_of_all_waves_survive_a_restart(at: str) -> None:
+    thief = m.pod("thief", 1, at="15s", run_time="500s")
+    documents = [CLASSES, m.node("n", 4), slow_victims(), thief, whole_job(at="10s", priorityClassName="high")]
+    plain = simulate(*documents, config=BY_PRIORITY, until="2m")
+    again = simulate(*documents, m.restart(at), config=BY_PRIORITY, until="2m")
+    assert again.bound() == plain.bound()
+
+
+def test_p3_claims_of_all_waves_end_with_the_gang() -> None:
+    job = whole_job(at="10s", priorityClassName="high")
+    job["metadata"]["annotations"]["sim.enbloc.dev/delete-at"] = "15s"
+    answer = simulate(CLASSES, m.node("n", 4), slow_victims(), job, m.pod("t", 3, at="16s"), config=BY_PRIORITY)
+    assert answer.at("t") == 30.0
+
+
+def test_p3_when_the_room_of_a_later_wave_is_lost_the_whole_is_planned_anew() -> None:
+    """The node of the workers goes: nothing starts until all waves have room again."""
+    nodes = [m.node("a", 1), m.node("b", 2, delete_at="15s"), m.node("c", 2, at="60s")]
+    answer = simulate(
+        CLASSES, nodes, slow_victims(3), whole_job(at="10s", priorityClassName="high"), config=BY_PRIORITY, until="2m"
+    )
+    assert starts(answer)["master-0"] == 60.0
+    assert not claims(answer, "preempt")
+
+
+def test_p1_a_whole_job_gang_reclaims_for_all_its_waves() -> None:
+    queues = [m.queue("mine"), m.queue("theirs")]
+    victims = m.job("v", m.role("w", 4, 1), queue="theirs")
+    answer = simulate(
+        queues,
+        m.node("n", 6),
+        victims,
+        m.job("more", m.role("w", 2, 1), queue="theirs"),
+        whole_job(at="10s", queue="mine"),
+        config={"actions": "enqueue, allocate, backfill, reclaim"},
+        until="2m",
+    )
+    assert len(answer.evicted()) == 3
+    assert starts(answer)["master-0"] == 10.0
+    assert starts(answer)["work-0"] == 20.0

@@ -1,0 +1,78 @@
+"""R1: a starving gang is served whatever its size: what is reserved for it is recorded, and survives a restart."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import ClaimKind, read
+from support import manifests as m
+from support.answers import Answer
+from support.simulation import simulate
+
+RESERVING = {
+    "actions": [
+        *({"name": name} for name in ("enqueue", "allocate")),
+        {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}},
+    ]
+}
+PODS = 700
+
+
+def reserved(answer: Answer) -> dict[str, str]:
+    return {line["name"]: line["node"] for line in answer.lines("reserved")}
+
+
+def test_r1_a_gang_whose_names_are_too_long_for_one_object_keeps_its_nodes_over_a_restart() -> None:
+    draw = random.Random(1)
+    group, *pods = m.gang("g", PODS, cpu=1, at="1s")
+    for pod in pods:
+        pod["metadata"]["name"] = "g" + "".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=240))
+    running = [m.pod(f"full-{index}", 100, nodeName=f"n{index}", run_time="60s") for index in range(7)]
+    story = [[m.node(f"n{index}", 100) for index in range(7)], running, group, pods]
+    plain = simulate(*story, config=RESERVING, until="50s")
+    assert len(reserved(plain)) == PODS
+    text = plain.obj("PodGroup", "g")["metadata"]["annotations"][ClaimKind.RESERVE.annotation]
+    record = read(text)
+    assert record is not None
+    assert record.is_brief
+    restarted = simulate(*story, m.restart("30s"), config=RESERVING, until="50s")
+    assert reserved(restarted) == reserved(plain)
+    assert not restarted.lines("released")
+    assert restarted.obj("PodGroup", "g")["metadata"]["annotations"][ClaimKind.RESERVE.annotation] == text
+
+
+# ---- what cannot be recorded
+
+
+@pytest.fixture
+def one_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records may have one slot."""
+    monkeypatch.setattr(claim_records, "SLOTS", 1)
+
+
+def warnings(answer: Answer) -> list[str]:
+    return [one["message"] for one in answer.objects if one["kind"] == "Event" and one["type"] == "Warning"]
+
+
+@pytest.mark.usefixtures("one_slot")
+def test_r1_a_reservation_that_cannot_be_recorded_is_not_made_and_the_gang_says_so_once() -> None:
+    full = [m.pod(f"full-{index}", 4, nodeName=f"n{index}", run_time="60s") for index in range(2)]
+    nodes = [m.node(f"n{index}") for index in range(2)]
+    answer = simulate(nodes, full, m.gang("g", 2, cpu=3, at="1s"), m.node("small", 1, at="30s"), config=RESERVING)
+    assert not answer.lines("reserved")
+    said = [text for text in warnings(answer) if text.startswith("no room is set aside for its 2 pods (reserve)")]
+    assert len(said) == 1
+    assert answer.at("g-0") == 60.0, "it starts when there is room"
+
+
+@pytest.mark.usefixtures("one_slot")
+def test_d5_a_job_whose_later_waves_cannot_be_recorded_waits_and_says_so() -> None:
+    work = m.role("work", 2, run_time="30s") | {"dependsOn": {"name": ["master"]}}
+    job = m.job("j", m.role("master", 1, run_time="60s"), work)
+    job["metadata"]["annotations"] = {"enbloc.dev/depends-on-gang": "true"}
+    answer = simulate(m.node("n"), m.node("m"), job, until="60s")
+    assert not answer.bound()
+    assert answer.why("default/j") == "the room of its 2 later pods is too large to be recorded"

@@ -1,0 +1,197 @@
+"""R7: a reservation ends when its gang is bound, or when it can no longer help."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from support import manifests as m
+from support.answers import Answer, condition, waits_because
+from support.reservations import CLASSES, full, released, reserved, reserving
+from support.simulation import simulate
+
+
+def claims(answer: Answer) -> list[str]:
+    return [
+        one["metadata"]["name"]
+        for one in answer.objects
+        if "enbloc.dev/claim-reserve" in (one["metadata"].get("annotations") or {})
+    ]
+
+
+def test_r7_it_binds_at_the_instant_the_room_suffices() -> None:
+    answer = simulate(
+        m.node("n"),
+        full(1, "40s"),
+        full(1, "70s", name="b"),
+        full(2, "95s", name="c"),
+        m.pod("big", 3),
+        config=reserving(),
+    )
+    assert answer.bound("big")["big"] == (95.0, "n")
+
+
+def test_r7_the_gang_binds_when_all_its_nodes_have_room() -> None:
+    answer = simulate(
+        m.node("n"),
+        m.node("m"),
+        full(4, "40s"),
+        full(4, "70s", on="m", name="b"),
+        m.gang("g", 2, cpu=4, run_time="10s"),
+        m.pod("s", 1, at="45s"),
+        config=reserving(),
+    )
+    assert set(answer.times("g-")) == {70.0}
+    assert answer.at("s") == 80.0
+    assert not claims(answer)
+
+
+def test_r7_a_reservation_ends_when_its_job_is_bound() -> None:
+    answer = simulate(
+        m.node("n"), full(4, "40s"), m.job("g", m.role("w", 1, cpu=2)), m.pod("s", 2, at="41s"), config=reserving()
+    )
+    assert answer.times("g-") == [40.0]
+    assert answer.at("s") == 41.0
+    assert not claims(answer)
+
+
+@pytest.mark.parametrize("target", [("Job", "g"), ("PodGroup", "g"), ("Pod", "g")])
+def test_r7_a_reservation_ends_when_its_job_is_deleted(target: tuple[str, str]) -> None:
+    kind, name = target
+    documents = {"Job": [m.job("g", m.role("w", 1, cpu=4))], "PodGroup": m.gang("g", 1, cpu=4), "Pod": [m.pod("g", 4)]}[
+        kind
+    ]
+    gone = [m.step("30s", "delete", kind, name)] + (
+        [m.step("30s", "delete", "Pod", "g-0")] if kind == "PodGroup" else []
+    )
+    answer = simulate(m.node("n"), full(2), documents, m.pod("s", 2, at="20s"), gone, config=reserving())
+    assert reserved(answer, "g")
+    assert answer.at("s") == 30.0
+    assert released(answer, "g"), "it shows in the timeline"
+    assert released(answer, "g")[0][0] == 30.0
+
+
+def test_r7_the_slot_of_a_pod_that_its_job_recreates_stays() -> None:
+    answer = simulate(
+        m.node("n"),
+        full(4),
+        m.job("g", m.role("w", 2, cpu=2)),
+        m.step("30s", "delete", "Pod", "g-w-0"),
+        config=reserving(),
+    )
+    assert set(answer.times("g-")) == {100.0}
+    assert reserved(answer)["g-w-0"][0] == 10.0, "the recreated pod takes its slot again"
+    assert [line["name"] for line in answer.lines("released")] == ["g-w-0"], "only the deleted pod's line"
+
+
+def test_r7_a_member_beyond_the_minimum_may_take_its_place() -> None:
+    answer = simulate(
+        m.node("n"),
+        full(4),
+        m.gang("g", 3, minimum=2, cpu=2),
+        m.step("30s", "delete", "Pod", "g-0"),
+        config=reserving(),
+    )
+    assert set(reserved(answer)) == {"g-0", "g-1", "g-2"}
+    assert set(answer.times("g-")) == {100.0}
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        m.step("30s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}}),
+        m.step("30s", "patch", "Node", "n", patch={"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}),
+        m.step("30s", "fail-node", "Node", "n"),
+        m.step("30s", "delete", "Node", "n"),
+        m.step("30s", "patch", "Node", "n", patch={"status": {"allocatable": {"cpu": "3"}}}),
+    ],
+    ids=["cordoned", "tainted", "failed", "deleted", "shrunk"],
+)
+def test_r7_a_node_that_is_no_longer_good_is_let_go_and_another_reserved(gone: m.Obj) -> None:
+    answer = simulate(
+        m.node("n"),
+        m.node("m"),
+        full(3),
+        full(4, on="m", name="other"),
+        m.pod("big", 4),
+        gone,
+        config=reserving(10, 50),
+    )
+    assert reserved(answer)["big"] == (30.0, "m")
+    assert (30.0, "big") in released(answer)
+    assert answer.bound("big")["big"] == (100.0, "m")
+
+
+def test_r7_a_node_that_is_cordoned_and_no_other() -> None:
+    cordon = m.step("30s", "patch", "Node", "n", patch={"spec": {"unschedulable": True}})
+    answer = simulate(m.node("n"), m.node("m", 2), full(3), m.pod("big", 4), cordon, config=reserving(), until="60s")
+    assert released(answer) == [(30.0, "big")]
+    assert not claims(answer)
+    assert "reserved" not in answer.why("default/big")
+
+
+def test_r7_bound_elsewhere_the_reservation_is_gone() -> None:
+    answer = simulate(
+        m.node("n"), full(2), m.pod("big", 4), m.node("m", at="30s"), m.pod("s", 2, at="31s"), config=reserving()
+    )
+    assert answer.bound("big")["big"] == (30.0, "m")
+    assert answer.bound("s")["s"] == (31.0, "n")
+    assert not claims(answer)
+
+
+def test_r7_gangs_that_were_kept_out_are_bound_when_it_ends() -> None:
+    answer = simulate(
+        m.node("n"), full(2), m.pod("big", 4, delete_at="30s"), m.pod("s", 2, at="20s"), config=reserving()
+    )
+    assert answer.at("s") == 30.0
+
+
+def test_r7_a_raised_minimum_that_cannot_be_reserved_ends_it() -> None:
+    patch = {"spec": {"minMember": 2}}
+    answer = simulate(
+        m.node("n"),
+        full(2),
+        m.podgroup("g", 1),
+        m.pods(2, "g-", 3, group="g"),
+        m.step("30s", "patch", "PodGroup", "g", patch=patch),
+        m.pod("s", 2, at="20s"),
+        config=reserving(),
+    )
+    assert reserved(answer, "g-")["g-0"] == (10.0, "n")
+    assert answer.at("s") == 30.0
+    assert not claims(answer)
+
+
+def a_day() -> tuple[Any, ...]:
+    return (
+        CLASSES,
+        m.node("n"),
+        m.node("m"),
+        full(2, "40s"),
+        full(1, "95s", name="b"),
+        full(4, "70s", on="m", name="c"),
+        m.gang("g", 2, cpu=4, run_time="20s"),
+        m.job("h", m.role("w", 3, 2, cpu=1, run_time="30s"), at="3s"),
+        m.pod("big", 4, at="5s", run_time="9s"),
+        [m.pod(f"s{i}", 1, at=f"{10 + 7 * i}s", run_time="25s") for i in range(12)],
+    )
+
+
+@pytest.mark.parametrize("instants", [(i,) for i in range(0, 130, 9)] + [tuple(range(1, 130, 6))])
+def test_r7_a_restart_changes_nothing(instants: tuple[int, ...]) -> None:
+    expected = simulate(*a_day(), config=reserving(10))
+    answer = simulate(*a_day(), [m.restart(f"{i}s") for i in instants], config=reserving(10))
+    for what in ("bound", "reserved", "released"):
+        assert [(one["t"], one["name"], one["node"]) for one in answer.lines(what)] == [
+            (one["t"], one["name"], one["node"]) for one in expected.lines(what)
+        ], what
+    assert answer.lines("succeeded") == expected.lines("succeeded")
+
+
+def test_r7_the_condition_of_the_group_is_withdrawn_when_it_is_bound() -> None:
+    answer = simulate(m.node("n"), full(4, "40s"), m.gang("g", 1, cpu=4), config=reserving())
+    assert not waits_because(answer.obj("PodGroup", "g"))
+    for one in answer.obj("PodGroup", "g")["status"]["conditions"]:
+        assert not (one["type"] == "Reserved" and one["status"] == "True"), one
+    assert condition(answer.obj("Pod", "g-0"), "PodScheduled")["status"] == "True"  # type: ignore[index]

@@ -1,0 +1,164 @@
+"""Traces of each format, read into the same jobs; bad lines are named and hide no other."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from enbloc.traces.formats.columns import Column, parse_map
+from enbloc.traces.reading import BadTrace, read_trace
+from enbloc.traces.trace import CPU, GPU, Trace, TraceJob
+from enbloc.units import SECOND
+
+SWF = """\
+; MaxProcs: 4
+; Queue: 1 short
+ 1 100 5 60 2 -1 -1 2 120 -1 1 7 1 1 1 -1 -1 -1
+ 2 110 5 -1 -1 -1 -1 4 120 -1 5 7 1 1 1 -1 -1 -1
+ 3 105 5 30 -1 -1 -1 3 -1 -1 1 8 1 1 -1 -1 -1 -1
+nonsense
+ 4 120 5 x 1 -1 -1 1 10 -1 1 8 1 1 1 -1 -1 -1
+"""
+JOBS = [
+    TraceJob("1", 0, 60 * SECOND, 2, 120 * SECOND, user="7", queue="1"),
+    TraceJob("3", 5 * SECOND, 30 * SECOND, 3, user="8"),
+]
+
+
+def _written(tmp_path: Path, name: str, text: str) -> Path:
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_swf(tmp_path: Path) -> None:
+    """Times count from the first submission; a job that did not run is left out; bad lines are named."""
+    trace = read_trace(_written(tmp_path, "t.swf", SWF))
+    assert trace.jobs == JOBS
+    assert (trace.processors, trace.resource, trace.skipped) == (4, CPU, {"did not run": 1})
+    assert [(fault.line, fault.message) for fault in trace.faults] == [
+        (6, "has 1 fields, not 18"),
+        (7, "has a field that is not a number"),
+    ]
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "t.swf.gz"
+    path.write_bytes(gzip.compress(SWF.encode()))
+    assert read_trace(path).jobs == JOBS
+
+
+def test_csv_by_its_usual_names(tmp_path: Path) -> None:
+    text = "job_id,submission_time,num_gpu,duration,user\na,10,8,100,eve\nb,5,1,50,bob\nc,x,1,1,bob\n"
+    trace = read_trace(_written(tmp_path, "t.csv", text))
+    assert trace.resource == GPU
+    assert [(job.id, job.submit_ns, job.units, job.user) for job in trace.jobs] == [
+        ("b", 0, 1, "bob"),
+        ("a", 5 * SECOND, 8, "eve"),
+    ]
+    assert [fault.line for fault in trace.faults] == [4]
+
+
+def test_csv_by_a_map_with_units(tmp_path: Path) -> None:
+    columns = parse_map("submit=came:ms,duration=took:m,cpus=size,estimate=limit:h,queue=where")
+    assert columns["duration"] == Column("took", 60 * SECOND)
+    path = _written(tmp_path, "t.txt", "came,took,size,limit,where\n0,1,2,3,q\n1500,2,1,,q\n")
+    trace = read_trace(path, "csv", columns)
+    assert trace.jobs == [
+        TraceJob("1", 0, 60 * SECOND, 2, 3 * 3600 * SECOND, queue="q"),
+        TraceJob("2", 1_500_000_000, 120 * SECOND, 1, None, queue="q"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("submit", "is not FIELD=COLUMN"),
+        ("when=x", "'when' is not one of submit"),
+        ("submit=x:y", "'y' is not a unit of submit"),
+        ("gpus=x:s", "'s' is not a unit of gpus"),
+        ("submit=a,submit=b", "submit is given twice"),
+    ],
+)
+def test_a_bad_map_says_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_map(text)
+
+
+def test_a_csv_without_the_columns_says_which(tmp_path: Path) -> None:
+    path = _written(tmp_path, "t.csv", "submit,took\n1,2\n")
+    with pytest.raises(BadTrace, match="no column for duration and gpus, cpus or pods: name it with --map"):
+        read_trace(path)
+    with pytest.raises(BadTrace, match="no column 'x'; there are submit, took"):
+        read_trace(path, None, {"duration": Column("x")})
+
+
+def test_batsim(tmp_path: Path) -> None:
+    workload = {
+        "nb_res": 4,
+        "jobs": [
+            {"id": "1", "subtime": 10, "walltime": 120, "res": 2, "profile": "p"},
+            {"id": 2, "subtime": 12.5, "res": 1, "profile": "q"},
+            {"id": "3", "subtime": 12, "res": 1, "profile": "msg"},
+            {"id": "4", "subtime": 12, "res": 1, "profile": "none"},
+        ],
+        "profiles": {
+            "p": {"type": "delay", "delay": 60},
+            "q": {"type": "delay", "delay": 1},
+            "msg": {"type": "parallel"},
+        },
+    }
+    trace = read_trace(_written(tmp_path, "t.json", json.dumps(workload)))
+    assert trace.jobs == [TraceJob("1", 0, 60 * SECOND, 2, 120 * SECOND), TraceJob("2", 2_500_000_000, SECOND, 1)]
+    assert trace.processors == 4
+    assert [fault.message for fault in trace.faults] == [
+        "profile 'msg' is of type 'parallel', not delay",
+        "job cannot be read: KeyError 'none'",
+    ]
+
+
+SACCT = """\
+JobID|Submit|Elapsed|Timelimit|AllocTRES|User|Partition|
+12|2026-01-01T00:00:00|01:00:00|1-00:00:00|billing=4,cpu=4,gres/gpu=2,node=1|eve|gpu|
+12.batch|2026-01-01T00:00:00|01:00:00||cpu=4|||
+13|2026-01-01T00:00:30|00:10|UNLIMITED|cpu=4,gres/gpu:a100=4|bob|gpu|
+14|2026-01-01T00:00:40|x||cpu=1,gres/gpu=1|bob|gpu|
+15|2026-01-01T00:00:50|00:10||cpu=1|bob|cpu|
+"""
+
+
+def test_sacct(tmp_path: Path) -> None:
+    """Steps are no jobs; where any job has GPUs they count."""
+    trace = read_trace(_written(tmp_path, "t.txt", SACCT))
+    assert trace.jobs == [
+        TraceJob("12", 0, 3600 * SECOND, 2, 24 * 3600 * SECOND, "eve", "gpu"),
+        TraceJob("13", 30 * SECOND, 10 * SECOND, 4, None, "bob", "gpu"),
+    ]
+    assert (trace.resource, trace.skipped) == (GPU, {"used no processors": 1})
+    assert [fault.line for fault in trace.faults] == [5]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("t.txt", "x", "its format is not known by its name: say --format swf"),
+        ("t.json", "{", "malformed|truncated"),
+        ("t.json", "[]", "is no Batsim workload"),
+        ("t.sacct", "a|b|", "is no output of sacct"),
+    ],
+)
+def test_what_is_no_trace_is_refused(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(BadTrace, match=says):
+        read_trace(_written(tmp_path, name, text))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadTrace, match="No such file"):
+        read_trace(tmp_path / "none.swf")
+
+
+def test_an_empty_trace_has_no_jobs(tmp_path: Path) -> None:
+    assert read_trace(_written(tmp_path, "t.swf", "")) == Trace([])

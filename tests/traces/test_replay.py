@@ -1,0 +1,199 @@
+"""Replays: known schedules worked out by hand, the whole stack against `--fast`, and figures from the literature."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from enbloc.cli.replay import command
+from enbloc.config import parse, render
+from enbloc.config.policies import POLICIES, policy_config
+from enbloc.traces.batsim_output import jobs_csv
+from enbloc.traces.cluster import Part, shape_of
+from enbloc.traces.comparison import compare, size_class
+from enbloc.traces.measures import measure
+from enbloc.traces.outcome import Outcome
+from enbloc.traces.reading import read_trace
+from enbloc.traces.replay import Replayed, Settings, prepare, replay
+from enbloc.traces.trace import GPU, Trace, TraceJob
+from enbloc.units import SECOND
+
+TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
+needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not on this machine")
+
+
+def _job(name: str, submit: int, run: int, units: int, estimate: int | None = None) -> TraceJob:
+    return TraceJob(name, submit * SECOND, run * SECOND, units, (estimate or run) * SECOND)
+
+
+FOUR = [
+    _job("runs", 0, 100, 3),
+    _job("head", 1, 50, 4),  # needs all four processors: at 100
+    _job("short", 2, 90, 1),  # ends at 92, before the head starts
+    _job("long", 3, 200, 1),  # would delay the head
+]
+
+
+def _starts(policy: str, jobs: Sequence[TraceJob], processors: int, *, fast: bool = True) -> list[float | None]:
+    trace = Trace(list(jobs), processors=processors)
+    settings = Settings(shape_of(trace, None, None), fast)
+    outcomes = replay(policy, policy_config(policy), settings, prepare(trace, settings)[0]).outcomes
+    return [None if outcome.start_ns is None else outcome.start_ns / SECOND for outcome in outcomes]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("policy", "starts"),
+    [
+        ("fifo", [0, 100, 150, 150]),
+        ("fifo-skip", [0, 203 + 89, 2, 92]),
+        ("easy", [0, 100, 2, 150]),
+        ("sjf", [0, 292, 2, 92]),
+    ],
+)
+def test_four_jobs_by_hand(policy: str, starts: list[float], fast: bool) -> None:
+    assert _starts(policy, FOUR, 4, fast=fast) == starts
+
+
+def test_easy_lets_a_long_job_use_what_the_head_does_not_need() -> None:
+    jobs = [_job("a", 0, 100, 2), _job("b", 0, 200, 1), _job("head", 1, 50, 4), _job("long", 2, 1000, 1)]
+    assert _starts("easy", jobs, 6) == [0, 0, 100, 2]
+
+
+def test_sjf_orders_by_estimates() -> None:
+    jobs = [_job("a", 0, 10, 1), _job("slow", 1, 10, 1, 50), _job("quick", 2, 10, 1, 20)]
+    assert _starts("sjf", jobs, 1) == [0, 20, 10]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("policy", [*POLICIES])
+def test_the_whole_stack_starts_jobs_as_the_engine_alone_does(policy: str, seed: int) -> None:
+    dice = random.Random(f"{policy}{seed}")
+    jobs, at = [], 0
+    for number in range(25):
+        at += dice.choice((0, 0, 5, 30))
+        run = dice.randint(1, 120)
+        jobs.append(_job(str(number), at, run, dice.randint(1, 6), run + dice.choice((0, 0, 40))))
+    assert _starts(policy, jobs, 6, fast=True) == _starts(policy, jobs, 6, fast=False)
+
+
+def test_large_jobs_take_whole_nodes() -> None:
+    shape = shape_of(Trace([_job("a", 0, 1, 20)], GPU), 3, None)
+    assert shape.per_node == 8
+    assert shape.parts(_job("a", 0, 1, 20)) == (Part("worker", 2, 8), Part("rest", 1, 4))
+    assert shape.parts(_job("a", 0, 1, 3)) == (Part("worker", 1, 3),)
+    assert shape.fits(_job("a", 0, 1, 24))
+    assert not shape.fits(_job("a", 0, 1, 25))
+
+
+def test_measures_by_hand() -> None:
+    outcomes = [
+        Outcome(_job("a", 0, 100, 1), 0, 100 * SECOND),
+        Outcome(_job("b", 0, 1, 1), 99 * SECOND, 100 * SECOND),
+        Outcome(_job("c", 0, 1, 1), None, None),
+    ]
+    found = measure(outcomes, 2)
+    assert (found["jobs"], found["unfinished"]) == (3, 1)
+    assert (found["mean_wait_s"], found["p50_wait_s"], found["p99_wait_s"]) == (49.5, 0.0, 99.0)
+    assert found["mean_bounded_slowdown"] == (1 + 10) / 2  # 100 s for a job that counts as 10 s
+    assert (found["mean_jct_s"], found["makespan_s"]) == (100.0, 100.0)
+    assert found["utilisation"] == 101 / 200
+
+
+def test_a_comparison_says_which_jobs_changed() -> None:
+    one, other = _job("one", 0, 10, 1), _job("other", 0, 10, 4)
+    before = Replayed("fifo", [Outcome(one, 0, 1), Outcome(other, 50 * SECOND, 1)], {})
+    after = Replayed("easy", [Outcome(one, 30 * SECOND, 1), Outcome(other, 0, 1)], {})
+    found = compare(before, after)
+    assert (found["sooner"], found["later"]) == (1, 1)
+    assert found["by_size"] == [
+        {"name": "1", "jobs": 1, "mean_wait_before_s": 0.0, "mean_wait_after_s": 30.0},
+        {"name": "3-4", "jobs": 1, "mean_wait_before_s": 50.0, "mean_wait_after_s": 0.0},
+    ]
+    assert [change["job"] for change in found["most_changed"]] == ["other", "one"]
+
+
+def test_sizes_are_powers_of_two() -> None:
+    assert [size_class(units) for units in (1, 2, 3, 4, 5, 8, 9)] == ["1", "2", "3-4", "3-4", "5-8", "5-8", "9-16"]
+
+
+def test_batsims_columns() -> None:
+    job = TraceJob("7", SECOND, 10 * SECOND, 3, 20 * SECOND)
+    header, row = jobs_csv([Outcome(job, 5 * SECOND, 15 * SECOND, (0, 1, 2, 5)), Outcome(job, None, None)]).split()[:2]
+    assert dict(zip(header.split(","), row.split(","), strict=False))["waiting_time"] == "4.0"
+    assert jobs_csv([Outcome(job, 5 * SECOND, 15 * SECOND, (0, 1, 2, 5))]).endswith("1.4,0-2 5,-1,\n")
+
+
+@pytest.mark.parametrize("name", [*POLICIES])
+def test_a_policy_is_a_config_that_can_be_printed_and_read(name: str) -> None:
+    import yaml
+
+    config = policy_config(name)
+    assert parse(yaml.safe_load(render(config))) == config
+
+
+# ---- the command
+
+
+def _run(tmp_path: Path, *arguments: str, trace: str = "submit,duration,gpus\n0,10,8\n0,10,16\n5,10,4\nx,1,1\n") -> str:
+    path = tmp_path / "trace.csv"
+    path.write_text(trace)
+    result = CliRunner().invoke(command, [str(path), *arguments])
+    return f"{result.exit_code} {result.output}"
+
+
+def test_the_command_answers_in_json(tmp_path: Path) -> None:
+    answer = json.loads(_run(tmp_path, "--nodes", "2", "--policy", "fifo", "--fast", "-o", "json")[2:])
+    assert answer["trace"]["bad_lines"] == 1
+    assert answer["cluster"] == {"nodes": 2, "resource": GPU, "per_node": 8}
+    (fifo,) = answer["policies"]
+    assert [start["start"] for start in fifo["starts"]] == [0.0, 10.0, 20.0]
+    assert round(fifo["mean_wait_s"], 3) == 8.333
+
+
+def test_the_command_compares_policies_in_processes(tmp_path: Path) -> None:
+    shown = _run(tmp_path, "--nodes", "2", "--policy", "fifo", "--policy", "fifo-skip", "--batsim", str(tmp_path / "b"))
+    assert "fifo-skip against fifo: 1 jobs start sooner, 1 later" in shown
+    assert "line 5: has a field that is not a number" in shown
+    assert (tmp_path / "b_fifo_jobs.csv").exists()
+    assert json.loads((tmp_path / "b_fifo-skip_schedule.json").read_text())["nb_jobs_finished"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--strict",), "trace.csv:5: has a field that is not a number"),
+        (("--policy", "none"), "--policy: 'none' is neither a file nor one of default"),
+        (("--map", "x"), "--map: 'x' is not FIELD=COLUMN"),
+        (("--node-resources", "cpu=4"), "--node-resources: the trace's jobs ask for nvidia.com/gpu"),
+        (("--nodes", "1", "--node-resources", "nvidia.com/gpu=1"), "has no job that ran and fits on 1 nodes"),
+    ],
+)
+def test_bad_usage_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    shown = _run(tmp_path, *arguments)
+    assert shown.startswith("2 ")
+    assert says in shown
+
+
+# ---- figures from the literature
+
+
+@needs_traces
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("policy", "estimates", "mean_wait_s", "slowdown"),
+    [("fifo", "users", 15_675, 140.2), ("easy", "users", 3_689, 18.3), ("easy", "exact", 3_300, 14.6)],
+)
+def test_the_sdsc_trace_agrees_to_the_second(policy: str, estimates: str, mean_wait_s: int, slowdown: float) -> None:
+    trace = read_trace(TRACES / "sdsc5k.swf")
+    settings = Settings(shape_of(trace, None, None), True, estimates)  # type: ignore[arg-type]
+    jobs, _ = prepare(trace, settings)
+    assert len(jobs) == 4_606
+    found = replay(policy, policy_config(policy), settings, jobs).measures
+    assert round(found["mean_wait_s"]) == mean_wait_s
+    assert round(found["mean_bounded_slowdown"], 1) == slowdown

@@ -1,0 +1,237 @@
+"""What the dashboard is served: its files, the model that it draws, a gang's page, the stream; and the report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.embedded.http.serving import Api, fresh_store, serving
+from enbloc import config
+from enbloc.api.meta import Obj
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.inspect.dashboard import cause_of
+from enbloc.inspect.overview import KINDS
+from enbloc.scenario.documents import read_documents
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
+from enbloc.units import SECOND
+from enbloc.web import assets, pages
+from enbloc.web.assets import MODULES, bundled, read
+from enbloc.web.pages import Pages
+from enbloc.web.report import report_model, report_page
+from support import manifests as m
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+
+
+def _played(seconds: int = 30) -> Store:
+    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
+    simulation.run(seconds * SECOND)
+    return simulation._store
+
+
+def _pages(store: Store) -> Pages:
+    return Pages(
+        lambda: {kind: store.list(kind)[0] for kind in KINDS},
+        dict,
+        events=lambda: store.list("Event")[0],
+        version=lambda: store.version,
+    )
+
+
+def _asked(path: str, store: Store | None = None) -> Any:
+    store = store or _played()
+
+    async def ask() -> Any:
+        async with serving(store, pages=_pages(store).handlers()) as api:
+            return await api("GET", path)
+
+    return asyncio.run(ask())
+
+
+def test_the_model_has_gangs_queues_and_what_is_on_each_node() -> None:
+    code, model = _asked("/api/model")
+    assert code == 200
+    names = [gang["gang"] for gang in model["gangs"]]
+    resnet = model["gangs"][names.index("default/resnet")]
+    assert (resnet["state"], resnet["minimum"], resnet["pods"]) == ("Running", 4, {"running": 4})
+    assert resnet["started"] == resnet["came"]
+    waiting = [gang for gang in model["gangs"] if gang["state"] == "Waiting"]
+    assert {gang["gang"]: gang["cause"] for gang in waiting} == dict.fromkeys(
+        ["default/bert", "default/giant"], "NotEnoughResources"
+    )
+    assert model["resource"] == "cpu"
+    assert model["total"]["cpu"] == sum(node["capacity"]["cpu"] for node in model["nodes"]) == 16
+    held = {node["node"]: {names[gang]: amounts["cpu"] for gang, amounts in node["pods"]} for node in model["nodes"]}
+    assert held == {"node-1": {"default/resnet": 6}, "node-2": {"default/resnet": 8}}
+    assert {queue["queue"]: queue["running"] for queue in model["queues"]} == {"default": 1, "root": 1}
+
+
+def test_nothing_secret_is_in_the_model() -> None:
+    store = _played()
+    secret = "hunter2"
+    container = {"name": "main", "image": "busybox", "env": [{"name": "PASSWORD", "value": secret}]}
+    pod: Obj = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default", "annotations": {"note": secret}},
+        "spec": {"schedulerName": "enbloc", "containers": [container]},
+    }
+    store.create(pod)
+    for path in ("/api/model", "/api/gang/default/p", "/api/overview"):
+        code, body = _asked(path, store)
+        assert code == 200
+        assert secret not in json.dumps(body)
+
+
+def test_a_gangs_page_has_its_pods_and_events() -> None:
+    code, detail = _asked("/api/gang/default/resnet")
+    assert code == 200
+    assert [pod["name"] for pod in detail["pods"]] == [
+        "resnet-ps-0",
+        "resnet-worker-0",
+        "resnet-worker-1",
+        "resnet-worker-2",
+    ]
+    assert {pod["node"] for pod in detail["pods"]} == {"node-1", "node-2"}
+    code, detail = _asked("/api/gang/default/giant")
+    assert "not enqueued: requests" in detail["sentence"]
+    assert any("giant" in event["object"] for event in detail["events"])
+    assert _asked("/api/gang/default/nothing")[0] == 404
+
+
+def test_files_are_served_with_their_type_and_a_strict_policy() -> None:
+    store = fresh_store()
+
+    async def ask() -> None:
+        async with serving(store, pages=_pages(store).handlers()) as api:
+            for path, kind in (
+                ("/", "text/html"),
+                ("/static/app.js", "text/javascript"),
+                ("/static/style.css", "text/css"),
+            ):
+                async with api.session.get(f"http://127.0.0.1:{api.port}{path}") as answer:
+                    assert answer.status == 200
+                    assert answer.content_type == kind
+                    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            async with api.session.get(f"http://127.0.0.1:{api.port}/") as answer:
+                policy = answer.headers["Content-Security-Policy"]
+                assert "unsafe" not in policy
+                assert "default-src 'none'" in policy
+            for path in ("/static/nothing.js", "/static/../pages.py", "/static/%2e%2e/pages.py", "/static/"):
+                assert (await api("GET", path))[0] in (400, 404)
+
+    asyncio.run(ask())
+
+
+def test_the_stream_tells_of_a_write_once_and_of_quiet_by_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "STREAM_S", 0.01)
+    monkeypatch.setattr(pages, "TICK_S", 0.05)
+    store = fresh_store()
+
+    async def follow(api: Api) -> list[str]:
+        told: list[str] = []
+        async with api.session.get(f"http://127.0.0.1:{api.port}/api/stream") as answer:
+            assert answer.content_type == "text/event-stream"
+            async for line in answer.content:
+                if not line.startswith(b"event:"):
+                    continue
+                told.append(line.decode().split()[1])
+                if told == ["tick"]:
+                    store.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+                if len(told) == 4:
+                    break
+        return told
+
+    async def ask() -> None:
+        async with serving(store, pages=_pages(store).handlers()) as api:
+            assert await asyncio.wait_for(follow(api), 30) == ["tick", "changed", "tick", "tick"]
+
+    asyncio.run(ask())
+
+
+def test_streams_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "STREAMS", 0)
+    code, body = _asked("/api/stream", fresh_store())
+    assert (code, body["message"][:10]) == (503, "0 browsers")
+
+
+IMPORT = re.compile(r'^import .* from "(.*)";$', re.MULTILINE)
+
+
+def test_modules_import_only_modules_before_them() -> None:
+    folder = Path(assets.__file__).parent / "static"
+    assert {path.stem for path in folder.glob("*.js")} == set(MODULES)
+    for number, name in enumerate(MODULES):
+        for imported in IMPORT.findall(read(f"{name}.js")):
+            assert imported in [f"./{earlier}.js" for earlier in MODULES[:number]]
+
+
+def test_no_address_of_another_host_is_in_the_files() -> None:
+    """The page needs no network."""
+    for path in (Path(assets.__file__).parent / "static").iterdir():
+        assert [url for url in re.findall(r"https?://[^\"' ]+", path.read_text()) if "www.w3.org" not in url] == []
+
+
+def test_no_data_ends_the_script_of_a_bundled_page() -> None:
+    page = bundled(b'{"gangs": "</script><script>alert(1)</script>"}', "<b>")
+    assert page.count("<script") == page.count("</script>") == 2
+    assert "<title>&lt;b&gt;</title>" in page
+    assert "import {" not in page
+    assert "\nexport " not in page
+
+
+def _answer() -> Any:
+    from io import BytesIO
+
+    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
+    out = BytesIO()
+    simulation.run().write_json(out)
+    return json.loads(out.getvalue())
+
+
+def test_waiting_gangs_are_grouped_by_what_is_missing() -> None:
+    first = "0/9 nodes are available: 5 node(s) had untolerated taint {a: b}, 4 Insufficient nvidia.com/gpu."
+    assert cause_of(first, "Unschedulable") == "had untolerated taint {a: b}"
+    assert cause_of("0/2 nodes: 2 Insufficient nvidia.com/gpu.", "Unschedulable") == "Insufficient nvidia.com/gpu"
+    assert cause_of("not enqueued: requests 6 cpu", "NotEnoughResources") == "NotEnoughResources"
+
+
+def test_the_report_has_the_gangs_of_the_answer_with_their_times() -> None:
+    answer = _answer()
+    model = report_model(answer)
+    assert {gang["gang"]: (gang["came"], gang["started"], gang["ended"]) for gang in model["gangs"]} == {
+        gang["gang"]: (gang["came"], gang["started"], gang["ended"]) for gang in answer["gangs"]
+    }
+    states = {gang["gang"]: gang["state"] for gang in model["gangs"]}
+    assert states == {"default/resnet": "Finished", "default/bert": "Finished", "default/giant": "Waiting"}
+    assert (model["virtual"], model["live"], model["asOf"]) == (True, False, answer["end"])
+    assert model["series"][0] == {"t": 0.0, "use": 0.875, "waiting": 0}
+    assert max(point["waiting"] for point in model["series"]) == 2
+    assert (model["series"][-1]["use"], model["series"][-1]["waiting"]) == (0.0, 1)
+    assert "</html>" in report_page(answer, "quickstart")
+
+
+def test_an_answer_is_as_old_as_it_says_and_never_older_than_two_seconds() -> None:
+    """Once half of that is over the next one is waited for, though reading takes its time."""
+    store = Store(time.time_ns)
+    served = Pages(lambda: {"Node": store.list("Node")[0]}, dict)
+
+    async def main() -> None:
+        assert (await served.overview()).nodes == []
+        store.create(m.node("n1"))
+        known = served._known
+        assert known is not None
+        served._known = known._replace(listed_s=known.listed_s - pages.OLDEST_S / 2)
+        before_s = time.time()
+        overview, as_of_s = await served.dated_overview()
+        assert [node.node for node in overview.nodes] == ["n1"]
+        assert before_s <= as_of_s <= time.time()
+
+    asyncio.run(main())

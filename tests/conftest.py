@@ -1,6 +1,7 @@
 """How the whole suite runs: the profiles of the random tests.
 
-Every run draws new examples; a failing one prints a blob that replays it (`@reproduce_failure`).
+Every run draws new examples, but for CI's, which are always the same; a failing one prints a blob that replays it
+(`@reproduce_failure`).
 """
 
 import os
@@ -10,6 +11,6 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "dev", deadline=None, print_blob=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=100)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=100, derandomize=True)
 settings.register_profile("soak", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))

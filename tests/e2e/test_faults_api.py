@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from e2e.history import History
 from e2e.objects import PODS
 from e2e.parts import Part
 from e2e.running import GROUPS, JOBS, clear, define, group, job, make_gang, member, phase_of, run, wait_completed
+from support.seeds import new_seed
 
 NODES = 2
 CPUS = 4
@@ -141,8 +141,7 @@ def test_each_fault_on_each_verb(plane: ControlPlane, proxy: FaultProxy, fault: 
 
 @pytest.mark.parametrize("number", range(3))
 def test_faults_by_chance_on_any_verb(plane: ControlPlane, number: int) -> None:
-    seed = int(os.environ.get("ENBLOC_E2E_SEED") or random.randrange(2**31))
-    print(f"ENBLOC_E2E_SEED={seed}")
+    seed = new_seed() + number
     names = [f"s{index}" for index in range(4)]
     with FaultProxy(plane, seed=seed, chances=Chances(each=0.12)) as proxy, History(plane) as history:
         part = run(plane, f"enbloc-chance-{number}", proxy.kubeconfig)
@@ -167,9 +166,8 @@ def test_faults_by_chance_on_any_verb(plane: ControlPlane, number: int) -> None:
 
 def test_objects_made_anew_under_the_same_name(plane: ControlPlane) -> None:
     """Pods, groups and jobs are deleted and made anew, with another UID, at any moment; the last ones run."""
-    seed = int(os.environ.get("ENBLOC_E2E_SEED") or random.randrange(2**31))
+    seed = new_seed()
     dice = random.Random(seed)
-    print(f"ENBLOC_E2E_SEED={seed}")
     part = run(plane, "enbloc-anew")
     names = ["a", "b", "c"]
 

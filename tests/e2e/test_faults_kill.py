@@ -16,6 +16,7 @@ from e2e.forks import Forks
 from e2e.history import History
 from e2e.objects import PODS
 from e2e.running import arguments, clear, define, make_gang
+from support.seeds import new_seed
 
 KILLS = int(os.environ.get("ENBLOC_E2E_KILLS", "100"))
 SIZE = 4
@@ -41,9 +42,8 @@ def _partly(history: History) -> list[str]:
 
 
 def test_g11_killed_at_a_hundred_instants_between_bindings(plane: ControlPlane) -> None:
-    seed = int(os.environ.get("ENBLOC_E2E_SEED") or random.randrange(2**31))
+    seed = new_seed()
     dice = random.Random(seed)
-    print(f"ENBLOC_E2E_SEED={seed}")
     began = time.monotonic()
     made = cut = 0
     with (

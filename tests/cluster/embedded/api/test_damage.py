@@ -19,6 +19,7 @@ from enbloc.cluster.embedded.api.journal import SKIP, Journal, JournalError
 from enbloc.cluster.embedded.api.private_files import NotPrivate, read_secret, write_private
 from enbloc.cluster.embedded.http.certificate import load_certificate
 from support.embedded_store import config_map, make_store
+from support.seeds import new_seed
 
 DAMAGED = 1_000
 
@@ -98,8 +99,7 @@ def damage(path: Path, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("crashed", [False, True], ids=["closed", "crashed"])
 def test_f2_any_single_damage_is_noticed_or_loses_nothing(tmp_path: Path, crashed: bool) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = new_seed()
     chance = random.Random(seed)
     expected = lived(tmp_path / "whole", crashed=crashed)
     noticed = 0
@@ -116,6 +116,19 @@ def test_f2_any_single_damage_is_noticed_or_loses_nothing(tmp_path: Path, crashe
             life.crash()
         shutil.rmtree(path)
     assert noticed > DAMAGED // 10
+
+
+def test_f2_damage_that_sqlite_cannot_name_in_utf8_is_refused(tmp_path: Path) -> None:
+    """SQLite's message quotes the name of the damaged table."""
+    lived(tmp_path / "d", crashed=False)
+    file = tmp_path / "d" / FILE
+    content = file.read_bytes()
+    place = content.index(b"CREATE TABLE objects") + len(b"CREATE TABLE ")
+    file.write_bytes(content[:place] + b"\xa0" + content[place + 1 :])
+    with pytest.raises(DataDirError, match="--accept-data-loss"):
+        Life(tmp_path / "d")
+    life = Life(tmp_path / "d", accept_loss=True)
+    life.stop()
 
 
 @pytest.mark.parametrize("name", [FILE, f"{FILE}-wal", acknowledged.FILE])
@@ -163,6 +176,27 @@ def test_f2_an_older_copy_of_the_database_is_refused(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "older", tmp_path / "d" / FILE)
     with pytest.raises(DataDirError, match=r"ends at version \d+, and version \d+ had been acknowledged"):
         Life(tmp_path / "d")
+
+
+def test_f2_the_version_is_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power failure could take it back, and a WAL that was cut then would not be noticed."""
+    synced: list[int] = []
+    sync = os.fdatasync
+
+    def noting(descriptor: int) -> None:
+        sync(descriptor)
+        found = life.journal._acknowledged.read()
+        synced.append(found.version if found else -1)
+
+    life = Life(tmp_path / "d")
+    monkeypatch.setattr(acknowledged.os, "fdatasync", noting)
+    for number in range(3):
+        life.store.create(config_map(f"c{number}"))
+        life.journal.commit()
+        assert synced[-1] == life.store.version
+    life.stop()
 
 
 def test_f2_another_database_is_refused(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from enbloc.cluster.embedded.api.journal import FILE, SKIP, Journal, JournalErro
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.watch_log import Bounds
 from support.embedded_store import config_map, make_store, node, owner, pod
+from support.seeds import new_seed
 
 WRITER = Path(__file__).with_name("journal_writer.py")
 
@@ -394,13 +395,11 @@ def killed_lives(path: Path, rounds: int, chance: random.Random) -> int:
 
 
 def test_killed_at_any_instant_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = new_seed()
     assert killed_lives(tmp_path, 32, random.Random(seed)) > 500
 
 
 @pytest.mark.soak
 def test_killed_many_times_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    seed = random.SystemRandom().randrange(2**32)
-    print(f"seed {seed}")
+    seed = new_seed()
     killed_lives(tmp_path, 300, random.Random(seed))

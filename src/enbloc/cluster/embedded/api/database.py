@@ -31,6 +31,8 @@ _APPLICATION: Final = 0x456E626C  # "Enbl": marks the file as enbloc's
 _CHECKPOINT_PAGES: Final = 4_000
 _DIGEST_BYTES: Final = 16
 _SUMS: Final = 1 << (8 * _DIGEST_BYTES)
+_DAMAGE: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What sqlite3 raises on a damaged file: its own message, which may quote the file, need not be UTF-8."""
 
 _TABLES: Final = """
 CREATE TABLE state (id INTEGER PRIMARY KEY, content BLOB NOT NULL, digest BLOB NOT NULL);
@@ -68,7 +70,7 @@ class Database:
         try:
             state = _state(self.connection, self.path)
             objects = list(self._rows())
-        except sqlite3.Error as why:
+        except _DAMAGE as why:
             raise unreadable(self.path, str(why)) from why
         total = sum(self.digests.values()) % _SUMS
         if (len(objects), f"{total:x}") != (state.count, state.total):
@@ -133,9 +135,9 @@ def salvaged(path: Path) -> tuple[int, list[Obj]]:
     objects, version = [], 0
     db = sqlite3.connect(path, isolation_level=None)
     try:
-        with suppress(sqlite3.Error, DataDirError):
+        with suppress(*_DAMAGE, DataDirError):
             version = _state(db, path).version
-        with suppress(sqlite3.Error):
+        with suppress(*_DAMAGE):
             for kind, namespace, name, row_version, body, digest in db.execute("SELECT * FROM objects"):
                 obj = _checked(Ref(kind, namespace, name), row_version, body, digest)
                 if obj is not None:
@@ -158,7 +160,7 @@ def _opened(path: Path, database: bytes | None) -> tuple[sqlite3.Connection, boo
         if database is not None:
             os.close(open_private(path, os.O_RDWR | os.O_CREAT))  # SQLite gives its other files the same mode
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    except (sqlite3.Error, OSError) as why:
+    except (*_DAMAGE, OSError) as why:
         raise unreadable(path, str(why)) from why
     try:
         if database is None:
@@ -171,7 +173,7 @@ def _opened(path: Path, database: bytes | None) -> tuple[sqlite3.Connection, boo
         elif _pragma(db, "user_version") == 1:
             _upgrade(db, path)
             upgraded = True
-    except sqlite3.Error as why:
+    except _DAMAGE as why:
         db.close()
         raise unreadable(path, str(why)) from why
     except DataDirError:

@@ -15,10 +15,10 @@ JOBS   ?= 2
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak mutants lint format bench e2e lock clean
+.PHONY: help setup run test soak mutants lint format bench e2e operators lock clean
 
 help: ## tell what there is to make
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make the environment in .venv (the others do it when needed)
 
@@ -35,8 +35,8 @@ $(READY): $(LOCK) pyproject.toml
 run: $(READY) ## run a cluster with the quickstart example, until Ctrl-C
 	@$(BIN)/enbloc up --load examples/quickstart.yaml
 
-test: $(READY) ## run the whole test suite (but for the soak and e2e)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e" $(ARGS)
+test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not operators" $(ARGS)
 
 soak: $(READY) ## run the long random tests
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
@@ -66,6 +66,11 @@ bench: $(READY) ## measure the engine
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 	@$(BIN)/python tests/e2e/binaries.py
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+# Builds seven operators the first time (needs Go; 13 minutes on idle cores), into the same cache. Writes docs/operators.md.
+operators: $(READY) ## run real operators and their manifests against a real control plane and `enbloc up` (needs Go)
+	@$(BIN)/python tests/operators/programs.py
+	$(BIN)/python -m pytest -m operators tests/operators $(ARGS)
 
 lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

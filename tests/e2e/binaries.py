@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -46,6 +46,8 @@ class Program(NamedTuple):
     versioned: str
     about: str
     """How long a build takes when nothing of it is cached: on two cores that are idle, to two that are busy."""
+    modules: Path = MODULES
+    """The folder that has the module's own."""
 
 
 _KUBERNETES = "k8s.io/kubernetes"
@@ -75,7 +77,7 @@ def cache() -> Path:
 
 def version(program: Program) -> str:
     """As `go.mod` pins it, without the `v`."""
-    text = (MODULES / program.module / "go.mod").read_text()
+    text = (program.modules / program.module / "go.mod").read_text()
     found = re.search(rf"^\s*(?:require )?{re.escape(program.versioned)} v(\S+)", text, re.MULTILINE)
     if found is None:
         raise Unavailable(f"{program.module}/go.mod does not say which {program.versioned} to build")
@@ -86,28 +88,28 @@ def path(program: Program) -> Path:
     """Where the program is, or will be."""
     digest = hashlib.sha256(repr((GO_FLAGS, platform.system(), platform.machine())).encode())
     for name in ("go.mod", "go.sum"):
-        digest.update((MODULES / program.module / name).read_bytes())
+        digest.update((program.modules / program.module / name).read_bytes())
     return cache() / f"{program.module}-{version(program)}-{digest.hexdigest()[:12]}" / "bin" / program.name
 
 
-def missing() -> list[Program]:
-    return [program for program in PROGRAMS if not path(program).exists()]
+def missing(programs: Sequence[Program] = PROGRAMS) -> list[Program]:
+    return [program for program in programs if not path(program).exists()]
 
 
-def ensure() -> dict[str, Path]:
+def ensure(programs: Sequence[Program] = PROGRAMS) -> dict[str, Path]:
     """Builds what is missing, and says where everything is. Notes on progress go to stderr."""
-    if missing():
+    if missing(programs):
         if shutil.which("go") is None:
-            names = ", ".join(program.name for program in missing())
+            names = ", ".join(program.name for program in missing(programs))
             raise Unavailable(
                 f"the end-to-end tests need {names}, which are not in {cache()} and are built with Go:\n"
                 "install Go 1.26 or newer so that `go` is on the PATH, and run `make e2e` again.\n"
                 "The tests of `make test` need none of this."
             )
         with _lock():
-            for program in missing():  # asked again: somebody else may have built meanwhile
+            for program in missing(programs):  # asked again: somebody else may have built meanwhile
                 _build(program)
-    return {program.name: path(program) for program in PROGRAMS}
+    return {program.name: path(program) for program in programs}
 
 
 @contextmanager
@@ -148,7 +150,7 @@ def _run_go(program: Program, built: Path) -> None:
         command = ["nice", "-n", "10", *command]
     process = subprocess.Popen(
         command,
-        cwd=MODULES / program.module,
+        cwd=program.modules / program.module,
         env={**os.environ, "CGO_ENABLED": "0"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -190,14 +192,14 @@ def _note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def main() -> int:
+def main(programs: Sequence[Program] = PROGRAMS) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a build that is told to end takes Go along
     try:
-        places = ensure()
+        places = ensure(programs)
     except Unavailable as why:
         _note(f"error: {why}")
         return 1
-    for program in PROGRAMS:
+    for program in programs:
         print(f"{program.name} {version(program)}: {places[program.name]}")
     return 0
 

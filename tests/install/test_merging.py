@@ -130,14 +130,26 @@ def test_v1_a_version_that_is_missing_is_added_and_not_stored() -> None:
     assert [version["storage"] for version in merged.definition["spec"]["versions"]] == [False, False]
 
 
+def applied(existing: Obj) -> dict[str, Obj]:
+    objects = manifests(Settings(""), [existing])
+    return {one["metadata"]["name"]: one for one in objects if one["kind"] == "CustomResourceDefinition"}
+
+
 def test_v1_an_earlier_definition_of_ours_is_replaced() -> None:
+    earlier = copy.deepcopy(ours(POD_GROUP))
+    del earlier["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["minMember"]
+    assert merged_definitions([earlier]) == []
+    assert applied(earlier)["podgroups.scheduling.volcano.sh"]["spec"] == ours(POD_GROUP)["spec"]
+
+
+def test_v1_what_another_project_added_to_ours_is_kept() -> None:
+    """Volcano was installed over us: its manifest leaves our label on the definition."""
     earlier = theirs()
     earlier["metadata"]["labels"] = {OWN_LABEL: "enbloc"}
-    assert merged_definitions([earlier]) == []
-    applied = {
-        one["metadata"]["name"]: one for one in manifests(Settings(""), [earlier]) if one["kind"].startswith("Custom")
-    }
-    assert "novel" not in str(applied["podgroups.scheduling.volcano.sh"])
+    found = applied(earlier)["podgroups.scheduling.volcano.sh"]
+    assert set(field_paths(earlier)) | set(field_paths(ours(POD_GROUP))) == set(field_paths(found))
+    (one,) = merged_definitions([earlier])
+    assert "from an earlier enbloc: replaced, " in one.text
 
 
 def test_v1_only_the_definitions_of_others_are_named() -> None:

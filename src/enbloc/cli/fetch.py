@@ -38,11 +38,16 @@ def fetch_overview(kubeconfig: str | None, context: str | None) -> Overview:
 
 
 def fetch_lists(
-    kubeconfig: str | None, context: str | None, kinds: Sequence[str], needed: Collection[str] | None = None
+    kubeconfig: str | None,
+    context: str | None,
+    kinds: Sequence[str],
+    needed: Collection[str] | None = None,
+    *,
+    local: bool = True,
 ) -> dict[str, list[Obj]]:
     """The objects of each kind. Raises `Refusal` with one line if the cluster cannot be read; with `needed` other kinds
-    than those may be forbidden: they are left out."""
-    found = kubeconfig if kubeconfig is not None else running_kubeconfig()
+    than those may be forbidden: they are left out. `local`: without a kubeconfig, a running `enbloc up` counts."""
+    found = running_kubeconfig() if kubeconfig is None and local else kubeconfig
     return asyncio.run(_fetch(found, context, kinds, needed))
 
 

@@ -38,9 +38,10 @@ _DIGEST = re.compile(r"^[^@]+@sha256:[0-9a-f]{64}$")
 @click.option("--replicas", type=int, default=2, show_default=True, help="Pods per component; one of them is leader.")
 @compat_option
 @click.option(
-    "--merge",
-    is_flag=True,
-    help="Read the cluster's CustomResourceDefinitions: those of other projects are merged, never narrowed.",
+    "--merge/--no-merge",
+    default=None,
+    help="Read the cluster's CustomResourceDefinitions, which are then merged, never narrowed; or contact no cluster."
+    "  [default: read them if there is a kubeconfig]",
 )
 @cluster_options
 @click.option("--config", "config_file", metavar="FILE", help="The config file to install; without it, the defaults.")
@@ -51,23 +52,24 @@ def command(
     replicas: int,
     config_file: str | None,
     compat: str | None,
-    merge: bool,
+    merge: bool | None,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
     """Print all objects that a cluster needs to run enbloc, for kubectl to apply.
 
-    It contacts no cluster, unless `--merge` is given: needed where Volcano, Koordinator, scheduler-plugins or KAI have
-    defined their kinds already. What is done with each of those definitions is printed on stderr.
+    Of the cluster in the kubeconfig it reads the CustomResourceDefinitions, and changes nothing: where Volcano,
+    Koordinator, scheduler-plugins or KAI have defined their kinds, those definitions are merged or left as they are.
+    stderr says which. `--no-merge` contacts no cluster.
 
     CustomResourceDefinitions, roles with exactly the rights of each component, deployments, services, webhooks. The
-    webhook creates and renews its own certificates. The same arguments print the same text, and applying it a second
-    time changes nothing.
+    webhook creates and renews its own certificates. The same arguments print the same text for the same definitions,
+    and applying it a second time changes nothing.
 
     \b
     Example:
-      enbloc install --image registry.example/enbloc@sha256:... | kubectl apply -f -
-      enbloc install --merge | kubectl apply --server-side --force-conflicts -f -
+      enbloc install --image registry.example/enbloc@sha256:... | kubectl apply --server-side --force-conflicts -f -
+      enbloc install --no-merge > enbloc.yaml       # to keep in a repository
       enbloc install | kubectl delete -f -          # deletes everything, all jobs and queues too
     """
     problems = []
@@ -89,8 +91,24 @@ def command(
     names = tuple(sorted(scheduler_names(config, alone=False)))
     owner_kinds = tuple(sorted({entry.kind for entry in config.group_by_owner.active}))
     image = image or f"enbloc:{__version__}"
-    existing = fetch_lists(kubeconfig, context, [_DEFINITION])[_DEFINITION] if merge else []
+    existing = [] if merge is False else _existing(kubeconfig, context, needed=bool(merge))
     _print(Settings(render(config), namespace, image, replicas, names, owner_kinds, api_servers), existing)
+
+
+def _existing(kubeconfig: str | None, context: str | None, *, needed: bool) -> list[Obj]:
+    """The cluster's definitions. If they are not `needed` and no cluster answers, none: the output could not be applied
+    to that cluster either."""
+    try:
+        return fetch_lists(kubeconfig, context, [_DEFINITION], local=False)[_DEFINITION]
+    except Refusal as why:
+        if needed or kubeconfig is not None or context is not None:
+            raise
+        click.echo(
+            f"enbloc: definitions of other projects are not merged: {why.problems[0]}\n"
+            "enbloc: where Volcano, Koordinator, scheduler-plugins or KAI are installed, use --merge",
+            err=True,
+        )
+        return []
 
 
 def _invalid(cidrs: tuple[str, ...]) -> list[str]:

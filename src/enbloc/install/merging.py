@@ -1,7 +1,8 @@
-"""Definitions that a cluster has already: those of other projects are merged with ours, never narrowed.
+"""Definitions that a cluster has already: none is narrowed, neither another project's nor an earlier one of ours.
 
-What they define stays as it is: versions, fields, columns, subresources. Added are versions and fields that only ours
-have. A definition that an earlier installation of ours applied is replaced.
+Of another project's definition everything stays as it is: versions, fields, columns, subresources. Added are versions
+and fields that only ours have; one that lacks nothing is left alone. A definition that an earlier installation of ours
+applied is replaced, and keeps the versions and fields that another project has added to it since.
 """
 
 from __future__ import annotations
@@ -20,35 +21,47 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 class Merged(NamedTuple):
     definition: Obj
     added: tuple[str, ...]
-    """Versions and fields that the cluster's definition did not have."""
+    """Versions and fields that the one definition did not have and the other had."""
+    is_own: bool = False
+    """Whether the cluster's definition was applied by an earlier installation of ours."""
 
     @property
     def text(self) -> str:
         """What is done with the cluster's definition, for users."""
         name = name_of(self.definition)
+        shown = ", ".join(self.added[:5]) + (f" and {len(self.added) - 5} more" if len(self.added) > 5 else "")
+        if self.is_own:
+            return f"{name} exists, from an earlier enbloc: replaced, {shown} kept"
         if not self.added:
             return f"{name} exists and has every field that is read here: left as it is"
-        shown = ", ".join(self.added[:5]) + (f" and {len(self.added) - 5} more" if len(self.added) > 5 else "")
         return f"{name} exists: merged, {shown} added, nothing removed"
 
 
 def merge_existing(ours: Iterable[Obj], existing: Iterable[Obj]) -> tuple[list[Obj], list[Merged]]:
-    """The definitions to apply, and those of them that another project's definition was merged into."""
-    theirs = {name_of(one): one for one in existing if labels_of(one).get(OWN_LABEL) != OWN}
+    """The definitions to apply, and what was done with those that exist; without those that are simply replaced. One
+    that is left as it is need not be applied."""
+    known = {name_of(one): one for one in existing}
     found: list[Obj] = []
     merged: list[Merged] = []
     for definition in ours:
-        known = theirs.get(name_of(definition))
-        if known is None:
+        there = known.get(name_of(definition))
+        if there is None:
             found.append(definition)
             continue
-        merged.append(merge(definition, known))
-        found.append(merged[-1].definition)
+        if labels_of(there).get(OWN_LABEL) == OWN:
+            one = merge(there, definition)._replace(is_own=True)
+            found.append(one.definition)
+        else:
+            one = merge(definition, there)
+            if one.added:
+                found.append(one.definition)
+        if one.added or not one.is_own:
+            merged.append(one)
     return found, merged
 
 
 def merge(ours: Obj, theirs: Obj) -> Merged:
-    """Another project's definition with what only ours has."""
+    """The second definition with what only the first has."""
     added: list[str] = []
     versions = [dict(version) for version in theirs["spec"].get("versions") or ()]
     by_name = {version.get("name"): version for version in versions}

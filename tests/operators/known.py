@@ -1,0 +1,102 @@
+"""How each operator is started: its flags and config, with the gang scheduling that it offers switched on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from e2e.api import Json
+from operators.installation import Operator, Ports
+
+LOOPBACK = "127.0.0.1"
+
+
+def _kuberay(ports: Ports, folder: Path) -> list[str]:
+    return [
+        "--batch-scheduler=volcano",
+        "--enable-leader-election=false",
+        f"--metrics-addr={LOOPBACK}:{ports.metrics}",
+        f"--health-probe-bind-address={LOOPBACK}:{ports.health}",
+    ]
+
+
+def _training(ports: Ports, folder: Path) -> list[str]:
+    return [
+        "--gang-scheduler-name=volcano",
+        f"--metrics-bind-address={LOOPBACK}:{ports.metrics}",
+        f"--health-probe-bind-address={LOOPBACK}:{ports.health}",
+        f"--webhook-server-port={ports.webhook}",
+    ]
+
+
+def _mpi(ports: Ports, folder: Path) -> list[str]:
+    return ["--gang-scheduling=volcano", f"--kubeConfig={folder.parent / 'admin.kubeconfig'}"]
+
+
+def _manager_config(group: str, ports: Ports, version: str = "v1alpha1", **more: object) -> Json:
+    return {
+        "apiVersion": f"config.{group}/{version}",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"{LOOPBACK}:{ports.health}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"port": ports.webhook, "host": LOOPBACK},
+        "leaderElection": {"leaderElect": False},
+        **more,
+    }
+
+
+def _jobset(ports: Ports, folder: Path) -> Json:
+    return _manager_config("jobset.x-k8s.io", ports, internalCertManagement={"enable": False})
+
+
+def _lws(ports: Ports, folder: Path) -> Json:
+    gangs = {"schedulerProvider": "volcano"}
+    off = {"enable": False}
+    return _manager_config("lws.x-k8s.io", ports, internalCertManagement=off, gangSchedulingManagement=gangs)
+
+
+def _trainer(ports: Ports, folder: Path) -> Json:
+    return _manager_config("trainer.kubeflow.org", ports, certManagement={"enable": False})
+
+
+def _kueue(ports: Ports, folder: Path) -> Json:
+    frameworks = ["batch/job", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob"]
+    return _manager_config(
+        "kueue.x-k8s.io",
+        ports,
+        "v1beta2",
+        internalCertManagement={"enable": False},
+        integrations={"frameworks": frameworks},
+        featureGates={"VisibilityOnDemand": False},
+    )
+
+
+def _nothing(ports: Ports, folder: Path) -> list[str]:
+    return []
+
+
+OPERATORS = {
+    one.name: one
+    for one in (
+        Operator("kuberay", ("config/default",), "ray-system", _kuberay),
+        Operator(
+            "training-operator",
+            ("manifests/overlays/standalone",),
+            "kubeflow",
+            _training,
+            service="training-operator",
+            fixed_certificates=Path("/tmp/k8s-webhook-server/serving-certs"),
+        ),
+        Operator("mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health=""),
+        Operator("jobset", ("config/default",), "jobset-system", _nothing, _jobset, service="jobset-webhook-service"),
+        Operator("lws", ("config/default",), "lws-system", _nothing, _lws, service="lws-webhook-service"),
+        Operator(
+            "trainer",
+            ("manifests/base/crds", "manifests/base/webhook"),
+            "kubeflow-system",
+            _nothing,
+            _trainer,
+            service="kubeflow-trainer-controller-manager",
+        ),
+        Operator("kueue", ("config/default",), "kueue-system", _nothing, _kueue, service="kueue-webhook-service"),
+    )
+}

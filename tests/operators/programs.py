@@ -1,0 +1,100 @@
+"""The operators that are run: real programs, built from their Go modules as the control plane is, and their archives.
+
+`go/NAME/go.mod` pins each. A module's archive has what the project ships besides code: definitions, webhooks, samples.
+They are read there when a test runs; none is copied into this repository.
+
+    python tests/operators/programs.py        # build what is missing, print where it is
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # run as a script, too
+
+from e2e import binaries
+from e2e.binaries import Program, Unavailable
+
+MODULES = Path(__file__).parent / "go"
+DOWNLOAD_S = 300
+
+KUBERAY = "github.com/ray-project/kuberay/ray-operator"
+TRAINING = "github.com/kubeflow/training-operator"
+MPI = "github.com/kubeflow/mpi-operator"
+TRAINER = "github.com/kubeflow/trainer/v2"
+JOBSET = "sigs.k8s.io/jobset"
+LWS = "sigs.k8s.io/lws"
+KUEUE = "sigs.k8s.io/kueue"
+
+
+def _operator(name: str, package: str, versioned: str, about: str) -> Program:
+    return Program(name, name, package, versioned, about, MODULES)
+
+
+PROGRAMS = (
+    _operator("kuberay", KUBERAY, KUBERAY, "1 to 10 minutes"),
+    _operator("training-operator", f"{TRAINING}/cmd/training-operator.v1", TRAINING, "2 to 10 minutes"),
+    _operator("mpi-operator", f"{MPI}/cmd/mpi-operator", MPI, "2 to 10 minutes"),
+    _operator("jobset", JOBSET, JOBSET, "1 to 10 minutes"),
+    _operator("lws", f"{LWS}/cmd", LWS, "1 to 10 minutes"),
+    _operator("trainer", f"{TRAINER}/cmd/trainer-controller-manager", TRAINER, "1 to 10 minutes"),
+    _operator("kueue", f"{KUEUE}/cmd/kueue", KUEUE, "4 to 15 minutes"),
+)
+BY_NAME = {program.name: program for program in PROGRAMS}
+
+SOURCES = {
+    "volcano.sh/apis": "v1.14.0",
+    "github.com/koordinator-sh/koordinator": "v1.8.0",
+    "github.com/NVIDIA/KAI-scheduler": "v0.12.0",
+    "sigs.k8s.io/scheduler-plugins": "v0.33.5",
+}
+"""Archives that are read and not built. Volcano's own module is not served as one: its types are."""
+
+
+def built(name: str) -> Path:
+    """The operator's program; built if it is not there. Raises `Unavailable`."""
+    return binaries.ensure([BY_NAME[name]])[name]
+
+
+def version(name: str) -> str:
+    return binaries.version(BY_NAME[name])
+
+
+def archive(name: str) -> Path:
+    """The unpacked archive of an operator's module, by the operator's name."""
+    return source(BY_NAME[name].versioned, f"v{version(name)}")
+
+
+@functools.cache
+def source(module: str, version: str) -> Path:
+    """The unpacked archive of a module; downloaded if it is not there. Raises `Unavailable`."""
+    if shutil.which("go") is None:
+        raise Unavailable("the archives of operators are read with Go: install Go 1.26 or newer")
+    done = subprocess.run(
+        ["go", "mod", "download", "-json", f"{module}@{version}"],
+        cwd=Path("/"),
+        capture_output=True,
+        text=True,
+        timeout=DOWNLOAD_S,
+    )
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        raise Unavailable(f"{module}@{version}: {answer.get('Error') or done.stderr.strip()}")
+    return Path(answer["Dir"])
+
+
+def main() -> int:
+    started = time.monotonic()
+    code = binaries.main(binaries.PROGRAMS) or binaries.main(PROGRAMS)
+    print(f"programs are there after {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

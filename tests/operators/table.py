@@ -1,0 +1,61 @@
+"""The table of docs/operators.md: written by the run, row by row, never by hand."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+HEAD = "| operator | sample | speaks | starts as a gang | one pod too small | a failed pod |"
+
+
+class Row(NamedTuple):
+    name: str
+    versions: tuple[str, ...]
+    sample: str
+    speaks: str
+    starts: str
+    waits: str
+    failed: str
+
+    def text(self) -> str:
+        versions = ", ".join(self.versions)
+        cells = (versions, f"`{self.sample}`", self.speaks, self.starts, f"“{self.waits}”", self.failed)
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+class Table:
+    """Rows of one cluster; `write` puts them between that cluster's marks and leaves the rest of the page alone."""
+
+    def __init__(self, cluster: str, page: Path = PAGE) -> None:
+        self._cluster = cluster
+        self._page = page
+        self._rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+
+    def write(self) -> None:
+        if not self._rows:
+            return
+        key = self._cluster.split()[0]
+        text = self._page.read_text()
+        known = self._known(text, key)
+        rows = known | {row.name: row.text() for row in self._rows}
+        day = datetime.datetime.now(datetime.UTC).date().isoformat()
+        lines = [f"On {self._cluster}, {day}:", "", HEAD, "|---|---|---|---|---|---|"]
+        lines += [f"{rows[name]}<!-- {name} -->" for name in rows]
+        block = "\n".join([f"<!-- {key}: written by make operators -->", *lines, f"<!-- {key}: end -->"])
+        self._page.write_text(_marked(key).sub(lambda _: block, text))
+
+    def _known(self, text: str, key: str) -> dict[str, str]:
+        """The rows that an earlier run wrote, so that a run of one story keeps the others."""
+        found = _marked(key).search(text)
+        assert found is not None, f"{self._page} has no place for {key}"
+        return {name: row for row, name in re.findall(r"^(\| .*\|)<!-- (\S+) -->$", found[0], re.MULTILINE)}
+
+
+def _marked(key: str) -> re.Pattern[str]:
+    return re.compile(rf"<!-- {key}: written by make operators -->.*?<!-- {key}: end -->", re.DOTALL)

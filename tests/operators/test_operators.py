@@ -1,0 +1,92 @@
+"""Real operators on a real control plane: their own samples start as gangs, or not at all, and end as they mean it.
+
+Each story is one walk: a cluster that is one pod too small, one more node, a failed pod, deletion. It is written down
+as a row of the table in docs/operators.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from e2e import binaries
+from operators import programs
+from operators.stories import STORIES, Story, with_scheduler
+from operators.table import Row, Table
+from operators.world import World, decision, name, node, phase, why
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(binaries.ensure(), tmp_path_factory.mktemp("operators")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[Table]:
+    kept = Table("kube-apiserver " + binaries.version(binaries.PROGRAMS[0]))
+    yield kept
+    kept.write()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_operator(world: World, table: Table, story: Story) -> None:
+    world.need(*story.needs)
+    world.ensure_namespace(story.namespace)
+    before = story.before()
+    if before:
+        world.apply(*before, namespace=story.namespace)
+    objects = with_scheduler(story.objects()) if story.renamed else story.objects()
+    try:
+        world.add_node("n1", story.pods - 1)
+        world.apply(*objects, namespace=story.namespace)
+        reason = _nothing_starts(world, story)
+        world.add_node("n2", 1)
+        pods = _starts_together(world, story)
+        handled = story.fails(world, story, pods)
+        world.delete(*objects, namespace=story.namespace)
+        _nothing_is_left(world, story)
+        versions = tuple(f"{one} {programs.version(one)}" for one in story.needs)
+        table.add(Row(story.name, versions, story.sample, story.says, f"{story.pods} pods", reason, handled))
+    finally:
+        world.plane.kubectl("delete", "pods", "--all", "-n", story.namespace, "--force", check=False)
+        world.remove_nodes()
+
+
+def _nothing_starts(world: World, story: Story) -> str:
+    """All pods are there; those of one gang wait, none of it has started, and its reason is the true one."""
+
+    def waits(found: list[dict]) -> bool:  # type: ignore[type-arg]
+        return len(found) == story.pods and sum(bool(why(one)) for one in found if not node(one)) == story.gang
+
+    pods = world.wait_pods(story.namespace, story.selector, waits, "one gang waits, the others run")
+    waiting = [one for one in pods if not node(one)]
+    assert len(pods) - len(waiting) == story.pods - story.gang
+    reasons = Counter(why(one) for one in waiting)
+    assert all("pods" in text for text in reasons), reasons
+    return reasons.most_common(1)[0][0]
+
+
+def _starts_together(world: World, story: Story) -> list[dict]:  # type: ignore[type-arg]
+    pods = world.wait_pods(
+        story.namespace,
+        story.selector,
+        lambda found: len(found) == story.pods and all(phase(one) == "Running" for one in found),
+        "all pods run",
+    )
+    decisions = Counter(decision(one) for one in pods)
+    assert "" not in decisions, "a pod was bound without a decision of ours"
+    assert set(decisions.values()) == {story.gang}, f"not one decision a gang: {decisions}"
+    return sorted(pods, key=name)
+
+
+def _nothing_is_left(world: World, story: Story) -> None:
+    world.wait_pods(story.namespace, story.selector, lambda found: not found, "its pods are gone")
+    for kind in story.gone:
+        world.wait_pods(
+            story.namespace,
+            story.selector,
+            lambda _, kind=kind: not world.items(kind, story.namespace),  # type: ignore[misc]
+            f"no {kind} is left",
+        )

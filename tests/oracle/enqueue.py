@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from oracle import evict, minima, placing, queues, reading, reasons, reserve
+from oracle import evictable, minima, placing, queues, reading, reasons, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -39,11 +39,11 @@ def m6_beyond_free_room(world: World, gang: Gang) -> Iterator[tuple[str, Amounts
     if gang["never_preempts"]:
         return
     if "preempt" in world["actions"]:
-        freed = evict.m6_preemptable(world, gang)
+        freed = evictable.m6_preemptable(world, gang)
         if freed:
             yield "Preempting", freed, freed
     if "reclaim" in world["actions"]:
-        freed = evict.m6_reclaimable(world, gang)
+        freed = evictable.m6_reclaimable(world, gang)
         if freed:
             yield "Reclaiming", freed, {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
-from enbloc.engine.state.groups import Group, Groups
+from enbloc.engine.state.groups import STARTED, Group, Groups, mark_left, minima_are_bound
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark, mark_of
 from enbloc.engine.tables.resources import Bools
@@ -43,23 +43,12 @@ def _earned_mark(gang: GangState, group: Group | None) -> str:
     """The commit mark of what was bound of a gang once; empty if no such pod is left. A group has one mark for all its
     gangs, and bound minima count only if those of the other gangs are bound too (K7)."""
     spec = gang.spec
-    bound: dict[str, int] = {}
-    evidence = False
-    best = gang.covered
-    for task in gang.tasks.values():
-        if task.status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED):
-            bound[task.role] = bound.get(task.role, 0) + 1
-            evidence = True
-        elif task.status in (TaskStatus.ASSUMED, TaskStatus.FAILED):
-            evidence = True
-        if task.mark and task.status is not TaskStatus.RELEASING and (not best or covers_mark(task.mark, best)):
-            best = task.mark
-    if not evidence:
+    best = mark_left(gang)
+    if not best and not any(task.status in STARTED for task in gang.tasks.values()):
         return ""
     if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
         best = mark_of(spec)  # the mark of the decision is on a pod of another gang
-    met = sum(bound.values()) >= spec.minimum and all(bound.get(role, 0) >= n for role, n in spec.minima.items())
-    met = met and (group is None or len(group.keys) == 1 or group.met)
+    met = minima_are_bound(gang) and (group is None or len(group.keys) == 1 or group.met)
     if met or (not best and gang.status.started):  # its marked pod went while no scheduler ran
         return mark_of(spec)
     return best

@@ -169,7 +169,7 @@ def _plan(
     asked = _min_resources(cycle, unit)
     best: tuple[tuple[int, ...], Plan] | None = None
     for within in domain_choices(cycle.state, requests, constraints, DOMAINS_TRIED):  # T7: a domain is freed
-        planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups.mates)
+        planner = Planner(cycle.state, cycle.placer, cycle.evictions, rules, within, cycle.groups)
         plan = planner.find(requests, prepare, (lambda: _reaches(cycle, unit, asked)) if asked else None)
         if plan is not None and (best is None or planner.harm < best[0]):
             best = (planner.harm, plan)

@@ -22,6 +22,7 @@ from enbloc.engine.eviction.victims import VictimCandidates, Victims, cost
 from enbloc.engine.placement.attempt import Placer, attempt
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import PlacementRequest
+from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints, Request
@@ -58,14 +59,14 @@ class Planner:
         evictions: EvictionHistory,
         rules: Rules,
         constraints: Constraints,
-        mates: Callable[[GangState], list[GangState]],
+        groups: Groups,
     ) -> None:
         self._state = state
         self._placer = placer
         self._evictions = evictions
         self._rules = rules
         self._constraints = constraints
-        self._mates = mates
+        self._groups = groups
         self._cells = list(rules.cells())
         self._transaction = Transaction(state)
         self._requests: Sequence[PlacementRequest] = ()
@@ -222,7 +223,7 @@ class Planner:
     def _candidates(self, step: _Step) -> VictimCandidates:
         ranks = {cell: rank for rank, cell in enumerate(self._cells[: step.cells])}
         surplus_only = self._cells[step.cells - 1 : step.cells] if step.surplus_only else []
-        return VictimCandidates(self._state, self._evictions, self._mates, ranks, surplus_only)
+        return VictimCandidates(self._state, self._evictions, self._groups, ranks, surplus_only)
 
     def _freed(self, step: _Step) -> Ints:
         whole: Sequence[Cell] = self._cells[: step.cells - step.surplus_only]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.evictable import Cell, is_evictable
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangKey
@@ -118,18 +119,20 @@ class VictimCandidates:
         self,
         state: State,
         evictions: EvictionHistory,
-        mates: Callable[[GangState], list[GangState]],
+        groups: Groups,
         ranks: Mapping[Cell, int],
         surplus_only: Collection[Cell],
     ) -> None:
         """`ranks`: the queues and priorities, by their place in the order in which victims are taken."""
         self._state = state
         self._evictions = evictions
-        self._mates = mates
+        self._groups = groups
         self._ranks = ranks
         self._surplus_only = surplus_only
         self._whole_gangs: dict[GangKey, tuple[int, Victims | None]] = {}
         """By gang: all of its members as one unit, as of the gang's version."""
+        self._needed: dict[GangKey, set[GangKey]] = {}
+        """By preemptor: the gangs without which it could not start."""
 
     def on_row(self, row: int, gang: GangState) -> list[Victims]:
         """The units with a task on a row that may be evicted for a gang, the last in order first."""
@@ -172,8 +175,12 @@ class VictimCandidates:
         return self._whole_of(gang, by)
 
     def _whole_of(self, gang: GangState, by: GangState) -> Victims | None:
-        """All of a gang; a gang that starts with the preemptor is not evicted as a whole: it could not start then."""
-        if any(mate is by for mate in self._mates(gang)):
+        """All of a gang; one that the preemptor starts with, or that its group names, is not evicted as a whole: the
+        preemptor could not start then."""
+        needed = self._needed.get(by.key)
+        if needed is None:
+            needed = self._needed[by.key] = self._groups.needed_by(by)
+        if gang.key in needed:
             return None
         known = self._whole_gangs.get(gang.key)
         if known is None or known[0] != gang.version:
@@ -183,7 +190,7 @@ class VictimCandidates:
     def _whole_gang(self, gang: GangState) -> Victims | None:
         """All members of a gang and of the gangs that it starts with: they end together (K7). Gangs of the group that
         have no bound task have nothing to evict."""
-        mates = [mate for mate in self._mates(gang) if _has_bound(mate)]
+        mates = [mate for mate in self._groups.mates(gang) if _has_bound(mate)]
         cells = [(mate.spec.queue, mate.priority) for mate in mates]
         if any(cell not in self._ranks or cell in self._surplus_only for cell in cells):
             return None

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enbloc.engine.decisions import Complain
 from enbloc.engine.state.components import strongly_connected
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.commit_marks import covers
+from enbloc.engine.tables.commit_marks import covers, covers_mark
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 
 _BOUND = frozenset({TaskStatus.BOUND, TaskStatus.SUCCEEDED})
+STARTED = _BOUND | {TaskStatus.ASSUMED, TaskStatus.FAILED}
 
 
 class Group:
@@ -75,6 +76,18 @@ class Groups:
         """The gangs that start with a gang, itself included."""
         group = self.of(gang)
         return self.gangs(group) if group is not None else [gang]
+
+    def needed_by(self, gang: GangState) -> set[GangKey]:
+        """The gangs without which a gang could not start: those that it starts with, and while it is not satisfied
+        those that its group awaits, with all that start with them."""
+        group = self.of(gang)
+        if group is None:
+            return {gang.key}
+        found = set(group.keys)
+        for key in group.awaits if not gang.satisfied else ():
+            awaited = self._of.get(key)
+            found.update(awaited.keys if awaited is not None else (key,))
+        return found
 
     def settle(self, changed: Iterable[GangState]) -> list[Complain]:
         """Before gangs are read: brings the groups up to date with the lists of their gangs."""
@@ -202,17 +215,29 @@ def _is_special(spec: GangSpec) -> bool:
     return bool(spec.group or spec.holds or spec.min_free_resources)
 
 
-def _has_been_met(gang: GangState) -> bool:
-    if gang.covered:
-        return True
+def minima_are_bound(gang: GangState) -> bool:
     bound: dict[str, int] = {}
     for task in gang.tasks.values():
-        if task.mark and task.status is not TaskStatus.RELEASING and covers(task.mark, gang.spec):
-            return True
         if task.status in _BOUND:
             bound[task.role] = bound.get(task.role, 0) + 1
     minima = gang.spec.minima
     return sum(bound.values()) >= gang.spec.minimum and all(bound.get(role, 0) >= n for role, n in minima.items())
+
+
+def mark_left(gang: GangState) -> str:
+    """The commit mark of what was bound of a gang once, as its pods carry it or as it was known so far; empty if no pod
+    is left that shows that it started (G11)."""
+    best = gang.covered
+    is_left = False
+    for task in gang.tasks.values():
+        is_left = is_left or task.status in STARTED
+        if task.mark and task.status is not TaskStatus.RELEASING and (not best or covers_mark(task.mark, best)):
+            best = task.mark
+    return best if is_left else ""
+
+
+def _has_been_met(gang: GangState) -> bool:
+    return covers(mark_left(gang), gang.spec) or minima_are_bound(gang)
 
 
 def _title(key: GangKey) -> str:

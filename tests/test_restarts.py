@@ -52,12 +52,7 @@ def test_i5_stories_and_examples_restarted(path: Path) -> None:
     assert changed_by_restarts(of_file(path), SAMPLE) == []
 
 
-def _found(path: Path) -> object:
-    open_bug = pytest.mark.xfail(reason="that a gang was attempted is not recorded once its pods are gone", strict=True)
-    return pytest.param(path, id=path.stem, marks=[open_bug] if path.stem == "counts-again-without-pods" else [])
-
-
-@pytest.mark.parametrize("path", [_found(path) for path in FOUND])
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_i5_what_the_oracle_found_restarted(path: Path) -> None:
     documents, settings, _ = command.load(str(path))
     assert compare.restarts(documents, settings, SAMPLE) == []

@@ -46,21 +46,21 @@ def broken_promises(
 def pieces_of(world: World, victims: list[Task]) -> list[list[Task]] | None:
     """Single surplus members, and whole gangs with those they start with; `None`: a gang is broken."""
     pieces: list[list[Task]] = []
-    seen: set[Any] = set()
-    for gang in world["gangs"].values():
-        mine = [task for task in victims if task["gang"] == gang["key"]]
-        if not mine or gang["key"] in seen:
-            continue
-        if evictable.stays_whole(world, gang, mine):
-            pieces += [[task] for task in mine]
+    whole: set[Any] = set()
+    leaving = {
+        gang["key"]: [task for task in victims if task["gang"] == gang["key"]] for gang in world["gangs"].values()
+    }
+    for key, mine in leaving.items():
+        gang = world["gangs"][key]
+        if not mine or key in whole or evictable.stays_whole(world, gang, mine):
             continue
         mates = groups.gangs_of(world, groups.k7_group_of(world, gang))
         members = [task for mate in mates for task in mate["tasks"] if evictable.is_bound(world, task)]
         if any(task not in victims for task in members):
             return None
-        seen |= {mate["key"] for mate in mates}
+        whole |= {mate["key"] for mate in mates}
         pieces.append(members)
-    return pieces
+    return pieces + [[task] for key, mine in leaving.items() if key not in whole for task in mine]
 
 
 def p2_budgets_allow(world: World, victims: list[Task]) -> bool:

@@ -1,4 +1,4 @@
-"""A gang that names one outside its group waits until that one is satisfied, as it is now, and never has it evicted (K7)."""
+"""K7: a gang that names one outside its group waits until that one is satisfied, and never has it evicted."""
 
 from __future__ import annotations
 

@@ -272,3 +272,24 @@ def test_m6_a_gang_that_was_tried_counts_no_more_though_the_scheduler_restarted(
         m.node("n", 4), m.job("a", *roles), raised, restarts, m.job("b", m.role("w", 1), at="13s"), until="1h"
     )
     assert answer.at("b-w-0") == 13.0
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("12s")]], ids=["running", "restarted"])
+@pytest.mark.parametrize(
+    "lost",
+    [m.patch("10s", "PodGroup", "g", spec={"minMember": 4}), m.step("12s", "delete", "Pod", "g-0")],
+    ids=["minimum raised", "pods gone"],
+)
+def test_m6_i5_a_gang_that_was_attempted_does_not_count_again(lost: m.Obj, restarts: list[m.Obj]) -> None:
+    """Whatever becomes of its pods, and whichever scheduler runs. Its 3 of 4 CPUs would leave too few for j."""
+    cpu = 5 if lost["do"] == "patch" else 1  # it does not fit, or it runs until its pod is deleted
+    answer = simulate(
+        m.node("n", 4),
+        m.podgroup("g", 1, minResources={"cpu": "3"}),
+        m.pod("g-0", cpu, annotations={"scheduling.k8s.io/group-name": "g"}),
+        lost,
+        *restarts,
+        m.one_pod_job("j", 2, at="20s"),
+        until="60s",
+    )
+    assert answer.times("j-") == [20.0]

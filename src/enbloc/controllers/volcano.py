@@ -1,6 +1,7 @@
 """The status of Volcano's PodGroups: how many members run or ended, and the phases that follow from it (K13).
 
-`Pending` → `Inqueue` is written by the scheduler, and so are the conditions; neither is touched here.
+`Pending` → `Inqueue` is written by the scheduler, and so are the conditions. One of them is written here too: a group
+that ran and has lost all its pods was attempted (M6), though nothing else in the API shows it any more.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespa
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
 from enbloc.controllers.states.situation import FINISHED
+from enbloc.gangs.volcano import ATTEMPTED, STARTED
+from enbloc.units import format_timestamp
 
 _COUNTED = ("Running", "Succeeded", "Failed")
 
@@ -48,9 +51,11 @@ class VolcanoGroups:
 
     def status(self, group: Obj, members: Members, now_ns: int) -> dict[str, Any]:
         phase = (group.get("status") or {}).get("phase") or ""
-        return {"phase": self._next_phase(group, phase, members)} | {
-            name.lower(): members.count(name) for name in _COUNTED
-        }
+        found: dict[str, Any] = {name.lower(): members.count(name) for name in _COUNTED}
+        found["phase"] = self._next_phase(group, phase, members)
+        if phase in STARTED and found["phase"] == "Inqueue":
+            found["conditions"] = _with_attempted(group, now_ns)
+        return found
 
     def _next_phase(self, group: Obj, phase: str, members: Members) -> str:
         """Inqueue until the minimum runs; Running while it does or its members succeed; Unknown while members are lost
@@ -77,3 +82,10 @@ class VolcanoGroups:
         if not members.total:
             return phase == "Completed"
         return members.count("Succeeded", "Failed") == members.total >= minimum
+
+
+def _with_attempted(group: Obj, now_ns: int) -> list[dict[str, Any]]:
+    others = [one for one in group["status"].get("conditions") or () if one.get("type") != ATTEMPTED]
+    reason = {"reason": ATTEMPTED, "message": "it ran and has lost all its pods"}
+    stamp = format_timestamp(now_ns)
+    return [*others, {"type": ATTEMPTED, "status": "True", **reason, "lastTransitionTime": stamp}]

@@ -48,6 +48,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, pending_tasks
 from enbloc.engine.tree_facts import of_config
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.model import GangKey
 
 
 class Engine:
@@ -233,6 +234,11 @@ class Engine:
         self._decisions.append(decision)
 
     # ---- what the runtime asks and reports
+
+    def was_attempted(self, key: GangKey) -> bool:
+        """Whether a gang was attempted since it was enqueued (M6)."""
+        gang = self.state.gangs.get(key)
+        return gang is not None and self._parts.demand.was_attempted(gang)
 
     def report(self, decision: Decision, uid: str = "", node: str = "") -> None:
         """A write of a decision was refused, or not sent because another one was refused: what was assumed does not

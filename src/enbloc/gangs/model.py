@@ -66,7 +66,7 @@ class GangStatus(msgspec.Struct, frozen=True):
     enqueued_by: str = ""
     """On what ground, if its object says so: a gang enqueued beyond the free room counts against no other (M6)."""
     tried: bool = False
-    """Whether its object says that it was attempted and did not fit."""
+    """Whether its object says that it was attempted since it was enqueued (M6)."""
     started: bool = False
     """Whether its object says that its minima have run since its pods were last all gone."""
     finished: bool = False

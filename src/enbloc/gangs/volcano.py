@@ -38,8 +38,12 @@ from enbloc.units import parse_timestamp
 ENQUEUED = "Enqueued"
 """The condition that records when and how a group was enqueued (M6)."""
 
+ATTEMPTED = "Attempted"
+"""The condition of a group that was attempted since it was enqueued: it does not count against other gangs at enqueue
+any more, whatever becomes of its pods (M6)."""
+
 TRIED = frozenset({"Unschedulable", "QueueFull"})
-"""Reasons of a group that was attempted: it does not count against other gangs at enqueue any more (M6)."""
+"""Reasons of a group that was attempted."""
 
 STARTED = frozenset({"Running", "Unknown", "Completed"})
 """Phases of a PodGroup whose minimum has run; they end when none of its pods is left."""
@@ -193,7 +197,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
             enqueued=status.phase not in ("", "Pending"),
             enqueued_at_ns=_enqueued_at_ns(group),
             enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
-            tried=(condition_of(group, "Unschedulable") or {}).get("reason") in TRIED,
+            tried=(condition_of(group, ATTEMPTED) or {}).get("status") == "True",
             started=status.phase in STARTED,
             finished=status.phase == "Completed",
             claims=claim_records.read_all(annotations_of(group)),

@@ -112,7 +112,8 @@ class StatusWriter:
         entry = self._entry(update.gang, ref_of(obj), uid)
         for one in update.conditions:
             entry.conditions = entry.conditions | {one["type"]: one}
-            entry.set_event(one["type"], update.event)  # without one, the last Event no longer holds
+            entry.set_event(one["type"], None)  # the last Event no longer holds
+        entry.set_event(update.conditions[0]["type"], update.event)
         if update.phase:
             entry.phase, entry.ready_at_s = update.phase, self._transport.time_s()
             self._overlays[uid] = merged_status(entry.update(obj), conditions_of(obj)) or {}

@@ -50,7 +50,7 @@ from enbloc.gangs.model import Complaint, GangKey, GangSpec
 from enbloc.gangs.own_annotations import DIGEST
 from enbloc.gangs.record_digests import Keyring
 from enbloc.gangs.registry import GangRegistry, queue_hint
-from enbloc.gangs.volcano import ENQUEUED
+from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
 from enbloc.runtime.outcome import report_refused
 from enbloc.runtime.own_records import OwnRecords
@@ -308,10 +308,12 @@ class Translator:
         group = self._registry.object(decision.gang)
         if group is None:
             return
-        conditions = (
+        conditions: tuple[Obj, ...] = (
             _condition(UNSCHEDULABLE, "False", "Enqueued", "", now_ns),
             _condition(ENQUEUED, "True", decision.reason, "its pods may be created", now_ns),
         )
+        if condition_of(group, ATTEMPTED) is not None:  # of an earlier time
+            conditions += (_condition(ATTEMPTED, "False", "Enqueued", "", now_ns),)
         yield StatusUpdate(decision.gang, group, conditions, "Inqueue")
         yield _event_update(gang_events.enqueued(group))
 
@@ -407,7 +409,8 @@ class Translator:
             status = "True" if decision.message else "False"
             condition = _condition(UNSCHEDULABLE, status, decision.reason or "Scheduled", decision.message, now_ns)
             event = gang_events.on_gang(group, "Warning", decision.reason, decision.message)
-            yield StatusUpdate(decision.gang, group, (condition,), event=event if decision.message else None)
+            conditions = (condition, *self._attempted(decision, now_ns))
+            yield StatusUpdate(decision.gang, group, conditions, event=event if decision.message else None)
         for _, _, uid in decision.pods:
             pod = self._unbound.get(uid)
             if pod is None:
@@ -415,6 +418,15 @@ class Translator:
             condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now_ns)
             waits = gang_events.pod_waits(pod, decision.message, group) if decision.message else None
             yield StatusUpdate(decision.gang, pod, (condition,), event=waits)
+
+    def _attempted(self, decision: Waits, now_ns: int) -> Iterator[Obj]:
+        """A scheduler that starts later reads that the gang was attempted since it was enqueued (M6), whatever became
+        of its pods and of the reason why it waits."""
+        gang = self.engine.state.gangs.get(decision.gang)
+        if gang is None or not gang.spec.min_resources or not gang.status.enqueued or gang.spec.observed.tried:
+            return
+        if decision.reason in TRIED or self.engine.was_attempted(decision.gang):
+            yield _condition(ATTEMPTED, "True", "Attempted", "it was attempted since it was enqueued", now_ns)
 
 
 def _as_written(pod: Obj) -> tuple[Any, ...]:

@@ -188,12 +188,11 @@ class FastReplay:
             self._create_pods(job)
 
     def _note_tried(self, decision: Waits) -> bool:
-        """The condition on the gang's object says that it was attempted; whether that is new (M6)."""
+        """A condition on the gang's object says that it was attempted; whether that is new (M6)."""
         job = self._jobs[decision.gang]
-        tried = decision.reason in TRIED
-        if tried == job.spec.observed.tried:
+        if job.spec.observed.tried or decision.reason not in TRIED:
             return False
-        job.spec = msgspec.structs.replace(job.spec, observed=msgspec.structs.replace(job.spec.observed, tried=tried))
+        job.spec = msgspec.structs.replace(job.spec, observed=msgspec.structs.replace(job.spec.observed, tried=True))
         self._engine.state.put_gang(job.spec)
         return True
 

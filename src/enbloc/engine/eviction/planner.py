@@ -26,7 +26,7 @@ from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Bools, Ints, Request
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import Task
 
 TERMINATING_BOUND = 2_000
 """At most 2,000 terminating tasks count as gone in a plan: each is a step of the transaction."""

@@ -79,11 +79,15 @@ class QueueDemand(Follower):
             self._attempted.discard(gang.key)
         self.gang_read(gang)
 
+    def was_attempted(self, gang: GangState) -> bool:
+        """Whether it was attempted with pods since it was enqueued."""
+        return gang.status.tried or gang.key in self._attempted
+
     def _counts_as_enqueued(self, gang: GangState) -> bool:
         status = gang.status
         if not status.enqueued or gang.satisfied or status.enqueued_by in BEYOND_FREE_ROOM:
             return False
-        if status.tried or gang.key in self._attempted:
+        if self.was_attempted(gang):
             return False
         if any(task.status in _ATTEMPTED or task.status is TaskStatus.GATED for task in gang.tasks.values()):
             return False

@@ -1,0 +1,1 @@
+"""What the test tables of other schedulers expect of topology-aware gangs, as facts in our own form."""

@@ -42,7 +42,9 @@ def cluster(text: str, *labels: str, cpu: int | str = 1, extra: Mapping[str, Any
         values = dict(zip(labels, path.strip().split("/"), strict=True)) if path.strip() else {}
         for one in nodes.split():
             name, _, size = one.partition("=")
-            found.append(m.node(name, size or cpu, labels={key: text for key, text in values.items() if text}, extra=extra))
+            found.append(
+                m.node(name, size or cpu, labels={key: text for key, text in values.items() if text}, extra=extra)
+            )
     return found
 
 
@@ -66,7 +68,9 @@ def problems(case: Case, config: Mapping[str, Any] | None = None) -> list[str]:
     names = [one["metadata"]["name"] for one in documents if one["kind"] == "Pod"]
     found: list[str] = []
     for pods, nodes in case.on.items():
-        found += [f"{pod} is on {where.get(pod)}" for pod in _listed(pods, names) if where.get(pod) not in nodes.split()]
+        found += [
+            f"{pod} is on {where.get(pod)}" for pod in _listed(pods, names) if where.get(pod) not in nodes.split()
+        ]
     for pods, nodes in case.all_of.items():
         used = {where.get(pod) for pod in _listed(pods, names)}
         if used != set(nodes.split()):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from peers import kubernetes, kueue, volcano
+from peers import koordinator, kubernetes, kueue, volcano
 from peers.case import Case, problems
 
-TABLES = {"Kubernetes": kubernetes.CASES, "Kueue": kueue.CASES, "Volcano": volcano.CASES}
+TABLES = {
+    "Kubernetes": kubernetes.CASES,
+    "Kueue": kueue.CASES,
+    "Koordinator": koordinator.CASES,
+    "Volcano": volcano.CASES,
+}
 CASES = [pytest.param(case, id=f"{peer}: {case.name}") for peer, cases in TABLES.items() for case in cases]
 
 

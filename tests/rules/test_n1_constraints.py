@@ -130,6 +130,20 @@ def in_no_hyper_node(kind: str) -> list[Obj]:
     return [r.hyper_node("h", 1, "other"), *alone(kind)]
 
 
+def segments(annotations: dict[str, str], *nodes: Obj) -> list[Obj]:
+    """A pod that names a tree; without `nodes` there is one, which is in no rack."""
+    texts = {topology.KAI_TREE: "dc", **annotations}
+    return [r.topology("dc", r.RACK, group=r.KAI), *(nodes or (m.node("n"),)), m.pod("x", annotations=texts)]
+
+
+def leader_and_worker() -> list[Obj]:
+    """Two roles in a rack each; `x` is not of the other's group."""
+    texts = {topology.KUEUE_REQUIRED: r.RACK}
+    mates = [m.pod("x", group="g", role="leader", annotations=texts)]
+    mates.append(m.pod("y", group="g", role="worker", annotations={**texts, topology.KUEUE_GROUP: "one"}))
+    return [*r.nodes({"a": [1], "b": [1]}), m.podgroup("g", 2), *mates]
+
+
 def with_neighbour() -> list[Obj]:
     return [m.node("n"), m.pod("neighbour", labels={"app": "a"}), m.pod("x", at="1s")]
 
@@ -186,13 +200,22 @@ VALUES: dict[str, Any] = {
     f"metadata.labels[{kai.SUBGROUP}]": ("other", [m.node("n"), m.kai_podgroup("g", 1, {"w": 1}), *kai_pod()]),
     f"metadata.annotations[{topology.KAI_REQUIRED}]": "rack",
     f"metadata.annotations[{topology.KAI_PREFERRED}]": ("example.com/rack", two_racks("Pod")),
-    "metadata.annotations[kai.scheduler/segment-size]": "2",
+    f"metadata.annotations[{topology.KAI_SEGMENT_SIZE}]": ("1", segments({topology.KAI_SEGMENT_REQUIRED: r.RACK})),
+    f"metadata.annotations[{topology.KAI_SEGMENT_REQUIRED}]": (r.RACK, segments({topology.KAI_SEGMENT_SIZE: "1"})),
+    f"metadata.annotations[{topology.KAI_SEGMENT_PREFERRED}]": (
+        r.RACK,
+        segments({topology.KAI_SEGMENT_SIZE: "1"}, *r.nodes({"large": [16]}), *r.nodes({"small": [4]})),
+    ),
     f"metadata.annotations[{topology.KUEUE_REQUIRED}]": "rack",
     f"metadata.annotations[{topology.KUEUE_PREFERRED}]": ("example.com/rack", two_racks("Pod")),
     f"metadata.annotations[{topology.KUEUE_UNCONSTRAINED}]": "true",
     f"metadata.annotations[{topology.KUEUE_SLICE_REQUIRED}]": "rack",
     f"metadata.annotations[{topology.KUEUE_SLICE_REQUIRED}-constraints]": "[]",
-    "metadata.annotations[kueue.x-k8s.io/podset-group-name]": "g",
+    f"metadata.annotations[{topology.KUEUE_SLICE_SIZE}]": (
+        "1",
+        [*r.nodes({"a": 1}), m.pod("x", annotations={topology.KUEUE_SLICE_REQUIRED: r.RACK})],
+    ),
+    f"metadata.annotations[{topology.KUEUE_GROUP}]": ("one", leader_and_worker()),
     "metadata.annotations[gpu-fraction]": "0.5",
     "metadata.annotations[gpu-memory]": "2000",
     "metadata.labels[kai.scheduler/queue]": "team-a",

@@ -25,14 +25,23 @@ KUEUE_PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
 KUEUE_UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 KUEUE_SLICE_REQUIRED = "kueue.x-k8s.io/podset-slice-required-topology"
 KUEUE_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+KUEUE_SLICE_LAYERS = f"{KUEUE_SLICE_REQUIRED}-constraints"
+KUEUE_GROUP = "kueue.x-k8s.io/podset-group-name"
 
 KAI_TREE = "kai.scheduler/topology"
 KAI_REQUIRED = "kai.scheduler/topology-required-placement"
 KAI_PREFERRED = "kai.scheduler/topology-preferred-placement"
+KAI_SEGMENT_SIZE = "kai.scheduler/segment-size"
+KAI_SEGMENT_REQUIRED = "kai.scheduler/segment-topology-required-placement"
+KAI_SEGMENT_PREFERRED = "kai.scheduler/segment-topology-preferred-placement"
 
 VOLCANO_MODE = "volcano.sh/network-topology-mode"
 VOLCANO_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
 """On the owner of ordinary pods, as annotations or labels: Volcano's `networkTopology` of all of them."""
+
+NODE_LAYER = "NodeTopologyLayer"
+"""Koordinator's lowest layer: each node is a domain of its own."""
+HOST_NAME = "kubernetes.io/hostname"
 
 NETWORK_TOPOLOGY_SPEC = "gang.scheduling.koordinator.sh/network-topology-spec"
 

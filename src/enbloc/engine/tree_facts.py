@@ -51,7 +51,8 @@ def _network(obj: Obj) -> TreeFacts:
     found: list[LevelFacts] = []
     top = next((one for one in layers if one.parent_topology_layer not in names), None)
     while top is not None and len(found) < len(layers):
-        found.append(LevelFacts(top.topology_layer, tuple(top.label_key or ())))
+        is_node = top.topology_layer == api.NODE_LAYER and not top.label_key
+        found.append(LevelFacts(top.topology_layer, (api.HOST_NAME,) if is_node else tuple(top.label_key or ())))
         top = below.get(top.topology_layer)
     name = name_of(obj)
     return TreeFacts(

@@ -21,7 +21,6 @@ _HONOURED, _HELD, _PREFERENCE, _NONE = Effect.HONOURED, Effect.HELD, Effect.PREF
 _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label of the nodes, or remove it"
 _USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
-_USE_ROLES: Final = "make a role of its own of each group of pods, or remove it"
 _REMOVE_HINT: Final = "remove it if it is not needed"
 
 
@@ -46,12 +45,6 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 def _is(*values: str) -> Callable[[Any], bool]:
     return lambda value: value in values
-
-
-def _gathers_multiples(value: Any) -> bool:
-    """Koordinator's network topology: one of its layers asks for a multiple of pods in each domain."""
-    layers = _mapping(value).get("gatherStrategy")
-    return any(isinstance(one, dict) and (one.get("podCountMultiple") or 1) != 1 for one in layers or ())
 
 
 def _leaves_out_partitions(value: Any) -> bool:
@@ -188,12 +181,23 @@ _POD: Final = (
     *_honoured("scheduler-plugins", "Pod", _label(coscheduling.POD_GROUP_LABEL)),
     *_honoured("KAI", "Pod", _annotation(kai.GROUP_NAME), _label(kai.SUBGROUP), _label(kai.QUEUE)),
     *_honoured("KAI", "Pod", _annotation(topology.KAI_REQUIRED), _annotation(topology.KAI_PREFERRED)),
-    Field("KAI", "Pod", _annotation("kai.scheduler/segment-size"), _HELD, way_out=_USE_ROLES),
+    *_honoured(
+        "KAI",
+        "Pod",
+        _annotation(topology.KAI_SEGMENT_SIZE),
+        _annotation(topology.KAI_SEGMENT_REQUIRED),
+        _annotation(topology.KAI_SEGMENT_PREFERRED),
+    ),
     *_honoured("Kueue", "Pod", _annotation(topology.KUEUE_REQUIRED), _annotation(topology.KUEUE_PREFERRED)),
     Field("Kueue", "Pod", _annotation(topology.KUEUE_UNCONSTRAINED), _NONE, "the pods may be anywhere"),
-    *_honoured("Kueue", "Pod", _annotation(topology.KUEUE_SLICE_REQUIRED)),
-    Field("Kueue", "Pod", _annotation(f"{topology.KUEUE_SLICE_REQUIRED}-constraints"), _HELD, way_out=_USE_ROLES),
-    Field("Kueue", "Pod", _annotation("kueue.x-k8s.io/podset-group-name"), _HELD, way_out=_USE_ROLES),
+    *_honoured(
+        "Kueue",
+        "Pod",
+        _annotation(topology.KUEUE_SLICE_REQUIRED),
+        _annotation(topology.KUEUE_SLICE_SIZE),
+        _annotation(topology.KUEUE_SLICE_LAYERS),
+        _annotation(topology.KUEUE_GROUP),
+    ),
     Field("KAI", "Pod", _annotation("gpu-fraction"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     Field("KAI", "Pod", _annotation("gpu-memory"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     *_honoured(
@@ -317,7 +321,7 @@ def _gather_strategy(kind: str) -> tuple[Field, ...]:
     return (
         Field("Koordinator", kind, path, _HONOURED, "strategy: MustGather"),
         Field("Koordinator", kind, path, _HONOURED, "strategy: PreferGather"),
-        Field("Koordinator", kind, path, _HELD, "podCountMultiple", "remove podCountMultiple", _gathers_multiples),
+        Field("Koordinator", kind, path, _HONOURED, "podCountMultiple"),
     )
 
 

@@ -34,7 +34,7 @@ from enbloc.gangs.model import (
     Membership,
     without_group,
 )
-from enbloc.gangs.topology import of_gather_strategy
+from enbloc.gangs.topology import PodTopology, multiples_of, of_gather_strategy
 from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
@@ -218,10 +218,11 @@ class Koordinator:
                 claim_home=uid_of(home),
             ),
             topology=of_gather_strategy(annotations_of(group).get(NETWORK_TOPOLOGY_SPEC)) if group else None,
+            slices_of_role=_multiples(group),
             hints=hints_of(group) if group else NO_HINTS,
             object=ref_of(group) if group else None,
             object_uid=uid_of(group) if group else "",
-            problem=problem,
+            problem=problem or _uneven(minimum, home),
             complaints=complaints,
         )
 
@@ -348,3 +349,17 @@ def _created_ns(obj: Obj) -> int:
 
 def _either(first: _T | None, second: _T | None) -> _T | None:
     return first if first is not None else second
+
+
+def _multiples(group: Obj | None) -> dict[str, tuple[PodTopology, ...]]:
+    """What a PodGroup says of the number of pods in each domain: its pods have no roles."""
+    found = multiples_of(annotations_of(group).get(NETWORK_TOPOLOGY_SPEC)) if group else ()
+    return {"": found} if found else {}
+
+
+def _uneven(minimum: int, home: Obj) -> str:
+    """Why no number of pods in each domain adds up to the minimum; empty: some do."""
+    for one in multiples_of(annotations_of(home).get(NETWORK_TOPOLOGY_SPEC)):
+        if one.slices and minimum % one.slices[-1]:
+            return f"podCountMultiple {one.slices[-1]} does not divide its minimum of {minimum}"
+    return ""

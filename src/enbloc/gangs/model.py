@@ -139,7 +139,7 @@ class GangSpec(msgspec.Struct, frozen=True):
     """Where all of its members must or should be together (T1, T2)."""
     topology_of_role: Mapping[str, TopologyConstraint] = {}
     """The same for the members of a role."""
-    slices_of_role: Mapping[str, PodTopology] = {}
+    slices_of_role: Mapping[str, tuple[PodTopology, ...]] = {}
     """The same for slices of a role by index (T3)."""
     evict_as_unit: bool = False
     """Whether it is evicted as a whole or not at all."""

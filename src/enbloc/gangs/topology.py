@@ -6,6 +6,8 @@ A `TopologyConstraint` names a tree of nodes and levels of it. Trees are the eng
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +23,8 @@ KUEUE: Final = "kueue/"
 KAI: Final = "kai/"
 KOORDINATOR: Final = "koordinator"
 CONFIG: Final = "config/"
+INVALID: Final = "invalid/"
+"""No tree: a constraint that cannot be read, and why."""
 
 HARD, SOFT = "hard", "soft"
 MUST_GATHER, PREFER_GATHER = "MustGather", "PreferGather"
@@ -40,9 +44,11 @@ class PodTopology(msgspec.Struct, frozen=True):
     constraint: TopologyConstraint
     of_role: bool = True
     """Whether it is for the pods of its role; else for all of its gang."""
-    slice_size: int = 0
-    """The pods of its role are split by index into slices of this size, each with the constraint (T3); 0: they are
-    not."""
+    group: str = ""
+    """The roles that name the same group are together with each other, too."""
+    slices: tuple[int, ...] = ()
+    """The pods of its role are split by index into slices of these sizes, the widest first; each of the narrowest has
+    the constraint (T3). Empty: they are not."""
 
 
 def of_network_topology(value: Any) -> TopologyConstraint | None:
@@ -85,18 +91,49 @@ def of_native(value: Any) -> TopologyConstraint | None:
 def of_gather_strategy(text: str | None) -> TopologyConstraint | None:
     """Koordinator's `network-topology-spec`: of several layers with MustGather the lowest counts, since a domain lies
     within those above. Which is the lowest is known to the tree: the layers are joined by `|`."""
-    try:
-        strategies = json.loads(text).get("gatherStrategy") if text else None
-    except (ValueError, AttributeError):
-        return None
     layers: dict[str, list[str]] = {MUST_GATHER: [], PREFER_GATHER: []}
-    for one in strategies if isinstance(strategies, list) else ():
-        if isinstance(one, dict) and one.get("strategy") in layers and isinstance(one.get("layer"), str):
+    for one in _gather_rules(text):
+        if one.get("strategy") in layers:
             layers[one["strategy"]].append(one["layer"])
     required, preferred = layers[MUST_GATHER], layers[PREFER_GATHER]
     if not required and not preferred:
         return None
     return TopologyConstraint(KOORDINATOR, "|".join(required), "|".join(preferred))
+
+
+def multiples_of(text: str | None) -> tuple[PodTopology, ...]:
+    """Koordinator's `podCountMultiple`: the number of pods in each domain of a layer is a multiple of it, as slices of
+    that size make it."""
+    sizes = {one["layer"]: one.get("podCountMultiple") for one in _gather_rules(text)}
+    return _nested(
+        KOORDINATOR,
+        {layer: size for layer, size in sizes.items() if isinstance(size, int) and size > 1},
+        "podCountMultiple",
+    )
+
+
+def _gather_rules(text: str | None) -> list[dict[str, Any]]:
+    try:
+        rules = json.loads(text).get("gatherStrategy") if text else None
+    except (ValueError, AttributeError):
+        return []
+    listed = rules if isinstance(rules, list) else []
+    return [one for one in listed if isinstance(one, dict) and isinstance(one.get("layer"), str)]
+
+
+def _nested(tree: str, sizes: Mapping[str, int], field: str) -> tuple[PodTopology, ...]:
+    """Slices within slices: each size divides the one above it."""
+    ordered = sorted(sizes.items(), key=lambda item: -item[1])
+    chain = tuple(size for _, size in ordered)
+    if any(above % below for above, below in pairwise(chain)):
+        return (PodTopology(invalid(f"the sizes of {field} do not divide each other")),)
+    found = (TopologyConstraint(tree, required=level) for level, _ in ordered)
+    return tuple(PodTopology(one, slices=chain[: number + 1]) for number, one in enumerate(found))
+
+
+def invalid(why: str) -> TopologyConstraint:
+    """A constraint that cannot be read: no node satisfies it."""
+    return TopologyConstraint(f"{INVALID}{why}", required=why)
 
 
 def of_pod(pod: Obj) -> tuple[PodTopology, ...]:
@@ -105,19 +142,65 @@ def of_pod(pod: Obj) -> tuple[PodTopology, ...]:
     annotations = annotations_of(pod)
     if not annotations:
         return ()
-    found: list[PodTopology] = []
+    gathered = of_gather_strategy(annotations.get(topology.NETWORK_TOPOLOGY_SPEC))
+    return (
+        *_of_kueue(annotations),
+        *_of_kai(annotations),
+        *(() if gathered is None else (PodTopology(gathered, of_role=False),)),
+        *multiples_of(annotations.get(topology.NETWORK_TOPOLOGY_SPEC)),
+    )
+
+
+def _of_kueue(annotations: Mapping[str, str]) -> Iterator[PodTopology]:
+    group = annotations.get(topology.KUEUE_GROUP, "")
     required, preferred = annotations.get(topology.KUEUE_REQUIRED), annotations.get(topology.KUEUE_PREFERRED)
     if required or preferred:
-        found.append(PodTopology(TopologyConstraint(KUEUE, required or "", preferred or "")))
+        yield PodTopology(TopologyConstraint(KUEUE, required or "", preferred or ""), group=group)
     sliced = annotations.get(topology.KUEUE_SLICE_REQUIRED)
     if sliced:
         size = number_in(annotations.get(topology.KUEUE_SLICE_SIZE)) or 0
-        found.append(PodTopology(TopologyConstraint(KUEUE, sliced), slice_size=size))
+        if size > 0:
+            yield PodTopology(TopologyConstraint(KUEUE, sliced), group=group, slices=(size,))
+        else:
+            yield PodTopology(invalid(f"{topology.KUEUE_SLICE_REQUIRED} needs {topology.KUEUE_SLICE_SIZE}"))
+    layers = annotations.get(topology.KUEUE_SLICE_LAYERS)
+    if layers:
+        sizes = _layers(layers)
+        if sizes is None:
+            yield PodTopology(invalid(f"{topology.KUEUE_SLICE_LAYERS} is not a list of topology and size"))
+        else:
+            for one in _nested(KUEUE, sizes, topology.KUEUE_SLICE_LAYERS):
+                yield msgspec.structs.replace(one, group=group)
+
+
+def _layers(text: str) -> dict[str, int] | None:
+    try:
+        listed = json.loads(text)
+    except ValueError:
+        return None
+    found: dict[str, int] = {}
+    for one in listed if isinstance(listed, list) else ():
+        level, size = (one.get("topology"), one.get("size")) if isinstance(one, dict) else (None, None)
+        if not isinstance(level, str) or not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            return None
+        found[level] = size
+    return found or None
+
+
+def _of_kai(annotations: Mapping[str, str]) -> Iterator[PodTopology]:
+    tree = f"{KAI}{annotations.get(topology.KAI_TREE, '')}"
     required, preferred = annotations.get(topology.KAI_REQUIRED), annotations.get(topology.KAI_PREFERRED)
     if required or preferred:
-        tree = annotations.get(topology.KAI_TREE, "")
-        found.append(PodTopology(TopologyConstraint(f"{KAI}{tree}", required or "", preferred or ""), of_role=False))
-    gathered = of_gather_strategy(annotations.get(topology.NETWORK_TOPOLOGY_SPEC))
-    if gathered is not None:
-        found.append(PodTopology(gathered, of_role=False))
-    return tuple(found)
+        yield PodTopology(TopologyConstraint(tree, required or "", preferred or ""), of_role=False)
+    segment = annotations.get(topology.KAI_SEGMENT_SIZE)
+    if segment:
+        size = number_in(segment) or 0
+        place = TopologyConstraint(
+            tree,
+            annotations.get(topology.KAI_SEGMENT_REQUIRED, ""),
+            annotations.get(topology.KAI_SEGMENT_PREFERRED, ""),
+        )
+        if size < 1:
+            yield PodTopology(invalid(f"{topology.KAI_SEGMENT_SIZE} is not a number above 0"))
+        elif place.required or place.preferred:
+            yield PodTopology(place, slices=(size,))

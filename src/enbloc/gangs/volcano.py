@@ -213,15 +213,15 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
     )
 
 
-def _partitions(job: Obj | None) -> dict[str, topology.PodTopology]:
+def _partitions(job: Obj | None) -> dict[str, tuple[topology.PodTopology, ...]]:
     """T3: the partitions of a task are slices of its pods by index."""
-    found = {}
+    found: dict[str, tuple[topology.PodTopology, ...]] = {}
     for task in _tasks(job):
         policy = task.get("partitionPolicy")
         place = topology.of_network_topology(policy.get("networkTopology")) if isinstance(policy, dict) else None
         size = policy.get("partitionSize") if isinstance(policy, dict) else None
         if place is not None and isinstance(size, int) and size > 0:
-            found[task.get("name") or ""] = topology.PodTopology(place, slice_size=size)
+            found[task.get("name") or ""] = (topology.PodTopology(place, slices=(size,)),)
     return found
 
 

@@ -21,10 +21,13 @@ from enbloc.engine.tables.node_trees import Asked, Level
 from enbloc.engine.tables.resources import Bools, Ints
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangSpec
-from enbloc.gangs.topology import TopologyConstraint
+from enbloc.gangs.topology import PodTopology, TopologyConstraint
 
 PINS: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 """Statuses of tasks that fix the domain for those that come after (T4)."""
+
+WHOLE: Final = ("gang",)
+"""The name of a part that is the whole gang, where its pods say so and not its object."""
 
 SETS_BOUND: Final = 2_000
 """At most 2,000 sets of domains are looked at for one part within one domain."""
@@ -65,13 +68,20 @@ def constraints_on(task: Task) -> list[tuple[tuple[str, ...], TopologyConstraint
     of_role = task.gang.spec.topology_of_role.get(task.role)
     if of_role is not None:
         found.append((("role", task.role), of_role))
-    slices = task.gang.spec.slices_of_role.get(task.role)
-    for own in (*task.topology, *(() if slices is None else (slices,))):
-        if own.slice_size:
-            found.append((("role", task.role, f"slice {task.order[1] // own.slice_size}"), own.constraint))
+    for own in (*task.topology, *task.gang.spec.slices_of_role.get(task.role, ())):
+        if own.slices:
+            index = task.order[1]
+            found.append(((*_role(own, task), *(f"slice {index // size}" for size in own.slices)), own.constraint))
+        elif own.group:
+            found.append((_role(own, task)[:-1], own.constraint))
         elif own.of_role or own.constraint != task.gang.spec.topology:
-            found.append((("role", task.role) if own.of_role else ("gang",), own.constraint))
+            found.append((_role(own, task) if own.of_role else WHOLE, own.constraint))
     return found
+
+
+def _role(own: PodTopology, task: Task) -> tuple[str, ...]:
+    """The name of the part that is a task's role, within the group of roles that its pods name."""
+    return ("role", f"group {own.group}", task.role) if own.group else ("role", task.role)
 
 
 def is_split(spec: GangSpec) -> bool:

@@ -18,7 +18,7 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.domains import PINS, Domains, Option, Part, constraints_on, is_split
+from enbloc.engine.placement.domains import PINS, WHOLE, Domains, Option, Part, constraints_on, is_split
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools
@@ -170,7 +170,8 @@ def _pinned(state: State, gang: GangState, name: tuple[str, ...], constraint: To
 
 
 def _contains(outer: Part, inner: Part) -> bool:
-    return outer.gang is inner.gang and outer.name == inner.name[: len(outer.name)] and outer is not inner
+    is_wider = outer.name == WHOLE or outer.name == inner.name[: len(outer.name)]
+    return outer.gang is inner.gang and outer is not inner and is_wider and len(outer.name) <= len(inner.name)
 
 
 def closed_to(state: State, part: Part, constraints: Constraints, chosen: Sequence[Option]) -> Bools | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.resources import Bools, Ints
-from enbloc.gangs.topology import BY_LABEL, CONFIG, HYPER_NODES, KAI, KUEUE, LOWEST, TopologyConstraint
+from enbloc.gangs.topology import BY_LABEL, CONFIG, HYPER_NODES, INVALID, KAI, KUEUE, LOWEST, TopologyConstraint
 from enbloc.units import natural_key
 
 Ids = NDArray[np.int32]
@@ -201,6 +201,8 @@ class NodeTrees:
 
     def asked(self, constraint: TopologyConstraint) -> Asked | str:
         """The levels that a constraint names; a text says why they are not known."""
+        if constraint.tree.startswith(INVALID):
+            return constraint.required
         name = self._name_of(constraint)
         tree = self.tree(name)
         if tree is None and (not constraint.required or name == HYPER_NODES):

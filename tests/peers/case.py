@@ -60,7 +60,7 @@ def running(text: str, **fields: Any) -> list[Obj]:
 
 def problems(case: Case, config: Mapping[str, Any] | None = None) -> list[str]:
     """In what a simulation of the case differs from what the peer expects."""
-    objects = [one for one in case.objects]
+    objects = list(case.objects)
     answer = simulate(*objects, config=config, until="1h")
     documents = [one for value in objects for one in ([value] if isinstance(value, dict) else value)]
     labels = {one["metadata"]["name"]: one["metadata"]["labels"] for one in documents if one["kind"] == "Node"}

@@ -43,7 +43,13 @@ _GANG = [
     ),
     Case(
         "the rack is full until a running pod is deleted",
-        [racks("1/1: n1 n2 n3"), running("n1=2", delete_at="9s"), running("n3=2"), group("g", "rack", 3), pods("g", "p1 p2 p3")],
+        [
+            racks("1/1: n1 n2 n3"),
+            running("n1=2", delete_at="9s"),
+            running("n3=2"),
+            group("g", "rack", 3),
+            pods("g", "p1 p2 p3"),
+        ],
         on={"p1 p2 p3": "n1 n2 n3"},
     ),
     Case(
@@ -66,7 +72,10 @@ _GANG = [
         "two gangs, each in the rack that is left",
         [
             racks("1/1: n1 n2 n3; 2/1: n4 n5"),
-            group("g", "rack", 3), pods("g", "p1 p2 p3", 2), group("h", "rack", 2), pods("h", "p4 p5", at="5s"),
+            group("g", "rack", 3),
+            pods("g", "p1 p2 p3", 2),
+            group("h", "rack", 2),
+            pods("h", "p4 p5", at="5s"),
         ],
         on={"p1 p2 p3": "n1 n2 n3", "p4 p5": "n4 n5"},
     ),
@@ -74,7 +83,11 @@ _GANG = [
         "two gangs in the one rack that is large enough",
         [
             racks("1/1: n1 n2 n3; 2/1: n4"),
-            group("g", "rack", 2), pods("g", "p1", 2), pods("g", "p2"), group("h", "rack", 3), pods("h", "p3 p4 p5"),
+            group("g", "rack", 2),
+            pods("g", "p1", 2),
+            pods("g", "p2"),
+            group("h", "rack", 3),
+            pods("h", "p3 p4 p5"),
         ],
         on={"p1 p2 p3 p4 p5": "n1 n2 n3"},
     ),
@@ -82,7 +95,10 @@ _GANG = [
         "two gangs with different keys",
         [
             racks("1/1: n1 n2; 2/1: n3; 3/2: n4 n5 n6"),
-            group("g", "rack", 3), pods("g", "p1 p2 p3", 2), group("h", "zone", 3), pods("h", "p4 p5 p6", 2, at="5s"),
+            group("g", "rack", 3),
+            pods("g", "p1 p2 p3", 2),
+            group("h", "zone", 3),
+            pods("h", "p4 p5 p6", 2, at="5s"),
         ],
         on={"p1 p2 p3": "n4 n5 n6", "p4 p5 p6": "n1 n2 n3"},
     ),
@@ -90,7 +106,10 @@ _GANG = [
         "of two gangs only the first fits",
         [
             racks("1/1: n1 n2"),
-            group("g", "rack", 3), pods("g", "p1 p2 p3"), group("h", "rack", 2), pods("h", "p4 p5", at="5s"),
+            group("g", "rack", 3),
+            pods("g", "p1 p2 p3"),
+            group("h", "rack", 2),
+            pods("h", "p4 p5", at="5s"),
         ],
         on={"p1 p2 p3": "n1 n2"},
         waits="p4 p5",
@@ -104,7 +123,10 @@ _GANG = [
         "later surplus stays in the smaller rack, and waits when that is full",
         [
             racks("1/1: n1 n2 n3; 2/1: n4 n5; 3/2: n6"),
-            group("g", "rack", 3), pods("g", "p1 p2 p3"), pods("g", "p4", at="5s"), pods("g", "p5", at="9s"),
+            group("g", "rack", 3),
+            pods("g", "p1 p2 p3"),
+            pods("g", "p4", at="5s"),
+            pods("g", "p5", at="9s"),
         ],
         on={"p1 p2 p3 p4": "n4 n5"},
         waits="p5",
@@ -114,7 +136,7 @@ _GANG = [
         [racks("1/1: n1 n2"), running("n2=2"), group("g", "rack", 3), pods("g", "p1 p2 p3")],
         waits="p1 p2 p3",
     ),
-]  # fmt: skip
+]
 
 _ONE_BY_ONE = [
     Case("the only rack", [racks("1/1: n1 n2"), group("g", "rack"), pods("g", "p1 p2 p3")], on={"p1 p2 p3": "n1 n2"}),
@@ -156,7 +178,9 @@ _ONE_BY_ONE = [
         [
             racks("1/1: n1 n2 n3 n4; 2/1: n5"),
             running("n1=2"),
-            group("g", "rack"), pods("g", "p1"), pods("g", "p2 p3", at="5s"),
+            group("g", "rack"),
+            pods("g", "p1"),
+            pods("g", "p2 p3", at="5s"),
         ],
         on={"p1 p2": "n5"},
         waits="p3",
@@ -165,7 +189,10 @@ _ONE_BY_ONE = [
         "two groups, each in a rack",
         [
             racks("1/1: n1 n2 n3; 2/1: n4"),
-            group("g", "rack"), pods("g", "p1 p2"), group("h", "rack"), pods("h", "p3 p4", at="5s"),
+            group("g", "rack"),
+            pods("g", "p1 p2"),
+            group("h", "rack"),
+            pods("h", "p3 p4", at="5s"),
         ],
         on={"p1 p2": "n4", "p3 p4": "n1 n2 n3"},
     ),
@@ -173,7 +200,10 @@ _ONE_BY_ONE = [
         "two groups in the only rack",
         [
             racks("1/1: n1 n2 n3"),
-            group("g", "rack"), pods("g", "p1 p2"), group("h", "rack"), pods("h", "p3 p4 p5"),
+            group("g", "rack"),
+            pods("g", "p1 p2"),
+            group("h", "rack"),
+            pods("h", "p3 p4 p5"),
         ],
         on={"p1 p2 p3 p4 p5": "n1 n2 n3"},
     ),
@@ -181,7 +211,10 @@ _ONE_BY_ONE = [
         "two groups with different keys",
         [
             racks("1/1: n1; 2/2: n2 n3; 3/2: n4 n5"),
-            group("g", "rack"), pods("g", "p1 p2"), group("h", "zone"), pods("h", "p3 p4 p5", 2, at="5s"),
+            group("g", "rack"),
+            pods("g", "p1 p2"),
+            group("h", "zone"),
+            pods("h", "p3 p4 p5", 2, at="5s"),
         ],
         on={"p1 p2": "n1", "p3 p4 p5": "n2 n3 n4 n5"},
     ),
@@ -189,8 +222,11 @@ _ONE_BY_ONE = [
         "a group whose rack is full, and another beside it",
         [
             racks("1/1: n1 n2; 2/1: n3"),
-            group("g", "rack"), pods("g", "p1"), pods("g", "p2 p3", at="3s"),
-            group("h", "rack"), pods("h", "p4 p5 p6", at="6s"),
+            group("g", "rack"),
+            pods("g", "p1"),
+            pods("g", "p2 p3", at="3s"),
+            group("h", "rack"),
+            pods("h", "p4 p5 p6", at="6s"),
         ],
         on={"p1 p2": "n3", "p4 p5 p6": "n1 n2"},
         waits="p3",
@@ -200,10 +236,12 @@ _ONE_BY_ONE = [
         [
             racks("1/1: n1; 2/1: n2"),
             running("n1=1", delete_at="9s"),
-            group("g", "rack"), pods("g", "p1"), pods("g", "p2", at="5s"),
+            group("g", "rack"),
+            pods("g", "p1"),
+            pods("g", "p2", at="5s"),
         ],
         on={"p1 p2": "n1"},
     ),
-]  # fmt: skip
+]
 
 CASES = [*_GANG, *_ONE_BY_ONE]

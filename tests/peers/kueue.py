@@ -122,8 +122,12 @@ _LEVELS = [
     ),
 ]
 _NODES = [
-    simple("a node of another zone", [m.node("x3", labels={"zone": "a"})], 1, "", required=HOST, nodeSelector={"zone": "b"}),
-    simple("a node of the zone", [m.node("x3", labels={"zone": "a"})], 1, "x3", required=HOST, nodeSelector={"zone": "a"}),
+    simple(
+        "a node of another zone", [m.node("x3", labels={"zone": "a"})], 1, "", required=HOST, nodeSelector={"zone": "b"}
+    ),
+    simple(
+        "a node of the zone", [m.node("x3", labels={"zone": "a"})], 1, "x3", required=HOST, nodeSelector={"zone": "a"}
+    ),
     Case(
         "a node without the label of a lower level is outside of the tree",
         asked(
@@ -135,16 +139,28 @@ _NODES = [
     ),
     Case(
         "a pod that waits for another scheduler takes no room",
-        [*asked(hosts("x3"), pod_set("w", 1, "600m", required=HOST)), m.pod("o", "600m", scheduler="another-scheduler")],
+        [
+            *asked(hosts("x3"), pod_set("w", 1, "600m", required=HOST)),
+            m.pod("o", "600m", scheduler="another-scheduler"),
+        ],
         on={"w-*": "x3"},
     ),
-    Case("a running pod takes room", [*asked(hosts("x3"), pod_set("w", 1, "600m", required=HOST)), running("x3=600m")], waits="w-*"),
-    Case("a running pod takes all room", [*asked(hosts("x3"), pod_set("w", 1, "100m", required=HOST)), running("x3=1")], waits="w-*"),
+    Case(
+        "a running pod takes room",
+        [*asked(hosts("x3"), pod_set("w", 1, "600m", required=HOST)), running("x3=600m")],
+        waits="w-*",
+    ),
+    Case(
+        "a running pod takes all room",
+        [*asked(hosts("x3"), pod_set("w", 1, "100m", required=HOST)), running("x3=1")],
+        waits="w-*",
+    ),
     Case(
         "running pods count against the pods of a node",
         [
             *asked([m.node("x3", pods=10)], pod_set("w", 9, None, required=HOST)),
-            running("x3=100m"), m.pod("o", "100m", scheduler="another-scheduler", nodeName="x3"),
+            running("x3=100m"),
+            m.pod("o", "100m", scheduler="another-scheduler", nodeName="x3"),
         ],
         waits="w-*",
     ),
@@ -159,64 +175,108 @@ _NODES = [
     simple("a cordoned node", [m.node("x3", unschedulable=True)], 1, "", required=HOST),
     simple("a taint", [m.node("x3", taints=TAINT)], 1, "", required=HOST),
     simple(
-        "a taint that is tolerated", [m.node("x3", taints=TAINT)], 1, "x3", required=HOST,
+        "a taint that is tolerated",
+        [m.node("x3", taints=TAINT)],
+        1,
+        "x3",
+        required=HOST,
         tolerations=[{"key": "example.com/gpu", "value": "present", "operator": "Equal"}],
     ),
     simple(
         "a taint, two other zones and too little cpu",
         [
             m.node("x1", 1, taints=TAINT),
-            m.node("x2", 1, labels={"zone": "b"}), m.node("x3", 2, labels={"zone": "b"}),
+            m.node("x2", 1, labels={"zone": "b"}),
+            m.node("x3", 2, labels={"zone": "b"}),
             m.node("x4", "100m", labels={"zone": "a"}),
         ],
-        1, "", required=HOST, nodeSelector={"zone": "a"},
+        1,
+        "",
+        required=HOST,
+        nodeSelector={"zone": "a"},
     ),
     simple("two resources are short", [m.node("x1", "500m", extra={GPU: 0})], 1, "", required=HOST, gpu=1),
-    Case("too few pods allowed", [*asked([m.node("x3", 1, pods=1)], pod_set("w", 1, "300m", required=HOST)), running("x3=300m")], waits="w-*"),
+    Case(
+        "too few pods allowed",
+        [*asked([m.node("x3", 1, pods=1)], pod_set("w", 1, "300m", required=HOST)), running("x3=300m")],
+        waits="w-*",
+    ),
     Case(
         "two pod sets on a node that allows one pod",
         asked([m.node("x1", 2, pods=1)], pod_set("v", 1, required=HOST), pod_set("w", 1, required=HOST)),
         waits="v-* w-*",
     ),
     simple("a selector that no node has", hosts("x3"), 1, "", required=HOST, nodeSelector={"custom": "1"}),
-    simple("a selector with another value", [m.node("x3", labels={"custom": "1"})], 1, "", required=HOST, nodeSelector={"custom": "2"}),
+    simple(
+        "a selector with another value",
+        [m.node("x3", labels={"custom": "1"})],
+        1,
+        "",
+        required=HOST,
+        nodeSelector={"custom": "2"},
+    ),
     simple(
         "a selector that one of two nodes has",
         [m.node("x3", 1, labels={"custom": "1"}), m.node("x5", 1, labels={"custom": "2"})],
-        1, "x5", required=HOST, nodeSelector={"custom": "2"},
+        1,
+        "x5",
+        required=HOST,
+        nodeSelector={"custom": "2"},
     ),
-]  # fmt: skip
+]
 
 _THREE = blocks("b1/r1: x3=3 x5=3 x1=3")
 _SLICES = [
     in_slices(
         "block required, slices of 2 on a host: three hosts of 3",
-        asked(_THREE, pod_set("w", 6, required="block", slices=(HOST, 2))), HOST, 2, 6, "x1 x3 x5",
+        asked(_THREE, pod_set("w", 6, required="block", slices=(HOST, 2))),
+        HOST,
+        2,
+        6,
+        "x1 x3 x5",
     ),
     in_slices(
         "slices of 2 on the fewest hosts",
         asked(blocks("b1/r1: x3=6 x5=5 x1=4 x6=2"), pod_set("w", 12, required="block", slices=(HOST, 2))),
-        HOST, 2, 12, "x1 x3 x6", differs=BELOW,
+        HOST,
+        2,
+        12,
+        "x1 x3 x6",
+        differs=BELOW,
     ),
     in_slices(
         "slices of 2 on the hosts that they fill",
-        asked(blocks("b1/r1: x3=3 x5=2 x1=2"), pod_set("w", 4, required="block", slices=(HOST, 2))), HOST, 2, 4, "x1 x5",
+        asked(blocks("b1/r1: x3=3 x5=2 x1=2"), pod_set("w", 4, required="block", slices=(HOST, 2))),
+        HOST,
+        2,
+        4,
+        "x1 x5",
     ),
     in_slices(
         "slices of 2 in a rack, all in the block that has two such racks",
         asked(
             blocks("b1/r1: x3 x5; b1/r2: x1 x6 x2; b2/r1: x4 x7"), pod_set("w", 4, required="block", slices=("rack", 2))
         ),
-        "rack", 2, 4, "x3 x5 x1 x6 x2",
+        "rack",
+        2,
+        4,
+        "x3 x5 x1 x6 x2",
     ),
     in_slices(
         "block preferred, slices of 2 in a rack: over both blocks",
-        asked(DEFAULT, pod_set("w", 4, preferred="block", slices=("rack", 2))), "rack", 2, 4, "x5 x1 x6 x4",
+        asked(DEFAULT, pod_set("w", 4, preferred="block", slices=("rack", 2))),
+        "rack",
+        2,
+        4,
+        "x5 x1 x6 x4",
     ),
     in_slices(
         "block preferred, slices of 3 on a host: over both blocks",
         asked(blocks("b1/r1: x3=3 x5=3 x1=3; b2/r1: x6=6"), pod_set("w", 12, preferred="block", slices=(HOST, 3))),
-        HOST, 3, 12, "x1 x3 x5 x6",
+        HOST,
+        3,
+        12,
+        "x1 x3 x5 x6",
     ),
     Case(
         "a block has room for all pods, and no rack for a slice",
@@ -225,7 +285,10 @@ _SLICES = [
     ),
     Case(
         "one of two slices fits",
-        asked(blocks("b1/r1: x3=3; b1/r2: x5; b1/r3: x1; b1/r4: x6"), pod_set("w", 6, required="block", slices=("rack", 3))),
+        asked(
+            blocks("b1/r1: x3=3; b1/r2: x5; b1/r3: x1; b1/r4: x6"),
+            pod_set("w", 6, required="block", slices=("rack", 3)),
+        ),
         waits="w-*",
     ),
     in_slices(
@@ -234,7 +297,10 @@ _SLICES = [
             blocks("b1/r1: x3=2; b1/r2: x5=2; b1/r3: x1=2; b2/r4: x6=3; b2/r5: x2=3"),
             pod_set("w", 6, required="block", slices=("rack", 3)),
         ),
-        "rack", 3, 6, "x6 x2",
+        "rack",
+        3,
+        6,
+        "x6 x2",
     ),
     Case(
         "slices of a level above that of the whole are refused",
@@ -248,18 +314,45 @@ _SLICES = [
         asked(DEFAULT, pod_set("w", 1, required="block", slices=("no-such-level", 1))),
         waits="w-*",
     ),
-    in_slices("slices of 2 on a host, the whole anywhere", asked(_THREE, pod_set("w", 6, slices=(HOST, 2))), HOST, 2, 6, "x1 x3 x5"),
-    in_slices("slices of 2 on the hosts of two blocks", asked(SCATTERED, pod_set("w", 6, slices=(HOST, 2))), HOST, 2, 6, "x3 x6"),
     in_slices(
-        "slices of 2 in the racks of two blocks", asked(DEFAULT, pod_set("w", 4, slices=("rack", 2))), "rack", 2, 4, "x5 x1 x6 x4"
+        "slices of 2 on a host, the whole anywhere",
+        asked(_THREE, pod_set("w", 6, slices=(HOST, 2))),
+        HOST,
+        2,
+        6,
+        "x1 x3 x5",
     ),
-]  # fmt: skip
+    in_slices(
+        "slices of 2 on the hosts of two blocks",
+        asked(SCATTERED, pod_set("w", 6, slices=(HOST, 2))),
+        HOST,
+        2,
+        6,
+        "x3 x6",
+    ),
+    in_slices(
+        "slices of 2 in the racks of two blocks",
+        asked(DEFAULT, pod_set("w", 4, slices=("rack", 2))),
+        "rack",
+        2,
+        4,
+        "x5 x1 x6 x4",
+    ),
+]
 
 
 def led(
-    name: str, nodes: list[Obj], leader: dict[str, Any], workers: dict[str, Any], where: str, *, leads: str = "",
-    levels: tuple[str, ...] = ("block",), more: tuple[Any, ...] = (), differs: str = "",
-) -> Case:  # fmt: skip
+    name: str,
+    nodes: list[Obj],
+    leader: dict[str, Any],
+    workers: dict[str, Any],
+    where: str,
+    *,
+    leads: str = "",
+    levels: tuple[str, ...] = ("block",),
+    more: tuple[Any, ...] = (),
+    differs: str = "",
+) -> Case:
     """A leader and workers of one group; `leads`: the nodes of the leader, if the case is about it."""
     count = workers.pop("count")
     sets = pod_set("l", 1, group="one", **leader), pod_set("w", count, group="one", **workers)
@@ -285,42 +378,98 @@ _TIGHT = cluster("small: used=2800m free=2800m; large: big=6", "rack")
 _FILLER = (running("used=2500m"),)
 _FIVE = blocks("b1/r1: x1=5 x2=5; b1/r2: x3=5 x4=5")
 _GROUPS = [
-    led("a leader with its workers in one block", gpus("b1: n1=2/2; b2: n2=5/4; b3: n3=2/2"), _BLOCK, {**_BLOCK, "count": 4, "gpu": 1}, "n2"),
-    led("a leader where it leaves room for the workers", _R1, _RACK, {**_RACK, "count": 4, "cpu": 2}, "h1 h2 h3", leads="h3", levels=_RACKS),
     led(
-        "a leader beside slices of 2", _R1, _RACK, {**_RACK, "count": 8, "slices": (HOST, 2)}, "h1 h2 h3", leads="h3", levels=_RACKS
+        "a leader with its workers in one block",
+        gpus("b1: n1=2/2; b2: n2=5/4; b3: n3=2/2"),
+        _BLOCK,
+        {**_BLOCK, "count": 4, "gpu": 1},
+        "n2",
     ),
     led(
-        "host preferred: a leader and workers fill two hosts", hosts("h1=8 h2=3"),
-        {"preferred": HOST}, {"preferred": HOST, "count": 5, "cpu": 2}, "h1 h2", leads="h2", levels=(HOST,),
+        "a leader where it leaves room for the workers",
+        _R1,
+        _RACK,
+        {**_RACK, "count": 4, "cpu": 2},
+        "h1 h2 h3",
+        leads="h3",
+        levels=_RACKS,
     ),
     led(
-        "a leader and a worker with different resources", [m.node("h1", 1), m.node("h2", 0, extra={GPU: 1})],
-        {}, {"count": 1, "cpu": None, "gpu": 1}, "h2", leads="h1", levels=(HOST,),
+        "a leader beside slices of 2",
+        _R1,
+        _RACK,
+        {**_RACK, "count": 8, "slices": (HOST, 2)},
+        "h1 h2 h3",
+        leads="h3",
+        levels=_RACKS,
+    ),
+    led(
+        "host preferred: a leader and workers fill two hosts",
+        hosts("h1=8 h2=3"),
+        {"preferred": HOST},
+        {"preferred": HOST, "count": 5, "cpu": 2},
+        "h1 h2",
+        leads="h2",
+        levels=(HOST,),
+    ),
+    led(
+        "a leader and a worker with different resources",
+        [m.node("h1", 1), m.node("h2", 0, extra={GPU: 1})],
+        {},
+        {"count": 1, "cpu": None, "gpu": 1},
+        "h2",
+        leads="h1",
+        levels=(HOST,),
     ),
     led(
         "a leader and a worker on different hosts of a rack",
         [m.node("h1", 1, labels={"rack": "r1"}), m.node("h2", 0, labels={"rack": "r1"}, extra={GPU: 1})],
-        {**_RACK, "slices": ("rack", 1)}, {**_RACK, "slices": ("rack", 1), "count": 1, "cpu": None, "gpu": 1},
-        "h2", leads="h1", levels=_RACKS,
+        {**_RACK, "slices": ("rack", 1)},
+        {**_RACK, "slices": ("rack", 1), "count": 1, "cpu": None, "gpu": 1},
+        "h2",
+        leads="h1",
+        levels=_RACKS,
     ),
     led(
-        "a block that a leader and workers fill", gpus("b1: n1=2/2; b2: n2=8/8; b3: n3=2/2"),
-        _BLOCK, {**_BLOCK, "count": 4, "gpu": 2}, "n2",
+        "a block that a leader and workers fill",
+        gpus("b1: n1=2/2; b2: n2=8/8; b3: n3=2/2"),
+        _BLOCK,
+        {**_BLOCK, "count": 4, "gpu": 2},
+        "n2",
     ),
     led(
-        "a rack with room for the workers alone is passed by", _TIGHT,
-        {**_RACK, "cpu": "2500m"}, {**_RACK, "count": 1, "cpu": "2500m"}, "big", levels=_RACKS, more=_FILLER,
+        "a rack with room for the workers alone is passed by",
+        _TIGHT,
+        {**_RACK, "cpu": "2500m"},
+        {**_RACK, "count": 1, "cpu": "2500m"},
+        "big",
+        levels=_RACKS,
+        more=_FILLER,
     ),
     led(
-        "the same with small workers", _TIGHT,
-        {**_RACK, "cpu": "2500m"}, {**_RACK, "count": 2, "cpu": "500m"}, "big", levels=_RACKS, more=_FILLER,
+        "the same with small workers",
+        _TIGHT,
+        {**_RACK, "cpu": "2500m"},
+        {**_RACK, "count": 2, "cpu": "500m"},
+        "big",
+        levels=_RACKS,
+        more=_FILLER,
     ),
     led("the tight rack if both fit", _TIGHT, _RACK, {**_RACK, "count": 1}, "free", levels=_RACKS, more=_FILLER),
     led("no block has room for both", gpus("b1: n1=1/0; b2: n2=4/4"), _BLOCK, {**_BLOCK, "count": 4, "gpu": 1}, ""),
-    led("the block that has room for both", gpus("b1: n1=11/8; b2: n2=4/4"), _BLOCK, {**_BLOCK, "count": 4, "gpu": 1}, "n1"),
     led(
-        "the leader fits nowhere", gpus("b1: n1=4/4; b2: n2=4/4"), {**_BLOCK, "cpu": 10}, {**_BLOCK, "count": 4, "gpu": 1}, ""
+        "the block that has room for both",
+        gpus("b1: n1=11/8; b2: n2=4/4"),
+        _BLOCK,
+        {**_BLOCK, "count": 4, "gpu": 1},
+        "n1",
+    ),
+    led(
+        "the leader fits nowhere",
+        gpus("b1: n1=4/4; b2: n2=4/4"),
+        {**_BLOCK, "cpu": 10},
+        {**_BLOCK, "count": 4, "gpu": 1},
+        "",
     ),
     led(
         "of two blocks with room the one with more",
@@ -328,30 +477,52 @@ _GROUPS = [
             *cluster("b1/r1: x3=2 x5=2 x1=2", "block", "rack", extra={GPU: 1}),
             *cluster("b2/r4: x6=1; b2/r5: x2=2; b2/r6: x4=2", "block", "rack", extra={GPU: 1}),
         ],
-        {**_BLOCK, "cpu": 2}, {**_BLOCK, "count": 2, "gpu": 1}, "x1 x3 x5", levels=("block", "rack", HOST),
+        {**_BLOCK, "cpu": 2},
+        {**_BLOCK, "count": 2, "gpu": 1},
+        "x1 x3 x5",
+        levels=("block", "rack", HOST),
         differs="T2 leaves the largest free domain whole: the smaller block has room for all",
     ),
     led(
-        "a leader and workers of equal size in the first of two equal blocks", BINARY, _BLOCK, {**_BLOCK, "count": 2},
-        "x3 x5 x1 x6", levels=("block", "rack", HOST),
+        "a leader and workers of equal size in the first of two equal blocks",
+        BINARY,
+        _BLOCK,
+        {**_BLOCK, "count": 2},
+        "x3 x5 x1 x6",
+        levels=("block", "rack", HOST),
     ),
     led(
-        "a leader with slices of 2 on a host of its block", blocks("b1/r1: x1=5 x2=5"),
-        _BLOCK, {**_BLOCK, "count": 4, "cpu": 2, "slices": (HOST, 2)}, "x1 x2", levels=("block", "rack", HOST),
+        "a leader with slices of 2 on a host of its block",
+        blocks("b1/r1: x1=5 x2=5"),
+        _BLOCK,
+        {**_BLOCK, "count": 4, "cpu": 2, "slices": (HOST, 2)},
+        "x1 x2",
+        levels=("block", "rack", HOST),
     ),
     Case(
         "slices of 4 in a rack, and of 2 within them on a host",
         asked(
-            _FIVE, pod_set("l", 1, required="block", group="one"),
+            _FIVE,
+            pod_set("l", 1, required="block", group="one"),
             pod_set("w", 8, 2, required="block", group="one", layers={"rack": 4, HOST: 2}),
         ),
         together={
-            "w-0 w-1 w-2 w-3": "rack", "w-4 w-5 w-6 w-7": "rack", "w-0 w-1": HOST, "w-2 w-3": HOST, "w-4 w-5": HOST, "w-6 w-7": HOST,
+            "w-0 w-1 w-2 w-3": "rack",
+            "w-4 w-5 w-6 w-7": "rack",
+            "w-0 w-1": HOST,
+            "w-2 w-3": HOST,
+            "w-4 w-5": HOST,
+            "w-6 w-7": HOST,
         },
     ),
     Case(
         "two pod sets in a rack each, of different resources",
-        asked(LARGE, pod_set("v", 2, required="rack"), pod_set("w", 1, None, memory="1Ki", required="rack"), levels=("block", "rack")),
+        asked(
+            LARGE,
+            pod_set("v", 2, required="rack"),
+            pod_set("w", 1, None, memory="1Ki", required="rack"),
+            levels=("block", "rack"),
+        ),
         on={"v-* w-*": "x3"},
     ),
     Case(
@@ -359,7 +530,11 @@ _GROUPS = [
         asked(LARGE, pod_set("v", 8, required="block"), pod_set("w", 2)),
         on={"v-*": "x2 x4", "w-*": _ANY},
     ),
-    Case("one of two pod sets fits nowhere", asked(hosts("x1=4 x2=4"), pod_set("v", 1), pod_set("w", 1, nodeSelector={"no": "node"})), waits="v-* w-*"),
-]  # fmt: skip
+    Case(
+        "one of two pod sets fits nowhere",
+        asked(hosts("x1=4 x2=4"), pod_set("v", 1), pod_set("w", 1, nodeSelector={"no": "node"})),
+        waits="v-* w-*",
+    ),
+]
 
 CASES = [*_LEVELS, *_NODES, *_SLICES, *_GROUPS]

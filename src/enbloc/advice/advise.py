@@ -8,6 +8,7 @@ from enbloc.advice.case import Case
 from enbloc.advice.remedies import remedies, shown
 from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
+from enbloc.engine.tables.tasks import GangState
 from enbloc.sim.result import CUT_OFF, UNTIL, Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
@@ -28,14 +29,20 @@ def advise(simulation: Simulation, result: Result) -> None:
     gangs = {
         (gang.spec.title, gang.spec.dialect or gang.key.dialect): gang for gang in trials.engine.state.gangs.values()
     }
-    for number, entry in enumerate(pending):
+    for entry in pending:
         entry.update(remedies=None, expected_start=None, assumption="")
         start_ns = starts.get(entry["gang"])
         if start_ns is not None:
             entry["expected_start"] = now_s + start_ns / SECOND
-        gang = gangs.get((entry["gang"], entry["dialect"]))
-        if number < ADVISED and gang is not None and trials.left > 0:
-            case = Case(trials.simulation.store, trials.engine, simulation.config, gang)
-            found = remedies(case, trials, start_ns)
-            entry["remedies"] = shown(found, lambda after_ns: now_s + after_ns / SECOND)
-            entry["assumption"] = assumption(case, start_ns is not None)
+    advised = [(gang, entry) for entry in pending[:ADVISED] if (gang := gangs.get((entry["gang"], entry["dialect"])))]
+    for gang, entry in sorted(advised, key=lambda one: _served(one[0])):
+        case = Case(trials.simulation.store, trials.engine, simulation.config, gang)
+        start_ns = starts.get(entry["gang"])
+        found = remedies(case, trials, start_ns)
+        entry["remedies"] = shown(found, lambda after_ns: now_s + after_ns / SECOND)
+        entry["assumption"] = assumption(case, start_ns is not None)
+
+
+def _served(gang: GangState) -> tuple[int, int, str]:
+    """The first is tried first: what does not help it does not help those of its shape behind it."""
+    return (-gang.priority, gang.spec.created_ns, gang.spec.title)

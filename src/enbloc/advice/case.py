@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from enbloc.advice.sources import own_object, pod_parts, sources_of
 from enbloc.api import core, volcano
@@ -18,6 +19,8 @@ from enbloc.engine.engine import Engine
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.registry import GangRegistry
 from enbloc.units import natural_key, parse_quantity
+
+_PLACEMENT: Final = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "schedulerName")
 
 
 class Case:
@@ -70,6 +73,14 @@ class Case:
         lacking = {role: spec for role, spec in found.items() if role in self.why.missing}
         return lacking or found
 
+    @cached_property
+    def shape(self) -> str:
+        """Equal for gangs of one queue and priority that ask for the same and wait for the same reason."""
+        pods = {role: requests_of(spec) | _placement(spec) for role, spec in self.roles.items()}
+        minima = {"": self.gang.spec.minimum, **self.gang.spec.minima}
+        kind = (self.namespace, self.gang.spec.queue, self.gang.priority, str(self.why.reason), self.why.missing)
+        return json.dumps([*kind, minima, pods], sort_keys=True, default=str)
+
     def needs(self, role: str) -> int:
         """How many pods of a role its minimum lacks."""
         missing = self.why.missing
@@ -88,6 +99,11 @@ def requests_of(spec: Mapping[str, Any]) -> dict[str, int]:
     """The requests of a pod spec in nano-units, without zeros."""
     found = pod_requests(view(spec, core.PodSpec))
     return {name: nanos for name, nanos in found.items() if nanos > 0}
+
+
+def _placement(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What else of a pod's spec decides where it may run."""
+    return {key: spec[key] for key in _PLACEMENT if spec.get(key)}
 
 
 def allocatable_of(node: Obj) -> dict[str, int]:

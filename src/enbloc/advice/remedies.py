@@ -43,6 +43,7 @@ _ROOM: Final[tuple[Family, ...]] = (
     pods.smaller,
     nodes.untainted,
     queues.another_queue,
+    nodes.nodes_for_all_ahead,
 )
 _QUEUE: Final[tuple[Family, ...]] = (
     queues.raised,
@@ -58,7 +59,7 @@ _MEMBERS: Final[tuple[Family, ...]] = (
     members.created,
     members.fewer,
 )
-_SEARCHES: Final = frozenset({members.fewer, nodes.more_nodes})
+_SEARCHES: Final = frozenset({members.fewer, nodes.more_nodes, nodes.nodes_for_all_ahead})
 """Families whose last candidate that helped is the one to say; of the others it is the first."""
 _BY_REASON: Final[dict[PendingReason, tuple[Family, ...]]] = {
     PendingReason.NOT_ENOUGH_PODS: _MEMBERS,
@@ -86,14 +87,19 @@ keeps it waiting."""
 
 
 def remedies(case: Case, trials: Trials, before_ns: int | None) -> list[Remedy]:
-    """Changes that let the gang start, and earlier than `before_ns`, if it starts by itself then."""
+    """Changes that let the gang start, and earlier than `before_ns`, if it starts by itself then. What did not help a
+    gang of the same shape that is served before it is not tried again: it would take the room first."""
     found: list[Remedy] = []
     tries = MOST_TRIES
+    trials.begin_gang()
     for prefix, subject, family in _families(case):
+        key = (family, subject is case, case.shape)
+        if key in trials.futile or (found and family is nodes.nodes_for_all_ahead):
+            continue
         best: Remedy | None = None
         candidates = family(subject)
         change = next(candidates, None)
-        while change is not None and tries > 0:
+        while change is not None and tries > 0 and trials.left > 0:
             tries -= 1
             start_ns = trials.start_after(change.gang or case.title, change.steps) if change.steps else None
             helps = start_ns is not None and (before_ns is None or start_ns < before_ns)
@@ -104,6 +110,8 @@ def remedies(case: Case, trials: Trials, before_ns: int | None) -> list[Remedy]:
             change = _next(candidates, helps)
         if best is not None:
             found.append(best)
+        elif change is None:
+            trials.futile.add(key)
         if len(found) >= MOST_REMEDIES:
             break
     return found

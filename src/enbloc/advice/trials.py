@@ -1,13 +1,14 @@
 """Trials on forks of a simulation: when would a gang start, as things are and after a change.
 
 The simulation goes on from the objects of a cluster at an instant, as after a restart of the scheduler (I5), with API,
-admission, controllers, scheduler and nodes. A trial continues a fork of it in virtual time. The number of trials is
-bounded by `WORK`, their length by `MOST_INSTANTS`. All times are nanoseconds since that instant.
+admission, controllers, scheduler and nodes. A trial continues a fork of it in virtual time. What the trials for a gang
+cost is bounded by `WORK`, the length of each by `MOST_INSTANTS` and `QUIET_NS`. All times are nanoseconds since that
+instant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from enbloc.advice.change import StepDoc, events
@@ -18,16 +19,18 @@ from enbloc.config import Config
 from enbloc.engine.engine import Engine
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.scenario.scenario import Scenario
-from enbloc.sim.simulation import Records, Simulation
-from enbloc.units import parse_duration, parse_timestamp
+from enbloc.sim.simulation import Records, Simulation, Stop
+from enbloc.units import SECOND, parse_duration, parse_timestamp
 
 MOST_INSTANTS: Final = 500
 """A trial ends after this many instants at which something happened."""
 MOST_FORECAST_INSTANTS: Final = 5_000
-MOST_TRIALS: Final = 240
-WORK: Final = 200_000
-"""Objects that all trials of one answer may carry along: a large cluster gets fewer trials."""
-LEAST_TRIALS: Final = 6
+QUIET_NS: Final = 3_600 * SECOND
+"""It also ends when nothing changed for so long: what a timer of a day does later is no effect of the change."""
+WORK: Final = 3_000
+"""What the trials for one gang may cost: each its writes, and one for every `OBJECTS_A_WRITE` objects of the cluster,
+since a fork costs as long as its memory is large. Counted, not timed: the same input gives the same answer."""
+OBJECTS_A_WRITE: Final = 400
 
 
 class Trials:
@@ -36,26 +39,35 @@ class Trials:
         existing = [_still_running(obj, now_ns) for obj in objects if obj["kind"] != "Event"]
         self.simulation = Simulation(Scenario([], existing=existing, begin_ns=now_ns), config, records=Records.TRUSTED)
         self.simulation.run(until_ns=0)
-        self.left = max(LEAST_TRIALS, min(MOST_TRIALS, WORK // max(1, len(existing))))
+        plane_of(self.simulation).scheduler.status_writer.is_terse = True
+        self._cost_of_fork = 1 + len(existing) // OBJECTS_A_WRITE
+        self.left = WORK
+        self.futile: set[Hashable] = set()
+        """Kinds of changes that did not help a gang of some shape."""
 
     @property
     def engine(self) -> Engine:
         return engine_of(self.simulation)
 
+    def begin_gang(self) -> None:
+        """What is left for the trials of the next gang."""
+        self.left = WORK
+
     def start_after(self, title: str, steps: Iterable[StepDoc]) -> int | None:
         """When the gang starts if the Steps are carried out now; `None`: it does not, or the trials are used up."""
         if self.left <= 0:
             return None
-        self.left -= 1
-        simulation = self.simulation
+        simulation, version = self.simulation, self.simulation.store.version
 
-        def run() -> int:
+        def run() -> tuple[int, int]:
             plan = events(steps, simulation.elapsed_ns)
-            started = simulation.go_on(plan, lambda: has_started(engine_of(simulation), title), MOST_INSTANTS)
-            return simulation.elapsed_ns if started else -1
+            stop = Stop(lambda: has_started(engine_of(simulation), title), MOST_INSTANTS, QUIET_NS)
+            started = simulation.go_on(plan, stop)
+            return simulation.elapsed_ns if started else -1, simulation.store.version - version
 
-        found = on_a_copy(run, int)
-        return None if found is None or found < 0 else found
+        at_ns, writes = on_a_copy(run, tuple[int, int]) or (-1, 0)
+        self.left -= self._cost_of_fork + writes
+        return None if at_ns < 0 else at_ns
 
     def forecast(self, titles: Sequence[str]) -> dict[str, int]:
         """When gangs start if nothing is changed and pods run as long as their authors expect; without those that do
@@ -72,7 +84,7 @@ class Trials:
                 return len(found) == len(titles)
 
             simulation.nodes.assume_run_times(lambda pod: expected_run_time(engine_of(simulation), pod))
-            simulation.go_on((), all_started, MOST_FORECAST_INSTANTS)
+            simulation.go_on((), Stop(all_started, MOST_FORECAST_INSTANTS, QUIET_NS))
             return found
 
         return on_a_copy(run, dict[str, int]) or {}
@@ -91,10 +103,14 @@ def _still_running(obj: Obj, now_ns: int) -> Obj:
     return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
 
 
-def engine_of(simulation: Simulation) -> Engine:
+def plane_of(simulation: Simulation) -> ControlPlane:
     plane = simulation.plane
     assert isinstance(plane, ControlPlane), "trials need the real control plane"
-    return plane.engine
+    return plane
+
+
+def engine_of(simulation: Simulation) -> Engine:
+    return plane_of(simulation).engine
 
 
 def has_started(engine: Engine, title: str) -> bool:

@@ -89,6 +89,8 @@ class StatusWriter:
         self._timers: list[tuple[float, str]] = []
         self._sending: dict[str, Task[None]] = {}
         self._changed = changed
+        self.is_terse = False
+        """Only what controllers act on is written: phases, and conditions whose status or reason is new. For trials."""
 
     @property
     def waiting(self) -> int:
@@ -105,6 +107,8 @@ class StatusWriter:
 
     def put(self, update: StatusUpdate) -> None:
         obj, uid = update.obj, uid_of(update.obj)
+        if self.is_terse and not update.phase and _says_nothing_new(update):
+            return
         if not update.conditions:
             if update.event is not None:
                 self.emit(update.event)
@@ -122,6 +126,8 @@ class StatusWriter:
 
     def emit(self, event: EmitEvent) -> None:
         """An Event that goes with no condition."""
+        if self.is_terse:
+            return
         entry = self._entry(None, event.ref, event.uid)
         entry.set_event(event.reason, event)
         if not self._transport.hold_s:
@@ -272,3 +278,13 @@ class StatusWriter:
             newer.refusals = entry.refusals
         self._entries[entry.uid] = newer or entry
         self._remind((newer or entry).ready_at_s, entry.uid)
+
+
+def _says_nothing_new(update: StatusUpdate) -> bool:
+    """Whether the object has these conditions, but for their numbers."""
+    known = {one.get("type"): one for one in conditions_of(update.obj)}
+    return all(
+        (had := known.get(one["type"])) is not None
+        and all(had.get(key) == one.get(key) for key in ("status", "reason"))
+        for one in update.conditions
+    )

@@ -62,6 +62,8 @@ class Stop(NamedTuple):
     when: Callable[[], bool]
     """Asked after each instant."""
     most_instants: int
+    quiet_ns: int
+    """It also stops before an instant that comes so long after the last change: only timers are left."""
 
 
 class _CutOff(Exception):
@@ -132,17 +134,17 @@ class Simulation:
             ended, reason = CUT_OFF, str(why)
         return self._result(ended, reason)
 
-    def go_on(self, events: Iterable[ScenarioEvent], stop: Callable[[], bool], most_instants: int) -> bool:
-        """After `run`: plays these events, and none of the scenario that were still to come; runs until `stop` holds
-        after an instant. Whether it came to that within so many instants."""
+    def go_on(self, events: Iterable[ScenarioEvent], stop: Stop) -> bool:
+        """After `run`: plays these events, and none of the scenario that were still to come; runs until `stop.when`
+        holds after an instant. Whether it came to that within the bounds of `stop`."""
         self._player.replace_rest(events)
         self._has_end = False
         self._created.clear()
         try:
-            self._run(None, None, Stop(stop, most_instants))
+            self._run(None, None, stop)
         except _CutOff:
             return False
-        return stop()
+        return stop.when()
 
     @property
     def store(self) -> Store:
@@ -172,10 +174,12 @@ class Simulation:
 
     def _run(self, until_ns: int | None, progress: Progress | None, stop: Stop | None = None) -> bool:
         """Whether events or timers are left after `until_ns`."""
-        idle, lines, instants = 0, 0, 0
+        idle, lines, instants, began_ns = 0, 0, 0, self._clock.elapsed_ns
         while (at_ns := self._next_instant()) is not None:
             if until_ns is not None and at_ns > until_ns:
                 self._clock.now_ns = self._clock.begin_ns + until_ns
+                return True
+            if stop is not None and at_ns - max(began_ns, self._last_change_ns) > stop.quiet_ns:
                 return True
             self._clock.now_ns = self._clock.begin_ns + at_ns
             self._created_now.clear()

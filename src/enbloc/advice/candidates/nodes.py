@@ -10,10 +10,14 @@ from enbloc.advice.case import Case, allocatable_of, listed, requests_of
 from enbloc.advice.change import Candidates, Change, as_written, create, patch
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.reasons import PendingReason
+from enbloc.engine.diagnosis.reporter import is_pending
 from enbloc.units import format_amount, format_quantity
 
 MOST_SHAPES = 2
 MOST_NODES = 1_000
+MOST_FOR_ALL = 256
+BISECTIONS = 3
+AHEAD = "; gangs ahead of it start there first"
 HOSTNAME = "kubernetes.io/hostname"
 PLAIN: Obj = {
     "apiVersion": "v1",
@@ -49,20 +53,7 @@ def _rest(node: Obj, key: str) -> list[Any] | None:
 
 def more_nodes(case: Case) -> Candidates:
     """Nodes like one that exists, in the numbers that could be enough: the fewest first."""
-    shapes: dict[tuple[tuple[str, int], ...], Obj] = {}
-    known = {name for node in case.nodes for name in allocatable_of(node)}
-    if case.nodes and any(not requests_of(spec).keys() <= known for spec in case.roles.values()):
-        return  # a resource that no node has is rather misspelt
-    for node in case.nodes or [PLAIN]:
-        shapes.setdefault(tuple(sorted(allocatable_of(node).items())), node)
-    plans = []
-    for number, node in enumerate(shapes.values()):
-        made = _suited(case, node)
-        counts = _counts(case, allocatable_of(made))
-        if counts is not None:
-            enlarged = allocatable_of(made) != allocatable_of(node)
-            plans.append(((enlarged, _unused(case, made)), counts, number, node, made))
-    for _, (least, most), _, node, made in sorted(plans, key=lambda plan: plan[:3])[:MOST_SHAPES]:
+    for (least, most), node, made in _plans(case):
         helped = yield _added(case, node, made, least)
         while not helped and least < most:
             middle = (least + 1 + most) // 2
@@ -74,6 +65,46 @@ def more_nodes(case: Case) -> Candidates:
                 least = middle
         if helped:
             return
+
+
+def nodes_for_all_ahead(case: Case) -> Candidates:
+    """So many more nodes that the gangs before it, which take new room first, leave some of it."""
+    others = (gang for gang in case.engine.state.gangs.values() if gang is not case.gang)
+    if not any(map(is_pending, others)):
+        return
+    for (_, least), node, made in _plans(case)[:1]:
+        most = 4 * least
+        while most <= MOST_FOR_ALL and not (yield _added(case, node, made, most, AHEAD)):
+            least, most = most, 4 * most
+        if most > MOST_FOR_ALL:
+            return
+        for _ in range(BISECTIONS):
+            middle = (least + 1 + most) // 2
+            if middle == most:
+                return
+            if (yield _added(case, node, made, middle, AHEAD)):
+                most = middle
+            else:
+                least = middle
+
+
+def _plans(case: Case) -> list[tuple[tuple[int, int], Obj, Obj]]:
+    """The shapes of nodes to try, the best first: how many at least and at most, a node, and a new one like it."""
+    shapes: dict[tuple[tuple[str, int], ...], Obj] = {}
+    known = {name for node in case.nodes for name in allocatable_of(node)}
+    if case.nodes and any(not requests_of(spec).keys() <= known for spec in case.roles.values()):
+        return []  # a resource that no node has is rather misspelt
+    for node in case.nodes or [PLAIN]:
+        shapes.setdefault(tuple(sorted(allocatable_of(node).items())), node)
+    plans = []
+    for number, node in enumerate(shapes.values()):
+        made = _suited(case, node)
+        counts = _counts(case, allocatable_of(made))
+        if counts is not None:
+            enlarged = allocatable_of(made) != allocatable_of(node)
+            plans.append(((enlarged, _unused(case, made)), counts, number, node, made))
+    best = sorted(plans, key=lambda plan: plan[:3])[:MOST_SHAPES]
+    return [(counts, node, made) for _, counts, _, node, made in best]
 
 
 def _unused(case: Case, node: Obj) -> int:
@@ -114,7 +145,7 @@ def _counts(case: Case, room: Mapping[str, int]) -> tuple[int, int] | None:
     return (max(1, least), max(1, most)) if most <= MOST_NODES else None
 
 
-def _added(case: Case, like: Obj, made: Obj, count: int) -> Change:
+def _added(case: Case, like: Obj, made: Obj, count: int, note: str = "") -> Change:
     taken = {name_of(node) for node in case.nodes}
     names = [name for number in range(1, count + len(taken) + 1) if (name := f"more-{number}") not in taken][:count]
     nodes = [
@@ -128,7 +159,7 @@ def _added(case: Case, like: Obj, made: Obj, count: int) -> Change:
     labelled = f" and label{'' if len(wanted) == 1 else 's'} {_pairs(wanted)}" if wanted else ""
     like_it = f" like {name_of(like)}" if name_of(like) else ""
     what = f"{count} {differs}node{'' if count == 1 else 's'}{like_it} with {shape}{labelled}"
-    return Change(f"add {what}", tuple(create(node) for node in nodes))
+    return Change(f"add {what}{note}", tuple(create(node) for node in nodes))
 
 
 def _pairs(labels: Mapping[str, str]) -> str:

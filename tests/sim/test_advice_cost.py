@@ -1,0 +1,46 @@
+"""What trials may cost is counted (decision 0099): each of the first 20 gangs gets its own, and none runs for days."""
+
+from __future__ import annotations
+
+from enbloc.advice.advise import ADVISED, advise
+from enbloc.advice.trials import QUIET_NS, WORK, Trials
+from enbloc.config import parse
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.result import Result
+from enbloc.sim.simulation import Simulation
+from enbloc.units import SECOND
+from support.manifests import gang, node
+from support.simulation import documents
+
+GANGS = 25
+
+
+def crowd() -> tuple[Simulation, Result]:
+    """One node, one gang on it, and many of two shapes behind it."""
+    gangs = [gang(f"g{number:02d}", 4, cpu=1 + number % 2) for number in range(GANGS)]
+    simulation = Simulation(read_scenario(documents(node("n1", cpu=4), *gangs)), parse(None))
+    return simulation, simulation.run(30 * SECOND)
+
+
+def test_the_first_twenty_gangs_have_remedies_and_the_others_null() -> None:
+    simulation, result = crowd()
+    advise(simulation, result)
+    tried = [entry["remedies"] is not None for entry in result.pending]
+    assert tried == [True] * ADVISED + [False] * (len(result.pending) - ADVISED)
+    assert len(tried) > ADVISED
+    assert any(entry["remedies"] for entry in result.pending[:ADVISED])
+
+
+def test_a_trial_that_does_not_help_ends_soon_and_writes_no_numbers() -> None:
+    simulation, result = crowd()
+    trials = Trials(result.objects, simulation.begin_ns + simulation.elapsed_ns, simulation.config)
+    last = result.pending[-1]["gang"]
+    extra = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "small"},
+        "status": {"allocatable": {"cpu": "500m"}},
+    }
+    assert trials.start_after(last, [{"do": "create", "object": extra}]) is None
+    assert WORK - trials.left < 30, "each of the gangs' pods had its condition rewritten, or time ran on to starvation"
+    assert QUIET_NS < 172_800 * SECOND

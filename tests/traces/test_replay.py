@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.real_traces import TRACES, needs_traces
 
 from enbloc.cli.replay import command
 from enbloc.config import parse, render
@@ -16,15 +17,13 @@ from enbloc.config.policies import POLICIES, policy_config
 from enbloc.traces.batsim_output import jobs_csv
 from enbloc.traces.cluster import Part, shape_of
 from enbloc.traces.comparison import compare, size_class
+from enbloc.traces.formats.columns import parse_map
 from enbloc.traces.measures import measure
 from enbloc.traces.outcome import Outcome
 from enbloc.traces.reading import read_trace
 from enbloc.traces.replay import Replayed, Settings, prepare, replay
 from enbloc.traces.trace import GPU, Trace, TraceJob
 from enbloc.units import SECOND
-
-TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
-needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not on this machine")
 
 
 def _job(name: str, submit: int, run: int, units: int, estimate: int | None = None) -> TraceJob:
@@ -39,11 +38,20 @@ FOUR = [
 ]
 
 
-def _starts(policy: str, jobs: Sequence[TraceJob], processors: int, *, fast: bool = True) -> list[float | None]:
+def _outcomes(
+    policy: str, jobs: Sequence[TraceJob], processors: int, *, fast: bool = True, keeps_progress: bool = True
+) -> list[Outcome]:
     trace = Trace(list(jobs), processors=processors)
-    settings = Settings(shape_of(trace, None, None), fast)
-    outcomes = replay(policy, policy_config(policy), settings, prepare(trace, settings)[0]).outcomes
-    return [None if outcome.start_ns is None else outcome.start_ns / SECOND for outcome in outcomes]
+    settings = Settings(shape_of(trace, None, None), fast, keeps_progress=keeps_progress)
+    return replay(policy, policy_config(policy), settings, prepare(trace, settings)[0]).outcomes
+
+
+def _starts(policy: str, jobs: Sequence[TraceJob], processors: int, *, fast: bool = True) -> list[float | None]:
+    return [_seconds(outcome.start_ns) for outcome in _outcomes(policy, jobs, processors, fast=fast)]
+
+
+def _seconds(time_ns: int | None) -> float | None:
+    return None if time_ns is None else time_ns / SECOND
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -54,10 +62,33 @@ def _starts(policy: str, jobs: Sequence[TraceJob], processors: int, *, fast: boo
         ("fifo-skip", [0, 203 + 89, 2, 92]),
         ("easy", [0, 100, 2, 150]),
         ("sjf", [0, 292, 2, 92]),
+        ("srtf", [0, 1, 51, 141]),
+        ("srsf", [0, 1, 2, 3]),
     ],
 )
 def test_four_jobs_by_hand(policy: str, starts: list[float], fast: bool) -> None:
     assert _starts(policy, FOUR, 4, fast=fast) == starts
+
+
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("policy", "ends"),
+    [
+        ("srtf", [150, 51, 141, 341]),  # "head" evicts "runs", which goes on at 51 with 99 s left
+        ("srsf", [190, 252, 92, 203]),  # "runs" is evicted twice, at 1 and 3; "head" at 2, with 49 s left
+    ],
+)
+def test_evicted_jobs_go_on_where_they_were(policy: str, ends: list[float], fast: bool) -> None:
+    outcomes = _outcomes(policy, FOUR, 4, fast=fast)
+    assert [_seconds(outcome.end_ns) for outcome in outcomes] == ends
+    assert [outcome.evicted for outcome in outcomes] == ([1, 0, 0, 0] if policy == "srtf" else [2, 1, 0, 0])
+    assert outcomes[0].wait_ns == (ends[0] - 100) * SECOND  # all the time that it did not get on
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_without_checkpoints_an_evicted_job_starts_over(fast: bool) -> None:
+    outcomes = _outcomes("srtf", FOUR[:2], 4, fast=fast, keeps_progress=False)
+    assert [_seconds(outcome.end_ns) for outcome in outcomes] == [51 + 100, 51]
 
 
 def test_easy_lets_a_long_job_use_what_the_head_does_not_need() -> None:
@@ -70,7 +101,7 @@ def test_sjf_orders_by_estimates() -> None:
     assert _starts("sjf", jobs, 1) == [0, 20, 10]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))])
 @pytest.mark.parametrize("policy", [*POLICIES])
 def test_the_whole_stack_starts_jobs_as_the_engine_alone_does(policy: str, seed: int) -> None:
     dice = random.Random(f"{policy}{seed}")
@@ -181,6 +212,27 @@ def test_bad_usage_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, 
 
 
 # ---- figures from the literature
+
+
+@needs_traces
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("trace_name", "policy", "mean_jct_s"),
+    [
+        ("muri1", "srtf", 1_370_603),
+        ("muri1", "srsf", 980_141),
+        ("muri1_pr", "srtf", 2_303_544),
+        ("muri1_pr", "srsf", 1_801_860),
+    ],
+)
+def test_the_muri_traces_agree_within_3_percent(trace_name: str, policy: str, mean_jct_s: int) -> None:
+    columns = parse_map("submit=submit_time:ms,duration=duration:ms,gpus=num_gpu")
+    trace = read_trace(TRACES / f"{trace_name}.csv", None, columns)
+    settings = Settings(shape_of(trace, 8, None), True, "exact", 1.015)
+    jobs, _ = prepare(trace, settings)
+    found = replay(policy, policy_config(policy), settings, jobs).measures
+    assert found["unfinished"] == 0
+    assert abs(found["mean_jct_s"] / mean_jct_s - 1) < 0.03
 
 
 @needs_traces

@@ -41,6 +41,12 @@ from enbloc.up.options import parse_resources
     help="Run times that the scheduler knows: the users' limits (default), the real ones, or none.",
 )
 @click.option("--duration-factor", type=click.FloatRange(0, min_open=True), default=1.0, help="Multiplies run times.")
+@click.option(
+    "--progress",
+    type=click.Choice(["kept", "lost"]),
+    default="kept",
+    help="A job that is evicted goes on where it was (default), or starts over.",
+)
 @click.option("--fast", is_flag=True, help="Engine and nodes only, without API and controllers: the same starts.")
 @click.option("--strict", is_flag=True, help="Stop if a line of the trace cannot be read.")
 @click.option("--batsim", metavar="PREFIX", help="Also write PREFIX_POLICY_jobs.csv and …_schedule.json.")
@@ -54,6 +60,7 @@ def command(
     names: tuple[str, ...],
     estimates: str,
     duration_factor: float,
+    progress: str,
     fast: bool,
     strict: bool,
     batsim: str | None,
@@ -66,7 +73,8 @@ def command(
 
     \b
     Fields of --map: submit, duration, estimate (units ns us ms s m h), gpus | cpus | pods, id, user, queue.
-    Policies by name: default, fifo, fifo-skip, easy, sjf; `enbloc config --policy NAME` prints one.
+    Policies by name: default, fifo, fifo-skip, easy, sjf, srtf, srsf.
+    `enbloc config --policy NAME` prints one.
 
     \b
     Example:
@@ -80,14 +88,14 @@ def command(
         shape = shape_of(trace, nodes, parse_resources(node_resources) if node_resources else None)
     except ValueError as why:
         raise Refusal([str(why)]) from None
-    settings = Settings(shape, fast, cast(Estimates, estimates), duration_factor)
+    settings = Settings(shape, fast, cast(Estimates, estimates), duration_factor, progress == "kept")
     jobs, too_large = prepare(trace, settings)
     if not jobs:
         raise Refusal([f"{trace_file}: has no job that ran and fits on {shape.nodes} nodes"])
     policies = [(name, _policy(name)) for name in names or ("default",)]
     garbage_collector.relax(garbage_collector.BATCH)
-    with _progress() as progress:
-        replayed = replay_all(policies, settings, jobs, progress)
+    with _progress() as bar:
+        replayed = replay_all(policies, settings, jobs, bar)
     if batsim is not None:
         _write_batsim(batsim, replayed, shape)
     answer = answer_of(trace, shape, too_large, replayed)

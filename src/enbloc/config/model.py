@@ -64,6 +64,12 @@ class Backfill(msgspec.Struct, frozen=True):
     mode: Literal["best-effort", "easy"] = "best-effort"
 
 
+class Preempt(msgspec.Struct, frozen=True):
+    """P1, or by the order of gangs: see `engine.actions.preempt_by_order`."""
+
+    by: Literal["priority", "order"] = "priority"
+
+
 class Enqueue(msgspec.Struct, frozen=True):
     """M6. The overcommit factor in thousandths, so that room is computed in integers."""
 
@@ -139,6 +145,7 @@ class Config(msgspec.Struct, frozen=True):
     """Names of presets (N5)."""
     reserve: Reserve = Reserve()
     backfill: Backfill = Backfill()
+    preempt: Preempt = Preempt()
     enqueue: Enqueue = Enqueue()
     admission: Admission = Admission()
     koordinator: Koordinator = Koordinator()

@@ -22,7 +22,13 @@ def _easy(mode: str) -> list[dict[str, Any]]:
     return [{"name": "allocate"}, {"name": "backfill", "arguments": {"mode": mode}}]
 
 
-_BY_RUN_TIME: Final = [{"plugins": [{"name": "priority"}, {"name": "sjf"}]}, {"plugins": [{"name": "nodeorder"}]}]
+def _by(order: str, scores: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"plugins": [{"name": "priority"}, {"name": order}]}, {"plugins": [scores]}]
+
+
+_SPREAD: Final = {"name": "nodeorder"}
+_PACK: Final = {"name": "binpack", "arguments": {"binpack.resources": "nvidia.com/gpu"}}
+_IN_ORDER: Final = [{"name": "allocate"}, {"name": "preempt", "arguments": {"by": "order"}}]
 
 POLICIES: Final = {
     "default": Policy("enbloc's default config", {}),
@@ -39,7 +45,15 @@ POLICIES: Final = {
     ),
     "sjf": Policy(
         "shortest expected run time first; others pass a gang that does not fit",
-        {"actions": "allocate", "tiers": _BY_RUN_TIME},
+        {"actions": "allocate", "tiers": _by("sjf", _SPREAD)},
+    ),
+    "srtf": Policy(
+        "shortest remaining run time first: gangs with more to do are evicted, and packed anew",
+        {"actions": _IN_ORDER, "tiers": _by("srtf", _PACK)},
+    ),
+    "srsf": Policy(
+        "least remaining service (run time x GPUs, or cpus) first: gangs with more to do are evicted, and packed anew",
+        {"actions": _IN_ORDER, "tiers": _by("srsf", _PACK)},
     ),
 }
 

@@ -53,6 +53,8 @@ PLUGINS: Final = {
     "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
     "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
     "sjf": PluginNote("shortest expected run time first, among gangs of equal priority", built_in=False),
+    "srtf": PluginNote("shortest remaining run time first, among gangs of equal priority", built_in=False),
+    "srsf": PluginNote("least remaining service (run time x GPUs, or cpus) first", built_in=False),
     # Built in: accepted, with arguments where they mean something.
     "gang": PluginNote("built in: a gang starts all or nothing"),
     "conformance": PluginNote("built in: system-critical pods are never evicted"),

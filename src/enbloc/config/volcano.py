@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 from enbloc.config import vocabulary
-from enbloc.config.model import Action, Backfill, Binpack, Enqueue, Plugin, Reserve, Scoring, Tier
+from enbloc.config.model import Action, Backfill, Binpack, Enqueue, Plugin, Preempt, Reserve, Scoring, Tier
 from enbloc.config.values import ValueReader, child, label, nearest, shown
 from enbloc.units import SECOND, parse_duration
 
@@ -111,6 +111,11 @@ def _action_arguments(reader: ValueReader, name: str, given: Given) -> dict[str,
         case "backfill":
             mode = reader.choice(*_get(given, "mode"), ("best-effort", "easy"), Backfill().mode)
             return {"mode": mode} | _ignored(reader, given, ("mode",), vocabulary.IGNORED_ACTION_ARGUMENTS)
+        case "preempt":
+            by = reader.choice(*_get(given, "by"), ("priority", "order"), Preempt().by)
+            return ({"by": by} if "by" in given else {}) | _plain(
+                reader, {key: value for key, value in given.items() if key != "by"}
+            )
         case "reserve":
             after, percent = "starvingJobTimeThreshold", "reservedNodePercent"
             default = Reserve()
@@ -291,6 +296,11 @@ def reserve(actions: tuple[Action, ...]) -> Reserve:
         starving_after_ns=arguments["starvingJobTimeThreshold"] * SECOND,
         node_percent=arguments["reservedNodePercent"],
     )
+
+
+def preempt(actions: tuple[Action, ...]) -> Preempt:
+    arguments = _arguments(actions, "preempt")
+    return Preempt(by=cast(Literal["priority", "order"], arguments.get("by", Preempt().by)))
 
 
 def backfill(actions: tuple[Action, ...]) -> Backfill:

@@ -97,6 +97,8 @@ class Engine:
         state = State(plugins, weights.node_affinity, weights.taint_toleration)
         for topology in config.topologies:
             state.trees.put(of_config(topology))
+        for by_remaining in plugins.by_remaining:
+            by_remaining.resources = state.resources
         placer = Placer(state, weights.pod_affinity, weights.spread, plain)
         order = GangOrder(state, plugins)
         groups = Groups(state, isolated=config.tenancy.isolated)

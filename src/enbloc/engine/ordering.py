@@ -48,8 +48,16 @@ class GangOrder:
 
     def __call__(self, gang: GangState, band: Band = Band.MINIMA) -> Order:
         """The order of a gang inside its queue."""
-        spec = gang.spec
         keys = tuple(key for order in self._plugins.gang_order for key in order(gang))
+        return self._with(keys, gang, band)
+
+    def running(self, gang: GangState, now_ns: int) -> Order:
+        """The order of a gang that runs among gangs that wait for their minima, by what is left of it."""
+        keys = tuple(key for order in self._plugins.running_order for key in order(gang, now_ns))
+        return self._with(keys, gang, Band.MINIMA)
+
+    def _with(self, keys: tuple[Any, ...], gang: GangState, band: Band) -> Order:
+        spec = gang.spec
         is_last = band is Band.SURPLUS and not (gang.satisfied and spec.leftovers_in_turn)
         is_whole = gang.partial_since_ns is None
         return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band)

@@ -123,6 +123,11 @@ class Simulation:
         self._has_begun = not existing
         self._last_change_ns = 0
 
+    def keep_progress(self, checkpoint: Callable[[Store, Obj, int], None]) -> None:
+        """Pods that are deleted while they run are continued by the next pod of their name; `checkpoint` is called with
+        the store, the deleted pod and the part of its run time that is done."""
+        self._nodes.keep_progress(partial(checkpoint, self._store))
+
     def run(self, until_ns: int | None = None, progress: Progress | None = None) -> Result:
         """Runs to the end; `until_ns` is since the start. Raises nothing, whatever the scenario does."""
         ended, reason = IDLE, ""

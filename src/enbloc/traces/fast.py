@@ -33,7 +33,10 @@ _PROGRESS_EVERY = 100
 class _Job:
     """A job that is in the system."""
 
-    __slots__ = ("bound", "ends_ns", "evicted", "job", "nodes", "number", "parts", "pods", "spec", "start_ns")
+    __slots__ = (
+        "bound", "done_ns", "ends_ns", "evicted", "first_start_ns", "job", "nodes", "number", "parts", "pods", "spec",
+        "start_ns",
+    )  # fmt: skip
 
     def __init__(self, job: TraceJob, number: int, parts: Sequence[Part], spec: GangSpec) -> None:
         self.job = job
@@ -43,14 +46,20 @@ class _Job:
         self.pods: dict[str, tuple[PodFacts, Membership]] = {}
         self.bound: set[str] = set()
         self.nodes: set[int] = set()
+        self.first_start_ns: int | None = None
         self.start_ns: int | None = None
+        """When it got its nodes; `None`: it waits."""
+        self.done_ns = 0
+        """How much of its run time is behind it."""
         self.ends_ns: int | None = None
         self.evicted = 0
 
 
 class FastReplay:
-    def __init__(self, shape: Shape, config: Config) -> None:
+    def __init__(self, shape: Shape, config: Config, keeps_progress: bool = True) -> None:
+        """`keeps_progress`: a job that is evicted goes on where it was, as from a checkpoint."""
         self._shape = shape
+        self._keeps_progress = keeps_progress
         self._engine = Engine(config)
         self._specs: dict[int, dict[str, Any]] = {}
         self._jobs: dict[GangKey, _Job] = {}
@@ -78,6 +87,8 @@ class FastReplay:
         return self._outcomes
 
     def _next(self, jobs: Sequence[TraceJob], coming: int) -> int | None:
+        while self._ends and self._is_stale(self._ends[0]):
+            heapq.heappop(self._ends)
         times = [self._ends[0][0]] if self._ends else []
         if coming < len(jobs):
             times.append(jobs[coming].submit_ns)
@@ -144,12 +155,17 @@ class FastReplay:
         self._engine.state.put_pod(facts, membership, lambda: job.spec)
 
     def _end(self, entry: tuple[int, int, GangKey]) -> None:
+        if self._is_stale(entry):
+            return
         ends_ns, _, key = entry
-        job = self._jobs.get(key)
-        if job is None or job.ends_ns != ends_ns:
-            return  # it was evicted meanwhile
+        job = self._jobs[key]
         self._remove(job)
         self._outcomes.append(_outcome(job, ends_ns))
+
+    def _is_stale(self, entry: tuple[int, int, GangKey]) -> bool:
+        """Whether the job was evicted since this end was planned."""
+        job = self._jobs.get(entry[2])
+        return job is None or job.ends_ns != entry[0]
 
     def _remove(self, job: _Job) -> None:
         state = self._engine.state
@@ -214,11 +230,14 @@ class FastReplay:
             job.nodes.add(self._rows[placement.node])
         if len(job.bound) == len(job.pods):
             job.start_ns = self._now_ns
-            job.ends_ns = self._now_ns + job.job.run_ns
+            if job.first_start_ns is None:
+                job.first_start_ns = self._now_ns
+            job.ends_ns = self._now_ns + job.job.run_ns - job.done_ns
             heapq.heappush(self._ends, (job.ends_ns, job.number, decision.gang))
 
     def _evict(self, decision: Evict) -> None:
-        """All pods of the job go, and are made anew: a job that lost one starts over."""
+        """All pods of the job go, and are made anew: a job that lost one starts again, from the beginning or from where
+        it was."""
         job = self._jobs[decision.gang]
         if decision.uid not in job.pods:
             return
@@ -227,10 +246,20 @@ class FastReplay:
         job.pods.clear()
         job.bound.clear()
         job.nodes.clear()
+        if self._keeps_progress and job.start_ns is not None:
+            self._keep_progress(job, job.start_ns)
         job.start_ns = job.ends_ns = None
         job.evicted += 1
         self._create_pods(job)
 
+    def _keep_progress(self, job: _Job, start_ns: int) -> None:
+        """What is left of the job is what the scheduler expects of it from now on."""
+        job.done_ns += self._now_ns - start_ns
+        if job.job.estimate_ns is not None:
+            left_ns = max(1, job.job.estimate_ns - job.done_ns)
+            job.spec = msgspec.structs.replace(job.spec, hints=job.spec.hints._replace(run_time_ns=left_ns))
+            self._engine.state.put_gang(job.spec)
+
 
 def _outcome(job: _Job, end_ns: int | None) -> Outcome:
-    return Outcome(job.job, job.start_ns, end_ns, tuple(sorted(job.nodes)), job.evicted)
+    return Outcome(job.job, job.first_start_ns, end_ns, tuple(sorted(job.nodes)), job.evicted)

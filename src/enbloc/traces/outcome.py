@@ -19,10 +19,15 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     start_ns: int | None
     end_ns: int | None
     nodes: tuple[int, ...] = ()
-    """The numbers of the nodes it started on."""
+    """The numbers of the nodes it started on, the last time."""
     evicted: int = 0
     """How often it lost its nodes."""
 
     @property
     def wait_ns(self) -> int | None:
-        return None if self.start_ns is None else self.start_ns - self.job.submit_ns
+        """All the time that it did not get on: until its start, and after evictions."""
+        if self.start_ns is None:
+            return None
+        if self.evicted and self.end_ns is not None:
+            return self.end_ns - self.job.submit_ns - self.job.run_ns
+        return self.start_ns - self.job.submit_ns

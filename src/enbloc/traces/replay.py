@@ -29,6 +29,8 @@ class Settings(NamedTuple):
     """What the scheduler knows of run times: the users' limits, never below the run time since the job did run that
     long; the run times themselves; nothing."""
     duration_factor: float = 1.0
+    keeps_progress: bool = True
+    """Whether a job that is evicted goes on where it was, as from a checkpoint; else it starts over."""
 
 
 class Replayed(NamedTuple):
@@ -59,9 +61,9 @@ def replay(
 ) -> Replayed:
     """Replays jobs of `prepare` under one policy."""
     if settings.fast:
-        outcomes = FastReplay(settings.shape, config).run(jobs, progress)
+        outcomes = FastReplay(settings.shape, config, settings.keeps_progress).run(jobs, progress)
     else:
-        outcomes = stack.run(settings.shape, config, jobs, progress)
+        outcomes = stack.run(settings.shape, config, jobs, progress, settings.keeps_progress)
     order = {id(job): number for number, job in enumerate(jobs)}
     outcomes.sort(key=lambda outcome: order[id(outcome.job)])
     return Replayed(policy, outcomes, measure(outcomes, settings.shape.units))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, namespace_of
+from enbloc.api.volcano import GROUP_NAME_KEYS, JOB_NAME, POD_GROUP
+from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
 from enbloc.gangs.hints import RUN_TIME
 from enbloc.scenario.scenario import Arrival, Scenario
@@ -16,9 +18,18 @@ from enbloc.traces.trace import TraceJob
 from enbloc.units import format_duration
 
 
-def run(shape: Shape, config: Config, jobs: Sequence[TraceJob], progress: Progress | None = None) -> list[Outcome]:
-    """Outcomes in the order of the trace."""
+def run(
+    shape: Shape,
+    config: Config,
+    jobs: Sequence[TraceJob],
+    progress: Progress | None = None,
+    keeps_progress: bool = True,
+) -> list[Outcome]:
+    """Outcomes in the order of the trace. `keeps_progress`: a job that is evicted goes on where it was."""
     simulation = Simulation(Scenario(list(_arrivals(shape, jobs))), config)
+    if keeps_progress:
+        estimates = {job_name(number): job.estimate_ns for number, job in enumerate(jobs)}
+        simulation.keep_progress(lambda store, pod, done_ns: _note_progress(store, pod, done_ns, estimates))
     total = shape.nodes + len(jobs)
 
     def update(_: float, done: int, __: int) -> None:
@@ -35,8 +46,21 @@ def run(shape: Shape, config: Config, jobs: Sequence[TraceJob], progress: Progre
             outcomes.append(Outcome(job, None, None))
             continue
         nodes = tuple(sorted(numbers[name] for name in gang.nodes))
-        outcomes.append(Outcome(job, gang.started_ns, gang.ended_ns if gang.ended_ns >= 0 else None, nodes))
+        evicted = gang.evicted // sum(part.pods for part in shape.parts(job))
+        outcomes.append(Outcome(job, gang.started_ns, gang.ended_ns if gang.ended_ns >= 0 else None, nodes, evicted))
     return outcomes
+
+
+def _note_progress(store: Store, pod: Obj, done_ns: int, estimates: Mapping[str, int | None]) -> None:
+    """As a job with checkpoints does: its PodGroup says what is expected to be left of it."""
+    estimate_ns = estimates.get(labels_of(pod).get(JOB_NAME, ""))
+    group = annotations_of(pod).get(GROUP_NAME_KEYS[0])
+    if estimate_ns is None or group is None:
+        return
+    ref = Ref(POD_GROUP, namespace_of(pod), group)
+    if store.get(*ref) is not None:
+        left = format_duration(max(1, estimate_ns - done_ns))
+        store.patch(ref, {"metadata": {"annotations": {RUN_TIME: left}}})
 
 
 def _arrivals(shape: Shape, jobs: Sequence[TraceJob]) -> Iterator[Arrival]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from enbloc.engine.actions import preempt_by_order
 from enbloc.engine.actions.evict import evict_for_all
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.eviction.rules import ByPriority
@@ -12,6 +13,9 @@ from enbloc.engine.tables.tasks import GangState
 
 
 def run(cycle: Cycle) -> None:
+    if cycle.config.preempt.by == "order":
+        preempt_by_order.run(cycle)
+        return
     # With one priority no gang is of lower priority than another; `enablePreemptable: false` switches priority off (C).
     if len(cycle.state.gang_table.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
         evict_for_all(cycle, "preempt", _rules, releases_claims=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import nullcontext
 
 from enbloc.engine.actions.awaited_room import AwaitedRoom
@@ -33,6 +33,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             equivalence.in_line = False
             _line_up(queue, line, equivalence)
     kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
+    failures = _Failures(cycle) if queue is cycle.queues.placement else None
     while (name_or_none := _next_queue(cycle, lines, with_enqueued, kept)) is not None:
         name = name_or_none
         line = lines[name]
@@ -58,7 +59,11 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             _line_up(queue, line, requeued)
             continue
         is_kept = kept is not None and kept.from_gang(gang)
-        failure = serve(gang)
+        failure = failures.of(equivalence, order) if failures is not None and not is_kept else None
+        if failure is None:
+            failure = serve(gang)
+            if failures is not None and failure is not None:
+                failures.note(equivalence, order, failure)
         if failure is not None and is_kept:
             continue  # it stays active: the next cycle tries again
         if failure is not None:
@@ -71,6 +76,34 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
                 _line_up(queue, lines.setdefault(mate.spec.queue, []), again)
     if kept is not None:
         kept.release()
+
+
+class _Failures:
+    """Failed attempts of this cycle since a gang was last placed: a gang that asks for the same, and differs in order
+    alone, would fail in the same way (G9). With as many orders as gangs (by run time) each is a class of its own."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._cycle = cycle
+        parts = cycle.parts
+        self._counts = parts.easy is None and not parts.partial_gangs and not cycle.claims.reservations
+        self._found: dict[Hashable, Diagnosis] = {}
+        self._as_of = -1
+
+    def of(self, equivalence: EquivalenceClass, order: Order) -> Diagnosis | None:
+        if self._as_of != len(self._cycle.served):
+            self._found.clear()
+            return None
+        return self._found.get(_request(equivalence, order)) if equivalence.monotone else None
+
+    def note(self, equivalence: EquivalenceClass, order: Order, failure: Diagnosis) -> None:
+        if self._counts and equivalence.monotone:
+            self._as_of = len(self._cycle.served)
+            self._found[_request(equivalence, order)] = failure
+
+
+def _request(equivalence: EquivalenceClass, order: Order) -> Hashable:
+    """What a class asks for, whatever its order."""
+    return (equivalence.queue, equivalence.facts, order.level[1:])
 
 
 def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) -> None:

@@ -34,6 +34,8 @@ class EvictionHistory(Follower):
         self.surplus = ElasticMembers(state, immunity, self.may_go, lambda: bool(self._refused_until))
         self._failed: dict[tuple[str, GangKey], object] = {}
         """(action, gang) → the facts for which no eviction plan was found (G9)."""
+        self.packed: dict[str, object] = {}
+        """Queue → the gangs that it was last packed anew for (see `actions.preempt_by_order`)."""
         self._evicted: dict[GangKey, set[GangKey]] = {}
         """Gang → gangs of which tasks were evicted for it."""
         self._refused_until: dict[str, int] = {}
@@ -76,6 +78,7 @@ class EvictionHistory(Follower):
     def retry_all(self) -> None:
         """An event of `retried_on` happened: the facts that failed plans are kept with do not show it."""
         self._failed.clear()
+        self.packed.clear()
 
     def note_failed(self, action: str, gang: GangState) -> None:
         self._failed[action, gang.key] = self._facts()
@@ -96,8 +99,12 @@ class EvictionHistory(Follower):
             until_ns = max(until_ns, (task.since_ns if task.since_ns is not None else self._now_ns) + cooldown_ns)
         if until_ns <= self._now_ns:
             return True
-        self._cooldown_ends_ns = until_ns if self._cooldown_ends_ns is None else min(self._cooldown_ends_ns, until_ns)
+        self.look_again_at(until_ns)
         return False
+
+    def look_again_at(self, time_ns: int) -> None:
+        """Plans are tried again at that time: a task may be evicted then that may not be now."""
+        self._cooldown_ends_ns = time_ns if self._cooldown_ends_ns is None else min(self._cooldown_ends_ns, time_ns)
 
     def disruptions(self) -> Disruptions:
         return Disruptions(self._state.budgets)

@@ -8,7 +8,8 @@ exist. A third party's plugin is found by its entry point in the group `enbloc.p
         def gang_order(self, gang):                 # a sort key within a queue, after priority
             return (gang.spec.minimum,)
 
-Others: `score(headroom)`, whole points per row (0..100, times its own weight), and `mask(cls, nodes)`, a `Check`.
+Others: `running_order(gang, now_ns)`, the key of a gang that runs (without it, `gang_order`);
+`score(headroom)`, whole points per row (0..100, times its own weight); and `mask(cls, nodes)`, a `Check`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from enbloc.engine.filters.filter import Check
 from enbloc.engine.plugins.binpack import Binpack
 from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
+from enbloc.engine.plugins.remaining_first import RemainingFirst
 from enbloc.engine.plugins.shortest_first import ShortestFirst
 from enbloc.engine.plugins.sla import Sla
 from enbloc.engine.scoring.headroom import Headroom
@@ -35,6 +37,7 @@ from enbloc.engine.tables.resources import Ints
 GROUP = "enbloc.plugins"
 
 GangOrder = Callable[[Any], tuple[Any, ...]]
+RunningOrder = Callable[[Any, int], tuple[Any, ...]]
 Score = Callable[[Headroom], Ints]
 Mask = Callable[[TaskClass, NodeTable], Check | None]
 
@@ -43,6 +46,8 @@ class Plugins(NamedTuple):
     """The plugins of a config, by extension point."""
 
     gang_order: Sequence[GangOrder]
+    running_order: Sequence[RunningOrder]
+    """The same for gangs that run, at a time: what they have done may count."""
     scores: Sequence[Score]
     masks: Sequence[Mask]
     predicates: bool
@@ -51,6 +56,7 @@ class Plugins(NamedTuple):
     """Whether the tasks of a gang are ordered by priority first (O2)."""
     queue_order: bool
     """Whether queues are ordered by share (G8)."""
+    by_remaining: Sequence[RemainingFirst]
     deadlines: Sla | None
     """By which a gang is enqueued at the latest (C); `None`: gangs have no deadlines."""
 
@@ -66,7 +72,7 @@ class Plugins(NamedTuple):
 def load(config: Config) -> Plugins:
     """Loads the plugins of a config. Built-in rules are on unless switched off, whether listed or not."""
     sla = Sla(config.sla_waiting_ns)
-    gang_order = _built_in_order(config, sla)
+    orders: list[Any] = _built_in_order(config, sla)
     scores: list[Score] = []
     masks: list[Mask] = []
     weights = config.scoring
@@ -76,34 +82,49 @@ def load(config: Config) -> Plugins:
         scores.append(Binpack(weights.binpack.weight, weights.binpack.resources).score)
     for name, plugin in _third_party(config):
         if hasattr(plugin, "gang_order") and _enabled(config, name, "jobOrder"):
-            gang_order.append(plugin.gang_order)
+            orders.append(plugin)
         if hasattr(plugin, "score") and _enabled(config, name, "nodeOrder"):
             scores.append(_in_points(plugin.score))
         if hasattr(plugin, "mask") and _enabled(config, name, "predicate"):
             masks.append(plugin.mask)
     return Plugins(
-        gang_order,
+        [order.gang_order for order in orders],
+        [_running_order(order) for order in orders],
         scores,
         masks,
         predicates=config.enabled("predicates", "predicate"),
         task_priority=config.enabled("priority", "taskOrder"),
         queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
+        by_remaining=[order for order in orders if isinstance(order, RemainingFirst)],
         deadlines=sla if config.enabled("sla", "jobEnqueued") else None,
     )
 
 
-def _built_in_order(config: Config, sla: Sla) -> list[GangOrder]:
+def _built_in_order(config: Config, sla: Sla) -> list[Any]:
     """Priority first, then run times; deadlines where `sla` is listed among them (C)."""
-    found: list[tuple[str, GangOrder]] = []
-    for name, order in (("priority", Priority().gang_order), ("sjf", ShortestFirst().gang_order)):
+    found: list[tuple[str, Any]] = []
+    for name, order in (
+        ("priority", Priority()),
+        ("sjf", ShortestFirst()),
+        ("srtf", RemainingFirst(by_service=False)),
+        ("srsf", RemainingFirst(by_service=True)),
+    ):
         if config.enabled(name, "jobOrder"):
             found.append((name, order))
     if config.enabled("sla", "jobOrder"):
         names = [plugin.name for tier in config.tiers for plugin in tier.plugins]
         after_sla = set(names[names.index("sla") :])
         before = [name not in after_sla for name, _ in found]
-        found.insert(before.index(False) if False in before else len(found), ("sla", sla.gang_order))
+        found.insert(before.index(False) if False in before else len(found), ("sla", sla))
     return [order for _, order in found]
+
+
+def _running_order(order: Any) -> RunningOrder:
+    if hasattr(order, "running_order"):
+        running: RunningOrder = order.running_order
+        return running
+    waiting: GangOrder = order.gang_order
+    return lambda gang, now_ns: waiting(gang)
 
 
 def _in_points(score: Score) -> Score:

@@ -77,6 +77,7 @@ class EquivalenceClass:
         "classes",
         "compact_at",
         "diagnosis",
+        "facts",
         "fresh",
         "in_line",
         "items",
@@ -93,6 +94,7 @@ class EquivalenceClass:
         self.key = key
         self.number = number
         self.queue = queue
+        self.facts = signature.facts
         self.classes = signature.classes
         self.monotone = signature.monotone
         self.shared = signature.shared
@@ -129,8 +131,14 @@ class EquivalenceClass:
         if not self.unschedulable:
             self.fresh.append(entry)
 
+    def gangs(self) -> list[GangState]:
+        """All gangs, in no order."""
+        return [entry.gang for _, _, entry in self.items if not entry.is_stale]
+
     def first(self, count: int) -> list[GangState]:
         """The first `count` gangs in order."""
+        if len(self.items) == 1:
+            return self.gangs()
         waiting = (item for item in self.items if not item[2].is_stale)
         return [entry.gang for _, _, entry in heapq.nsmallest(count, waiting, key=lambda item: item[:2])]
 

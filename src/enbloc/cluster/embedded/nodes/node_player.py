@@ -82,6 +82,9 @@ class NodePlayer(Kubelets[SimulatedPod]):
         self._speed = speed
         self._run_time_of: Callable[[Obj], int | None] = lambda pod: None
         """The run time to assume of a pod whose annotations say none."""
+        self._checkpoint: Callable[[Obj, int], None] | None = None
+        self._done: OrderedDict[Key, int] = OrderedDict()
+        """By pod name: how much of its run time earlier pods of that name have behind them, if progress is kept."""
         self._steps: StaleHeap[Step] = StaleHeap(_is_stale, STALE_SLACK)
         self._attempts: OrderedDict[Key, int] = OrderedDict()
         self._restarts: OrderedDict[Key, int] = OrderedDict()
@@ -162,6 +165,11 @@ class NodePlayer(Kubelets[SimulatedPod]):
             if run_time_ns is not None and tracked.started_ns + run_time_ns > now_ns:
                 self._plan(tracked, tracked.started_ns + run_time_ns, "exit")
 
+    def keep_progress(self, checkpoint: Callable[[Obj, int], None]) -> None:
+        """From now on a pod that is deleted while it runs is continued by the next pod of its name. `checkpoint` is
+        called with the deleted one, and with the part of the run time that is done."""
+        self._checkpoint = checkpoint
+
     def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         if self._store.get(POD, namespace, pod) is None:
             raise Refused(404, "NotFound", f'pods "{pod}" not found')
@@ -183,11 +191,20 @@ class NodePlayer(Kubelets[SimulatedPod]):
 
     def _changed(self, tracked: SimulatedPod, pod: Obj) -> None:
         if is_terminating(pod) and tracked.stage != "stopping":
+            if tracked.stage == "running" and self._checkpoint is not None:
+                self._keep_done(tracked, pod, self._checkpoint)
             tracked.stage = "stopping"
             delay_ns = tracked.script.stop_delay_ns if self._pool.is_ready(tracked.node) else 0
             self._plan(tracked, self._store.now() + delay_ns, "remove")
         elif tracked.admitted_ns is not None:
             self._plan_deadline(tracked, pod)
+
+    def _keep_done(self, tracked: SimulatedPod, pod: Obj, checkpoint: Callable[[Obj, int], None]) -> None:
+        done_ns = self._done.pop(tracked.key, 0) + self._store.now() - tracked.started_ns
+        self._done[tracked.key] = done_ns
+        if len(self._done) > NAMES_BOUND:
+            self._done.popitem(last=False)
+        checkpoint(pod, done_ns)
 
     def _node_is_ready(self, tracked: SimulatedPod) -> None:
         if tracked.stage == "assigned":
@@ -213,7 +230,7 @@ class NodePlayer(Kubelets[SimulatedPod]):
         if run_time_ns is None:
             tracked.turn += 1  # it runs until it is deleted
         else:
-            self._plan(tracked, tracked.started_ns + run_time_ns, "exit")
+            self._plan(tracked, tracked.started_ns + run_time_ns - self._done.get(tracked.key, 0), "exit")
 
     def _plan_deadline(self, tracked: SimulatedPod, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")

@@ -13,7 +13,10 @@ from enbloc.cli.main import cli
     [
         (["--components", "sched"], "unknown component 'sched'"),
         (["--components", ","], "no component"),
-        (["--components", "dashboard"], "the dashboard is not built yet"),
+        (
+            ["--components", "dashbord"],
+            "unknown component 'dashbord' (there are: scheduler, controllers, webhook, dashboard)",
+        ),
         (["--kubeconfig", "/nowhere/config"], "there is no such kubeconfig"),
         (["--config", "/nowhere/enbloc.yaml"], "/nowhere/enbloc.yaml"),
     ],

@@ -16,40 +16,22 @@ from enbloc import config
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.inspect.dashboard import cause_of
-from enbloc.inspect.overview import KINDS
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
-from enbloc.units import SECOND
 from enbloc.web import assets, pages
 from enbloc.web.assets import MODULES, bundled, read
 from enbloc.web.pages import Pages
 from enbloc.web.report import report_model, report_page
 from support import manifests as m
-
-QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
-
-
-def _played(seconds: int = 30) -> Store:
-    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None))
-    simulation.run(seconds * SECOND)
-    return simulation._store
-
-
-def _pages(store: Store) -> Pages:
-    return Pages(
-        lambda: {kind: store.list(kind)[0] for kind in KINDS},
-        dict,
-        events=lambda: store.list("Event")[0],
-        version=lambda: store.version,
-    )
+from web.played import QUICKSTART, pages_of, played
 
 
 def _asked(path: str, store: Store | None = None) -> Any:
-    store = store or _played()
+    store = store or played()
 
     async def ask() -> Any:
-        async with serving(store, pages=_pages(store).handlers()) as api:
+        async with serving(store, pages=pages_of(store).handlers()) as api:
             return await api("GET", path)
 
     return asyncio.run(ask())
@@ -74,7 +56,7 @@ def test_the_model_has_gangs_queues_and_what_is_on_each_node() -> None:
 
 
 def test_nothing_secret_is_in_the_model() -> None:
-    store = _played()
+    store = played()
     secret = "hunter2"
     container = {"name": "main", "image": "busybox", "env": [{"name": "PASSWORD", "value": secret}]}
     pod: Obj = {
@@ -110,7 +92,7 @@ def test_files_are_served_with_their_type_and_a_strict_policy() -> None:
     store = fresh_store()
 
     async def ask() -> None:
-        async with serving(store, pages=_pages(store).handlers()) as api:
+        async with serving(store, pages=pages_of(store).handlers()) as api:
             for path, kind in (
                 ("/", "text/html"),
                 ("/static/app.js", "text/javascript"),
@@ -150,7 +132,7 @@ def test_the_stream_tells_of_a_write_once_and_of_quiet_by_ticks(monkeypatch: pyt
         return told
 
     async def ask() -> None:
-        async with serving(store, pages=_pages(store).handlers()) as api:
+        async with serving(store, pages=pages_of(store).handlers()) as api:
             assert await asyncio.wait_for(follow(api), 30) == ["tick", "changed", "tick", "tick"]
 
     asyncio.run(ask())
@@ -212,7 +194,7 @@ def test_the_report_has_the_gangs_of_the_answer_with_their_times() -> None:
     states = {gang["gang"]: gang["state"] for gang in model["gangs"]}
     assert states == {"default/resnet": "Finished", "default/bert": "Finished", "default/giant": "Waiting"}
     assert (model["virtual"], model["live"], model["asOf"]) == (True, False, answer["end"])
-    assert model["series"][0] == {"t": 0.0, "use": 0.875, "waiting": 0}
+    assert model["series"][0] == {"t": 0.0, "use": 0.875, "waiting": 0, "queues": {"default": 0.875}}
     assert max(point["waiting"] for point in model["series"]) == 2
     assert (model["series"][-1]["use"], model["series"][-1]["waiting"]) == (0.0, 1)
     assert "</html>" in report_page(answer, "quickstart")

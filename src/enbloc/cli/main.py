@@ -27,6 +27,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "explain": "Explain why a gang waits: numbers, gangs ahead of it, remedies.",
     "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
     "whatif": "Say what a change would do to a cluster: who starts when, who is evicted.",
+    "dashboard": "Show a saved simulation in a browser: map, gangs, timeline, queues.",
     "config": "Print the effective config, with a comment on every key.",
     "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",

@@ -1,4 +1,4 @@
-"""`enbloc run`: scheduler, controllers and webhook on a real cluster."""
+"""`enbloc run`: scheduler, controllers, webhook and dashboard on a real cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from enbloc.cli.compat import compat_option
 from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
+    from enbloc.config import Config
     from enbloc.runtime.service import Companion
+    from enbloc.web.followed import FollowedCluster
     from enbloc.webhook.clients import Clients
 
 SCHEDULER: Final = "scheduler"
@@ -23,8 +25,6 @@ CONTROLLERS: Final = "controllers"
 WEBHOOK: Final = "webhook"
 DASHBOARD: Final = "dashboard"
 _COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK, DASHBOARD)
-_COMPANIONS: Final = (WEBHOOK,)
-"""Components that are served beside the control plane, on every replica."""
 
 
 @click.command("run")
@@ -57,6 +57,12 @@ _COMPANIONS: Final = (WEBHOOK,)
     metavar="NAME",
     help="And only with this common or DNS name; may be repeated.",
 )
+@click.option(
+    "--dashboard-token-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="What readers of the dashboard must know, unless it is on loopback [else one is made, and logged].",
+)
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of both ports.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
@@ -72,6 +78,7 @@ def command(
     webhook_port: int,
     webhook_client_ca: Path | None,
     webhook_client_name: tuple[str, ...],
+    dashboard_token_file: Path | None,
     bind_address: str,
     port: int,
     verbose: bool,
@@ -95,6 +102,7 @@ def command(
     )
 
     from enbloc.api.writes import Refused
+    from enbloc.cluster.kube import connect
     from enbloc.cluster.kube.credentials import NoCredentials
     from enbloc.runtime.service import Options, serve
 
@@ -113,8 +121,13 @@ def command(
     if WEBHOOK in chosen:
         clients = _clients(webhook_client_ca, webhook_client_name)
         companions[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
+    pages = None
+    if DASHBOARD in chosen:
+        followed = _followed(config, bind_address, dashboard_token_file)
+        pages = followed.handlers()
+        companions[DASHBOARD] = lambda cluster, config: followed.follow(lambda: connect(kubeconfig, context))
     try:
-        code = asyncio.run(serve(options, companions))
+        code = asyncio.run(serve(options, companions, pages))
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
@@ -142,13 +155,29 @@ def _webhook(host: str, port: int, clients: Clients, *, alone: bool) -> Companio
     return lambda cluster, config: serve_webhook(cluster, config, follow=alone, host=host, port=port, clients=clients)
 
 
+def _followed(config: Config, host: str, token_file: Path | None) -> FollowedCluster:
+    """A file that does not exist means that no token was given: a Secret may be mounted later."""
+    from enbloc.web.followed import LEAST_TOKEN, FollowedCluster, is_strong
+
+    token = ""
+    try:
+        token = token_file.read_text(encoding="utf-8").strip() if token_file is not None else ""
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError) as why:
+        raise Refusal([f"--dashboard-token-file: {token_file}: {why}"]) from None
+    if token and not is_strong(token):
+        raise Refusal([f"--dashboard-token-file: {token_file}: a token has at least {LEAST_TOKEN} ASCII characters"])
+    followed = FollowedCluster(config, host, token)
+    if followed.token and not token:
+        logging.getLogger(__name__).info("the dashboard's token, until this process ends: %s", followed.token)
+    return followed
+
+
 def _chosen(components: str) -> list[str]:
     chosen = [name.strip() for name in components.split(",") if name.strip()]
     unknown = [name for name in chosen if name not in _COMPONENTS]
     if unknown or not chosen:
         what = f"unknown component {unknown[0]!r}" if unknown else "no component"
         raise Refusal([f"--components: {what} (there are: {', '.join(_COMPONENTS)})"])
-    for name in chosen:
-        if name not in (SCHEDULER, CONTROLLERS) and name not in _COMPANIONS:
-            raise Refusal([f"--components: the {name} is not built yet"])
     return chosen

@@ -1,20 +1,29 @@
-"""`/healthz`, `/readyz` and `/metrics`, for kubelets and Prometheus."""
+"""`/healthz`, `/readyz` and `/metrics`, for kubelets and Prometheus; and the pages of a process that has some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from enbloc.runtime.metrics import Metrics
 
+Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
 
 class Endpoints:
     """The HTTP server of a process that runs on a cluster."""
 
-    def __init__(self, metrics: Metrics, is_ready: Callable[[], bool], measure: Callable[[], None]) -> None:
-        """`measure` updates the gauges before they are served."""
+    def __init__(
+        self,
+        metrics: Metrics,
+        is_ready: Callable[[], bool],
+        measure: Callable[[], None],
+        pages: Mapping[str, Page] | None = None,
+    ) -> None:
+        """`measure` updates the gauges before they are served. `pages`: by path; `/*` matches anything below."""
+        self._pages = dict(pages or {})
         self._metrics = metrics
         self._is_ready = is_ready
         self._measure = measure
@@ -27,7 +36,9 @@ class Endpoints:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._show_metrics)
-        self._runner = web.AppRunner(app, access_log=None)
+        for path, page in self._pages.items():
+            app.router.add_get(path.replace("/*", "/{rest:.*}"), page)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port)
         await site.start()

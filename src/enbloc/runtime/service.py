@@ -23,7 +23,7 @@ from enbloc.config import Config, scheduler_names
 from enbloc.gangs.record_digests import Keyring, new_keyring
 from enbloc.runtime.clock import SteadyClock
 from enbloc.runtime.election import Elector, own_name
-from enbloc.runtime.endpoints import Endpoints
+from enbloc.runtime.endpoints import Endpoints, Page
 from enbloc.runtime.live_control_plane import SCHEDULER, LiveControlPlane
 from enbloc.runtime.metrics import Metrics
 from enbloc.runtime.record_keys import shared_keyring
@@ -57,9 +57,11 @@ class Options(msgspec.Struct, frozen=True):
     port: int = 8080
 
 
-async def serve(options: Options, companions: Mapping[str, Companion] | None = None) -> int:
-    """Runs until a signal comes. Returns the exit code; raises `NoCredentials`, `Refused` (of the identity) and
-    `OSError` (of the port) before it starts."""
+async def serve(
+    options: Options, companions: Mapping[str, Companion] | None = None, pages: Mapping[str, Page] | None = None
+) -> int:
+    """Runs until a signal comes; `pages` are served too. Returns the exit code; raises `NoCredentials`, `Refused` (of
+    the identity) and `OSError` (of the port) before it starts."""
     stop = _on_signals()
     async with AsyncExitStack() as stack:
         cluster = await _until(stop, _connected(options))
@@ -71,7 +73,8 @@ async def serve(options: Options, companions: Mapping[str, Companion] | None = N
         if keyring is None:
             return 0
         plane = _plane(options, cluster, metrics, keyring)
-        endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), plane.measure if plane else lambda: None)
+        measure = plane.measure if plane else lambda: None
+        endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), measure, pages)
         await endpoints.start(options.host, options.port)
         stack.push_async_callback(endpoints.close)
         log.info("serving /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)

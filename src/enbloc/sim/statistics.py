@@ -99,12 +99,13 @@ class GangRecord:
 
 
 class _Pod:
-    __slots__ = ("created_ns", "ended", "evicted", "gang", "node", "requests", "why")
+    __slots__ = ("created_ns", "ended", "evicted", "gang", "node", "queue", "requests", "why")
 
     def __init__(self, created_ns: int) -> None:
         self.created_ns = created_ns
         self.why = ""
         self.gang = ""
+        self.queue = ""
         self.node = ""
         self.ended = False
         self.evicted = False
@@ -125,8 +126,9 @@ class Statistics:
         self._used_time: dict[str, int] = {}
         self._allocatable_time: dict[str, int] = {}
         self._integrated_until_ns = 0
-        self._samples: list[tuple[int, dict[str, float]]] = []
-        """When the use changed, and the fraction of each resource that was used from then on."""
+        self._used_by_queue: dict[str, dict[str, int]] = {}
+        self._samples: list[tuple[int, dict[str, float], dict[str, dict[str, float]]]] = []
+        """When the use changed, and the fraction of each resource that was used from then on: in all, by queue."""
         self._arrived_ns: dict[str, int] = {}
         self._why: dict[str, str] = {}
         """Title → why the gang waits or waited last, as its object said."""
@@ -223,6 +225,8 @@ class Statistics:
             arrived_ns = self._arrived_ns.get(pod.gang, pod.created_ns)
             gang = self.gangs[pod.gang] = GangRecord(pod.gang, arrived_ns, now_ns)
             self._describe(gang, key, obj, pod.why if now_ns > arrived_ns else "")
+        pod.queue = gang.queue
+        self._change(self._used_by_queue.setdefault(pod.queue, {}), pod.requests, 1)
         gang.bound += 1
         gang.running += 1
         gang.ended_ns = -1
@@ -279,6 +283,7 @@ class Statistics:
             return
         self._last_end_ns = now_ns
         self._change(self._used, pod.requests, -1)
+        self._change(self._used_by_queue[pod.queue], pod.requests, -1)
         pod.requests = {}
         gang = self.gangs[pod.gang]
         gang.running -= 1
@@ -319,19 +324,34 @@ class Statistics:
 
     def _sample(self) -> None:
         """Every second sample is dropped when there are too many: a long run has a coarser curve."""
-        use = self._use()
-        if not self._samples or self._samples[-1][1] != use:
-            self._samples.append((self._integrated_until_ns, use))
+        use, by_queue = self._fractions(self._used), self._use_by_queue()
+        if not self._samples or self._samples[-1][1:] != (use, by_queue):
+            self._samples.append((self._integrated_until_ns, use, by_queue))
         if len(self._samples) > SAMPLES:
             self._samples = self._samples[::2]
 
-    def _use(self) -> dict[str, float]:
-        return {name: self._used.get(name, 0) / total for name, total in self._allocatable.items() if total}
+    def _fractions(self, used: Mapping[str, int]) -> dict[str, float]:
+        return {name: used.get(name, 0) / total for name, total in self._allocatable.items() if total}
+
+    def _use_by_queue(self) -> dict[str, dict[str, float]]:
+        """Only what is used."""
+        fractions = {queue: self._fractions(used) for queue, used in sorted(self._used_by_queue.items())}
+        found = {queue: {name: part for name, part in parts.items() if part} for queue, parts in fractions.items()}
+        return {queue: parts for queue, parts in found.items() if parts}
 
     def series(self, end_ns: int) -> list[dict[str, Any]]:
-        """The use of each resource over time, as JSON."""
-        samples = [*self._samples, (end_ns, self._use())]
-        return [{"t": at / SECOND, "use": {name: round(part, 4) for name, part in use.items()}} for at, use in samples]
+        """The use of each resource over time, in all and by queue, as JSON."""
+        samples = [*self._samples, (end_ns, self._fractions(self._used), self._use_by_queue())]
+        return [
+            {
+                "t": at / SECOND,
+                "use": {name: round(part, 4) for name, part in use.items()},
+                "queues": {
+                    queue: {name: round(part, 4) for name, part in parts.items()} for queue, parts in by_queue.items()
+                },
+            }
+            for at, use, by_queue in samples
+        ]
 
     def utilisation(self) -> dict[str, float]:
         """By resource: the fraction of the nodes' allocatable that was used, over the time up to the last change."""

@@ -24,6 +24,7 @@ from enbloc.up.cluster import LocalCluster
 from enbloc.up.event_log import EventLog
 from enbloc.up.options import Options
 from enbloc.up.screen import Screen
+from enbloc.web.explaining import Explainer
 from enbloc.web.pages import Pages
 
 LOG_S: Final = 0.25
@@ -75,7 +76,10 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
         }
 
     collector = EngineMetrics(cluster.engine, volcano=config.volcano_metrics)
-    return Pages(objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, (collector,))
+    explainer = Explainer(store.objects, lambda: store.version, where_alone(config))
+    return Pages(
+        objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, (collector,), explainer
+    )
 
 
 async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:

@@ -19,9 +19,12 @@ from prometheus_client.registry import Collector
 from enbloc.api.meta import Obj
 from enbloc.config import Config
 from enbloc.inspect.dashboard import dashboard_model, gang_detail
+from enbloc.inspect.gang_states import WAITS
 from enbloc.inspect.gangs import Objects, Reading
 from enbloc.inspect.overview import Overview, explain, gangs_json, nodes_json, overview_of, queues_json, shown
 from enbloc.web import assets
+from enbloc.web.explaining import Busy, Explainer
+from enbloc.web.history import History
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 FRESH_S: Final = 0.5
@@ -62,9 +65,12 @@ class Pages:
         events: Callable[[], Sequence[Obj]] = tuple,
         version: Callable[[], int] | None = None,
         collectors: Sequence[Collector] = (),
+        explainer: Explainer | None = None,
     ) -> None:
         """`events`: the API's Events. `version`: a number that changes with every write; without it a browser fetches
-        twice a second. `collectors`: further metrics."""
+        twice a second. `collectors`: further metrics. `explainer`: says what would let a gang start."""
+        self._explainer = explainer
+        self._history = History()
         self._objects = objects
         self._events = events
         self._version = version
@@ -145,7 +151,9 @@ class Pages:
         return web.Response(text=assets.read(name), content_type=assets.TYPES[name], charset="utf-8", headers=headers)
 
     def _model(self, known: Known, limit: int | None) -> dict[str, Any]:
-        return dashboard_model(known.objects, known.reading, known.overview, known.as_of_s)
+        model = dashboard_model(known.objects, known.reading, known.overview, known.as_of_s)
+        self._history.add(model)
+        return {**model, "history": self._history.shown()}
 
     async def _gang(self, request: web.BaseRequest) -> web.Response:
         name = request.path.removeprefix("/api/gang/")
@@ -220,11 +228,17 @@ class Pages:
         return handle
 
     async def _explain(self, request: web.BaseRequest) -> web.Response:
+        """What was reported of a gang; for one that waits also remedies, tried on a copy of the cluster."""
         name = request.path.removeprefix("/api/explain/")
         explanation = explain(await self.overview(), name)
         if explanation is None:
             return _answer({"message": f"there is no gang {name[:200]}"}, 404)
-        return _answer(explanation)
+        if self._explainer is None or explanation.state not in WAITS:
+            return _answer(explanation)
+        try:
+            return _answer(await self._explainer.explain(explanation.gang) or explanation)
+        except Busy as why:
+            return _answer({"message": str(why)}, 503)
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         from prometheus_client import CollectorRegistry, Gauge, generate_latest

@@ -94,14 +94,19 @@ def _series(samples: Sequence[Mapping[str, Any]], gangs: Sequence[Mapping[str, A
     sampled = [sample["t"] for sample in samples]
     times = sorted({*sampled, *came, *started})
     times = times[:: len(times) // _POINTS + 1]
-    return [
-        {
-            "t": time,
-            "use": samples[max(bisect_right(sampled, time) - 1, 0)]["use"].get(resource, 0.0),
-            "waiting": bisect_right(came, time) - bisect_right(started, time),
-        }
-        for time in times
-    ]
+    found = []
+    for time in times:
+        sample = samples[max(bisect_right(sampled, time) - 1, 0)]
+        by_queue = {queue: use.get(resource, 0.0) for queue, use in sample.get("queues", {}).items()}
+        found.append(
+            {
+                "t": time,
+                "use": sample["use"].get(resource, 0.0),
+                "waiting": bisect_right(came, time) - bisect_right(started, time),
+                "queues": by_queue,
+            }
+        )
+    return found
 
 
 def _details(

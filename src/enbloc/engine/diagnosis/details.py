@@ -15,6 +15,7 @@ import numpy as np
 
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis, gates_of, rejections, shown
+from enbloc.engine.diagnosis.partial_fit import partial_fit
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import Queue
@@ -48,6 +49,9 @@ def details(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> De
         "nodes": _usable(state),
         "queues": [_queue(state, queue) for queue in state.queue_of(gang).ancestors],
     }
+    fits = partial_fit(state, gang)
+    if fits:
+        numbers["partialFit"] = fits
     if gang.spec.min_resources:
         amounts = state.resources.amounts(gang.spec.min_resources)
         numbers["minResources"] = _amounts(state, amounts.items())

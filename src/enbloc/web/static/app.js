@@ -11,7 +11,10 @@ const VIEWS = [["summary", "Summary"], ["map", "Map"], ["gangs", "Gangs"], ["tim
 const LEAST_MS = 500; // at most two updates a second
 const SAMPLES = 2000;
 const embedded = document.getElementById("model");
-const state = { model: null, detail: {}, fetched: 0, changed: 0, view: {}, series: [], lost: false };
+const EXPLAINED_MS = 30000; // after this time a waiting gang on the screen is explained anew
+const TOKEN = "enbloc-token"; // of this tab only: it is neither in a link that is shared nor sent unasked
+const state = { model: null, detail: {}, explained: {}, fetched: 0, changed: 0, view: {}, series: [], lost: false, refused: false };
+const KEYS = [["1 – 5", "switch views"], ["/", "search gangs"], ["Esc", "leave the search, close this"], ["+ − ← → ↑ ↓", "zoom, pan and scroll the timeline"], ["?", "these keys"]];
 
 const route = () => {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -35,6 +38,7 @@ const complete = (model) => {
   for (const gang of model.gangs) { gang.namespace = gang.gang.split("/")[0]; gang.waits = waitsOf(gang, model.asOf); }
   const used = model.nodes.reduce((total, node) => total + node.parts.reduce((all, part) => all + part[1], 0), 0);
   const waiting = model.gangs.filter(isWaiting).length;
+  if (model.history) model.series = model.history;
   if (!model.series) {
     state.series.push({ t: model.asOf, use: model.total[model.resource] ? used / model.total[model.resource] : 0, waiting });
     if (state.series.length > SAMPLES) state.series.shift();
@@ -54,12 +58,13 @@ const mapView = (model, wanted, change, width) => {
     select("Resource", "resource", resources.map((name) => [name, name]), resource),
     element("span", { class: "dim" }, "hatched: reserved or held; click a cell for its gang")),
     model.nodes.length ? mapCanvas(shown, { resource, by: wanted.by || "gang", open, width }) : element("p", {}, "There is no node."),
-    element("details", {}, element("summary", {}, "As a table"), nodesTable(shown.nodes, resource)));
+    element("details", {}, element("summary", {}, "As a table"), nodesTable(shown, resource, gangAddress)));
 };
 
 const draw = () => {
   const { view, name, wanted } = route(), model = state.model;
   for (const link of document.querySelectorAll("nav a")) link.toggleAttribute("aria-current", link.dataset.view === (view === "gang" ? "gangs" : view));
+  if (state.refused) { askForToken(); return; }
   if (!model) return;
   const main = document.querySelector("main"), width = Math.max(280, main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft));
   const change = (changed) => { history.replaceState(null, "", address(view, changed === null ? {} : { ...wanted, ...changed })); draw(); };
@@ -68,7 +73,7 @@ const draw = () => {
   const openDetails = main.querySelector("details")?.open;
   const made = {
     map: () => mapView(model, wanted, change, width), gangs: () => gangsView(model, wanted, { change, link: gangAddress }),
-    gang: () => gangView(model, name, state.detail[name], { link: gangAddress, open, resource: model.resource, width }),
+    gang: () => gangView(model, name, detailOf(name), { link: gangAddress, open, resource: model.resource, width }),
     timeline: () => timelineView(model, { view: state.view, open, width }), queues: () => queuesView(model, { link: filtered }),
     summary: () => summaryView(model, { link: filtered }),
   }[view];
@@ -89,19 +94,58 @@ const showAge = () => {
   else label.textContent = `${state.lost ? "not connected; " : ""}as of ${age < 3 ? "now" : `${Math.round(age)} s ago`}`;
 };
 
+const headers = () => ({ Accept: "application/json", ...(sessionStorage.getItem(TOKEN) ? { Authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` } : {}) });
+
 const fetchJson = async (path) => {
-  const answer = await fetch(path, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(String(answer.status));
+  const answer = await fetch(path, { headers: headers() });
+  if (answer.status === 401) state.refused = true;
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).message || String(answer.status));
+  state.refused = false;
   return answer.json();
+};
+
+const pathOf = (name) => name.split("/").map(encodeURIComponent).join("/");
+
+// Where the page is not on loopback, its data needs a token.
+const askForToken = () => {
+  const main = document.querySelector("main");
+  if (document.getElementById("token")) return;
+  const input = element("input", { type: "password", id: "token", autocomplete: "off", required: true, "aria-label": "Token" });
+  const form = element("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); sessionStorage.setItem(TOKEN, input.value.trim()); load(); follow(); } },
+    input, element("button", { type: "submit" }, "Show"));
+  main.replaceChildren(element("h2", {}, "This dashboard needs a token"), element("p", {}, "It is in the log of the process that serves it, or in the file that its --dashboard-token-file names; of `enbloc up`, in its kubeconfig."),
+    sessionStorage.getItem(TOKEN) ? element("p", { class: "Failed", role: "alert" }, "That token was refused.") : null, form);
+  document.getElementById("as-of").textContent = "not shown";
+  input.focus();
 };
 
 const loadDetail = async () => {
   const { view, name } = route();
-  if (view !== "gang") return;
+  if (view !== "gang" || !state.model?.gangs.some((gang) => gang.gang === name)) return;
   try {
-    state.detail[name] = embedded ? (state.model?.details || {})[name] || null
-      : await fetchJson(`api/gang/${name.split("/").map(encodeURIComponent).join("/")}`);
+    state.detail[name] = embedded ? (state.model?.details || {})[name] || null : await fetchJson(`api/gang/${pathOf(name)}`);
   } catch { state.detail[name] = null; }
+  explain(name);
+};
+
+// What the scheduler said at once, and what was tried on a copy of the cluster once that is known.
+const detailOf = (name) => {
+  const found = state.detail[name], more = state.explained[name];
+  if (!more) return found;
+  return { ...found, ...more.answer, sentence: found?.sentence, trying: more.answer ? false : more.trying, failed: more.answer ? "" : more.failed };
+};
+
+// Asks what would let a waiting gang start: when its page is opened, when its sentence changed, and now and then.
+const explain = async (name) => {
+  const gang = state.model?.gangs.find((one) => one.gang === name), known = state.explained[name];
+  if (!state.model?.live || !gang) return;
+  if (!isWaiting(gang)) { delete state.explained[name]; return; }
+  if (known && (known.trying || (known.of === gang.sentence && Date.now() - known.at < EXPLAINED_MS))) return;
+  const asked = { ...known, of: gang.sentence, at: Date.now(), trying: true, failed: "" };
+  state.explained[name] = asked;
+  try { asked.answer = await fetchJson(`api/explain/${pathOf(name)}`); } catch (why) { asked.failed = String(why.message || why); }
+  asked.trying = false;
+  if (route().view === "gang" && route().name === name) draw();
 };
 
 let waiting = false;
@@ -113,22 +157,53 @@ const load = async () => {
   waiting = false;
   state.fetched = Date.now();
   try { state.model = complete(await fetchJson("api/model")); state.lost = false; } catch { state.lost = true; }
+  if (state.model?.live && !state.refused) follow();
   await loadDetail();
   draw();
   if (!state.lost && state.model.asOf < state.changed) load(); // what was fetched is older than the last change
 };
 
-const follow = () => {
-  const stream = new EventSource("api/stream");
-  stream.addEventListener("changed", (event) => { state.changed = Number(event.data); load(); });
-  stream.addEventListener("tick", (event) => { // nothing changed up to then
-    if (state.model && state.model.asOf >= state.changed) state.model.asOf = Math.max(state.model.asOf, Number(event.data));
-    state.lost = false; showAge();
-  });
-  stream.onerror = () => { state.lost = true; showAge(); };
+const told = (event, data) => {
+  state.lost = false;
+  if (event === "changed") { state.changed = Number(data); load(); }
+  if (event === "tick" && state.model && state.model.asOf >= state.changed) state.model.asOf = Math.max(state.model.asOf, Number(data)); // nothing changed up to then
+  showAge();
+};
+
+// Server-sent events, read by fetch: an EventSource sends no token.
+let following = false;
+const follow = async () => {
+  if (following) return;
+  following = true;
+  try {
+    const answer = await fetch("api/stream", { headers: headers() });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      const parts = (text + value).split("\n\n");
+      text = parts.pop();
+      for (const part of parts) { const found = /^event: (\w+)\ndata: (.*)$/.exec(part); if (found) told(found[1], found[2]); }
+    }
+  } catch { /* the server has ended, or refuses */ }
+  following = false;
+  if (state.refused) return;
+  state.lost = true; showAge();
+  setTimeout(load, 2000); // which follows again
+};
+
+const showKeys = () => {
+  const dialog = document.getElementById("keys");
+  if (!dialog.firstChild) dialog.append(element("h2", {}, "Keys"), element("table", {}, element("tbody", {}, KEYS.map(([key, text]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, text))))),
+    element("form", { method: "dialog" }, element("button", {}, "Close")));
+  if (!dialog.open) dialog.showModal();
 };
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.id === "search") event.target.blur();
+  if (event.key === "?" && !event.target.matches("input, textarea")) showKeys();
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   const number = Number(event.key);
   if (number >= 1 && number <= VIEWS.length) location.hash = `#/${VIEWS[number - 1][0]}`;
@@ -142,4 +217,7 @@ document.querySelector("nav").append(...VIEWS.map(([view, title], index) => elem
 window.addEventListener("hashchange", async () => { await loadDetail(); draw(); });
 window.addEventListener("resize", () => requestAnimationFrame(draw));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-if (embedded) { state.model = complete(JSON.parse(embedded.textContent)); loadDetail().then(draw); } else { load(); follow(); setInterval(showAge, 1000); }
+document.getElementById("help").addEventListener("click", showKeys);
+const given = /^#token=(.+)$/.exec(location.hash); // from the address that the server printed; the fragment is never sent
+if (given) { sessionStorage.setItem(TOKEN, decodeURIComponent(given[1])); history.replaceState(null, "", "#/summary"); }
+if (embedded) { state.model = complete(JSON.parse(embedded.textContent)); loadDetail().then(draw); } else { load(); setInterval(showAge, 1000); }

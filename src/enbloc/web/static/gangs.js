@@ -60,5 +60,5 @@ export const gangsView = (model, wanted, { change, link }) => {
   const shown = found.slice((page - 1) * PAGE, page * PAGE);
   const empty = model.gangs.length ? "No gang matches." : "No gang yet: kubectl apply -f a Job, PodGroup or pod with schedulerName enbloc.";
   return element("div", {}, tools, chips, element("p", { class: "dim", role: "status" }, `${plural(found.length, "gang")}${found.length < model.gangs.length ? ` of ${model.gangs.length}` : ""}`),
-    shown.length ? element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, gangRows(shown, model, link)))) : element("p", {}, empty), pager);
+    shown.length ? element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Gangs" }, element("table", {}, element("thead", {}, head), element("tbody", {}, gangRows(shown, model, link)))) : element("p", {}, empty), pager);
 };

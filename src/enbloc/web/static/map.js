@@ -59,6 +59,14 @@ const hatch = (context, x, y, width, height, colour) => {
 // What is on a node, from the first slot on: [gang's index, amount, whether it is only claimed].
 const partsOf = (node) => [...node.parts.map(([gang, used]) => [gang, used, false]), ...node.claims.map(([gang, used]) => [gang, used, true])];
 
+// A dashed outline on nodes where pods would fit.
+const outline = (context, cell) => {
+  context.globalAlpha = 1;
+  context.strokeStyle = isDark() ? "#6fce8a" : "#17692f"; context.lineWidth = 2; context.setLineDash([4, 2]);
+  context.strokeRect(cell.x - 1, cell.y - 1, cell.width + 1, cell.height + 1);
+  context.setLineDash([]);
+};
+
 const drawCell = (context, cell, model, resource, colour, marked) => {
   const { node, x, y, width, height, columns, size } = cell;
   const slots = slotsOf(node, resource);
@@ -97,8 +105,8 @@ const textOf = (node, model, resource) => {
   return [...lines, ...names].join("\n");
 };
 
-// A canvas with tooltips; `marked`: names of nodes that stand out, or null for all.
-export const mapCanvas = (model, { resource, by, marked = null, open, width }) => {
+// A canvas with tooltips. `marked`: names of nodes that stand out, or null for all; `planned`: how many pods would fit on nodes.
+export const mapCanvas = (model, { resource, by, marked = null, planned = new Map(), open, width }) => {
   const dark = isDark();
   const colour = (gang) => colourOf(gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang, dark);
   const placed = layout(model.nodes, resource, width);
@@ -114,6 +122,7 @@ export const mapCanvas = (model, { resource, by, marked = null, open, width }) =
     context.fillText(`${domain} · ${plural(count, "node")}`, 2, y);
   }
   for (const cell of placed.cells) drawCell(context, cell, model, resource, colour, marked);
+  for (const cell of placed.cells) if (planned.has(cell.node.node)) outline(context, cell);
   const tip = element("div", { class: "tip", hidden: true });
   const cellAt = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -124,7 +133,8 @@ export const mapCanvas = (model, { resource, by, marked = null, open, width }) =
     const cell = cellAt(event);
     tip.hidden = !cell;
     if (!cell) return;
-    tip.textContent = textOf(cell.node, model, resource);
+    const fits = planned.get(cell.node.node);
+    tip.textContent = textOf(cell.node, model, resource) + (fits ? `\n${plural(fits, "pod")} of this gang would fit` : "");
     tip.style.left = `${Math.min(event.clientX + 14, window.innerWidth - 300)}px`; tip.style.top = `${event.clientY + 14}px`;
   });
   canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
@@ -135,11 +145,12 @@ export const mapCanvas = (model, { resource, by, marked = null, open, width }) =
   return element("div", {}, canvas, tip);
 };
 
-export const nodesTable = (nodes, resource) => element("div", { class: "scroll" }, element("table", {},
-  element("caption", {}, nodes.length > 200 ? `The first 200 of ${plural(nodes.length, "node")}` : plural(nodes.length, "node")),
+export const nodesTable = (model, resource, link) => element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Nodes" }, element("table", {},
+  element("caption", {}, model.nodes.length > 200 ? `The first 200 of ${plural(model.nodes.length, "node")}` : plural(model.nodes.length, "node")),
   element("thead", {}, element("tr", {}, ["Node", "Domain", "Status"].map((text) => element("th", { scope: "col" }, text)),
-    ["Used", "Set aside", "Capacity"].map((text) => element("th", { scope: "col", class: "num" }, text)))),
-  element("tbody", {}, nodes.slice(0, 200).map((node) => element("tr", {},
+    ["Used", "Set aside", "Capacity"].map((text) => element("th", { scope: "col", class: "num" }, text)), element("th", { scope: "col" }, "Gangs"))),
+  element("tbody", {}, model.nodes.slice(0, 200).map((node) => element("tr", {},
     element("td", { class: "name" }, node.node), element("td", {}, node.domain || "–"), element("td", {}, node.status),
     [node.parts, node.claims].map((parts) => element("td", { class: "num" }, amount(resource, parts.reduce((total, part) => total + part[1], 0)))),
-    element("td", { class: "num" }, amount(resource, node.capacity[resource] || 0)))))));
+    element("td", { class: "num" }, amount(resource, node.capacity[resource] || 0)),
+    element("td", {}, partsOf(node).filter(([gang]) => gang >= 0).slice(0, 8).map(([gang], index) => [index ? ", " : "", element("a", { href: link(model.gangs[gang].gang) }, model.gangs[gang].gang)])))))));

@@ -1,5 +1,6 @@
 // Queues as a tree: used, deserved, guaranteed and capped, a bar a resource.
-import { amount, element, plural } from "./format.js";
+import { linesChart } from "./chart.js";
+import { amount, colourOf, element, isDark, plural } from "./format.js";
 
 const bar = (used, top, marks) => {
   const percent = (value) => `${Math.min(100, top ? (value / top) * 100 : 0).toFixed(1)}%`;
@@ -23,11 +24,25 @@ const queueBlock = (queue, children, total, link) => {
     rows.length ? element("div", { class: "bars" }, rows) : null, children);
 };
 
+// The part of the cluster that each queue used, over time.
+const shares = (model) => {
+  const samples = (model.series || []).filter((sample) => sample.queues);
+  const names = [...new Set(samples.flatMap((sample) => Object.keys(sample.queues)))].sort();
+  if (samples.length < 2 || !names.length) return null;
+  const dark = isDark();
+  const lines = names.map((name) => [name, samples.map((sample) => [sample.t, sample.queues[name] || 0]), colourOf(name, dark)]);
+  const legend = element("p", { class: "legend" }, lines.map(([name, points, colour]) => {
+    const box = element("i", {}); box.style.background = colour;
+    return element("span", {}, box, `${name} ${Math.round(points.at(-1)[1] * 100)}%`);
+  }));
+  return element("section", {}, element("h2", {}, `Use of ${model.resource} by queue over time`), legend, linesChart(`Use of ${model.resource} by queue over time`, lines, { virtual: model.virtual }));
+};
+
 export const queuesView = (model, { link }) => {
   const names = new Set(model.queues.map((queue) => queue.queue));
   const below = (parent) => model.queues.filter((queue) => (names.has(queue.parent) ? queue.parent : "") === parent);
   const seen = new Set();
   const branch = (queue) => { seen.add(queue.queue); return queueBlock(queue, below(queue.queue).filter((one) => !seen.has(one.queue)).map(branch), model.total, link); };
   return element("div", {}, element("p", { class: "dim" }, "The bar is what running pods use; marks are deserved (amber) and guaranteed (green)."),
-    model.queues.length ? below("").map(branch) : element("p", {}, "There is no queue."));
+    model.queues.length ? [below("").map(branch), shares(model)] : element("p", {}, "There is no queue."));
 };

@@ -1,8 +1,9 @@
-"""Access control: a bearer token for everything but health, version and the read-only pages.
+"""Access control: a bearer token for everything but health, version and, on loopback, the read-only pages.
 
 There is one user, who may do everything; the review APIs say so. If the server listens on loopback only, the pages that
 need no token are served to requests for a loopback host name only: a web page elsewhere could otherwise read them
-through a host name of its own that resolves to this machine (DNS rebinding).
+through a host name of its own that resolves to this machine (DNS rebinding). On another address the JSON behind the
+page needs the token; the page itself, which has no data, asks its reader for it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ class Access:
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._header):
             raise refusal(401, "Unauthorized")
+
+    def check_page(self, request: web.BaseRequest) -> None:
+        """Raises `Refused` (401, 403) for a page that this request may not read."""
+        self.check_host(request)
+        if not self._loopback_only and request.path.startswith("/api/"):
+            self.check_token(request)
 
     def check_host(self, request: web.BaseRequest) -> None:
         """Raises `Refused` (403) for a foreign host name."""

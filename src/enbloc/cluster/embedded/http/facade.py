@@ -55,9 +55,9 @@ _log = logging.getLogger(__name__)
 
 
 class Facade:
-    """Serves one store. `pages` are further handlers by path, which need no token; `log_source` reads the output of
-    pods; `committed` is awaited before a write is acknowledged. `failure` says why writes are not kept any more: only
-    health is served then, since the store may hold what was not kept."""
+    """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `log_source` reads
+    the output of pods; `committed` is awaited before a write is acknowledged. `failure` says why writes are not kept
+    any more: only health is served then, since the store may hold what was not kept."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Facade:
             self._check_kept(path)
             page = self._page(path)
             if page is not None:
-                self._access.check_host(request)
+                self._access.check_page(request)
                 if request.method not in ("GET", "HEAD"):
                     raise _bad_method()
                 shown = await page(request)

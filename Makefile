@@ -6,6 +6,7 @@ READY  := $(VENV)/.ready
 LOCK   := requirements/lock.txt
 IMAGE  := requirements/image.txt
 MUTANTS := requirements/mutants.txt
+WEB     := requirements/web.txt
 # The Python to build the environment with: the first of these that is new enough, or `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && { echo "$$p"; break; }; done)
@@ -15,7 +16,7 @@ JOBS   ?= 2
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test soak mutants lint format bench e2e operators lock clean
+.PHONY: help setup run test web soak mutants lint format bench e2e operators lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,7 +37,15 @@ run: $(READY) ## run a cluster with the quickstart example, until Ctrl-C
 	@$(BIN)/enbloc up --load examples/quickstart.yaml
 
 test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not operators" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not operators" $(ARGS)
+
+# Needs chromium on the PATH (Debian: apt-get install chromium). SHOTS=FOLDER keeps screenshots and figures.
+web: $(VENV)/.web ## test the dashboard in a real browser (needs chromium)
+	ENBLOC_SHOTS=$(SHOTS) $(BIN)/python -m pytest -m web -s tests/browser tests/web/test_page.py $(ARGS)
+
+$(VENV)/.web: $(READY) $(WEB)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(WEB)
+	@touch $@
 
 soak: $(READY) ## run the long random tests
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
@@ -79,6 +88,8 @@ lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --upgrade -c $(LOCK) -o $(IMAGE)
 	uv pip compile --group mutants --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -c $(LOCK) -o $(MUTANTS)
+	uv pip compile --group web --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -c $(LOCK) -o $(WEB)
 
 clean: ## remove the environment and what the tools left behind
 	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist

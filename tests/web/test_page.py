@@ -19,6 +19,7 @@ from enbloc.web import pages as pages_module
 from enbloc.web.pages import Pages
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
+pytestmark = pytest.mark.web
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 

@@ -23,6 +23,7 @@ from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import SIMULATED, Keyring
+from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.runtime.transport import ImmediateTransport
 from enbloc.units import SECOND, format_timestamp
@@ -62,11 +63,12 @@ class ControlPlane:
         key_pair: KeyPair = rsa_key_pair,
         more: Sequence[Controller] = (),
         keyring: Keyring = SIMULATED,
+        metrics: CycleMetrics | None = None,
     ) -> None:
-        """`more`: controllers beside this project's own; `keyring` signs records (S2)."""
+        """`more`: controllers beside this project's own; `keyring` signs records (S2); `metrics` counts decisions."""
         self._cluster = cluster
         self._transport = ImmediateTransport(cluster)
-        self.scheduler = Scheduler(self._transport, config, scheduler_names, keyring)
+        self.scheduler = Scheduler(self._transport, config, scheduler_names, keyring, metrics=metrics)
         own = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
         self._controllers = [*own, *more]
         self._watch = self._list_and_watch()

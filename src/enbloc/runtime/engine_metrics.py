@@ -1,7 +1,8 @@
 """Metrics that are read from the engine when Prometheus asks: gangs by queue and reason, queues by resource, nodes.
 
 They cost nothing while no one asks. With `metrics.compat: volcano` in the config the queues also have the names that
-Volcano's Grafana boards query. docs/metrics.md is generated from `REFERENCE`.
+Volcano's Grafana boards query. docs/metrics.md is made by
+`metrics_reference`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import numpy as np
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -19,6 +21,8 @@ from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Ints
 from enbloc.engine.tables.tasks import TaskStatus
 
 _MILLI: Final = 1_000
+MOST_DOMAINS: Final = 1_000
+"""At most so many topology domains are shown, from the top levels down: each costs series for good."""
 OF_QUEUES: Final = {
     "used": "What pods of a queue and of the queues below it use.",
     "demand": "What they use plus what waiting gangs request.",
@@ -32,10 +36,29 @@ REFERENCE: Final = {
     "enbloc_queue_share": ("The largest part of what it deserves that a queue uses, over resources.", ("queue",)),
     "enbloc_node_allocatable": ("What all nodes have.", ("resource",)),
     "enbloc_node_used": ("What pods and claims occupy on all nodes.", ("resource",)),
+    "enbloc_domain_allocatable": ("What the nodes of a topology domain have.", ("tree", "level", "domain", "resource")),
+    "enbloc_domain_used": ("What pods and claims occupy there.", ("tree", "level", "domain", "resource")),
     "enbloc_claimed_pods": ("Pods that hold, or are nominated to, room without being bound.", ("kind",)),
 }
 _VOLCANO: Final = {"allocated": "used", "request": "demand", "deserved": "deserved", "capacity": "capability"}
 """Volcano's word for each amount of a queue. `real_capacity` is what `capability` leaves of the cluster."""
+
+VOLCANO_REFERENCE: Final = {
+    **{
+        f"volcano_queue_{word}_{unit}": (f"{word} {what} of a queue", ("queue_name", *labels))
+        for word in (*_VOLCANO, "real_capacity")
+        for unit, what, labels in (
+            ("milli_cpu", "CPU", ()),
+            ("memory_bytes", "memory", ()),
+            ("scalar_resources", "other resources", ("resource",)),
+        )
+    },
+    "volcano_queue_share": ("used of deserved", ("queue_name",)),
+    "volcano_queue_weight": ("weight of a queue", ("queue_name",)),
+    "volcano_queue_overused": ("whether a queue uses more than it deserves", ("queue_name",)),
+    "volcano_unschedule_job_count": ("gangs that wait", ()),
+    "volcano_unschedule_task_count": ("pods that a waiting gang lacks", ("job_id",)),
+}
 
 
 class EngineMetrics(Collector):
@@ -58,6 +81,7 @@ class EngineMetrics(Collector):
             share.add_metric([queue.name], engine.state.queues.share(queue))
         yield share
         yield from _nodes(engine)
+        yield from _domains(engine)
         yield _claims(engine)
         if self._volcano:
             yield from _volcano_names(engine, queues)
@@ -65,6 +89,11 @@ class EngineMetrics(Collector):
 
 def _family(name: str) -> GaugeMetricFamily:
     text, labels = REFERENCE[name]
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _volcano_family(name: str) -> GaugeMetricFamily:
+    text, labels = VOLCANO_REFERENCE[name]
     return GaugeMetricFamily(name, text, labels=labels)
 
 
@@ -120,6 +149,29 @@ def _nodes(engine: Engine) -> Iterator[GaugeMetricFamily]:
     yield used
 
 
+def _domains(engine: Engine) -> Iterator[GaugeMetricFamily]:
+    """The fill of topology domains, in the resource that is scarce: accelerators where there are any, else CPUs."""
+    allocatable, used = _family("enbloc_domain_allocatable"), _family("enbloc_domain_used")
+    nodes, names = engine.state.nodes, engine.state.resources.names
+    columns = [column for column, name in enumerate(names) if "/" in name and nodes.totals()[column]] or [CPU]
+    left = MOST_DOMAINS
+    for name in engine.state.trees.names():
+        tree = engine.state.trees.tree(name)
+        for level in tree.levels if tree is not None else ():
+            for number, domain in enumerate(level.names):
+                rows = np.flatnonzero((level.ids[: nodes.count] == number) & nodes.alive[: nodes.count])
+                if not len(rows) or left <= 0:
+                    continue
+                left -= 1
+                for column in columns:
+                    total, free = int(nodes.allocatable[column, rows].sum()), int(nodes.free[column, rows].sum())
+                    labels = [name, level.name, domain, names[column]]
+                    allocatable.add_metric(labels, _in_units(column, total))
+                    used.add_metric(labels, _in_units(column, total - free))
+    yield allocatable
+    yield used
+
+
 def _claims(engine: Engine) -> GaugeMetricFamily:
     family = _family("enbloc_claimed_pods")
     statuses = Counter(task.status for gang in engine.state.gangs.values() for task in gang.tasks.values())
@@ -132,10 +184,9 @@ def _volcano_names(engine: Engine, queues: Sequence[Queue]) -> Iterator[GaugeMet
     """The gauges of Volcano's queues, under its names and labels."""
     totals = engine.state.nodes.totals()
     for theirs, ours in (*_VOLCANO.items(), ("real_capacity", "capability")):
-        cpu = GaugeMetricFamily(f"volcano_queue_{theirs}_milli_cpu", f"{theirs} CPU of a queue", labels=["queue_name"])
-        memory = GaugeMetricFamily(f"volcano_queue_{theirs}_memory_bytes", f"{theirs} memory", labels=["queue_name"])
-        scalar = GaugeMetricFamily(
-            f"volcano_queue_{theirs}_scalar_resources", f"{theirs} of others", labels=["queue_name", "resource"]
+        cpu, memory, scalar = (
+            _volcano_family(f"volcano_queue_{theirs}_{unit}")
+            for unit in ("milli_cpu", "memory_bytes", "scalar_resources")
         )
         for queue in queues:
             amounts = dict(_of_queue(engine, queue, ours))
@@ -148,9 +199,19 @@ def _volcano_names(engine: Engine, queues: Sequence[Queue]) -> Iterator[GaugeMet
                 if amount and column < len(engine.state.resources):
                     scalar.add_metric([queue.name, engine.state.resources.names[column]], amount)
         yield from (cpu, memory, scalar)
-    share = GaugeMetricFamily("volcano_queue_share", "used of deserved", labels=["queue_name"])
+    share = _volcano_family("volcano_queue_share")
+    weight, overused = _volcano_family("volcano_queue_weight"), _volcano_family("volcano_queue_overused")
     for queue in queues:
-        share.add_metric([queue.name], engine.state.queues.share(queue))
-    yield share
+        part = engine.state.queues.share(queue)
+        share.add_metric([queue.name], part)
+        weight.add_metric([queue.name], queue.facts.weight)
+        overused.add_metric([queue.name], part > 1)
+    yield from (share, weight, overused)
     waiting = engine.pending()
-    yield GaugeMetricFamily("volcano_unschedule_job_count", "gangs that wait", value=len(waiting))
+    jobs = _volcano_family("volcano_unschedule_job_count")
+    jobs.add_metric([], len(waiting))
+    yield jobs
+    tasks = _volcano_family("volcano_unschedule_task_count")
+    for entry in waiting[:MOST_DOMAINS]:
+        tasks.add_metric([entry.gang], sum(entry.missing.values()))
+    yield tasks

@@ -82,6 +82,7 @@ class LiveControlPlane:
                 self.wake,
                 self._status_changed.set,
                 self._metrics.binding,
+                self._metrics.count_decisions(volcano=config.volcano_metrics),
             )
             self._status_writer = self.scheduler.status_writer
             engine = self.scheduler.engine
@@ -97,6 +98,8 @@ class LiveControlPlane:
             for kind in runner.kinds:
                 self._runners_by_kind.setdefault(kind, []).append(runner)
         self._look_up: asyncio.Task[None] | None = None
+        self._unread_since_s: float | None = None
+        """When the first event came that no turn has read yet."""
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -123,6 +126,8 @@ class LiveControlPlane:
 
     def observe(self, event: WatchEvent) -> None:
         self._observed.observe(event)
+        if self._unread_since_s is None:
+            self._unread_since_s = self._transport.time_s()
         if self.scheduler is not None and event.kind in self.scheduler.kinds:
             self.scheduler.observe(event)
         for runner in self._runners_by_kind.get(event.kind, ()):
@@ -158,6 +163,9 @@ class LiveControlPlane:
                 continue
             begin_s = loop.time()
             self._turn()
+            if self._unread_since_s is not None:
+                self._metrics.event_lag_s.observe(max(0.0, self._transport.time_s() - self._unread_since_s))
+                self._unread_since_s = None
             rest_s = min(REST * (loop.time() - begin_s), LONGEST_REST_S)
 
     async def _write_status(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from enbloc.runtime.cycle_metrics import CycleMetrics
+
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -12,6 +14,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._cycle: CycleMetrics | None = None
         binds = Counter("enbloc_binds", "Bindings that were sent.", ["result"], registry=self.registry)
         self._accepted = binds.labels("taken")
         self._rejected = binds.labels("refused")
@@ -37,11 +40,43 @@ class Metrics:
             "enbloc_clock_skew_seconds", "How far the wall clock has jumped since the start.", registry=self.registry
         )
 
+        self.event_lag_s = Histogram(
+            "enbloc_event_lag_seconds",
+            "From a watch event to the end of the turn that read it.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._requests_s = Histogram(
+            "enbloc_api_request_seconds",
+            "Requests to the API server by method and code, one attempt each; code 0: no answer.",
+            ["method", "code"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._retries = Counter(
+            "enbloc_api_retries", "Attempts that followed one that failed.", ["method"], registry=self.registry
+        )
+
+    def count_decisions(self, *, volcano: bool) -> CycleMetrics:
+        """Decisions and action times of the process's scheduler."""
+        self._cycle = CycleMetrics(volcano=volcano)
+        for collector in self._cycle.collectors:
+            self.registry.register(collector)
+        return self._cycle
+
+    def requested(self, method: str, code: int, seconds: float, again: bool) -> None:
+        """One attempt of a request to the API server was answered, or given up."""
+        self._requests_s.labels(method, str(code)).observe(seconds)
+        if again:
+            self._retries.labels(method).inc()
+
     def binding(self, accepted: bool, seconds: float) -> None:
         """A Binding was answered, this long after its plan was started."""
         if accepted:
             self._accepted.inc()
             self._bind_s.observe(seconds)
+            if self._cycle is not None:
+                self._cycle.bound(seconds)
         else:
             self._rejected.inc()
 

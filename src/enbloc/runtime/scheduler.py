@@ -12,6 +12,7 @@ from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import Keyring
+from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.executor import Executor
 from enbloc.runtime.status_writer import StatusWriter
 from enbloc.runtime.translate import Translator
@@ -33,8 +34,10 @@ class Scheduler:
         wake: Callable[[], None] = lambda: None,
         status_changed: Callable[[], None] = lambda: None,
         measure: Callable[[bool, float], None] = lambda bound, seconds: None,
+        metrics: CycleMetrics | None = None,
     ) -> None:
-        self.translator = Translator(config, names, keyring)
+        """`measure` is called with each Binding's outcome and time; `metrics` counts decisions."""
+        self.translator = Translator(config, names, keyring, metrics)
         self.kinds = self.translator.kinds
         self.status_writer = StatusWriter(transport, self.translator.subject, status_changed)
         self.executor = Executor(transport, self.translator.refused, self.status_writer.emit, wake, measure)

@@ -64,11 +64,11 @@ async def serve(
     the identity) and `OSError` (of the port) before it starts."""
     stop = _on_signals()
     async with AsyncExitStack() as stack:
-        cluster = await _until(stop, _connected(options))
+        metrics = Metrics()
+        cluster = await _until(stop, _connected(options, metrics))
         if cluster is None:
             return 0
         stack.push_async_callback(cluster.close)
-        metrics = Metrics()
         keyring = await _until(stop, _keyring(options, cluster))
         if keyring is None:
             return 0
@@ -165,8 +165,11 @@ def _is_ready(plane: LiveControlPlane | None, cluster: KubeCluster) -> bool:
     return cluster.healthy() and (plane is None or plane.is_ready)
 
 
-async def _connected(options: Options) -> KubeCluster:
-    return await _retry(lambda: connect(options.kubeconfig, options.context), "cannot reach the cluster")
+async def _connected(options: Options, metrics: Metrics) -> KubeCluster:
+    def attempt() -> Awaitable[KubeCluster]:
+        return connect(options.kubeconfig, options.context, measure=metrics.requested)
+
+    return await _retry(attempt, "cannot reach the cluster")
 
 
 async def _started(plane: LiveControlPlane) -> bool:

@@ -52,6 +52,7 @@ from enbloc.gangs.record_digests import Keyring
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
+from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.outcome import report_refused
 from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
@@ -73,9 +74,13 @@ class Translator:
         GangRegistry.kinds | _VOLUME_KINDS | TREE_KINDS | {"Pod", "Node", "Namespace", volcano.QUEUE, budgets.KIND}
     )
 
-    def __init__(self, config: Config, names: frozenset[str], keyring: Keyring) -> None:
-        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2)."""
+    def __init__(
+        self, config: Config, names: frozenset[str], keyring: Keyring, metrics: CycleMetrics | None = None
+    ) -> None:
+        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2); `metrics`
+        counts decisions."""
         self._names = names
+        self._metrics = metrics
         self._holds_unsupported = config.unsupported == "hold"
         self._registry = GangRegistry.of(config)
         self.kinds = Translator.kinds | self._registry.kinds
@@ -237,7 +242,10 @@ class Translator:
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
-        for decision in self.engine.run(now_ns):
+        decisions = self.engine.run(now_ns) if self._metrics is None else self.engine.run(now_ns, self._metrics.timed)
+        for decision in decisions:
+            if self._metrics is not None:
+                self._metrics.decided(self.engine, decision, now_ns)
             yield from self._writes(decision, now_ns)
 
     def _write_back(self) -> Iterator[WritePlan]:

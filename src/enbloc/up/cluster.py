@@ -33,6 +33,7 @@ from enbloc.controllers.workloads.controller import WorkloadController
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import Keyring, new_keyring, read_keys, write_keys
 from enbloc.runtime.control_plane import ControlPlane
+from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.scenario.player import Player
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.clock import now_ns
@@ -70,6 +71,8 @@ class LocalCluster:
         restore = self._journal.restore if self._journal is not None else None
         self.store: Store = make_store(now_ns, config, restore, OBJECT_BYTES, guards_records=options.scheduled)
         self._keyring = self._read_keyring()
+        self.metrics = CycleMetrics(volcano=config.volcano_metrics)
+        """Of every scheduler that runs here, one after the other."""
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
@@ -108,7 +111,8 @@ class LocalCluster:
         if not self._options.scheduled:
             return NoControlPlane()
         names = scheduler_names(config, alone=True)
-        return ControlPlane(self.store, config, names, more=(WorkloadController(),), keyring=self._keyring)
+        more = (WorkloadController(),)
+        return ControlPlane(self.store, config, names, more=more, keyring=self._keyring, metrics=self.metrics)
 
     def engine(self) -> Engine | None:
         """The scheduler's, if it runs here."""

@@ -76,10 +76,9 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
         }
 
     collector = EngineMetrics(cluster.engine, volcano=config.volcano_metrics)
+    collectors = (collector, *cluster.metrics.collectors)
     explainer = Explainer(store.objects, lambda: store.version, where_alone(config))
-    return Pages(
-        objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, (collector,), explainer
-    )
+    return Pages(objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, collectors, explainer)
 
 
 async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:

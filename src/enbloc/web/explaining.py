@@ -21,7 +21,7 @@ import msgspec
 from enbloc.api.meta import Obj
 from enbloc.config import Config
 
-WITHIN_S: Final = 60.0
+WITHIN_S: Final = 120.0
 """An explanation that takes longer is given up."""
 KEPT_S: Final = 10.0
 """An explanation of an older state of the cluster is given up to this age: gangs change all the time."""

@@ -17,7 +17,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.kube.credentials import Credentials, load
 from enbloc.cluster.kube.discovery import Discovery, Resource
-from enbloc.cluster.kube.http import Api, Bounds
+from enbloc.cluster.kube.http import Api, Bounds, Measure
 from enbloc.cluster.kube.informer import Informer, list_all
 from enbloc.cluster.kube.writes import Writer, read
 
@@ -31,9 +31,15 @@ _POD = "Pod"
 class KubeCluster:
     """A cluster behind an API server. An async context manager: leaving it closes it."""
 
-    def __init__(self, credentials: Credentials, in_flight: int = IN_FLIGHT, bounds: Bounds | None = None) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        in_flight: int = IN_FLIGHT,
+        bounds: Bounds | None = None,
+        measure: Measure | None = None,
+    ) -> None:
         self._bounds = bounds or Bounds()
-        self._api = Api(credentials, in_flight, self._bounds)
+        self._api = Api(credentials, in_flight, self._bounds, measure)
         self._discovery = Discovery(self._api)
         self._writer = Writer(self._api, self._discovery, self._reported)
         self._kinds: frozenset[str] = frozenset()
@@ -167,11 +173,16 @@ class KubeCluster:
 
 
 async def connect(
-    kubeconfig: str | None, context: str | None, *, in_flight: int = IN_FLIGHT, bounds: Bounds | None = None
+    kubeconfig: str | None,
+    context: str | None,
+    *,
+    in_flight: int = IN_FLIGHT,
+    bounds: Bounds | None = None,
+    measure: Measure | None = None,
 ) -> KubeCluster:
     """A cluster by kubeconfig and context: the given file, else `$KUBECONFIG`, else `~/.kube/config`, else a pod's
     service account. Raises `NoCredentials` (see `credentials`) with one line for the user, or `Refused`."""
-    cluster = KubeCluster(await load(kubeconfig, context), in_flight, bounds)
+    cluster = KubeCluster(await load(kubeconfig, context), in_flight, bounds, measure)
     try:
         await cluster.reach()
     except BaseException:

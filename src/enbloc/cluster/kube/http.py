@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -75,11 +75,19 @@ class Answer(NamedTuple):
         return self.status < 300
 
 
+Measure = Callable[[str, int, float, bool], None]
+"""Called after each attempt of a request: its method, the code of the answer (0: none), seconds, and whether it was a
+retry."""
+
+
 class Api:
     """A session with one API server."""
 
-    def __init__(self, credentials: Credentials, in_flight: int, bounds: Bounds) -> None:
+    def __init__(
+        self, credentials: Credentials, in_flight: int, bounds: Bounds, measure: Measure | None = None
+    ) -> None:
         self.bounds = bounds
+        self._measure = measure
         self._credentials = credentials
         self._in_flight = asyncio.Semaphore(in_flight)
         self._base = credentials.base_url
@@ -146,10 +154,12 @@ class Api:
         renewed = False
         errors = 0
         for attempt in range(1_000):
+            began_s = loop.time()
             try:
                 if loop.time() >= self._authorized_until:
                     await self._authorize()
                 generation = self._generation
+                began_s = loop.time()
                 async with (
                     self._in_flight,
                     self._session.request(
@@ -158,7 +168,9 @@ class Api:
                 ):
                     status, answer = response.status, await response.read()
                     retry_after = response.headers.get("Retry-After") if status >= 400 else None
+                self._measured(method, status, began_s, attempt)
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
+                self._measured(method, 0, began_s, attempt)
                 unsure = unsure or not isinstance(why, _NOT_SENT)
                 wait_s = backoff_s(self.bounds, attempt, self.bounds.max_backoff_s)
                 hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
@@ -181,6 +193,10 @@ class Api:
                     return Answer(status, answer, unsure)
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable: patience_s allows fewer than a thousand attempts")
+
+    def _measured(self, method: str, code: int, began_s: float, attempt: int) -> None:
+        if self._measure is not None:
+            self._measure(method, code, asyncio.get_running_loop().time() - began_s, attempt > 0)
 
     async def _authorize(self, *, refused: int | None = None) -> None:
         """Gets the present credentials. `refused`: the generation of those that the server rejected."""

@@ -1,0 +1,74 @@
+"""What the browser is shown: a cluster with GPUs, and pages on a store that a thread serves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from cluster.embedded.http.serving import TOKEN
+from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.http.access import Access
+from enbloc.cluster.embedded.http.facade import Facade
+from enbloc.cluster.embedded.http.listener import Listener
+from support import manifests as m
+from web.played import pages_of
+
+GPU: Final = "nvidia.com/gpu"
+SHOTS: Final = os.environ.get("ENBLOC_SHOTS", "")
+"""A folder for screenshots, which the docs use."""
+
+
+def gpu_documents() -> list[Any]:
+    """Four racks of four nodes with eight GPUs, two queues; gangs that run, wait for room, and can never start."""
+    rack = "topology.kubernetes.io/rack"
+    nodes = [
+        m.node(f"n{number:02}", cpu=64, extra={GPU: 8}, labels={rack: f"rack-{number // 4 + 1}"})
+        for number in range(16)
+    ]
+    queues = [m.queue("research", weight=2), m.queue("serving", weight=1)]
+    gangs: list[Any] = []
+    for number, (name, count, gpus, queue) in enumerate(
+        [
+            ("llama", 6, 8, "research"),
+            ("diffusion", 8, 3, "research"),
+            ("whisper", 4, 2, "serving"),
+            ("ranker", 5, 5, "serving"),
+            ("vision", 4, 8, "research"),
+            ("giant", 12, 8, "research"),
+            ("impossible", 2, 16, "serving"),
+            ("speech", 6, 4, "serving"),
+        ]
+    ):
+        gangs += m.gang(name, count, cpu=4, extra={GPU: gpus}, queue=queue, at=f"{number}s")
+    return [*nodes, *queues, *gangs]
+
+
+class Served(NamedTuple):
+    address: str
+    store: Store
+
+
+@contextmanager
+def serve_store(store: Store, *, loopback_only: bool = True) -> Iterator[Served]:
+    loop = asyncio.new_event_loop()
+    facade = Facade(store, Access(TOKEN, loopback_only=loopback_only), pages_of(store).handlers())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    async def start() -> tuple[Listener, int]:
+        listener = Listener(facade)
+        return listener, await listener.start("127.0.0.1", 0)
+
+    listener, port = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    try:
+        yield Served(f"http://127.0.0.1:{port}/", store)
+    finally:
+        facade.close()
+        asyncio.run_coroutine_threadsafe(listener.stop(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)
+        loop.close()

@@ -84,7 +84,7 @@ def test_evictions_and_claims_are_counted() -> None:
 
     metrics, engine, gang = CycleMetrics(volcano=True), Engine(config.parse(None)), GangKey("volcano", "default", "g")
     metrics.decided(engine, Evict(gang, "default", "p", "u", "Preempted", "for another"), 0)
-    metrics.decided(engine, SetAside(gang, ClaimKind.PREEMPT, Record({}, until_ns=0), "Nominated", ""), 0)
+    metrics.decided(engine, SetAside(gang, ClaimKind.PREEMPT, Record(ClaimKind.PREEMPT, 0, {}), "Nominated", ""), 0)
     metrics.decided(engine, SetAside(gang, ClaimKind.RESERVE, None, "Released", ""), 0)
     metrics.decided(engine, Bind(gang, "d", (Placement("default", "p", "u", "n1"),), "m", commits=True), 0)
     samples = _of(metrics)

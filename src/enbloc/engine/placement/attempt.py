@@ -233,7 +233,8 @@ def _place_minima(
             failed = failed or run[placed]  # skipped: other tasks may make up the total (G3)
     if short:
         assert failed is not None, f"{request.gang} was attempted though too few of its members exist"
-        return placer.diagnose(request, failed, {failed.role: short}, {failed.role: request.short}, constraints)
+        like_it = sum(task.role == failed.role for task in request.minimum)
+        return placer.diagnose(request, failed, {failed.role: short}, {failed.role: max(short, like_it)}, constraints)
     return None
 
 

@@ -145,6 +145,7 @@ class LocalCluster:
             journal.durable if journal is not None else None,
             (lambda: journal.failure) if journal is not None else None,
             self._settings,
+            self.nodes.enter,
         )
         self._listener = Listener(self._facade, certificate.context())
         port = await self._listener.start(options.host, options.port)

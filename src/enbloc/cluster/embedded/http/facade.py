@@ -24,9 +24,11 @@ from enbloc.cluster.embedded.http import logs, request_body, usage
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
 from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
+from enbloc.cluster.embedded.http.exec import serve_exec
 from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi
+from enbloc.cluster.embedded.http.port_forward import serve_port_forward
 from enbloc.cluster.embedded.http.queries import (
     Form,
     check_field_validation,
@@ -42,12 +44,15 @@ from enbloc.cluster.embedded.http.tables import META, included, partial, table
 from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.cluster.embedded.http.watching import Watches
 from enbloc.cluster.embedded.http.writing import APPLY_PATCH, Answer, Writer, check_patch, delete_options
+from enbloc.cluster.embedded.nodes.runtime import RunningContainer
 from enbloc.version import __version__
 
 KUBERNETES = "v1.36.0"
 """The version reported to clients: the API that they may expect."""
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Enter = Callable[[str, str, str], RunningContainer]
+"""Namespace, pod, container. Raises `Refused` if it does not run."""
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
@@ -56,8 +61,9 @@ _log = logging.getLogger(__name__)
 
 class Facade:
     """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `log_source` reads
-    the output of pods; `committed` is awaited before a write is acknowledged. `failure` says why writes are not kept
-    any more: only health is served then, since the store may hold what was not kept."""
+    the output of pods; `enter` finds containers that run; `committed` is awaited before a write is acknowledged.
+    `failure` says why writes are not kept any more: only health is served then, since the store may hold what was not
+    kept."""
 
     def __init__(
         self,
@@ -68,7 +74,9 @@ class Facade:
         committed: Committed | None = None,
         failure: Callable[[], str | None] | None = None,
         settings: Settings = DEFAULTS,
+        enter: Enter | None = None,
     ) -> None:
+        self._enter = enter
         self._store = store
         self._access = access
         self._pages = dict(pages or {})
@@ -278,6 +286,8 @@ class Facade:
                 return await self._execute(request, target, self._writer.evict, plain=True)
             case "log", "GET" | "HEAD" if target.kind.id == "Pod":
                 return await self._pod_log(request, target)
+            case "exec" | "portforward", "GET" | "POST" if target.kind.id == "Pod":
+                return await self._converse(request, target)
             case "status" | "scale" | "binding" | "eviction" | "log", _:
                 raise _bad_method()
         raise no_such_path()
@@ -380,6 +390,16 @@ class Facade:
             raise refusal(400, "this server has no node runtime, and so no logs")
         reader = self._log_source(target.namespace, target.name, container, asked)
         return await logs.serve_log(request, reader, self._unsent, follow=follow)
+
+    async def _converse(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
+        """`exec` and `portforward`: a connection that lasts."""
+        wanted = request.query.get("container", "") if target.subresource == "exec" else ""
+        if self._enter is None:
+            raise refusal(400, "this server has no node runtime, and so no containers")
+        container = self._enter(target.namespace, target.name, wanted)
+        if target.subresource == "exec":
+            return await serve_exec(request, container)
+        return await serve_port_forward(request, container.address)
 
     # -- writing
 

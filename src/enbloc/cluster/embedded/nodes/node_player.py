@@ -21,7 +21,7 @@ from enbloc.cluster.embedded.nodes.backoff import Backoff
 from enbloc.cluster.embedded.nodes.kubelets import Kubelets
 from enbloc.cluster.embedded.nodes.node_pool import Key
 from enbloc.cluster.embedded.nodes.pod_script import PodScript, read_script
-from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, RunningContainer
 from enbloc.stale_heap import StaleHeap
 from enbloc.units import SECOND, format_timestamp
 
@@ -174,6 +174,11 @@ class NodePlayer(Kubelets[SimulatedPod]):
         if self._store.get(POD, namespace, pod) is None:
             raise Refused(404, "NotFound", f'pods "{pod}" not found')
         raise Refused(400, "BadRequest", f"pod {pod} is simulated and has no output (--runtime process runs it)")
+
+    def enter(self, namespace: str, pod: str, container: str) -> RunningContainer:
+        if self._store.get(POD, namespace, pod) is None:
+            raise Refused(404, "NotFound", f'pods "{pod}" not found')
+        raise Refused(400, "BadRequest", f"pod {pod} is simulated and runs no process (--runtime process runs it)")
 
     def close(self) -> None:
         self._watch.close()

@@ -9,6 +9,7 @@ should be called soon.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -41,6 +42,41 @@ class LogReader(Protocol):
     def close(self) -> None: ...
 
 
+class ExecSession(Protocol):
+    """A command that was started in a container."""
+
+    async def output(self) -> bytes:
+        """The next piece of its output; empty at the end."""
+        ...
+
+    async def errors(self) -> bytes:
+        """The same of its error output; empty if it has a terminal."""
+        ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    async def end_input(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None: ...
+
+    async def wait(self) -> int:
+        """The exit code, once it has ended or its container has."""
+        ...
+
+    async def close(self) -> None:
+        """Kills it, if it still runs."""
+        ...
+
+
+class RunningContainer(Protocol):
+    """A container that runs, for `kubectl exec` and `port-forward`."""
+
+    address: str
+    """Of its pod."""
+
+    async def start(self, argv: Sequence[str], *, tty: bool) -> ExecSession: ...
+
+
 class NodeRuntime(Protocol):
     """Runs pods that are bound to its nodes."""
 
@@ -58,6 +94,10 @@ class NodeRuntime(Protocol):
 
     def logs(self, namespace: str, pod: str, container: str, query: LogQuery) -> LogReader:
         """The output of a container. An empty name means the pod's only container. Raises `Refused`."""
+        ...
+
+    def enter(self, namespace: str, pod: str, container: str) -> RunningContainer:
+        """A container that runs. An empty name means the pod's only container. Raises `Refused`."""
         ...
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from enbloc.cluster.embedded.process.processes import Command
 from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
 Role = Literal["init", "sidecar", "main"]
@@ -24,6 +25,7 @@ class Container:
     __slots__ = (
         "backoff_ns",
         "backoff_until_ns",
+        "command",
         "exit_code",
         "got_sigkill",
         "got_sigterm",
@@ -48,6 +50,8 @@ class Container:
         self.run = 0
         self.has_run = False
         self.process: int | None = None
+        self.command: Command | None = None
+        """Of the present run."""
         self.pid = 0
         self.started_ns = 0
         self.exit_code = 0

@@ -27,6 +27,7 @@ from enbloc.cluster.embedded.nodes.kubelets import Kubelets
 from enbloc.cluster.embedded.nodes.node_pool import Key
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
 from enbloc.cluster.embedded.process.container import INTERRUPTED, Container
+from enbloc.cluster.embedded.process.exec_session import ProcessContainer
 from enbloc.cluster.embedded.process.fields import ContainerConfigError
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of
 from enbloc.cluster.embedded.process.launch import Launcher, rejection, termination_log_of
@@ -169,6 +170,22 @@ class ProcessNodes(Kubelets[ProcessPod]):
             if reason:
                 raise Refused(400, "BadRequest", f"{what} is waiting to start: {reason}") from None
             raise Refused(404, "NotFound", f"there is no log of {what}") from None
+
+    def enter(self, namespace: str, pod: str, container: str) -> ProcessContainer:
+        found = self._store.get(POD, namespace, pod)
+        if found is None:
+            raise Refused(404, "NotFound", f'pods "{pod}" not found')
+        name = container_name(found, container or found["spec"]["containers"][0]["name"])
+        tracked = self._pool.pod((namespace, pod))
+        if tracked is None or tracked.uid != uid_of(found):
+            raise Refused(400, "BadRequest", f"pod {pod} does not have a host assigned, or has ended")
+        one = _container_of(found, name, tracked)
+        if one.stage != "running" or one.command is None:
+            raise Refused(400, "BadRequest", f'container "{name}" in pod "{pod}" does not run')
+        run = one.run
+        return ProcessContainer(
+            one.command.env, one.command.cwd, tracked.address, lambda: one.is_alive and one.run == run
+        )
 
     def close(self) -> None:
         """Stops every process: SIGTERM, then SIGKILL after `STOP_GRACE_S`. Pods stay as they are in the store."""
@@ -355,6 +372,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
         self._blocked.pop(tracked.key, None)
         number = self._processes.start(command)
         one.mark_starting(number)
+        one.command = command
         self._running[number] = (tracked, one)
 
     def _apply_restart_policy(self, tracked: ProcessPod, one: Container, now_ns: int) -> None:

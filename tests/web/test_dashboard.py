@@ -21,6 +21,7 @@ from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.web import assets, pages
 from enbloc.web.assets import MODULES, bundled, read
+from enbloc.web.history import History
 from enbloc.web.pages import Pages
 from enbloc.web.report import report_model, report_page
 from support import manifests as m
@@ -217,3 +218,33 @@ def test_an_answer_is_as_old_as_it_says_and_never_older_than_two_seconds() -> No
         assert before_s <= as_of_s <= time.time()
 
     asyncio.run(main())
+
+
+def test_the_timeline_has_the_spans_in_which_room_was_reserved() -> None:
+    """`examples/starving.yaml`: nodes are reserved for the large gang until its pods are bound."""
+    from io import BytesIO
+
+    starving = QUICKSTART.parent / "starving.yaml"
+    out = BytesIO()
+    Simulation(read_scenario(read_documents([str(starving)])), config.parse(None)).run().write_json(out)
+    answer = json.loads(out.getvalue())
+    reserved = [line["t"] for line in answer["timeline"] if line["what"] == "reserved"]
+    claimed = {gang["gang"]: gang["claimed"] for gang in report_model(answer)["gangs"] if gang["claimed"]}
+    assert len(claimed) == 1, claimed
+    ((first, last),) = next(iter(claimed.values()))
+    assert first == min(reserved)
+    assert last is None or last > first
+
+
+def test_live_gangs_with_room_set_aside_say_since_when() -> None:
+    history = History()
+    gang = {"gang": "default/g", "state": "Waiting", "setAside": {"n1": 1}}
+    model = {"asOf": 5.0, "resource": "cpu", "total": {"cpu": 4.0}, "queues": [], "nodes": [], "gangs": [gang]}
+    history.add(model)
+    later = {**model, "asOf": 9.0, "gangs": [{**gang}]}
+    history.add(later)
+    assert later["gangs"][0]["claimed"] == [[5.0, None]]
+    history.add({**model, "asOf": 10.0, "gangs": [{**gang, "setAside": {}}]})
+    again = {**model, "asOf": 11.0, "gangs": [{**gang}]}
+    history.add(again)
+    assert again["gangs"][0]["claimed"] == [[11.0, None]]

@@ -22,9 +22,12 @@ class History:
     def __init__(self) -> None:
         self._samples: list[dict[str, Any]] = []
         self._every_s = EVERY_S
+        self._claimed_since: dict[str, float] = {}
+        """By gang: when room was first seen to be reserved or held for it."""
 
     def add(self, model: Mapping[str, Any]) -> None:
         """`model`: of the dashboard. The last sample is replaced until it is old enough to stay."""
+        self._add_claims(model)
         sample = _sample(model)
         if len(self._samples) > 1 and sample["t"] - self._samples[-2]["t"] < self._every_s:
             self._samples[-1] = sample
@@ -33,6 +36,14 @@ class History:
         if len(self._samples) > SAMPLES:
             self._samples = self._samples[::2]
             self._every_s *= 2
+
+    def _add_claims(self, model: Mapping[str, Any]) -> None:
+        """Says on each gang since when room is set aside for it, for the timeline."""
+        now = {gang["gang"] for gang in model["gangs"] if gang["setAside"]}
+        self._claimed_since = {name: self._claimed_since.get(name, model["asOf"]) for name in now}
+        for gang in model["gangs"]:
+            if gang["gang"] in now:
+                gang["claimed"] = [[self._claimed_since[gang["gang"]], None]]
 
     def shown(self) -> list[dict[str, Any]]:
         return self._samples

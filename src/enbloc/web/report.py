@@ -41,7 +41,9 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         if number == len(model["gangs"]):
             model["gangs"].append(_gone(played))
         _add_times(model["gangs"][number], played, pending.get(played["gang"]))
+    claimed = _claimed(answer.get("timeline", ()), reading.aliases(), [gang["gang"] for gang in model["gangs"]])
     for gang in model["gangs"]:
+        gang["claimed"] = claimed.get(gang["gang"], [])
         if gang["gang"] not in pending and gang["state"] in WAITS:
             gang["state"] = FINISHED  # all its pods are gone
     played_names = {played["gang"] for played in answer["gangs"]}
@@ -85,6 +87,31 @@ def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping
         gang["sentence"] = f"It waited: {why}"
     else:
         gang["sentence"] = "It started at once." if played["started"] is not None else ""
+
+
+def _claimed(
+    timeline: Sequence[Mapping[str, Any]], aliases: Mapping[str, str], gangs: Sequence[str]
+) -> dict[str, list[list[float | None]]]:
+    """By gang: from when to when room was reserved or held for some pod of it. A pod that is gone belongs to the gang
+    whose name its own begins with."""
+    spans: dict[str, list[list[float | None]]] = {}
+    held: dict[str, set[str]] = {}
+    by_length = sorted(gangs, key=len, reverse=True)
+    for line in timeline:
+        if line["what"] not in ("reserved", "held", "released", "bound", "deleted") or line["kind"] != "Pod":
+            continue
+        pod = f"{line['namespace']}/{line['name']}"
+        gang = aliases.get(pod) or next((name for name in by_length if pod.startswith(name)), pod)
+        pods = held.setdefault(gang, set())
+        if line["what"] in ("reserved", "held"):
+            if not pods:
+                spans.setdefault(gang, []).append([line["t"], None])
+            pods.add(pod)
+        elif pod in pods:
+            pods.remove(pod)
+            if not pods:
+                spans[gang][-1][1] = line["t"]
+    return spans
 
 
 def _series(samples: Sequence[Mapping[str, Any]], gangs: Sequence[Mapping[str, Any]], resource: str) -> list[Any]:

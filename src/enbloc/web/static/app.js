@@ -1,5 +1,5 @@
 // The dashboard: routes in the address, data that is fetched when the server says that it changed, one view at a time.
-import { element, instant, isWaiting } from "./format.js";
+import { amount, colourOf, element, instant, isDark, isWaiting } from "./format.js";
 import { gangView } from "./gang.js";
 import { gangsView, waitsOf } from "./gangs.js";
 import { mapCanvas, nodesTable } from "./map.js";
@@ -10,6 +10,7 @@ import { timelineView } from "./timeline.js";
 const VIEWS = [["summary", "Summary"], ["map", "Map"], ["gangs", "Gangs"], ["timeline", "Timeline"], ["queues", "Queues"]];
 const LEAST_MS = 500; // at most two updates a second
 const SAMPLES = 2000;
+const LEGEND = 12;
 const embedded = document.getElementById("model");
 const EXPLAINED_MS = 30000; // after this time a waiting gang on the screen is explained anew
 const TOKEN = "enbloc-token"; // of this tab only: it is neither in a link that is shared nor sent unasked
@@ -47,6 +48,22 @@ const complete = (model) => {
   return model;
 };
 
+// The gangs or queues that hold the most, each with its colour on the map.
+const legend = (model, resource, by) => {
+  const held = new Map();
+  for (const node of model.nodes) for (const [gang, used] of [...node.parts, ...node.claims]) {
+    const name = gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang;
+    held.set(name, (held.get(name) || 0) + used);
+  }
+  const largest = [...held].sort((one, other) => other[1] - one[1]), dark = isDark();
+  const free = Object.values(model.nodes).reduce((total, node) => total + (node.capacity[resource] || 0), 0) - largest.reduce((total, one) => total + one[1], 0);
+  return element("p", { class: "legend" }, largest.slice(0, LEGEND).map(([name, used]) => {
+    const box = element("i", {}); box.style.background = colourOf(name, dark);
+    const text = `${name || "other pods"} ${amount(resource, used)}`;
+    return element("span", {}, box, name && by === "gang" ? element("a", { href: gangAddress(name) }, text) : text);
+  }), largest.length > LEGEND ? `and ${largest.length - LEGEND} more` : null, element("span", {}, `free ${amount(resource, Math.max(0, free))}`));
+};
+
 const mapView = (model, wanted, change, width) => {
   const resources = Object.keys(model.total).filter((name) => name !== "pods");
   const resource = wanted.resource || model.resource;
@@ -57,6 +74,7 @@ const mapView = (model, wanted, change, width) => {
     select("Colour", "by", [["gang", "Colour by gang"], ["queue", "Colour by queue"]], wanted.by || "gang"),
     select("Resource", "resource", resources.map((name) => [name, name]), resource),
     element("span", { class: "dim" }, "hatched: reserved or held; click a cell for its gang")),
+    model.nodes.length && legend(shown, resource, wanted.by || "gang"),
     model.nodes.length ? mapCanvas(shown, { resource, by: wanted.by || "gang", open, width }) : element("p", {}, "There is no node."),
     element("details", {}, element("summary", {}, "As a table"), nodesTable(shown, resource, gangAddress)));
 };

@@ -108,7 +108,7 @@ export const gangView = (model, name, detail, { link, open, resource, width }) =
     element("div", { class: "cards" }, card("Queue", gang.queue || "–"), card("Priority", String(gang.priority)), card("Minimum", plural(gang.minimum, "pod")), card("Came", at(gang.came)),
       gang.started !== null && gang.started !== undefined ? card("Started", at(gang.started)) : card("Expected start", expected ? at(expected) : "unknown"),
       gang.ended !== null && gang.ended !== undefined && card("Ended", at(gang.ended)), card("Waited", duration(gang.waits))),
-    isWaiting(gang) && detail?.assumption ? element("p", { class: "dim" }, `Expected start: ${detail.assumption}.`) : null,
+    isWaiting(gang) && detail?.assumption ? element("p", { class: "dim" }, `Its expected start is ${detail.assumption.startsWith("unknown") ? "" : "known: "}${detail.assumption}.`) : null,
     remedies(model, detail, gang), obstacles(model, detail, link), ahead(model, detail, gang, link), numbers(detail),
     places(model, detail, gang, { open, resource, width }),
     table("Roles", ["Role", "Minimum", "Pods"], Object.entries(gang.roles || {}).map(([role, counts]) => [role || "–", String(gang.minima?.[role] ?? "–"), countsText(counts)])),

@@ -30,7 +30,7 @@ const shares = (model) => {
   const names = [...new Set(samples.flatMap((sample) => Object.keys(sample.queues)))].sort();
   if (samples.length < 2 || !names.length) return null;
   const dark = isDark();
-  const lines = names.map((name) => [name, samples.map((sample) => [sample.t, sample.queues[name] || 0]), colourOf(name, dark)]);
+  const lines = names.map((name) => [name, [...samples.map((sample) => [sample.t, sample.queues[name] || 0]), [Math.max(model.asOf, samples.at(-1).t), samples.at(-1).queues[name] || 0]], colourOf(name, dark)]);
   const legend = element("p", { class: "legend" }, lines.map(([name, points, colour]) => {
     const box = element("i", {}); box.style.background = colour;
     return element("span", {}, box, `${name} ${Math.round(points.at(-1)[1] * 100)}%`);

@@ -28,12 +28,22 @@ const draw = (canvas, model, rows, view, width, first) => {
     if (dashed) { context.strokeStyle = fill; context.setLineDash([3, 3]); context.strokeRect(left + 0.5, y + 0.5, Math.max(right - left - 1, 2), ROW - 6); context.setLineDash([]); }
     else { context.fillStyle = fill; context.fillRect(left, y, Math.max(right - left, 1), ROW - 5); }
   };
+  const hatched = (from, to, y) => { // room was reserved or held for it
+    const left = Math.max(LABELS, x(from)), right = Math.min(width, x(to));
+    if (right <= left) return;
+    context.save();
+    context.beginPath(); context.rect(left, y, right - left, ROW - 5); context.clip();
+    context.strokeStyle = colour.run; context.lineWidth = 2; context.beginPath();
+    for (let step = left - ROW; step < right; step += 6) { context.moveTo(step, y + ROW); context.lineTo(step + ROW, y); }
+    context.stroke(); context.restore();
+  };
   rows.slice(first, first + shown).forEach((gang, index) => {
     const y = AXIS + index * ROW + 2;
     context.fillStyle = colour.text;
     context.textAlign = "right";
     context.fillText(gang.gang.length > 32 ? `…${gang.gang.slice(-31)}` : gang.gang, LABELS - 8, y + 10);
     if (gang.came !== null) bar(gang.came, gang.started ?? model.asOf, y, colour.wait);
+    for (const [from, to] of gang.claimed || []) hatched(from, to ?? model.asOf, y);
     if (gang.started !== null && gang.started !== undefined)
       bar(gang.started, gang.ended ?? model.asOf, y, gang.state === "Failed" ? colour.fail : gang.ended === null ? colour.run : colour.past);
     if (gang.expected) bar(gang.expected, gang.expected + (gang.runTime || (view.to - view.from) * 0.05), y, colour.run, true);
@@ -91,7 +101,7 @@ export const timelineView = (model, { view, open, width }) => {
     button("Zoom out", () => zoom(1.6, (view.from + view.to) / 2)), button("Whole span", () => { Object.assign(view, whole); redraw(); }),
     element("span", { class: "legend" }, [["--wait-fill", "waits"], ["--run-fill", "runs"]].map(([name, text]) => {
       const box = element("i", {}); box.style.background = `var(${name})`; return element("span", {}, box, text);
-    }), element("span", {}, "dashed: expected")));
+    }), element("span", {}, "hatched: room is reserved or held"), element("span", {}, "dashed: expected")));
   requestAnimationFrame(redraw);
   return element("div", {}, tools, canvas);
 };

@@ -120,6 +120,11 @@ class LocalCluster:
         return plane.engine if isinstance(plane, ControlPlane) else None
 
     @property
+    def has_more_load(self) -> bool:
+        """Whether objects or Steps of the loaded files are still to come."""
+        return self._load.due() is not None
+
+    @property
     def watch_count(self) -> int:
         return self._facade.watch_count if self._facade is not None else 0
 

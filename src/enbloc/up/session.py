@@ -17,7 +17,7 @@ from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config, where_alone
 from enbloc.inspect.gangs import Objects
-from enbloc.inspect.overview import KINDS
+from enbloc.inspect.overview import KINDS, Overview
 from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.cluster import LocalCluster
@@ -52,7 +52,7 @@ async def run_session(options: Options, config: Config, scenario: Scenario, stop
         garbage_collector.relax(garbage_collector.SERVICE)
         greeting = _greeting(address, str(kubeconfig))
         if sys.stdout.isatty():
-            await _show(cluster, pages, greeting, stop, logs)
+            await _show(cluster, pages, address, greeting[2:-2], stop, logs)
         else:
             await _write_log(cluster, greeting, stop, logs)
     finally:
@@ -95,17 +95,23 @@ async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.E
 
 
 async def _show(
-    cluster: LocalCluster, pages: Pages, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]
+    cluster: LocalCluster,
+    pages: Pages,
+    address: str,
+    commands: list[str],
+    stop: asyncio.Event,
+    logs: list[EventLog],
 ) -> None:
     """A view that is redrawn on a terminal."""
-    screen = Screen("\n".join(greeting[:-2]))
+    screen = Screen(address, commands, stop.set)
     log = EventLog(cluster.store, screen.log)
     logs.append(log)
     screen.open()
     try:
         while not stop.is_set():
             log.update()
-            screen.draw(*await pages.dated_overview())
+            overview, as_of_s = await pages.dated_overview()
+            screen.draw(overview, as_of_s, next_steps(overview, has_more_load=cluster.has_more_load))
             await _pause(stop, DRAW_S)
     finally:
         screen.close()
@@ -130,6 +136,30 @@ def _greeting(address: str, kubeconfig: str) -> list[str]:
         f"  {_own_name()} gangs",
         "",
         "",
+    ]
+
+
+def next_steps(overview: Overview, *, has_more_load: bool) -> list[str]:
+    """What a user may do now, if nothing goes on by itself; empty while something does."""
+    name = _own_name()
+    if not overview.gangs and not has_more_load:
+        return [
+            "No gang yet. In another terminal, with the KUBECONFIG of `?`:",
+            "  kubectl apply -f examples/quickstart.yaml",
+            f"  {name} sim examples/quickstart.yaml     # the same in virtual time, at once",
+        ]
+    if has_more_load or any(gang.runs for gang in overview.gangs):
+        return []
+    waiting = [gang for gang in overview.gangs if gang.waits]
+    if waiting:
+        first = waiting[0].gang
+        return [
+            f"Nothing runs any more, and {first} waits. In another terminal:",
+            f"  {name} explain {first}     # why, and what would let it start",
+        ]
+    return [
+        "All gangs have ended. In another terminal:",
+        "  kubectl get pods -A     # what became of their pods; kubectl apply -f starts others",
     ]
 
 

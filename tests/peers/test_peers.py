@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from peers import koordinator, kubernetes, kueue, volcano
+from peers import kai, koordinator, kubernetes, kueue, volcano
 from peers.case import Case, problems
 
 TABLES = {
+    "KAI": kai.CASES,
     "Kubernetes": kubernetes.CASES,
     "Kueue": kueue.CASES,
     "Koordinator": koordinator.CASES,

@@ -236,8 +236,18 @@ VALUES: dict[str, Any] = {
     "spec.topologyConstraint.preferredTopologyLevel": (r.RACK, two_racks(kai.POD_GROUP)),
     "spec.subGroups[].topologyConstraint.requiredTopologyLevel": "rack",
     "spec.subGroups[].topologyConstraint.preferredTopologyLevel": (r.RACK, two_racks(kai.POD_GROUP)),
-    "spec.minSubGroup": 1,
-    "spec.subGroups[].minSubGroup": 1,
+    "spec.minSubGroup": (
+        1,
+        [m.node("n"), m.kai_podgroup("x", None, {"w": 1, "v": 1}), *m.kai_pods("x", 1, subgroup="w")],
+    ),
+    "spec.subGroups[].minSubGroup": (
+        1,
+        [
+            m.node("n"),
+            m.kai_podgroup("x", None, subGroups=[{"name": "p"}, *({"name": n, "parent": "p"} for n in ("w", "v"))]),
+            *m.kai_pods("x", 1, subgroup="w"),
+        ],
+    ),
     "spec.subGroups[].parent": "p",
     "spec.markUnschedulable": True,
     "spec.schedulingBackoff": 1,

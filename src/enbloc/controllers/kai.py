@@ -13,6 +13,7 @@ from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
 from enbloc.controllers.volcano import group_of as volcano_group_of
+from enbloc.gangs.kai import minimum_of
 from enbloc.gangs.koordinator import gang_name
 
 
@@ -43,7 +44,7 @@ class KaiGroups:
 
 
 def _phase(group: Obj, members: Members) -> str:
-    minimum = max(kai.minimum_of(view(group, kai.PodGroup).spec), 1)
+    minimum = max(minimum_of(view(group, kai.PodGroup).spec), 1)
     succeeded, failed = members.count("Succeeded"), members.count("Failed")
     if members.total and succeeded + failed == members.total:
         return "Succeeded" if succeeded >= minimum else "Failed"

@@ -249,6 +249,7 @@ class Intake(Follower):
             asked.stateful
             or gang.spec.later
             or gang.spec.waves
+            or gang.spec.tree is not None
             or self._claims.of(gang, ClaimKind.WAVE)
             or self._partial_allocations.applies_to(gang)
             or self._claims.of(gang, ClaimKind.RESERVE)

@@ -19,9 +19,11 @@ from enbloc.gangs.model import ONCE_SATISFIED, GangKey
 
 def update_satisfied(state: State, gang: GangState, group: Group | None) -> None:
     """G7: a gang is satisfied if a commit mark covers its minima, or they are bound now; without pods it is not."""
-    spec = gang.spec
     none_started = gang.total_pending + gang.total_held == len(gang.tasks)
+    _choose(gang)
     gang.covered = "" if none_started else _earned_mark(gang, group)
+    _choose(gang)
+    spec = gang.spec
     covered = covers(gang.covered, spec)
     gang.satisfied = covered and spec.match_policy == ONCE_SATISFIED
     gang.ran = gang.behind = frozenset()
@@ -33,6 +35,12 @@ def update_satisfied(state: State, gang: GangState, group: Group | None) -> None
         )
     if gang.covered and (spec.object is not None or spec.minimum > 1 or spec.group or _has_lost_its_object(gang)):
         state.unmarked[gang.key] = gang  # unless a pod carries the mark
+
+
+def _choose(gang: GangState) -> None:
+    """T0: of several sub-groups those that were bound once, or have started, are the ones that count."""
+    if gang.spec.tree is not None:
+        gang.choose(next(gang.choices()))
 
 
 def _has_lost_its_object(gang: GangState) -> bool:

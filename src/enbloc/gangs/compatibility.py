@@ -325,9 +325,6 @@ def _gather_strategy(kind: str) -> tuple[Field, ...]:
     )
 
 
-_ONE_LEVEL: Final = "set minMember on subgroups without a parent, or remove it: one level only"
-
-
 def _kai_topology(path: str) -> tuple[Field, ...]:
     required, preferred = f"{path}.requiredTopologyLevel", f"{path}.preferredTopologyLevel"
     return _honoured("KAI", kai.POD_GROUP, required, preferred)
@@ -377,13 +374,13 @@ _OTHERS: Final = (
         "spec.queue",
         "spec.priorityClassName",
         "spec.preemptibility",
+        "spec.minSubGroup",
         "spec.subGroups[].minMember",
+        "spec.subGroups[].minSubGroup",
+        "spec.subGroups[].parent",
     ),
     *_kai_topology("spec.topologyConstraint"),
     *_kai_topology("spec.subGroups[].topologyConstraint"),
-    Field("KAI", kai.POD_GROUP, "spec.minSubGroup", _HELD, way_out=_ONE_LEVEL),
-    Field("KAI", kai.POD_GROUP, "spec.subGroups[].minSubGroup", _HELD, way_out=_ONE_LEVEL),
-    Field("KAI", kai.POD_GROUP, "spec.subGroups[].parent", _HELD, way_out=_ONE_LEVEL),
     Field("KAI", kai.POD_GROUP, "spec.markUnschedulable", _NONE),
     Field("KAI", kai.POD_GROUP, "spec.schedulingBackoff", _NONE),
     *_honoured(

@@ -1,12 +1,14 @@
 """KAI's dialect: a `scheduling.run.ai` PodGroup, and pods that name it in the annotation `pod-group-name`.
 
-Reads `minMember`, `queue`, `priorityClassName`, `preemptibility`, `topologyConstraint` and one level of `subGroups`,
-which are roles. Nested subgroups are not honoured: `compatibility` lists them.
+Reads `minMember`, `minSubGroup`, `queue`, `priorityClassName`, `preemptibility`, `topologyConstraint` and `subGroups`.
+Subgroups that are no other's parent are roles; those that are, and choices by `minSubGroup`, make a tree (T0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from enbloc.api import kai
 from enbloc.api.kinds import ref_of, view
@@ -14,6 +16,7 @@ from enbloc.api.meta import Obj, annotations_of, labels_of, namespace_of, uid_of
 from enbloc.gangs import claim_records
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import queue_named_by
+from enbloc.gangs.gang_tree import Vertex, fields_of
 from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
@@ -46,27 +49,23 @@ class Kai(DeclaredGroups):
         own = self._priorities.own(key.namespace, spec.priority_class_name)
         created = typed.metadata.creation_timestamp
         hints = hints_of(group)
+        problem = next(_faults(spec), "")
         return GangSpec(
             key=key,
             title=f"{key.namespace}/{key.name}",
             created_ns=parse_timestamp(created) if created else 0,
-            minimum=max(kai.minimum_of(spec), 0),
-            minima={name: minimum for name, minimum in kai.minima_of(spec).items() if minimum > 0},
+            **_members(spec, is_valid=not problem),
             queue=spec.queue or queue_named_by(group) or DEFAULT_QUEUE,
             priority=own.value,
             limited_class=own.limited_class,
             at_most_pods=own.at_most_pods,
             pods_priority=self._priorities.classes.default,
-            topology=_topology(spec.topology_constraint),
-            topology_of_role={
-                one.name: found for one in spec.sub_groups or () if (found := _topology(one.topology_constraint))
-            },
             object=ref_of(group),
             object_uid=uid_of(group),
             observed=GangStatus(claims=claim_records.read_all(annotations_of(group)), claim_home=uid_of(group)),
             hints=hints._replace(protected=True) if _is_non_preemptible(spec, own.value) else hints,
             never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
-            problem=next(_faults(spec), ""),
+            problem=problem,
         )
 
     def complaints(self, obj: Obj) -> Iterator[str]:
@@ -75,6 +74,47 @@ class Kai(DeclaredGroups):
         spec = view(obj, kai.PodGroup).spec
         yield from _faults(spec)
         yield from self._priorities.complaints(namespace_of(obj), spec.priority_class_name)
+
+
+def minimum_of(spec: kai.PodGroupSpec) -> int:
+    """How many pods start together, at least."""
+    found: int = _members(spec, is_valid=next(_faults(spec), None) is None)["minimum"]
+    return found
+
+
+def _members(spec: kai.PodGroupSpec, *, is_valid: bool) -> dict[str, Any]:
+    """The fields of the gang that its subgroups decide."""
+    listed = spec.sub_groups or ()
+    if is_valid and (
+        spec.min_sub_group is not None or any(one.parent or one.min_sub_group is not None for one in listed)
+    ):
+        return fields_of(_tree(spec), max(spec.min_member or 0, 0))
+    return {
+        "minimum": max(kai.minimum_of(spec), 0),
+        "minima": {name: minimum for name, minimum in kai.minima_of(spec).items() if minimum > 0},
+        "topology": _topology(spec.topology_constraint),
+        "topology_of_role": {one.name: found for one in listed if (found := _topology(one.topology_constraint))},
+    }
+
+
+def _tree(spec: kai.PodGroupSpec) -> Vertex:
+    below: dict[str, list[kai.SubGroup]] = {}
+    for one in spec.sub_groups or ():
+        below.setdefault(one.parent or "", []).append(one)
+
+    def children(name: str) -> tuple[Vertex, ...]:
+        return tuple(vertex(one) for one in below.get(name, ()))
+
+    def vertex(one: kai.SubGroup) -> Vertex:
+        place = _topology(one.topology_constraint)
+        found = children(one.name)
+        if not found:
+            return Vertex(one.name, 1 if one.min_member is None else one.min_member, topology=place)
+        return Vertex(one.name, len(found) if one.min_sub_group is None else one.min_sub_group, found, place)
+
+    found = children("")
+    minimum = len(found) if spec.min_sub_group is None else spec.min_sub_group
+    return Vertex("", minimum, found, _topology(spec.topology_constraint))
 
 
 def _topology(constraint: kai.TopologyConstraint | None) -> TopologyConstraint | None:
@@ -94,8 +134,38 @@ def _is_non_preemptible(spec: kai.PodGroupSpec, priority: int | None) -> bool:
 def _faults(spec: kai.PodGroupSpec) -> Iterator[str]:
     if spec.min_member is not None and not 0 <= spec.min_member <= INT32_MAX:
         yield f"minMember {spec.min_member} is not from 0 to {INT32_MAX}"
-    for index, one in enumerate(spec.sub_groups or ()):
+    listed = spec.sub_groups or []
+    yield from _tree_faults(spec, listed)
+    for index, one in enumerate(listed):
         if not one.name:
             yield f"subGroups[{index}] has no name"
         if one.min_member is not None and not 0 <= one.min_member <= INT32_MAX:
             yield f"subGroups[{index}].minMember {one.min_member} is not from 0 to {INT32_MAX}"
+
+
+def _tree_faults(spec: kai.PodGroupSpec, listed: Sequence[kai.SubGroup]) -> Iterator[str]:
+    parents = {one.name: one.parent or "" for one in listed}
+    children = Counter(one.parent or "" for one in listed)
+    yield from (f"subGroups has {count} of the name {name}" for name, count in _names(listed).items() if count > 1)
+    for index, one in enumerate(listed):
+        if one.parent and one.parent not in parents:
+            yield f"subGroups[{index}].parent {one.parent} does not exist"
+        elif _is_below_itself(one.name, parents):
+            yield f"subGroups[{index}].parent {one.parent} makes a cycle"
+        if one.min_sub_group is not None and not 1 <= one.min_sub_group <= children[one.name]:
+            yield f"subGroups[{index}].minSubGroup {one.min_sub_group} is not from 1 to its {children[one.name]} subgroups"
+    if spec.min_sub_group is not None and not 1 <= spec.min_sub_group <= children[""]:
+        yield f"minSubGroup {spec.min_sub_group} is not from 1 to its {children['']} subgroups"
+
+
+def _names(listed: Sequence[kai.SubGroup]) -> Counter[str]:
+    return Counter(one.name for one in listed if one.name)
+
+
+def _is_below_itself(name: str, parents: dict[str, str]) -> bool:
+    above = parents.get(name, "")
+    for _ in parents:
+        if not above or above == name:
+            break
+        above = parents.get(above, "")
+    return bool(above) and above == name

@@ -13,6 +13,7 @@ import msgspec
 from enbloc.api.meta import Ref
 from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
 from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.gangs.gang_tree import Branch, Vertex
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
 
@@ -141,6 +142,12 @@ class GangSpec(msgspec.Struct, frozen=True):
     """The same for the members of a role."""
     slices_of_role: Mapping[str, tuple[PodTopology, ...]] = {}
     """The same for slices of a role by index (T3)."""
+    tree: Vertex | None = None
+    """Its groups of members where these are grouped again, or leave a choice (T0): `minima` are those of one choice."""
+    total: int = 0
+    """The minimum of all its members together, whatever is chosen."""
+    branches: Mapping[str, Branch] = {}
+    """What is between the root of the tree and a leaf, by role."""
     evict_as_unit: bool = False
     """Whether it is evicted as a whole or not at all."""
     hints: SchedulingHints = NONE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from enbloc.engine.actions.deadlocks import resolve_deadlock
 from enbloc.engine.actions.gang_groups import start, start_whole
@@ -14,7 +15,8 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import replacements, request_of
+from enbloc.engine.placement.request import PlacementRequest, replacements, request_of
+from enbloc.engine.placement.sub_groups import sub_groups
 from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
@@ -105,6 +107,21 @@ def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Const
 
 
 def _place_minima(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+    """The first choice of sub-groups that fits (T0); for a gang without a choice the only one. Once members hold room
+    the choice is made."""
+    failure = _place_chosen(cycle, gang, constraints)
+    if failure is None or gang.spec.tree is None or failure.of_queue or gang.total_found:
+        return failure
+    first = gang.spec.minima
+    for other in islice(gang.choices(), 1, None):
+        gang.choose(other)
+        if not gang.missing() and _place_chosen(cycle, gang, constraints) is None:
+            return None
+    gang.choose(first)
+    return failure
+
+
+def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     lost = replacements(gang)
     failure = _replace_lost(cycle, gang, lost, constraints) if lost else None
     if gang.missing():
@@ -162,6 +179,10 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     if not gang.ready():
         _, needed, rest, short, _ = request_of(gang, first)
         first = needed if needed or short else rest
+    whole: list[Task] = []
+    why: Diagnosis | None = None
+    if gang.spec.tree is not None and (gang.ready() or not (rest or short)):
+        whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
     transaction = Transaction(cycle.state)
     nominations = cycle.claims.nominations
     own = [(task, cycle.state.nodes.rows[task.node]) for task in nominations.of(gang)]
@@ -171,8 +192,26 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         of_rest = one_by_one(cycle.placer, gang, transaction, rest, constraints, short)
         failure = failure or of_rest
     cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
-    if transaction.placed:
-        cycle.bind([gang], transaction.placed, commits=False)
+    if transaction.placed or whole:
+        cycle.bind([gang], [*whole, *transaction.placed], commits=False)
         cycle.intake.queue(gang)
         return None
-    return failure
+    return failure or why
+
+
+def _place_sub_groups(
+    cycle: Cycle, gang: GangState, tasks: Sequence[Task], constraints: Constraints
+) -> tuple[list[Task], list[Task], Diagnosis | None]:
+    """Sub-groups beyond the chosen ones start as a whole or not at all (T0): the tasks that were placed, those that are
+    placed one by one since their sub-group has started, and why the first sub-group did not fit."""
+    split = sub_groups(gang, tasks)
+    placed: list[Task] = []
+    why: Diagnosis | None = None
+    for unit in split.units:
+        transaction = Transaction(cycle.state)
+        failure = attempt(cycle.placer, [PlacementRequest(gang, unit)], transaction, constraints)
+        placed += transaction.placed if failure is None else []
+        why = why or failure
+    if split.lacking and not split.units and not split.singles:
+        why = diagnosis.sub_groups_lack_members(split.lacking)
+    return placed, split.singles, why

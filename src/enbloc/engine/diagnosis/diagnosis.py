@@ -83,6 +83,16 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
     return Diagnosis(reason, "; ".join([f"{text}{expected}", *causes]), missing=missing)
 
 
+def sub_groups_lack_members(missing: Mapping[str, int]) -> Diagnosis:
+    """T0: sub-groups beyond those that have started are not attempted while they have fewer members than their minimum."""
+    lacking = {role: count for role, count in missing.items() if count}
+    verb = "is" if sum(lacking.values()) == 1 else "are"
+    text = f"{_missing_text(lacking)} {verb} needed: a sub-group starts as a whole"
+    if not lacking:  # they are complete, and others of the same vertex are not
+        text = f"{', '.join(sorted(missing))}: other sub-groups beside them lack members"
+    return Diagnosis(PendingReason.NOT_ENOUGH_PODS, text, missing=lacking)
+
+
 def _missing_text(missing: Mapping[str, int]) -> str:
     parts = [f"{count} of role {role}" for role, count in sorted(missing.items()) if role]
     if "" in missing:

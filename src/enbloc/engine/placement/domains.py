@@ -21,7 +21,7 @@ from enbloc.engine.tables.node_trees import Asked, Level
 from enbloc.engine.tables.resources import Bools, Ints
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.model import GangSpec
-from enbloc.gangs.topology import PodTopology, TopologyConstraint
+from enbloc.gangs.topology import TopologyConstraint
 
 PINS: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 """Statuses of tasks that fix the domain for those that come after (T4)."""
@@ -65,28 +65,34 @@ def constraints_on(task: Task) -> list[tuple[tuple[str, ...], TopologyConstraint
     found: list[tuple[tuple[str, ...], TopologyConstraint]] = []
     if task.gang.spec.topology is not None:
         found.append(((), task.gang.spec.topology))
+    above = task.gang.spec.branches.get(task.role)
+    if above is not None:
+        found += [(("role", *path), constraint) for path, constraint in above.constraints]
     of_role = task.gang.spec.topology_of_role.get(task.role)
     if of_role is not None:
-        found.append((("role", task.role), of_role))
+        found.append((_role(task), of_role))
     for own in (*task.topology, *task.gang.spec.slices_of_role.get(task.role, ())):
         if own.slices:
             index = task.order[1]
-            found.append(((*_role(own, task), *(f"slice {index // size}" for size in own.slices)), own.constraint))
+            name = (*_role(task, own.group), *(f"slice {index // size}" for size in own.slices))
+            found.append((name, own.constraint))
         elif own.group:
-            found.append((_role(own, task)[:-1], own.constraint))
+            found.append((_role(task, own.group)[:-1], own.constraint))
         elif own.of_role or own.constraint != task.gang.spec.topology:
-            found.append((_role(own, task) if own.of_role else WHOLE, own.constraint))
+            found.append((_role(task) if own.of_role else WHOLE, own.constraint))
     return found
 
 
-def _role(own: PodTopology, task: Task) -> tuple[str, ...]:
-    """The name of the part that is a task's role, within the group of roles that its pods name."""
-    return ("role", f"group {own.group}", task.role) if own.group else ("role", task.role)
+def _role(task: Task, group: str = "") -> tuple[str, ...]:
+    """The name of the part that is a task's role: within the vertices above it in the gang's tree, and within the group
+    of roles that its pods name."""
+    above = task.gang.spec.branches.get(task.role)
+    return ("role", *(above.path if above else ()), *((f"group {group}",) if group else ()), task.role)
 
 
 def is_split(spec: GangSpec) -> bool:
     """Whether a gang's object has constraints for some of its tasks."""
-    return bool(spec.topology_of_role or spec.slices_of_role)
+    return bool(spec.topology_of_role or spec.slices_of_role or any(one.constraints for one in spec.branches.values()))
 
 
 def part_of(task: Task) -> object:

@@ -44,8 +44,7 @@ Attempt = Callable[[Constraints], Diagnosis | None]
 def has_topology(requests: Sequence[PlacementRequest]) -> bool:
     return any(
         one.gang.spec.topology is not None
-        or one.gang.spec.topology_of_role
-        or one.gang.spec.slices_of_role
+        or is_split(one.gang.spec)
         or any(task.topology for task in (*one.needed, *one.rest))
         for one in requests
     )

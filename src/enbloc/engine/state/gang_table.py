@@ -17,6 +17,7 @@ from enbloc.engine.tables.classes import TaskClass
 from enbloc.engine.tables.gang_priority import granted_priority
 from enbloc.engine.tables.nodes import NodeTable
 from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs import gang_tree
 from enbloc.gangs.model import GangKey, GangSpec
 
 
@@ -61,6 +62,7 @@ class GangTable:
         if gang.assumed is not None and gang.assumed == spec.observed:
             gang.spec = msgspec.structs.replace(gang.spec, observed=gang.assumed)  # the echo of what was decided
         gang.assumed = None
+        spec = _with_choice(gang, spec)
         if gang.spec == spec:
             return
         if _eviction_facts(gang.spec) != _eviction_facts(spec):
@@ -133,6 +135,14 @@ class GangTable:
         if row is not None:
             self._nodes.touch(row)
             self._events.add(EventKind.VICTIMS_CHANGED)
+
+
+def _with_choice(gang: GangState, spec: GangSpec) -> GangSpec:
+    """The spec with the minima of the sub-groups that are chosen now (T0)."""
+    if spec.tree is None:
+        return spec
+    minima = next(gang_tree.choices(spec.tree, gang.members()))
+    return msgspec.structs.replace(spec, minima=minima, minimum=max(spec.total, sum(minima.values())))
 
 
 def _eviction_facts(spec: GangSpec) -> object:

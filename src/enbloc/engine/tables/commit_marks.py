@@ -47,6 +47,11 @@ def covered_roles(mark: str, spec: GangSpec) -> frozenset[str]:
     return frozenset(role for role, count in spec.minima.items() if roles.get(role, 0) >= count)
 
 
+def minima_of(mark: str) -> Mapping[str, int]:
+    """The minima by role that a mark lists."""
+    return _decode(mark)[1] if mark else {}
+
+
 def _decode(mark: str) -> tuple[int, Mapping[str, int]]:
     """Total and minima by role; a malformed mark covers nothing."""
     total, *roles = mark.split(";")

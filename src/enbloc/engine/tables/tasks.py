@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from operator import attrgetter
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from enbloc.engine.tables.classes import TaskClass
+from enbloc.engine.tables.commit_marks import minima_of
+from enbloc.gangs import gang_tree
 from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
 from enbloc.gangs.topology import PodTopology
@@ -281,6 +283,24 @@ class GangState:
             all(self.found(role) >= minimum for role, minimum in self.spec.minima.items())
             and self.total_found >= self.spec.minimum
         )
+
+    def choices(self) -> Iterator[dict[str, int]]:
+        """The minima of its sub-groups that might start together, the best choice first (T0)."""
+        assert self.spec.tree is not None, f"{self} has no tree"
+        return gang_tree.choices(self.spec.tree, self.members())
+
+    def members(self) -> gang_tree.Members:
+        placed = self.found_by_role()
+        roles = {*placed, *self.pending}
+        exist = {role: placed.get(role, 0) + self.pending.get(role, 0) for role in roles}
+        return gang_tree.Members(exist, placed, minima_of(self.covered))
+
+    def choose(self, minima: Mapping[str, int]) -> None:
+        """From now on these sub-groups are the ones that start together."""
+        if minima != self.spec.minima:
+            minimum = max(self.spec.total, sum(minima.values()))
+            self.spec = msgspec.structs.replace(self.spec, minima=minima, minimum=minimum)
+            self.version += 1
 
     def missing(self) -> dict[str, int]:
         """Role → members that do not exist but are required; `""` is the total (G4)."""

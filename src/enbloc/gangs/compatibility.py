@@ -277,7 +277,7 @@ _VOLCANO: Final = (
         _annotation(hints.PREEMPTABLE),
     ),
     *_network_topology(volcano.POD_GROUP, "spec.networkTopology"),
-    Field("Volcano", volcano.POD_GROUP, "spec.subGroupPolicy", _HONOURED, "without a choice of sub-groups"),
+    *_honoured("Volcano", volcano.POD_GROUP, "spec.subGroupPolicy"),
     *(
         Field("Volcano", volcano.POD_GROUP, _annotation(key), _PREFERENCE, way_out=_REMOVE_HINT)
         for key in _TASK_TOPOLOGY

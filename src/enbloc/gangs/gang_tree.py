@@ -1,8 +1,8 @@
 """The tree of a gang whose groups of members are grouped again (T0): which of them start together.
 
-A leaf is a role with a minimum of members. An inner vertex has a minimum of children: if it has more, there is a choice.
-A *choice* is the minima of the leaves that were chosen, by role; those that have started come first, then those whose
-members exist, then the first in order.
+A leaf is a role with a minimum of members. An inner vertex has a minimum of children: if it has more, there is a
+choice. A *choice* is the minima of the leaves that were chosen, by role; those that have started come first, then those
+whose members exist, then the first in order.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from enbloc.api.meta import Obj, annotations_of, labels_of, namespace_of, uid_of
 from enbloc.gangs import claim_records
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import queue_named_by
-from enbloc.gangs.gang_tree import Vertex, fields_of
 from enbloc.gangs.gang_priority import GangPriorities
+from enbloc.gangs.gang_tree import Vertex, fields_of
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
@@ -153,7 +153,8 @@ def _tree_faults(spec: kai.PodGroupSpec, listed: Sequence[kai.SubGroup]) -> Iter
         elif _is_below_itself(one.name, parents):
             yield f"subGroups[{index}].parent {one.parent} makes a cycle"
         if one.min_sub_group is not None and not 1 <= one.min_sub_group <= children[one.name]:
-            yield f"subGroups[{index}].minSubGroup {one.min_sub_group} is not from 1 to its {children[one.name]} subgroups"
+            count = children[one.name]
+            yield f"subGroups[{index}].minSubGroup {one.min_sub_group} is not from 1 to its {count} subgroups"
     if spec.min_sub_group is not None and not 1 <= spec.min_sub_group <= children[""]:
         yield f"minSubGroup {spec.min_sub_group} is not from 1 to its {children['']} subgroups"
 

@@ -30,6 +30,7 @@ from enbloc.gangs import claim_records, topology
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
+from enbloc.gangs.gang_tree import fields_of
 from enbloc.gangs.hints import hints_of, pod_hints
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template
 from enbloc.gangs.volcano_sub_groups import read, role_of
@@ -108,6 +109,9 @@ class Volcano(DeclaredGroups):
         if not policies:
             return spec
         found = read(view(group, volcano.PodGroup).spec, map(labels_of, self._pods.get(key, {}).values()))
+        if found.tree is not None:
+            fields = fields_of(found.tree, spec.minimum)
+            return msgspec.structs.replace(spec, **{**fields, "topology": spec.topology})
         return msgspec.structs.replace(
             spec,
             minimum=max(spec.minimum, sum(found.minima.values())),

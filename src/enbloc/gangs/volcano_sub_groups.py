@@ -1,8 +1,8 @@
 """Volcano's `subGroupPolicy` (T0): the sub-groups of a PodGroup are roles of the gang, each with its minimum and place.
 
 Pods that match a policy's selector form one sub-group for each combination of values of its `matchLabelKeys`. A
-sub-group needs `subGroupSize` pods, and a policy `minSubGroups` sub-groups. Policies that leave a choice of sub-groups
-are not honoured: such a gang is held (N1).
+sub-group needs `subGroupSize` pods, and a policy `minSubGroups` sub-groups. Where a policy leaves a choice of
+sub-groups, the gang has a tree.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from typing import NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.meta import selector_of
+from enbloc.gangs.gang_tree import Vertex
 from enbloc.gangs.topology import TopologyConstraint, of_network_topology
+from enbloc.units import natural_key
 
 
 class SubGroups(NamedTuple):
     minima: Mapping[str, int] = {}
     topology: Mapping[str, TopologyConstraint] = {}
+    tree: Vertex | None = None
+    """If there is a choice of sub-groups."""
     unsupported: str = ""
     """Why the policies cannot be honoured."""
 
@@ -61,16 +65,21 @@ def read(spec: volcano.PodGroupSpec, pods: Iterable[Mapping[str, str]]) -> SubGr
     whole = sum(sizes[name] * len(roles) for name, roles in found.items())
     minima: dict[str, int] = {}
     places: dict[str, TopologyConstraint] = {}
+    vertices: list[Vertex] = []
+    is_choice = False
     for policy in policies:
-        roles = sorted(found[policy.name])
+        roles = sorted(found[policy.name], key=natural_key)
         wanted = policy.min_sub_groups or 0
-        if len(roles) > wanted and whole > spec.min_member:
-            text = f"spec.subGroupPolicy: {len(roles)} sub-groups of {policy.name} exist and minSubGroups is {wanted}: "
-            return SubGroups(unsupported=f"{text}a choice of sub-groups is not honoured in this version")
+        is_choice = is_choice or (len(roles) > wanted and whole > spec.min_member)
         missing = [f"{policy.name}-{number}" for number in range(len(roles), wanted)]
         if missing and not roles:
             missing[0] = policy.name
         minima |= dict.fromkeys([*roles, *missing], sizes[policy.name])
         place = of_network_topology(policy.network_topology)
         places |= dict.fromkeys(roles, place) if place is not None else {}
-    return SubGroups(minima, places)
+        leaves = tuple(Vertex(role, sizes[policy.name], topology=place) for role in (*roles, *missing))
+        vertices.append(Vertex(f"policy {policy.name}", wanted, leaves))
+    if not is_choice:
+        return SubGroups(minima, places)
+    whole_gang = of_network_topology(spec.network_topology)
+    return SubGroups(tree=Vertex("", len(vertices), tuple(vertices), whole_gang))

@@ -84,7 +84,7 @@ def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: s
 
 
 def sub_groups_lack_members(missing: Mapping[str, int]) -> Diagnosis:
-    """T0: sub-groups beyond those that have started are not attempted while they have fewer members than their minimum."""
+    """T0: sub-groups beyond those that have started are not attempted while they have too few members."""
     lacking = {role: count for role, count in missing.items() if count}
     verb = "is" if sum(lacking.values()) == 1 else "are"
     text = f"{_missing_text(lacking)} {verb} needed: a sub-group starts as a whole"

@@ -16,7 +16,7 @@ JOBS   ?= 2
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test web soak mutants lint format bench e2e operators lock clean
+.PHONY: help setup run test web helm soak mutants lint format bench e2e operators lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ run: $(READY) ## run a cluster with the quickstart example, until Ctrl-C
 	@$(BIN)/enbloc up --load examples/quickstart.yaml
 
 test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not operators" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not operators" $(ARGS)
 
 # Needs chromium on the PATH (Debian: apt-get install chromium). SHOTS=FOLDER keeps screenshots and figures.
 web: $(VENV)/.web ## test the dashboard in a real browser (needs chromium)
@@ -75,6 +75,11 @@ bench: $(READY) ## measure the engine
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 	@$(BIN)/python tests/e2e/binaries.py
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+# Builds Helm the first time (needs Go; 1 to 10 minutes), into the same cache.
+helm: $(READY) ## compare the Helm chart with `enbloc install` (needs Go)
+	@$(BIN)/python tests/helm/programs.py
+	$(BIN)/python -m pytest -m helm tests/helm $(ARGS)
 
 # Builds seven operators the first time (needs Go; 13 minutes on idle cores), into the same cache. Writes docs/operators.md.
 operators: $(READY) ## run real operators and their manifests against a real control plane and `enbloc up` (needs Go)

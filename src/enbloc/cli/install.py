@@ -5,6 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 import sys
+from collections.abc import Iterable
+from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +48,10 @@ _DIGEST = re.compile(r"^[^@]+@sha256:[0-9a-f]{64}$")
 )
 @cluster_options
 @click.option("--config", "config_file", metavar="FILE", help="The config file to install; without it, the defaults.")
+@click.option("--dashboard", is_flag=True, help="Install the dashboard too.")
+@click.option(
+    "--chart", metavar="DIRECTORY", help="Write the same as a Helm chart instead, with the options as its values."
+)
 def command(
     namespace: str,
     image: str | None,
@@ -55,6 +62,8 @@ def command(
     merge: bool | None,
     kubeconfig: str | None,
     context: str | None,
+    dashboard: bool,
+    chart: str | None,
 ) -> None:
     """Print all objects that a cluster needs to run enbloc, for kubectl to apply.
 
@@ -91,8 +100,12 @@ def command(
     names = tuple(sorted(scheduler_names(config, alone=False)))
     owner_kinds = tuple(sorted({entry.kind for entry in config.group_by_owner.active}))
     image = image or f"enbloc:{__version__}"
+    if chart is not None:
+        _write_chart(chart, render(config))
+        return
     existing = [] if merge is False else _existing(kubeconfig, context, needed=bool(merge))
-    _print(Settings(render(config), namespace, image, replicas, names, owner_kinds, api_servers), existing)
+    settings = Settings(render(config), namespace, image, replicas, names, owner_kinds, api_servers, dashboard)
+    _print(settings, existing)
 
 
 def _existing(kubeconfig: str | None, context: str | None, *, needed: bool) -> list[Obj]:
@@ -109,6 +122,23 @@ def _existing(kubeconfig: str | None, context: str | None, *, needed: bool) -> l
             err=True,
         )
         return []
+
+
+def _write_chart(directory: str, config: str) -> None:
+    from enbloc.install.chart import chart
+
+    def dump(objects: Iterable[Obj]) -> str:
+        out = StringIO()
+        print_yaml(objects, out, explicit_start=True, width=120)
+        return out.getvalue()
+
+    try:
+        for name, text in chart(dump, config).items():
+            path = Path(directory) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as why:
+        raise Refusal([f"--chart: {directory}: {why.strerror}"]) from None
 
 
 def _invalid(cidrs: tuple[str, ...]) -> list[str]:

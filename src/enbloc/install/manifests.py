@@ -14,7 +14,7 @@ from enbloc.install.definitions import definitions
 from enbloc.install.hooks import configurations
 from enbloc.install.merging import OWN, OWN_LABEL, Merged, merge_existing
 from enbloc.install.policies import admission_policies, network_policies
-from enbloc.install.rights import COMPONENTS, WEBHOOK, roles, user_roles
+from enbloc.install.rights import COMPONENTS, DASHBOARD, WEBHOOK, roles, user_roles
 from enbloc.version import __version__
 
 _COMMON: Final = {"app.kubernetes.io/name": "enbloc", OWN_LABEL: OWN}
@@ -33,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True):
     """The kinds whose pods are grouped by owner."""
     api_servers: tuple[str, ...] = ()
     """The addresses (CIDR) of the API servers; any if empty."""
+    dashboard: bool = False
+    """Whether the dashboard is installed too."""
 
 
 def merged_definitions(existing: Iterable[Obj]) -> list[Merged]:
@@ -45,7 +47,8 @@ def manifests(settings: Settings, existing: Iterable[Obj] = ()) -> list[Obj]:
     create the queues `root` and `default`. `existing`: the definitions that the cluster has."""
     namespace = settings.namespace
     common = _COMMON
-    labels = {component: common | {"app.kubernetes.io/component": component} for component in COMPONENTS}
+    components = (*COMPONENTS, DASHBOARD) if settings.dashboard else COMPONENTS
+    labels = {component: common | {"app.kubernetes.io/component": component} for component in components}
     return [
         _namespace(namespace, common),
         *merge_existing(definitions(common), existing)[0],

@@ -13,7 +13,7 @@ from typing import Any, Final
 from enbloc.api.meta import Obj
 from enbloc.gangs.own_annotations import OWN_ANNOTATIONS
 from enbloc.install.hooks import by_others
-from enbloc.install.rights import COMPONENTS, SCHEDULER, WEBHOOK
+from enbloc.install.rights import SCHEDULER, WEBHOOK
 from enbloc.install.workloads import HTTP_PORT, PRIORITY, Labels, selector
 from enbloc.webhook.server import PORT
 
@@ -26,7 +26,7 @@ def network_policies(namespace: str, labels: Mapping[str, Labels], api_servers: 
     """One per component. `api_servers`: the addresses (CIDR) that may call the webhook; any if empty, since a policy
     cannot select API servers by a label. Networks exempt the probes of a node's own kubelet."""
     found: list[Obj] = []
-    for component in COMPONENTS:
+    for component in labels:
         scraping = {"namespaceSelector": {"matchLabels": {METRICS_LABEL: "true"}}}
         ingress: list[dict[str, Any]] = [{"ports": [_port(HTTP_PORT)], "from": [scraping]}]
         if component == WEBHOOK:

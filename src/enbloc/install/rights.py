@@ -24,13 +24,16 @@ from enbloc.controllers.queue import QueueController
 from enbloc.controllers.queuejob import QueueJobController
 from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.runtime.scheduler import Scheduler
+from enbloc.web.followed import FOLLOWED
 from enbloc.webhook.cache import KINDS_LOOKED_UP
 from enbloc.webhook.certificate_rotation import MUTATING, VALIDATING
 from enbloc.webhook.server import CONFIGURATION, SECRET
 
 READ: Final = ("get", "list", "watch")
 SCHEDULER, CONTROLLERS, WEBHOOK = "scheduler", "controllers", "webhook"
+DASHBOARD: Final = "dashboard"
 COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK)
+"""What is always installed; the dashboard is on request."""
 LEADS: Final = (SCHEDULER, CONTROLLERS)
 """Components with leader election: one replica works, the others are on standby."""
 
@@ -71,6 +74,7 @@ READS: Final[Mapping[str, frozenset[str]]] = {
     SCHEDULER: Scheduler.kinds,
     CONTROLLERS: controllers_read(),
     WEBHOOK: KINDS_LOOKED_UP,
+    DASHBOARD: FOLLOWED,
 }
 
 _GROUPS: Final = (
@@ -120,6 +124,7 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
         Right(KINDS[kind].plural, ("get", "patch"), KINDS[kind].group, (CONFIGURATION,))
         for kind in (MUTATING, VALIDATING)
     ),
+    DASHBOARD: (),
 }
 
 
@@ -131,7 +136,7 @@ def lease_of(component: str) -> str:
 def rights(component: str, owner_kinds: Collection[str] = ()) -> list[Right]:
     """The rights of a component in the whole cluster. `owner_kinds`: those whose pods the scheduler groups by owner."""
     reads = [_on(kind, *READ) for kind in READS[component]]
-    more = [_read(kind) for kind in owner_kinds] if component == SCHEDULER else []
+    more = [_read(kind) for kind in owner_kinds] if component in (SCHEDULER, DASHBOARD) else []
     return _merged([*reads, *more, *WRITES[component]])
 
 
@@ -145,6 +150,8 @@ def _read(kind: str) -> Right:
 
 def namespace_rights(component: str) -> list[Right]:
     """The rights of a component in its own namespace."""
+    if component == DASHBOARD:
+        return []
     if component == WEBHOOK:
         return [Right("secrets", ("get", "patch"), "", (SECRET,))]
     keys = [Right("secrets", ("get", "patch"), "", (RECORD_KEYS,))] if component == SCHEDULER else []
@@ -185,7 +192,7 @@ _API: Final = "rbac.authorization.k8s.io"
 def roles(namespace: str, labels: Mapping[str, Mapping[str, str]], owner_kinds: Collection[str] = ()) -> list[Obj]:
     """Accounts, roles and bindings of every component; `labels` by component."""
     found: list[Obj] = []
-    for component in COMPONENTS:
+    for component in labels:
         name = f"enbloc-{component}"
         inside = {"name": name, "namespace": namespace, "labels": dict(labels[component])}
         outside = {"name": name, "labels": dict(labels[component])}
@@ -194,9 +201,10 @@ def roles(namespace: str, labels: Mapping[str, Mapping[str, str]], owner_kinds: 
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": inside, "automountServiceAccountToken": False},
             _role("ClusterRole", outside, rules(rights(component, owner_kinds))),
             _binding("ClusterRole", outside, subject),
-            _role("Role", inside, rules(namespace_rights(component))),
-            _binding("Role", inside, subject),
         ]
+        own = namespace_rights(component)
+        if own:
+            found += [_role("Role", inside, rules(own)), _binding("Role", inside, subject)]
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from enbloc.api.meta import Obj
 from enbloc.install.hooks import SERVICE_PORT
-from enbloc.install.rights import COMPONENTS, LEADS, SCHEDULER, WEBHOOK, lease_of
+from enbloc.install.rights import DASHBOARD, LEADS, SCHEDULER, WEBHOOK, lease_of
 from enbloc.runtime.record_keys import SECRET as RECORD_KEYS
 from enbloc.webhook.server import PORT, SECRET, SERVICE
 
@@ -20,6 +20,9 @@ USER_ID: Final = 65532
 CONFIG: Final = "enbloc-config"
 CONFIG_FILE: Final = "enbloc.yaml"
 CONFIG_FOLDER: Final = "/etc/enbloc"
+TOKEN_SECRET: Final = "enbloc-dashboard-token"
+"""An administrator's, with the key `token`; without it the dashboard makes one and logs it."""
+TOKEN_FOLDER: Final = "/etc/enbloc-dashboard"
 PRIORITY: Final = "enbloc-system"
 HIGHEST_PRIORITY: Final = 1_000_000_000
 """The highest priority that a user may define; below the cluster's own components."""
@@ -27,6 +30,7 @@ HIGHEST_PRIORITY: Final = 1_000_000_000
 _RESOURCES: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     "scheduler": {"requests": {"cpu": "250m", "memory": "512Mi"}, "limits": {"memory": "2Gi"}},
     "controllers": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+    "dashboard": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
     "webhook": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
 }
 
@@ -75,7 +79,7 @@ def services(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
     """The webhook's Service, which API servers call, and one per component for metrics."""
     hook = {"name": "https", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook"}
     http = {"name": "http", "port": HTTP_PORT, "protocol": "TCP", "targetPort": "http"}
-    ports = {f"enbloc-{component}": [http] for component in COMPONENTS}
+    ports = {f"enbloc-{component}": [http] for component in labels}
     ports[SERVICE] = [hook, http]
     return [
         {
@@ -84,7 +88,7 @@ def services(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
             "metadata": {"name": f"enbloc-{component}", "namespace": namespace, "labels": dict(labels[component])},
             "spec": {"selector": selector(component), "ports": ports[f"enbloc-{component}"]},
         }
-        for component in COMPONENTS
+        for component in labels
     ]
 
 
@@ -96,12 +100,12 @@ def budgets(namespace: str, labels: Mapping[str, Labels]) -> list[Obj]:
             "metadata": {"name": f"enbloc-{component}", "namespace": namespace, "labels": dict(labels[component])},
             "spec": {"maxUnavailable": 1, "selector": {"matchLabels": selector(component)}},
         }
-        for component in COMPONENTS
+        for component in labels
     ]
 
 
 def deployments(namespace: str, labels: Mapping[str, Labels], image: str, replicas: int, config: str) -> list[Obj]:
-    return [_deployment(one, namespace, labels[one], image, replicas, config) for one in COMPONENTS]
+    return [_deployment(one, namespace, labels[one], image, replicas, config) for one in labels]
 
 
 def _deployment(
@@ -109,7 +113,7 @@ def _deployment(
 ) -> dict[str, Any]:
     name, own = f"enbloc-{component}", {"matchLabels": selector(component)}
     notes = {"enbloc.dev/config-hash": hashlib.sha256(config.encode()).hexdigest()[:16]}  # a new config, new pods
-    pod = {
+    pod: dict[str, Any] = {
         "serviceAccountName": name,
         "automountServiceAccountToken": True,
         "priorityClassName": PRIORITY,
@@ -127,6 +131,9 @@ def _deployment(
         "containers": [_container(component, image)],
         "volumes": [{"name": "config", "configMap": {"name": CONFIG}}],
     }
+    if component == DASHBOARD:
+        replicas = 1  # a page that is read now and then; each would have watches and a token of its own
+        pod["volumes"] += [{"name": "token", "secret": {"secretName": TOKEN_SECRET, "optional": True}}]
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -154,6 +161,10 @@ def _container(component: str, image: str) -> dict[str, Any]:
             "--lease-namespace=$(ENBLOC_NAMESPACE)",
             f"--lease-name={lease_of(component)}",
         ]
+    mounts = [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}]
+    if component == DASHBOARD:
+        arguments.append(f"--dashboard-token-file={TOKEN_FOLDER}/token")
+        mounts.append({"name": "token", "mountPath": TOKEN_FOLDER, "readOnly": True})
     ready = _probe("/readyz")
     more: dict[str, Any] = {}
     if component == WEBHOOK:
@@ -180,7 +191,7 @@ def _container(component: str, image: str) -> dict[str, Any]:
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        "volumeMounts": [{"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}],
+        "volumeMounts": mounts,
     }
 
 

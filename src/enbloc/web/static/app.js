@@ -185,7 +185,11 @@ const load = async () => {
 const told = (event, data) => {
   state.lost = false;
   if (event === "changed") { state.changed = Number(data); load(); }
-  if (event === "tick" && state.model && state.model.asOf >= state.changed) state.model.asOf = Math.max(state.model.asOf, Number(data)); // nothing changed up to then
+  if (event === "tick" && state.model && state.model.asOf >= state.changed) { // nothing changed up to then
+    state.model.asOf = Math.max(state.model.asOf, Number(data));
+    for (const gang of state.model.gangs) gang.waits = waitsOf(gang, state.model.asOf);
+    if (!document.activeElement?.matches("select")) draw(); // an open list of choices stays open
+  }
   showAge();
 };
 

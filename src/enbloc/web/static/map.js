@@ -3,6 +3,7 @@ import { amount, colourOf, element, isDark, plural } from "./format.js";
 
 const MOST_SLOTS = 16; // a node with more of the resource is one cell that fills up
 const GAP = 4;
+const LABEL = 110; // room for the name of a domain
 
 // As large as the window allows, so that a small cluster is not a stamp: pixels of a slot, or of a node.
 const sizeOf = (nodes, squares, columns, rows, width) => {
@@ -35,16 +36,19 @@ const layout = (nodes, resource, width) => {
   const cellWidth = columns * size + GAP, cellHeight = rows * size + GAP;
   const across = Math.max(1, Math.floor((width - 4) / cellWidth));
   const cells = [], labels = [];
-  let top = 0;
-  for (const [domain, members] of domainsOf(nodes)) {
-    if (domain) { labels.push([domain, members.length, top + 12]); top += 17; }
+  let left = 0, top = 0, tallest = 0;
+  for (const [domain, members] of domainsOf(nodes)) { // small domains stand side by side
+    const wide = Math.max(Math.min(members.length, across) * cellWidth, domain ? LABEL : 0), head = domain ? 17 : 0;
+    if (left && left + wide > width - 4) { left = 0; top += tallest; tallest = 0; }
+    if (domain) labels.push([domain, members.length, left + 2, top + 12]);
     members.forEach((node, index) => cells.push({
-      node, columns, size, x: 2 + (index % across) * cellWidth, y: top + Math.floor(index / across) * cellHeight,
+      node, columns, size, x: left + 2 + (index % across) * cellWidth, y: top + head + Math.floor(index / across) * cellHeight,
       width: cellWidth - GAP, height: cellHeight - GAP,
     }));
-    top += Math.ceil(members.length / across) * cellHeight + 6;
+    tallest = Math.max(tallest, head + Math.ceil(members.length / across) * cellHeight + 8);
+    left += wide + 18;
   }
-  return { cells, labels, height: top + 2 };
+  return { cells, labels, height: top + tallest + 2 };
 };
 
 const hatch = (context, x, y, width, height, colour) => {
@@ -117,9 +121,9 @@ export const mapCanvas = (model, { resource, by, marked = null, planned = new Ma
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
   context.font = "11px system-ui, sans-serif";
-  for (const [domain, count, y] of placed.labels) {
+  for (const [domain, count, x, y] of placed.labels) {
     context.fillStyle = dark ? "#a2aab6" : "#5c6470";
-    context.fillText(`${domain} · ${plural(count, "node")}`, 2, y);
+    context.fillText(`${domain} · ${plural(count, "node")}`, x, y);
   }
   for (const cell of placed.cells) drawCell(context, cell, model, resource, colour, marked);
   for (const cell of placed.cells) if (planned.has(cell.node.node)) outline(context, cell);

@@ -31,19 +31,17 @@ def gpu_documents() -> list[Any]:
     ]
     queues = [m.queue("research", weight=2), m.queue("serving", weight=1)]
     gangs: list[Any] = []
-    for number, (name, count, gpus, queue) in enumerate(
-        [
-            ("llama", 6, 8, "research"),
-            ("diffusion", 8, 3, "research"),
-            ("whisper", 4, 2, "serving"),
-            ("ranker", 5, 5, "serving"),
-            ("vision", 4, 8, "research"),
-            ("giant", 12, 8, "research"),
-            ("impossible", 2, 16, "serving"),
-            ("speech", 6, 4, "serving"),
-        ]
-    ):
-        gangs += m.gang(name, count, cpu=4, extra={GPU: gpus}, queue=queue, at=f"{number}s")
+    for name, count, gpus, queue in [
+        ("llama", 6, 8, "research"),
+        ("diffusion", 8, 3, "research"),
+        ("whisper", 4, 2, "serving"),
+        ("ranker", 5, 5, "serving"),
+        ("vision", 4, 8, "research"),
+        ("giant", 12, 8, "research"),
+        ("impossible", 2, 16, "serving"),
+        ("speech", 6, 4, "serving"),
+    ]:
+        gangs += m.gang(name, count, cpu=4, extra={GPU: gpus}, queue=queue)
     return [*nodes, *queues, *gangs]
 
 

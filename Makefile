@@ -68,8 +68,10 @@ format: $(READY) ## put the code into its format
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure the engine
+# Exponents and ratios only: they are much the same on any machine.
+bench: $(READY) ## measure the engine, and fail if costs grow clearly faster than expected
 	$(BIN)/enbloc bench engine
+	$(BIN)/enbloc bench growth --expect benchmarks/growth.json
 
 # Builds the control plane the first time (needs Go; 8 to 25 minutes), into a cache outside this folder.
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)

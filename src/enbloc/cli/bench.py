@@ -34,6 +34,40 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
 
 
 @command.command()
+@click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
+@click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 20), help="The least time counts.")
+@click.option(
+    "--scale", default=1.0, show_default=True, type=click.FloatRange(0.05, 20), help="Size of the loads."
+)
+@click.option("--expect", metavar="FILE", help="Fail if a case grows clearly more than this file says.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | None, output: str) -> None:
+    """Simulate loads of three sizes each: how does the cost grow? Prints exponents; 1 is linear."""
+    from enbloc.bench import growth as measured
+    from enbloc.bench.growth_cases import CASES
+
+    unknown = [name for name in cases if name not in CASES]
+    if unknown:
+        raise Refusal([f"--case: {name}: known are {', '.join(CASES)}" for name in unknown])
+    try:
+        expected = measured.read_expected(expect) if expect is not None else {}
+    except (OSError, ValueError) as why:
+        raise Refusal([f"--expect: {expect}: {why}"]) from None
+
+    def note(one: measured.Growth) -> None:
+        if output == "text":
+            seconds = " ".join(f"{each:8.2f}" for each in one.seconds)
+            click.echo(f"{one.name:<18} {'/'.join(map(str, one.sizes)):<16} {seconds}  exponent {one.exponent:.2f}")
+
+    found = measured.run(cases or tuple(CASES), repeats, scale, note)
+    if output == "json":
+        click.echo(json.dumps(measured.figures(found)))
+    worse = measured.regressions(found, expected)
+    if worse:
+        raise Refusal(worse)
+
+
+@command.command()
 @click.option("--kubeconfig", metavar="FILE", help="The cluster to measure.")
 @click.option("--context", metavar="NAME", help="A context of the kubeconfig other than its current one.")
 @click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes to create.")

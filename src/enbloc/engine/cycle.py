@@ -142,8 +142,7 @@ class Cycle:
         for gang in gangs:
             self.parts.demand.note_attempt(gang)
             gang.note("is bound with", len(placed), "pods")
-            for kind in ClaimKind:
-                self.claims.note(gang, kind, "")
+            self.claims.drop_notes(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
         self.state.events.add(EventKind.POD_PLACED)

@@ -287,7 +287,10 @@ class Intake(Follower):
         equivalence = self._queues.equivalence_of(gang)
         if equivalence is None or not equivalence.shared:
             return None
-        if not any(self._state.stateful.applies(task) for task in pending_tasks(gang)):
+        stateful, classes = self._state.stateful, self._state.classes.by_id
+        if not stateful.has_terms and all(classes[ident].plain for ident in equivalence.classes):
+            return None
+        if not any(stateful.applies(task) for task in pending_tasks(gang)):
             return None
         self.queue(gang)
         own = self._queues.equivalence_of(gang)

@@ -64,7 +64,10 @@ def unhonoured(obj: Obj, fields: tuple[Field, ...]) -> list[Unhonoured]:
     """What an object sets and this version does not honour. `fields`: those of its kind."""
     found = []
     for field in fields:
-        for path, value in _values(obj, _steps(field.path), ""):
+        steps = _steps(field.path)
+        if not _is_set(obj, steps):
+            continue
+        for path, value in _values(obj, steps, ""):
             if field.applies(value):
                 holds = field.effect is Effect.HELD
                 found.append(Unhonoured(path, _shown(value), field.way_out, holds))
@@ -78,6 +81,17 @@ def _steps(path: str) -> tuple[str, ...]:
     if bracket and not key.startswith("]"):
         return (*head.split("."), key.removesuffix("]"))
     return tuple(path.replace("[]", ".[]").split("."))
+
+
+def _is_set(value: Any, steps: tuple[str, ...]) -> bool:
+    """Whether a value leads to the field, as far as its first list: most fields are not set."""
+    for step in steps:
+        if step == "[]":
+            return isinstance(value, list)
+        value = value.get(step) if isinstance(value, dict) else None
+        if value is None:
+            return False
+    return True
 
 
 def _values(value: Any, steps: tuple[str, ...], path: str) -> Iterator[tuple[str, Any]]:

@@ -282,9 +282,15 @@ def _wave_numbers(job: Obj | None) -> dict[str, int]:
     """How many waves come before each role's own. Admission refuses cycles; the loop ends for one, too."""
     needs = {task.get("name", ""): (task.get("dependsOn") or {}).get("name") or () for task in _tasks(job)}
     found = dict.fromkeys(needs, 0)
+    dependent = [(role, names) for role, names in needs.items() if names]
     for _ in needs:
-        for role, names in needs.items():
-            found[role] = max((found[name] + 1 for name in names if name in found), default=0)
+        changed = False
+        for role, names in dependent:
+            number = max((found[name] + 1 for name in names if name in found), default=0)
+            changed = changed or number != found[role]
+            found[role] = number
+        if not changed:  # roles are mostly listed after those they depend on: twice is enough then
+            break
     return found if any(found.values()) else {}
 
 

@@ -153,7 +153,7 @@ class Translator:
         for key in changed.gangs:
             self._read_gang(key)
         for pod in changed.pods:
-            self._put_pod(pod)
+            self._put_pod(self._unbound.get(uid_of(pod), pod))  # dialects are not given changed conditions
 
     def _read_gang(self, key: GangKey) -> None:
         state = self.engine.state
@@ -200,6 +200,10 @@ class Translator:
         return condition is not None and condition.get("status") == "True"
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
+        uid = uid_of(pod)
+        if not gone and uid in self._unbound and _differ_in_conditions_alone(self._unbound[uid], pod):
+            self._unbound[uid] = pod  # mostly our own write: the engine reads no conditions of pods
+            return
         changed = self._registry.observe_pod(pod, gone)
         if gone:
             self._unbound.pop(uid_of(pod), None)
@@ -441,6 +445,20 @@ def _as_written(pod: Obj) -> tuple[Any, ...]:
     """All but the status and what the API server counts."""
     metadata = pod["metadata"]
     return pod["spec"], metadata.get("annotations"), metadata.get("labels"), metadata.get("ownerReferences")
+
+
+def _differ_in_conditions_alone(known: Obj, pod: Obj) -> bool:
+    """Whether all but conditions, and what the API server counts, is as it was."""
+    if _as_written(known) != _as_written(pod):
+        return False
+    before, after = known["metadata"], pod["metadata"]
+    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
+        return False
+    return _without_conditions(known) == _without_conditions(pod)
+
+
+def _without_conditions(pod: Obj) -> Obj:
+    return {key: value for key, value in (pod.get("status") or {}).items() if key != "conditions"}
 
 
 def _event_update(event: EmitEvent) -> StatusUpdate:

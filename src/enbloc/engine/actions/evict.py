@@ -36,21 +36,26 @@ RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rul
 """Which tasks may be evicted for gangs with these requests; `None`: none."""
 
 
-def evict_for_all(cycle: Cycle, action: str, rules_of: RulesOf, releases_claims: bool) -> None:
-    """Serves all gangs whose minima did not fit, in order."""
+def evict_for_all(
+    cycle: Cycle, action: str, rules_of: RulesOf, have_victims: Callable[[GangState], bool], releases_claims: bool
+) -> None:
+    """Serves all gangs whose minima did not fit, in order. `have_victims` is a quick test: none without it has a
+    plan."""
     queued = (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences())
-    waiting = [one for one in queued if one.unschedulable and _may_try(cycle, one, action)]
+    waiting = [one for one in queued if one.unschedulable and _may_try(cycle, one, action, have_victims)]
     for equivalence in sorted(waiting, key=lambda one: _across_queues(cycle, one)):
         while (head := equivalence.head()) is not None and _serve(cycle, head[1], action, rules_of, releases_claims):
             pass
 
 
-def _may_try(cycle: Cycle, equivalence: EquivalenceClass, action: str) -> bool:
+def _may_try(
+    cycle: Cycle, equivalence: EquivalenceClass, action: str, have_victims: Callable[[GangState], bool]
+) -> bool:
     """Whether a gang waits there for its minima, for which no plan failed on the same facts."""
     head = equivalence.head()
     if head is None or head[0].band is not Band.MINIMA or cycle.evictions.has_failed(action, head[1]):
         return False
-    return not is_blocked(cycle, head[1])
+    return have_victims(head[1]) and not is_blocked(cycle, head[1])
 
 
 def _across_queues(cycle: Cycle, equivalence: EquivalenceClass) -> tuple[object, ...]:

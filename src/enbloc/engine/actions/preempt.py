@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from enbloc.engine.actions import preempt_by_order
 from enbloc.engine.actions.evict import evict_for_all
@@ -18,7 +18,24 @@ def run(cycle: Cycle) -> None:
         return
     # With one priority no gang is of lower priority than another; `enablePreemptable: false` switches priority off (C).
     if len(cycle.state.gang_table.priorities) > 1 and cycle.config.enabled("priority", "preemptable"):
-        evict_for_all(cycle, "preempt", _rules, releases_claims=True)
+        evict_for_all(cycle, "preempt", _rules, _have_victims(cycle), releases_claims=True)
+
+
+def _have_victims(cycle: Cycle) -> Callable[[GangState], bool]:
+    """Whether any pod or claim in the cluster is of lower priority than a gang in its queue."""
+    if any(True for _ in cycle.claims.every()):
+        return lambda gang: True
+    lowest: dict[str, int] | None = None
+
+    def have_victims(gang: GangState) -> bool:
+        nonlocal lowest
+        if lowest is None:
+            lowest = {}
+            for queue, priority in cycle.evictions.evictable.cells():
+                lowest[queue] = min(priority, lowest.get(queue, priority))
+        return gang.priority > lowest.get(gang.spec.queue, gang.priority)
+
+    return have_victims
 
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
-from contextlib import nullcontext
 
 from enbloc.engine.actions.awaited_room import AwaitedRoom
+from enbloc.engine.actions.next_queue import Line, NextQueue
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -17,26 +17,23 @@ from enbloc.engine.tables.tasks import GangState
 Serve = Callable[[GangState], Diagnosis | None]
 """One attempt for a gang; a diagnosis says why it failed."""
 
-Line = list[tuple[Order, int, EquivalenceClass]]
-"""A heap of the heads of equivalence classes, by order."""
-
 REPORTED_BEHIND = 16
 """How many gangs of an equivalence class say that a FIFO queue blocks them."""
 
 
 def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued: bool = False) -> None:
     """Serves all active gangs. A gang that fails does not block the gangs behind it, except in a FIFO queue."""
-    lines: dict[str, Line] = {}
+    kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
+    queues = NextQueue(cycle, with_enqueued, kept)
     for name in queue.active():
-        line = lines[name] = []
+        line = queues.line(name)
         for equivalence in queue.active_in(name):
             equivalence.in_line = False
             _line_up(queue, line, equivalence)
-    kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
     failures = _Failures(cycle) if queue is cycle.queues.placement else None
-    while (name_or_none := _next_queue(cycle, lines, with_enqueued, kept)) is not None:
+    while (name_or_none := queues.choose()) is not None:
         name = name_or_none
-        line = lines[name]
+        line = queues.lines[name]
         order, _, equivalence = heapq.heappop(line)
         equivalence.in_line = False
         head = equivalence.head()
@@ -73,7 +70,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
             again = cycle.queues.equivalence_of(mate)
             if again is not None and queue.holds(again):
-                _line_up(queue, lines.setdefault(mate.spec.queue, []), again)
+                _line_up(queue, queues.line(mate.spec.queue), again)
     if kept is not None:
         kept.release()
 
@@ -114,18 +111,6 @@ def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) 
     elif not equivalence.unschedulable and not equivalence.in_line:
         equivalence.in_line = True
         heapq.heappush(line, (head[0], equivalence.number, equivalence))
-
-
-def _next_queue(cycle: Cycle, lines: dict[str, Line], with_enqueued: bool, kept: AwaitedRoom | None) -> str | None:
-    """The queue of the highest priority, then of the lowest share."""
-    waiting = [name for name, line in lines.items() if line]
-    if len(waiting) < 2:
-        return waiting[0] if waiting else None
-    if not cycle.parts.plugins.queue_order:
-        return min(waiting, key=lambda name: lines[name][0][0])
-    queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
-    with kept.uncounted() if kept is not None else nullcontext():
-        return min(waiting, key=lambda name: queues.order(queues.get(name), totals, with_enqueued))
 
 
 def is_blocked(cycle: Cycle, gang: GangState) -> bool:

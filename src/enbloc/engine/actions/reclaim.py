@@ -15,7 +15,7 @@ from enbloc.engine.tables.tasks import GangState
 def run(cycle: Cycle) -> None:
     using = [queue for queue in cycle.state.queues.queues.values() if not queue.children and queue.demand.any()]
     if len(using) > 1:  # else there is no queue to reclaim from
-        evict_for_all(cycle, "reclaim", _rules, releases_claims=False)
+        evict_for_all(cycle, "reclaim", _rules, lambda gang: True, releases_claims=False)
 
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByShare | None:

@@ -136,6 +136,10 @@ class ClaimRegistry(Follower):
             del self._notes[gang.key]
         return was != now
 
+    def drop_notes(self, gang: GangState) -> None:
+        """Nothing is noted of the gang any more."""
+        self._notes.pop(gang.key, None)
+
     def every(self) -> Iterator[Claim]:
         for claims in self._claims.values():
             yield from claims.values()

@@ -74,17 +74,20 @@ class ByShare:
         self._queues.update_deserved(state.foreign_room.shared())
         self._own = state.queue_of(gang)
         self._found: list[Cell] | None = None
+        self._within: dict[str, bool] = {}
 
     def cells(self) -> Sequence[Cell]:
         if self._found is None:
-            queues = self._queues.queues.items()
+            found = list(self._evictions.evictable.cells())
+            queues = map(self._queues.get, {cell[0] for cell in found})  # those that use nothing are not looked at
             above = {
-                name: self._furthest_first(queue)
-                for name, queue in queues
+                queue.name: self._furthest_first(queue)
+                for queue in queues
                 if self._may_take_from(queue) and self._gives(queue)
             }
-            found = [cell for cell in self._evictions.evictable.cells() if cell[0] in above]
-            self._found = sorted(found, key=lambda cell: (above[cell[0]], cell[1]))
+            self._found = sorted(
+                (cell for cell in found if cell[0] in above), key=lambda cell: (above[cell[0]], cell[1])
+            )
         return self._found
 
     def _may_take_from(self, queue: Queue) -> bool:
@@ -93,7 +96,14 @@ class ByShare:
         if queue is self._own:
             return False
         places = [place for place in _below_root(self._own) if place not in queue.ancestors]
-        return all(self._queues.within_share(place, self._asked) for place in places)
+        return all(map(self._is_within_share, places))
+
+    def _is_within_share(self, place: Queue) -> bool:
+        """Of our queue or one above it: the same for all that it could take from."""
+        known = self._within.get(place.name)
+        if known is None:
+            known = self._within[place.name] = self._queues.within_share(place, self._asked)
+        return known
 
     def _gives(self, queue: Queue) -> bool:
         """Whether a queue, and those above it that are not above us too, have more than their share."""

@@ -36,10 +36,20 @@ in one place, can make the whole fit."""
 
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
     """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own."""
+    if not tasks:
+        return
     run: list[Task] = []
     stateful = state.stateful
     nobody_looks = not stateful.has_terms
-    split = bool(tasks) and is_split(tasks[0].gang.spec)
+    split = is_split(tasks[0].gang.spec)
+    cls = tasks[0].cls
+    if nobody_looks and cls.plain and not split and not state.timed:  # most gangs: all of it is one run
+        for task in tasks:
+            if task.cls is not cls or task.topology:
+                break
+        else:
+            yield list(tasks)
+            return
     for task in tasks:
         alone = not (nobody_looks and task.cls.plain) and stateful.applies(task)
         if run and (

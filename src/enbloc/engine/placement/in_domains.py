@@ -42,12 +42,14 @@ Attempt = Callable[[Constraints], Diagnosis | None]
 
 
 def has_topology(requests: Sequence[PlacementRequest]) -> bool:
-    return any(
-        one.gang.spec.topology is not None
-        or is_split(one.gang.spec)
-        or any(task.topology for task in (*one.needed, *one.rest))
-        for one in requests
-    )
+    for one in requests:
+        spec = one.gang.spec
+        if spec.topology is not None or is_split(spec):
+            return True
+        for task in (*one.needed, *one.rest):
+            if task.topology:
+                return True
+    return False
 
 
 def place_in_domains(

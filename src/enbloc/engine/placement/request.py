@@ -42,6 +42,8 @@ class PlacementRequest(NamedTuple):
 
     def remaining(self) -> PlacementRequest:
         """The request without the tasks that were placed since it was made."""
+        if not self.rest and not self.later:  # most gangs
+            return self._replace(needed=[task for task in self.needed if task.status in WAITS])
         placed = sum(task.status is TaskStatus.ASSUMED for task in self.rest)
         return self._replace(
             needed=[task for task in self.needed if task.status in WAITS],
@@ -56,11 +58,14 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
     lacking = {role: minimum - gang.found(role) for role, minimum in gang.minima().items()}
     needed: list[Task] = []
     rest: list[Task] = []
-    for task in pending_tasks(gang) if pending is None else pending:
-        if not gang.in_wave(task.role):
-            continue  # a replacement for an earlier wave, or a task of a later wave
-        if lacking.get(task.role, 0) > 0:
-            lacking[task.role] -= 1
+    waiting = pending_tasks(gang) if pending is None else pending
+    if gang.ran or gang.behind:  # without replacements for an earlier wave, and tasks of a later one
+        waiting = [task for task in waiting if gang.in_wave(task.role)]
+    for task in waiting:
+        role = task.role
+        lacks = lacking.get(role, 0)
+        if lacks > 0:
+            lacking[role] = lacks - 1
             needed.append(task)
         else:
             rest.append(task)

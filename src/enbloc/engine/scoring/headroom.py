@@ -22,7 +22,7 @@ FIT_WAKES_ON: Final = NODE_EVENTS | {EventKind.ROOM_FREED}
 class Headroom:
     """All columns at once: on the few rows of a refresh, the number of numpy calls is what costs."""
 
-    __slots__ = ("_divisor", "_left", "_nodes", "_rows", "request")
+    __slots__ = ("_left", "_nodes", "_rows", "request")
 
     def __init__(
         self, nodes: NodeTable, rows: Rows | slice, request: Request, tasks_per_row: Ints | None = None
@@ -33,7 +33,6 @@ class Headroom:
         self.request = request
         amounts = nodes.amounts(request)
         self._left: Ints = nodes.free[:, rows] - (amounts if tasks_per_row is None else amounts * tasks_per_row)
-        self._divisor: Ints = nodes.divisor[:, rows]
 
     def column(self, resource: str) -> int:
         """The column of a resource; it may be one that no node has."""
@@ -51,14 +50,14 @@ class Headroom:
 
     def free_parts(self, columns: int) -> Ints:
         """What is left, in 128ths of allocatable, for the first `columns` columns; 0 where the node has none."""
-        found: Ints = self._left[:columns] * PARTS // self._divisor[:columns]
+        found: Ints = self._left[:columns] * PARTS // self._nodes.divisor[:columns, self._rows]
         return found
 
     def free_part(self, column: int) -> Ints:
         """The same for one column; 0 if no node has it."""
-        found: Ints = (
-            self._left[column] * PARTS // self._divisor[column] if column < len(self._left) else self.after(column)
-        )
+        if column >= len(self._left):
+            return self.after(column)
+        found: Ints = self._left[column] * PARTS // self._nodes.divisor[column, self._rows]
         return found
 
     def fits(self) -> Bools:

@@ -7,6 +7,7 @@ gang is satisfied as long as a mark covers its present minima; a raised minimum 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from enbloc.gangs.model import GangSpec
@@ -52,6 +53,7 @@ def minima_of(mark: str) -> Mapping[str, int]:
     return _decode(mark)[1] if mark else {}
 
 
+@lru_cache(maxsize=1024)  # a gang's mark is asked for whenever one of its pods changes
 def _decode(mark: str) -> tuple[int, Mapping[str, int]]:
     """Total and minima by role; a malformed mark covers nothing."""
     total, *roles = mark.split(";")

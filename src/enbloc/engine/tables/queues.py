@@ -6,6 +6,7 @@ is a limit; a `guarantee` is reserved for its queue. All amounts are vectors ove
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from typing import Final
@@ -105,8 +106,15 @@ class QueueTree:
         """How many do not exist."""
         self._retained = 0
         """How many of those the last `retain` kept."""
+        self._tops: list[Queue] = []
+        """The queues without a parent: what they use, all others use too."""
+        self._named_parents: set[str] = set()
+        """Names that queues give as their parent's, and some that they gave once."""
         self.version = 0
         """Increases when demands change, and with them what queues deserve."""
+        self.deserved_version = 0
+        """Increases when what queues deserve is computed, or the tree changes."""
+        self._touched: set[Queue] = set()
 
     # ---- events
 
@@ -114,11 +122,16 @@ class QueueTree:
         queue = self.get(facts.name)
         for amounts in (facts.capability, facts.guarantee, facts.deserved):
             self._ensure(tuple(self._resources.amounts(amounts).items()))
+        moves = (queue.facts.parent or ROOT) != (facts.parent or ROOT) or queue.facts.guarantee != facts.guarantee
+        self._absent -= not queue.exists
         queue.facts = facts
         queue.limits = self._resources.capacity(facts.capability)
         queue.exists = True
         self.version += 1
-        self._relink()
+        self._deserved_outdated = True
+        self._named_parents.add(facts.parent or ROOT)
+        if moves:
+            self._relink()
 
     def remove(self, name: str) -> None:
         queue = self.queues.get(name)
@@ -133,8 +146,21 @@ class QueueTree:
         queue = self.queues.get(name)
         if queue is None:
             queue = self.queues[name] = Queue(name, self._width)
-            self._relink()
+            if name in self._named_parents or name == ROOT:
+                self._relink()
+            else:
+                self._link_leaf(queue)
         return queue
+
+    def _link_leaf(self, queue: Queue) -> None:
+        """A new queue that uses nothing, and that no other queue names as its parent: no amounts change."""
+        self._absent += 1
+        self._deserved_outdated = True
+        queue.ancestors = tuple(self._path_to_root(queue))
+        if len(queue.ancestors) > 1:
+            insort(queue.ancestors[1].children, queue, key=lambda child: child.name)
+        else:
+            self._tops.append(queue)
 
     def needs_compaction(self) -> bool:
         """Whether there are so many queues that do not exist that a `retain` pays."""
@@ -156,6 +182,7 @@ class QueueTree:
     def allocate(self, queue: Queue, request: Request, count: int = 1) -> None:
         """`count` tasks of that request use resources of the queue."""
         self._ensure(request)
+        self._touched.update(queue.ancestors)
         for ancestor in queue.ancestors:
             used = ancestor.used
             for column, amount in request:
@@ -184,6 +211,7 @@ class QueueTree:
     def add_enqueued(self, queue: Queue, amounts: Mapping[int, int], count: int = 1) -> None:
         """A gang was enqueued and not attempted yet: what it will use (M6)."""
         self._ensure(tuple(amounts.items()))
+        self._touched.update(queue.ancestors)
         for ancestor in queue.ancestors:
             for column, amount in amounts.items():
                 ancestor.enqueued[column] += amount * count
@@ -273,9 +301,8 @@ class QueueTree:
     def enqueued_total(self) -> Ints:
         """What all gangs that were enqueued, and not attempted yet, will use."""
         total = np.zeros(self._width, np.int64)
-        for queue in self.queues.values():
-            if len(queue.ancestors) == 1:
-                total += queue.enqueued
+        for queue in self._tops:
+            total += queue.enqueued
         return total
 
     def shut_by(self, queue: Queue, namespace: str, labels: Mapping[str, str]) -> Queue | None:
@@ -288,9 +315,18 @@ class QueueTree:
 
     # ---- order
 
+    def take_touched(self) -> set[Queue]:
+        """The queues that came to use more or less since this was last asked."""
+        touched, self._touched = self._touched, set()
+        return touched
+
     def order(self, queue: Queue, totals: Ints, with_enqueued: bool = False) -> tuple[tuple[int, float, str], ...]:
         """The sort key of a queue: priority, share and name of each queue from the root down to it."""
         self.update_deserved(totals)
+        return self.order_now(queue, with_enqueued)
+
+    def order_now(self, queue: Queue, with_enqueued: bool) -> tuple[tuple[int, float, str], ...]:
+        """The same, when what queues deserve is up to date."""
         return tuple(
             (-ancestor.facts.priority, self.share(ancestor, with_enqueued), ancestor.name)
             for ancestor in reversed(queue.ancestors)
@@ -358,6 +394,7 @@ class QueueTree:
     def _relink(self) -> None:
         """Rebuilds the tree after a queue was added, removed or moved, and sums amounts up the new paths."""
         self._absent = sum(not queue.exists for queue in self.queues.values())
+        self._named_parents = {queue.facts.parent or ROOT for queue in self.queues.values()}
         own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
         own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
         own_enqueued = {
@@ -372,6 +409,7 @@ class QueueTree:
             queue.used = np.zeros(self._width, np.int64)
             queue.demand = np.zeros(self._width, np.int64)
             queue.enqueued = np.zeros(self._width, np.int64)
+        self._tops = [queue for queue in self.queues.values() if len(queue.ancestors) == 1]
         for queue in self._all():
             for ancestor in queue.ancestors:
                 ancestor.used += own_used[queue.name]
@@ -417,12 +455,13 @@ class QueueTree:
     def _compute_deserved(self, totals: Ints) -> None:
         """What each queue deserves (V4): its `deserved` if any queue sets one, else by weight and demand."""
         self._deserved_outdated = False
+        self.deserved_version += 1
         self._deserved_totals = totals
         self._ensure(((len(totals) - 1, 0),))
         pool = np.zeros(self._width, np.int64)
         pool[: len(totals)] = totals
         explicit = any(queue.facts.deserved for queue in self.queues.values())
-        tops = [queue for queue in self._all() if len(queue.ancestors) == 1 and queue.name != ROOT]
+        tops = sorted((queue for queue in self._tops if queue.name != ROOT), key=lambda queue: queue.name)
         root = self.queues.get(ROOT)
         if root is not None:
             root.deserved = pool.copy()

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
+from enbloc.engine.actions import evict
 from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.placement import attempt
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.queues import QueueTree
 from enbloc.units import Selector
 from properties import strategies
 from properties.world import replay
 from support import manifests as m
-from support.simulation import NO_ENQUEUE, simulate
+from support.simulation import NO_ENQUEUE, NO_EVICTIONS, simulate
 
 
 def counting(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> Counter[str]:
@@ -92,3 +94,40 @@ def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytes
         m.node("n", 100), budgets, [m.pod(f"p{i}", labels={"app": f"a{i}"}, at="2s", run_time="5s") for i in range(40)]
     )
     assert counts.total() <= 12 * 40
+
+
+def queue_work(monkeypatch: pytest.MonkeyPatch, queues: int) -> Counter[str]:
+    """A job in each of so many queues; there is room for all of them."""
+    counts = counting(
+        monkeypatch,
+        shares=(QueueTree, "share"),
+        within=(QueueTree, "within_share"),
+        relinked=(QueueTree, "_relink"),
+    )
+    objects = [m.node(f"n{i}", "400") for i in range(2)]
+    for number in range(queues):
+        objects += [
+            m.queue(f"q{number}"),
+            m.job(f"j{number}", m.role("w", 2, cpu=2, run_time="10s"), queue=f"q{number}"),
+        ]
+    simulate(objects, config=NO_EVICTIONS)
+    monkeypatch.undo()
+    return counts
+
+
+def test_g8_choosing_the_next_queue_does_not_look_at_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = queue_work(monkeypatch, 20), queue_work(monkeypatch, 40)
+    for what in few:
+        assert many[what] <= 2.2 * few[what] + 4, f"{what}: {few[what]} for 20 queues, {many[what]} for 40"
+
+
+def test_p1_no_plan_is_made_where_nothing_is_of_lower_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of distinct priorities run two at a time: those that wait are of lower priority than those that run."""
+    counts = counting(monkeypatch, served=(evict, "_serve"))
+    objects: list[m.Obj] = [m.node(f"n{i}", "4") for i in range(2)]
+    for number in range(20):
+        objects.append(m.priority_class(f"p{number}", 100 - number))
+        objects.append(m.job(f"j{number}", m.role("w", 2, cpu=2, run_time="10s"), priority=f"p{number}"))
+    answer = simulate(objects, config={"actions": "enqueue, allocate, backfill, preempt"})
+    assert len(answer.bindings()) == 40
+    assert counts["served"] == 0

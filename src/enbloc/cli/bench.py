@@ -36,9 +36,7 @@ def engine(nodes: int, pods: int, gang_size: int, seed: int, output: str) -> Non
 @command.command()
 @click.option("--case", "cases", multiple=True, metavar="NAME", help="Only this case; may be repeated.")
 @click.option("--repeats", default=1, show_default=True, type=click.IntRange(1, 20), help="The least time counts.")
-@click.option(
-    "--scale", default=1.0, show_default=True, type=click.FloatRange(0.05, 20), help="Size of the loads."
-)
+@click.option("--scale", default=1.0, show_default=True, type=click.FloatRange(0.05, 20), help="Size of the loads.")
 @click.option("--expect", metavar="FILE", help="Fail if a case grows clearly more than this file says.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | None, output: str) -> None:

@@ -31,6 +31,9 @@ class GangDemand:
     def set(self, gang: GangState, to_come: Mapping[int, int], enqueued: Mapping[int, int]) -> None:
         known = self._of.get(gang.key)
         if known is not None:
+            if known.queue.name == gang.spec.queue and known.to_come == to_come and to_come:
+                self._set_enqueued(gang, known, enqueued)
+                return
             if (known.to_come, known.enqueued, known.queue.name) == (to_come, enqueued, gang.spec.queue):
                 return
             self.remove(gang)
@@ -39,6 +42,16 @@ class GangDemand:
             self._queues.add_demand(queue, to_come)
             self._queues.add_enqueued(queue, enqueued)
             self._of[gang.key] = Demand(queue, to_come, enqueued)
+
+    def _set_enqueued(self, gang: GangState, known: Demand, enqueued: Mapping[int, int]) -> None:
+        """The demand stays, and with it what queues deserve."""
+        if known.enqueued == enqueued:
+            return
+        self._queues.remove_enqueued(known.queue, known.enqueued)
+        if known.enqueued:
+            self._events.add(EventKind.QUEUE_USES_LESS)
+        self._queues.add_enqueued(known.queue, enqueued)
+        self._of[gang.key] = known._replace(enqueued=enqueued)
 
     def remove(self, gang: GangState) -> None:
         known = self._of.pop(gang.key, None)

@@ -196,6 +196,8 @@ class QueueTree:
         """The queue demands `count` times these amounts. Amounts that no node can have are left out: they cannot be
         satisfied, and a few hundred of them would overflow int64."""
         pairs = tuple(amounts.items()) if isinstance(amounts, Mapping) else amounts
+        if not pairs:
+            return
         self._ensure(pairs)
         pairs = tuple((column, amount) for column, amount in pairs if amount <= CEILING)
         for ancestor in queue.ancestors:

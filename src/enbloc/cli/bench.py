@@ -71,9 +71,32 @@ def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | Non
 @click.option("--nodes", default=500, show_default=True, type=click.IntRange(1, 10_000), help="Nodes to create.")
 @click.option("--pods", default=5000, show_default=True, type=click.IntRange(2, 100_000), help="Pods to schedule.")
 @click.option("--gang-size", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Pods in one gang.")
+@click.option(
+    "--dialect",
+    default="volcano",
+    show_default=True,
+    type=click.Choice(["volcano", "native", "koordinator", "job"]),
+    help="How the gangs are written; the pods of a job are made by our controllers.",
+)
+@click.option(
+    "--arrive",
+    metavar="RATE",
+    default=0.0,
+    type=click.FloatRange(0, 100_000),
+    help="Create so many pods a second while it runs, instead of all of them before.",
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def live(kubeconfig: str | None, context: str | None, nodes: int, pods: int, gang_size: int, output: str) -> None:
-    """Schedule a backlog on a real API server; compare with a loop that only binds.
+def live(
+    kubeconfig: str | None,
+    context: str | None,
+    nodes: int,
+    pods: int,
+    gang_size: int,
+    dialect: str,
+    arrive: float,
+    output: str,
+) -> None:
+    """Run `enbloc run` on a real API server and watch it from outside; compare with a loop that only binds.
 
     Creates nodes without kubelets and a namespace on the cluster, and deletes them again.
     """
@@ -81,17 +104,20 @@ def live(kubeconfig: str | None, context: str | None, nodes: int, pods: int, gan
 
     from enbloc.api.writes import Refused
     from enbloc.bench import live as measured
+    from enbloc.bench.live_bench import NotServed
+    from enbloc.bench.live_load import PODS_A_NODE
     from enbloc.cluster.kube.credentials import NoCredentials
 
-    if pods > nodes * measured.PODS_A_NODE:
-        raise Refusal([f"--pods: {pods} do not fit on {nodes} nodes, {measured.PODS_A_NODE} on each"])
+    if pods > nodes * PODS_A_NODE:
+        raise Refusal([f"--pods: {pods} do not fit on {nodes} nodes, {PODS_A_NODE} on each"])
 
     def note(what: str) -> None:
         click.echo(f"enbloc: {what}", err=True)
 
+    wanted = measured.Wanted(nodes, pods, gang_size, dialect, arrive)
     try:
-        figures = asyncio.run(measured.run(kubeconfig, context, nodes, pods, gang_size, note))
-    except (NoCredentials, Refused) as why:
+        figures = asyncio.run(measured.run(kubeconfig, context, wanted, note))
+    except (NoCredentials, NotServed, Refused, RuntimeError) as why:
         raise Refusal([str(why)]) from None
     _print(figures, output)
 

@@ -17,7 +17,7 @@ from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.kube.credentials import Credentials, load
 from enbloc.cluster.kube.discovery import Discovery, Resource
-from enbloc.cluster.kube.http import Api, Bounds, Measure
+from enbloc.cluster.kube.http import Api, Bounds, Measure, refusal
 from enbloc.cluster.kube.informer import Informer, list_all
 from enbloc.cluster.kube.writes import Writer, read
 
@@ -92,6 +92,25 @@ class KubeCluster:
             return []
         objects, _ = await list_all(self._api, resource, namespace)
         return objects
+
+    async def is_served(self, kind: str) -> bool:
+        """Whether the cluster serves a kind now. Raises `Refused`."""
+        return await self._discovery.find(kind) is not None
+
+    async def text(self, path: str) -> str:
+        """What the API server shows at a path that is no object's: its metrics. Raises `Refused`."""
+        answer = await self._api.read(path)
+        if not answer.is_good:
+            raise refusal(answer)
+        return answer.body.decode(errors="replace")
+
+    async def stop_watching(self) -> None:
+        """Ends the watches; requests go on."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._informers.clear()
 
     def serves(self, kind: str) -> bool:
         """Whether the kind is known to be served: one of those given to `start`, or one used since."""

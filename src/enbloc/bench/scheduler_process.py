@@ -1,0 +1,74 @@
+"""A scheduler as a process of its own: started, ended, and what it took of CPU and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ENDS_WITHIN_S = 30.0
+
+
+class Used(NamedTuple):
+    cpu_s: float
+    peak_mb: int
+
+
+class SchedulerProcess:
+    """Its output goes to a file, of which the end is shown if it fails."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command = list(command)
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.started_s = 0.0
+
+    @property
+    def name(self) -> list[str]:
+        """Its command, for people."""
+        return [Path(self._command[0]).name, *self._command[1:]]
+
+    def start(self) -> None:
+        with self._log.open("wb") as out:
+            self.started_s = time.monotonic()
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def failure(self) -> str | None:
+        """Why it has ended, if it has."""
+        if self._process is None or self._process.poll() is None:
+            return None
+        lines = self._log.read_text(errors="replace").splitlines()[-15:]
+        return f"{self._command[0]} ended with code {self._process.returncode}:\n" + "\n".join(lines)
+
+    async def stop(self) -> Used:
+        """Ends it with SIGTERM, after a while with SIGKILL."""
+        process = self._process
+        assert process is not None, "it was not started"
+        if process.poll() is not None:
+            return Used(0.0, 0)
+        process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + ENDS_WITHIN_S
+        while True:
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                return Used(round(used.ru_utime + used.ru_stime, 2), used.ru_maxrss // 1024)
+            if time.monotonic() > until:
+                process.kill()
+            await asyncio.sleep(0.02)
+
+
+def enbloc_run(kubeconfig: str | None, context: str | None, namespace: str, config: Path) -> list[str]:
+    """The command of `enbloc run` for one namespace's scheduler name."""
+    words = [sys.executable, "-c", "from enbloc.cli.main import main; main()", "run"]
+    words += ["--config", str(config), "--port", "0", "--lease-namespace", namespace]
+    words += ["--kubeconfig", kubeconfig] if kubeconfig else []
+    return words + (["--context", context] if context else [])

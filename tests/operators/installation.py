@@ -87,6 +87,7 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
     hooks = [_pointed(one, operator, ports, authority) for one in objects if one["kind"] in HOOKS]
     if operator.fixed_certificates is not None:
         _apply(plane, hooks)  # it fills in the authority that it makes
+    (folder / "kubeconfig").write_bytes(plane.kubeconfig.read_bytes())
     command: list[str | Path] = [program, *operator.arguments(ports, folder)]
     if operator.config is not None:
         (folder / "config.yaml").write_text(yaml.safe_dump(operator.config(ports, folder)))

@@ -29,7 +29,7 @@ def _training(ports: Ports, folder: Path) -> list[str]:
 
 
 def _mpi(ports: Ports, folder: Path) -> list[str]:
-    return ["--gang-scheduling=volcano", f"--kubeConfig={folder.parent / 'admin.kubeconfig'}"]
+    return ["--gang-scheduling=volcano", f"--kubeConfig={folder / 'kubeconfig'}"]
 
 
 def _manager_config(group: str, ports: Ports, version: str = "v1alpha1", **more: object) -> Json:

@@ -34,6 +34,8 @@ class Story(NamedTuple):
     """Fails a pod and checks what the operator does; returns that in words."""
     gone: tuple[str, ...]
     """Kinds of which nothing is left in the namespace after deletion."""
+    local: bool = False
+    """Whether it is also walked on `enbloc up`, which calls no webhooks."""
     renamed: bool = False
     """Whether the sample must name our scheduler; else the operator names Volcano's, which is ours by config."""
     before: Callable[[], list[Json]] = list
@@ -207,6 +209,7 @@ STORIES = (
         "Volcano's PodGroup",
         _kuberay_replaces_it,
         ("pods", "podgroups.scheduling.volcano.sh", "raycluster"),
+        local=True,
     ),
     Story(
         "training-operator",
@@ -220,6 +223,7 @@ STORIES = (
         "Volcano's PodGroup, before any pod",
         _restarted_in_place,
         ("pods", "podgroups.scheduling.volcano.sh", "pytorchjob"),
+        local=True,
     ),
     Story(
         "mpi-operator",
@@ -233,6 +237,7 @@ STORIES = (
         "Volcano's PodGroup",
         _launcher_is_tried_again,
         ("pods", "podgroups.scheduling.volcano.sh", "jobs.batch", "mpijob"),
+        local=True,
     ),
     Story(
         "jobset",

@@ -41,20 +41,24 @@ class Table:
         if not self._rows:
             return
         key = self._cluster.split()[0]
-        text = self._page.read_text()
-        known = self._known(text, key)
+        known = self._known(self._page.read_text(), key)
         rows = known | {row.name: row.text() for row in self._rows}
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         lines = [f"On {self._cluster}, {day}:", "", HEAD, "|---|---|---|---|---|---|"]
         lines += [f"{rows[name]}<!-- {name} -->" for name in rows]
-        block = "\n".join([f"<!-- {key}: written by make operators -->", *lines, f"<!-- {key}: end -->"])
-        self._page.write_text(_marked(key).sub(lambda _: block, text))
+        write_block(key, lines, self._page)
 
     def _known(self, text: str, key: str) -> dict[str, str]:
         """The rows that an earlier run wrote, so that a run of one story keeps the others."""
         found = _marked(key).search(text)
         assert found is not None, f"{self._page} has no place for {key}"
         return {name: row for row, name in re.findall(r"^(\| .*\|)<!-- (\S+) -->$", found[0], re.MULTILINE)}
+
+
+def write_block(key: str, lines: list[str], page: Path = PAGE) -> None:
+    """Writes the lines between the marks of `key`, in place of what is there."""
+    block = "\n".join([f"<!-- {key}: written by make operators -->", *lines, f"<!-- {key}: end -->"])
+    page.write_text(_marked(key).sub(lambda _: block, page.read_text()))
 
 
 def _marked(key: str) -> re.Pattern[str]:

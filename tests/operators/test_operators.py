@@ -11,16 +11,31 @@ from collections.abc import Iterator
 import pytest
 
 from e2e import binaries
+from enbloc.version import __version__
 from operators import programs
+from operators.local_plane import LocalPlane
 from operators.stories import STORIES, Story, with_scheduler
 from operators.table import Row, Table
-from operators.world import World, decision, name, node, phase, why
+from operators.world import RealWorld, World, decision, name, node, phase, why
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with World(binaries.ensure(), tmp_path_factory.mktemp("operators")) as started:
+    with RealWorld(binaries.ensure(), tmp_path_factory.mktemp("operators")) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with World(LocalPlane(binaries.ensure(), tmp_path_factory.mktemp("up"))) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def local_table() -> Iterator[Table]:
+    kept = Table(f"up {__version__}")
+    yield kept
+    kept.write()
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +47,15 @@ def table() -> Iterator[Table]:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
 def test_operator(world: World, table: Table, story: Story) -> None:
+    walk(world, table, story)
+
+
+@pytest.mark.parametrize("story", [one for one in STORIES if one.local], ids=lambda story: story.name)
+def test_operator_on_up(local: World, local_table: Table, story: Story) -> None:
+    walk(local, local_table, story)
+
+
+def walk(world: World, table: Table, story: Story) -> None:
     world.need(*story.needs)
     world.ensure_namespace(story.namespace)
     before = story.before()

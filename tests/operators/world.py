@@ -33,28 +33,26 @@ WORKLOADS = (
     "ttl-after-finished-controller",
 )
 CONFIG = {"compat": ["volcano", "scheduler-plugins"], "groupByOwner": {"enabled": True}}
-SERVED_NAMES = ("enbloc", "volcano")
 
 
 class World:
     """Starts on entry; operators are built and installed when a test needs them."""
 
-    def __init__(self, programs: Mapping[str, Path], folder: Path) -> None:
-        self.plane = ControlPlane(programs, folder, controllers=(*CONTROLLERS, *WORKLOADS))
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
         self._installed: dict[str, Installed] = {}
 
     def __enter__(self) -> World:
         self.plane.__enter__()
         try:
-            define(self.plane)
-            self.plane.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-            config = self.plane.folder / "enbloc.yaml"
-            config.write_text(yaml.safe_dump(CONFIG))
-            run(self.plane, "enbloc", None, "scheduler,controllers", f"--config={config}")
+            self._start_enbloc()
         except BaseException:
             self.plane.stop()
             raise
         return self
+
+    def _start_enbloc(self) -> None:
+        """`enbloc up` has it already."""
 
     def __exit__(self, *_: object) -> None:
         self.plane.stop()
@@ -130,6 +128,20 @@ class World:
         lines = [f"{name(one)} on {node(one) or 'no node'}: {phase(one)} {why(one)}" for one in pods]
         events = self.plane.kubectl("get", "events", "-n", namespace, "--sort-by=.lastTimestamp", check=False)
         return "\n".join([*lines, *events.splitlines()[-15:]])
+
+
+class RealWorld(World):
+    """On a real control plane, with `enbloc run`."""
+
+    def __init__(self, programs: Mapping[str, Path], folder: Path) -> None:
+        super().__init__(ControlPlane(programs, folder, controllers=(*CONTROLLERS, *WORKLOADS)))
+
+    def _start_enbloc(self) -> None:
+        define(self.plane)
+        self.plane.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        config = self.plane.folder / "enbloc.yaml"
+        config.write_text(yaml.safe_dump(CONFIG))
+        run(self.plane, "enbloc", None, "scheduler,controllers", f"--config={config}")
 
 
 def name(obj: Json) -> str:

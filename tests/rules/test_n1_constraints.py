@@ -251,6 +251,9 @@ VALUES: dict[str, Any] = {
     "spec.subGroups[].parent": "p",
     "spec.markUnschedulable": True,
     "spec.schedulingBackoff": 1,
+    "PodGroup spec.backoffLimit": 1,
+    "PodGroup spec.completions": 1,
+    "PodGroup spec.parallelism": 1,
     "metadata.annotations[gang.scheduling.koordinator.sh/network-topology-spec] strategy: MustGather": {
         "gatherStrategy": [{"layer": "hostLayer", "strategy": "MustGather"}]
     },

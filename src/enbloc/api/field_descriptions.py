@@ -110,6 +110,12 @@ subGroups[].minSubGroup | How many of the subgroups below it must be able to run
 subGroups[].parent | The subgroup above it.
 markUnschedulable | Whether pods that do not fit are marked as such. It is kept and has no effect.
 schedulingBackoff | How often the gang is tried. It is kept and has no effect.
+PodGroup.spec.backoffLimit | How many pods of the workload may fail. It is kept and has no effect.
+PodGroup.spec.completions | How many pods of the workload are to succeed. It is kept and has no effect.
+PodGroup.spec.parallelism | How many pods of the workload run at once. It is kept and has no effect.
+scheduled | How many members are bound.
+occupiedBy | The owner of the group's pods.
+scheduleStartTime | When the group's first member was bound.
 schedulingConditions | Why other schedulers did not place it.
 resourcesStatus | What the gang requests and has, as another scheduler wrote it.
 

@@ -44,6 +44,9 @@ class PodGroupSpec(View):
     sub_groups: list[SubGroup] | None = None
     mark_unschedulable: bool | None = None
     scheduling_backoff: int | None = None
+    backoff_limit: int | None = None
+    completions: int | None = None
+    parallelism: int | None = None
 
 
 class PodGroupStatus(View):

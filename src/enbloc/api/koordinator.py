@@ -38,6 +38,12 @@ class PodGroupSpec(View):
 
 class PodGroupStatus(View):
     phase: str = ""
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    occupied_by: str = ""
+    schedule_start_time: str | None = None
     conditions: list[dict[str, Any]] | None = None
 
 

@@ -383,6 +383,9 @@ _OTHERS: Final = (
     *_kai_topology("spec.subGroups[].topologyConstraint"),
     Field("KAI", kai.POD_GROUP, "spec.markUnschedulable", _NONE),
     Field("KAI", kai.POD_GROUP, "spec.schedulingBackoff", _NONE),
+    Field("KAI", kai.POD_GROUP, "spec.backoffLimit", _NONE),
+    Field("KAI", kai.POD_GROUP, "spec.completions", _NONE),
+    Field("KAI", kai.POD_GROUP, "spec.parallelism", _NONE),
     *_honoured(
         "kube-arbitrator",
         arbitrator.SCHEDULING_SPEC,

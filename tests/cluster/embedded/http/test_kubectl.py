@@ -261,3 +261,9 @@ def test_top_shows_requests(kubectl: Kubectl) -> None:
     assert [line.split() for line in shown] == [["web", "main", "100m", "64Mi"], ["web", "side", "0m", "0Mi"]]
     assert kubectl("top", "node").splitlines()[1].split() == ["n", "100m", "10%", "64Mi", "6%"]
     assert "web" in kubectl("get", "pods")
+
+
+def test_a_list_is_applied(kubectl: Kubectl) -> None:
+    items = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}} for name in ("a", "b")]
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    assert kubectl("apply", "-f", "-", given=given) == "configmap/a created\nconfigmap/b created\n"

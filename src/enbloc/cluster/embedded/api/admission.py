@@ -18,6 +18,7 @@ from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, condition_of, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
+from enbloc.cluster.embedded.api.schema_defaults import fill
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.workload_defaults import admit_workload
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
@@ -36,7 +37,15 @@ SYSTEM_NAMESPACES = ("default", "kube-system")
 
 def built_in(store: Store) -> tuple[AdmissionHook, ...]:
     """The hooks that run before the caller's."""
-    return (check_shape, _Namespaces(store), default_pod, _workloads, _Definitions(store), _Priorities(store))
+    return (
+        check_shape,
+        _Namespaces(store),
+        _CustomDefaults(store),
+        default_pod,
+        _workloads,
+        _Definitions(store),
+        _Priorities(store),
+    )
 
 
 def bootstrap(store: Store) -> None:
@@ -86,6 +95,17 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     if faults:
         raise invalid(obj, faults)
     return obj
+
+
+class _CustomDefaults:
+    """Fills in what a kind's definition says."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        defaults = self._store.discovery.defaults(kind_id(obj), obj["apiVersion"].rpartition("/")[2])
+        return obj if defaults is None else fill(obj, defaults)
 
 
 def _has_view(obj: Obj) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from enbloc.api.kind import Kind
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Obj
+from enbloc.cluster.embedded.api.schema_defaults import Defaults, read_defaults
 
 CRD = "CustomResourceDefinition.apiextensions.k8s.io"
 
@@ -20,6 +21,8 @@ class ServedKinds:
 
     def __init__(self) -> None:
         self._custom: dict[str, Kind] = {}
+        self._defaults: dict[tuple[str, str], Defaults] = {}
+        """Kind and version -> the defaults of its schema, if it has any."""
 
     def find(self, kind: str) -> Kind | None:
         """The kind, if it is served."""
@@ -47,13 +50,24 @@ class ServedKinds:
         plural = found.plural if found else f"{name.lower()}s"
         return f"{plural}.{group}" if group else plural
 
+    def defaults(self, kind: str, version: str) -> Defaults | None:
+        """The defaults in the definition of a custom kind."""
+        return self._defaults.get((kind, version)) if kind not in KINDS else None
+
     def follow(self, old: Obj | None, new: Obj | None) -> None:
         """Follows a CustomResourceDefinition that was created, changed or deleted."""
         if old is not None and old["spec"]["versions"]:
             self._custom.pop(_kind_of(old).id, None)
+            for version in old["spec"]["versions"]:
+                self._defaults.pop((_kind_of(old).id, version["name"]), None)
         if new is not None and new["spec"]["versions"]:
             kind = _kind_of(new)
             self._custom[kind.id] = kind
+            for version in new["spec"]["versions"]:
+                schema = version.get("schema")
+                found = read_defaults(schema.get("openAPIV3Schema")) if isinstance(schema, dict) else None
+                if found is not None:
+                    self._defaults[kind.id, version["name"]] = found
 
 
 def _kind_of(crd: Obj) -> Kind:

@@ -27,7 +27,7 @@ from enbloc.cluster.embedded.http.encoding import Encodings, encode
 from enbloc.cluster.embedded.http.exec import serve_exec
 from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
-from enbloc.cluster.embedded.http.openapi import OpenApi
+from enbloc.cluster.embedded.http.openapi import OpenApi, version_2
 from enbloc.cluster.embedded.http.port_forward import serve_port_forward
 from enbloc.cluster.embedded.http.queries import (
     Form,
@@ -204,6 +204,9 @@ class Facade:
             return _json(usage.usage(self._store, segments[3:], request.query))
         if not reads or len(segments) > 6:
             return None
+        if path == "/openapi/v2":
+            body, media = version_2(request.headers.get("Accept", ""))
+            return web.Response(body=body, headers={"Content-Type": media})
         document = self._document(request, segments)
         return None if document is None else _json(*document)
 

@@ -19,7 +19,20 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.resources import Resources
 from enbloc.units import Quantity
 
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_V2_MEDIA = PROTOBUF.replace("@", ".")
+"""The name that is valid in a header."""
+_V2_PROTOBUF = b"\x0a\x032.0\x12\x0c\x0a\x06Enbloc\x12\x02v1"
+"""A document of version 2.0 with a title and a version, and without definitions."""
 _OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def version_2(accept: str) -> tuple[bytes, str]:
+    """The document of OpenAPI v2 and its media type. It has no schemas: kubectl asks for it to validate a List, and
+    leaves kinds that are not in it to the server."""
+    if PROTOBUF in accept or _V2_MEDIA in accept:
+        return _V2_PROTOBUF, _V2_MEDIA
+    return b'{"swagger":"2.0","info":{"title":"Enbloc","version":"v1"},"paths":{}}', "application/json"
 
 
 class OpenApi:

@@ -160,7 +160,7 @@ def test_g10_a_node_that_went_is_not_counted() -> None:
 
 def test_g10_a_full_queue() -> None:
     found = diagnosed(m.node("n1", cpu="16"), m.queue("small", capability={"cpu": "3"}), *group(2, 2, queue="small"))
-    assert found.message == "1 of its pods does not fit: queue small would use 4 cpu, its capability is 3"
+    assert found.message == "1 of 2 pods does not fit: queue small would use 4 cpu, its capability is 3"
     assert found.reasons == (Reason("", "queue small would use 4 cpu, its capability is 3", 0),)
 
 
@@ -171,9 +171,9 @@ def test_g10_a_full_queue_above() -> None:
         m.queue("sub", parent="top"),
         *group(2, 2, queue="sub"),
     )
-    assert found.message == "2 of its pods do not fit: queue top would use 4 cpu, its capability is 1500m"
+    assert found.message == "2 of 2 pods do not fit: queue top would use 4 cpu, its capability is 1500m"
 
 
 def test_g10_what_is_guaranteed_to_others() -> None:
     found = diagnosed(m.node("n1", cpu="4"), m.queue("vip", guarantee={"cpu": "3"}), *group(1, 1))
-    assert found.message == "1 of its pods does not fit: queue default may not use what is guaranteed to other queues"
+    assert found.message == "1 of 1 pod does not fit: queue default may not use what is guaranteed to other queues"

@@ -126,7 +126,7 @@ def test_g10_capacity_of_a_queue_is_a_reason() -> None:
 def test_g10_a_node_that_goes_is_counted_no_more() -> None:
     answer = simulate(m.node("n", 1), m.node("m", 1, delete_at="10s"), m.gang("a", 1, cpu=2))
     assert "0/1 nodes" in answer.why("default/a")
-    assert "0/1 nodes" in waits_because(answer.obj("Pod", "a-0"))
+    assert "0/1 nodes" in waits_because(answer.obj("PodGroup", "a"))
 
 
 def test_g10_a_gang_that_lost_a_member_reports_its_own_diagnosis_only() -> None:

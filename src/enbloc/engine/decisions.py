@@ -68,6 +68,8 @@ class Waits(msgspec.Struct, frozen=True):
     """(namespace, name, uid) of the pods that get the condition."""
     of_gang: bool
     """Whether the gang's object gets the condition too: not if only its surplus waits."""
+    own: Mapping[str, str] = {}
+    """UID → what that pod says instead: it speaks of its own role."""
 
 
 class Marked(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ import msgspec
 
 from enbloc.config import Config
 from enbloc.engine.actions import ACTIONS
+from enbloc.engine.actions.rediagnose import rediagnose
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
 from enbloc.engine.decisions import Bind, Decision, Evict, Pending, SetAside, TimeOut
@@ -286,6 +287,10 @@ class Engine:
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self._parts.reporter.pending(self._parts.queues.why, self._parts.expected_starts.start_of)
+
+    def rediagnose(self) -> None:
+        """Makes the numbers of all diagnoses anew, for the state that is going to be shown (G10)."""
+        rediagnose(Cycle(self._parts, self.now_ns, []))
 
     def diagnosis(self, gang: GangState) -> Diagnosis:
         """Why a gang waits, as it was last found."""

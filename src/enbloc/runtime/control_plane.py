@@ -143,8 +143,9 @@ class ControlPlane:
         return None if due_s is None else int(due_s * SECOND) + MICROSECOND  # never before it: floats round
 
     def pending(self) -> list[dict[str, Any]]:
-        """The gangs that wait, and why, as JSON."""
+        """The gangs that wait, and why, as JSON; with the numbers of now."""
         self._catch_up()
+        self.engine.rediagnose()
         found: list[dict[str, Any]] = msgspec.to_builtins(self.engine.pending())
         for entry in found:
             at_ns = entry.pop("expected_start_ns")

@@ -427,8 +427,9 @@ class Translator:
             pod = self._unbound.get(uid)
             if pod is None:
                 continue
-            condition = _condition("PodScheduled", "False", "Unschedulable", decision.message, now_ns)
-            waits = gang_events.pod_waits(pod, decision.message, group) if decision.message else None
+            message = decision.own.get(uid, decision.message)
+            condition = _condition("PodScheduled", "False", "Unschedulable", message, now_ns)
+            waits = gang_events.pod_waits(pod, message, group) if message else None
             yield StatusUpdate(decision.gang, pod, (condition,), event=waits)
 
     def _attempted(self, decision: Waits, now_ns: int) -> Iterator[Obj]:

@@ -12,6 +12,7 @@ from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.shortage import Shortage, diagnosed
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
@@ -135,7 +136,8 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     awaited = waves.lacking_room(gang) if cycle.claims.nominations.of(gang) else None
     if awaited is not None:  # pods are evicted for its later waves, and have not left yet
         count = gang.spec.later[awaited.role].count
-        return cycle.placer.diagnose(request, awaited, {awaited.role: count}, {awaited.role: count}, constraints)
+        why = cycle.placer.refusal(awaited, count, constraints)
+        return diagnosed([Shortage(awaited.role, count, count, why)], {}, {})
     transaction, taken = waves.take(cycle.placer, request)
     later = waves.later_tasks(gang)
     lifted = cycle.take_claimed_room(transaction, gang, later)
@@ -170,20 +172,24 @@ def _replace_lost(cycle: Cycle, gang: GangState, lost: list[Task], constraints: 
     return failure
 
 
-def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+Singly = tuple[Sequence[Task], Sequence[Task], int]
+"""Tasks that are placed as far as they fit, and tasks of which a number may make up the total."""
+
+
+def asked_singly(gang: GangState) -> Singly:
+    first: Sequence[Task] = pending_tasks(gang)
+    if gang.ready():
+        return first, (), 0
+    _, needed, rest, short, _ = request_of(gang, first)
+    return (needed if needed or short else rest), rest, short
+
+
+def tried_singly(
+    cycle: Cycle, gang: GangState, asked: Singly, transaction: Transaction, constraints: Constraints
+) -> Diagnosis | None:
     """Once satisfied, lost members are replaced one by one (G7); surplus always is (G3). Of the tasks that may make up
     the total, one that does not fit is skipped."""
-    first: Sequence[Task] = pending_tasks(gang)
-    rest: Sequence[Task] = ()
-    short = 0
-    if not gang.ready():
-        _, needed, rest, short, _ = request_of(gang, first)
-        first = needed if needed or short else rest
-    whole: list[Task] = []
-    why: Diagnosis | None = None
-    if gang.spec.tree is not None and (gang.ready() or not (rest or short)):
-        whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
-    transaction = Transaction(cycle.state)
+    first, rest, short = asked
     nominations = cycle.claims.nominations
     own = [(task, cycle.state.nodes.rows[task.node]) for task in nominations.of(gang)]
     lifted = nominations.lift(transaction, gang)
@@ -192,6 +198,17 @@ def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
         of_rest = one_by_one(cycle.placer, gang, transaction, rest, constraints, short)
         failure = failure or of_rest
     cycle.restore(transaction, [*own, *lifted])  # room that is freed for it stays its own
+    return failure
+
+
+def _place_singly(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
+    first, rest, short = asked_singly(gang)
+    whole: list[Task] = []
+    why: Diagnosis | None = None
+    if gang.spec.tree is not None and (gang.ready() or not (rest or short)):
+        whole, first, why = _place_sub_groups(cycle, gang, first, constraints)
+    transaction = Transaction(cycle.state)
+    failure = tried_singly(cycle, gang, (first, rest, short), transaction, constraints)
     if transaction.placed or whole:
         cycle.bind([gang], [*whole, *transaction.placed], commits=False)
         cycle.intake.queue(gang)

@@ -36,6 +36,12 @@ def run(cycle: Cycle) -> None:
     serve_all(cycle, cycle.queues.admission, serve, with_enqueued=True)
 
 
+def refusal(cycle: Cycle, gang: GangState) -> Diagnosis | None:
+    """Why a gang is not enqueued, as things are."""
+    totals = cycle.state.nodes.totals()
+    return _refusal(cycle, gang, totals, totals - cycle.state.free_total()[: len(totals)])
+
+
 class Freed(NamedTuple):
     """Resources that evictions could free for a gang."""
 

@@ -17,6 +17,7 @@ from enbloc.engine.state.groups import Group
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import PODS
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.gangs.model import GangKey
 
 _OWN = frozenset({TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED})
 """Tasks whose room counts as free for the minResources of their own group."""
@@ -47,9 +48,36 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
             _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once
-    held = sum(gang.total_held for gang in unit)
-    message = f"{failure.message.removesuffix('.')}; {held} pods are held" if held else failure.message
-    return msgspec.structs.replace(failure, message=message)
+    return _of_each(cycle, unit, failure)
+
+
+def why_not_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
+    """Why a whole group does not fit as things are; nothing of it stays placed."""
+    unit = cycle.intake.unit(group)
+    failure = _beyond_cluster(cycle, unit) or too_little_free(cycle, group)
+    if failure is None and unit:
+        transaction = Transaction(cycle.state)
+        failure = place_unit(cycle, unit, transaction, constraints)
+        transaction.rollback()
+    return _of_each(cycle, unit, failure) if failure is not None else None
+
+
+def _of_each(cycle: Cycle, unit: list[GangState], failure: Diagnosis) -> Diagnosis:
+    """What each gang of a unit says: what it lacks itself, else which gang of its group does; and how many of its pods
+    are held."""
+    found: dict[GangKey, Diagnosis] = {}
+    for gang in unit:
+        why = failure.of_gangs.get(gang.key)
+        if why is None and failure.of_gangs:
+            why = diagnosis.waits_for_others(gang, (), cycle.state.gangs, failure.of_gangs, cycle.titles)
+        why = why or failure
+        held = gang.total_held
+        if held:
+            text = f"; {held} pod{' is' if held == 1 else 's are'} held"
+            roles = {role: f"{said.removesuffix('.')}{text}" for role, said in why.of_roles.items()}
+            why = msgspec.structs.replace(why, message=f"{why.message.removesuffix('.')}{text}", of_roles=roles)
+        found[gang.key] = why
+    return msgspec.structs.replace(failure, of_gangs=found)
 
 
 def place_unit(
@@ -126,5 +154,7 @@ def too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:
     for column, amount in asked.items():
         has = (int(free[column]) if column < len(free) else 0) + own.get(column, 0)
         if column != PODS and amount > has:
-            return diagnosis.too_little_free(gangs[0], state.resources.names[column], amount, has)
+            name = state.resources.names[column]
+            each = {gang.key: diagnosis.too_little_free(gang, name, amount, has) for gang in gangs}
+            return msgspec.structs.replace(each[gangs[0].key], of_gangs=each)
     return None

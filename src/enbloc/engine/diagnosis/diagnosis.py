@@ -47,10 +47,27 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The gang that it waits for, if its title is part of the message."""
     proved: bool = False
     """Whether no assignment of its pods to nodes exists, as things are."""
+    of_roles: Mapping[str, str] = {}
+    """What pods of a role say, where that is not the message."""
+    of_gangs: Mapping[GangKey, Diagnosis] = {}
+    """Why each gang waits, of gangs that start together."""
 
     @property
     def lacks_members(self) -> bool:
         return self.reason in LACKS_MEMBERS
+
+    def of(self, gang: GangState) -> Diagnosis:
+        """Why this gang waits, of those that were attempted together."""
+        return self.of_gangs.get(gang.key, self)
+
+    def adding(self, text: str) -> Diagnosis:
+        """With one more sentence, for the gang and its pods."""
+        return msgspec.structs.replace(
+            self,
+            message=f"{self.message} {text}",
+            of_roles={role: f"{said} {text}" for role, said in self.of_roles.items()},
+            of_gangs={key: why.adding(text) for key, why in self.of_gangs.items()},
+        )
 
 
 def not_enough_members(gang: GangState, foreign: Mapping[str, int] = {}, ours: str = "") -> Diagnosis:
@@ -198,34 +215,17 @@ def beyond_queue(gang: GangState) -> Diagnosis:
     return Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, message, missing=_needed(gang), of_queue=True)
 
 
-def no_room(
-    state: State,
-    task: Task,
-    missing: Mapping[str, int],
-    needed: Mapping[str, int],
-    closed: Sequence[tuple[str, Bools]],
-) -> Diagnosis:
-    """A task of the gang fits on no node."""
+def no_room(state: State, task: Task, closed: Sequence[tuple[str, Bools]]) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """Why a task fits on no node: a clause, and reasons with the number of nodes."""
     counts = reasons_by_node(state, task, closed)
     total = int(state.nodes.alive[: state.nodes.count].sum())
     by_reason = ": " + ", ".join(f"{count} {reason}" for reason, count in counts.items()) if counts else ""
-    what = " and ".join(
-        f"{count} of {needed.get(role, count)} pod{'' if needed.get(role, count) == 1 else 's'}"
-        + (f" of role {role}" if role else "")
-        for role, count in sorted(missing.items())
-    )
-    verb = "does" if sum(missing.values()) == 1 else "do"
-    return Diagnosis(
-        PendingReason.UNSCHEDULABLE,
-        f"{what} {verb} not fit: 0/{total} nodes are available{by_reason}.",
-        missing=dict(missing),
-        reasons=tuple(Reason(task.role, reason, count) for reason, count in counts.items()),
-    )
+    return f"0/{total} nodes are available{by_reason}.", tuple(counts.items())
 
 
 def even_if_packed(failure: Diagnosis) -> Diagnosis:
     """Free resources suffice in total, but an exact search found no assignment of pods to nodes."""
-    return msgspec.structs.replace(failure, message=f"{failure.message} {PACKED}", proved=True)
+    return msgspec.structs.replace(failure.adding(PACKED), proved=True)
 
 
 def proved(failure: Diagnosis) -> Diagnosis:
@@ -282,26 +282,17 @@ def _rooms(rooms: Mapping[str, int], needed: int) -> str:
     )
 
 
-def queue_full(state: State, gang: GangState, task: Task, missing: Mapping[str, int]) -> Diagnosis:
-    """The task would exceed the capability of its queue or of an ancestor, or use what other queues are guaranteed."""
-    queue, short = state.queue_of(gang), sum(missing.values())
+def queue_full(state: State, gang: GangState, task: Task, missing: int) -> str:
+    """The task would exceed the capability of its queue or of an ancestor, or use what other queues are guaranteed. Names
+    no gang: all gangs of one equivalence class share it."""
+    queue = state.queue_of(gang)
     over = state.queues.over_capability(queue, dict(task.cls.request), with_enqueued=False)
     if over is None:
-        reason = f"queue {queue.name} may not use what is guaranteed to other queues"
-    else:
-        place, column = over
-        name = state.resources.names[column]
-        would_use = int(place.used[column]) + short * dict(task.cls.request)[column]
-        limit = shown(name, place.limits[column])
-        reason = f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {limit}"
-    pods = f"{short} of its pods {'does' if short == 1 else 'do'} not fit"
-    return Diagnosis(
-        PendingReason.QUEUE_FULL,
-        f"{pods}: {reason}",  # names no gang: all gangs of one equivalence class share it
-        missing=dict(missing),
-        reasons=(Reason(task.role, reason, 0),),
-        of_queue=True,
-    )
+        return f"queue {queue.name} may not use what is guaranteed to other queues"
+    place, column = over
+    name = state.resources.names[column]
+    would_use = int(place.used[column]) + missing * dict(task.cls.request)[column]
+    return f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {shown(name, place.limits[column])}"
 
 
 def behind(gang: GangState, ahead: str) -> Diagnosis:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
@@ -13,6 +14,12 @@ from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.model import GangKey
+from enbloc.units import SECOND
+
+
+NUMBERS_EVERY_NS: Final = 30 * SECOND
+"""A text of which only numbers changed is written at most this often, and never on every pod (G10)."""
+_NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:[numkKMGTPE]i?)?(?![\w-])")
 
 
 class ClaimedRoom(Protocol):
@@ -32,11 +39,14 @@ class ClaimedRoom(Protocol):
 class _Reported:
     """What was last reported of a gang."""
 
-    __slots__ = ("object_uid", "of_gang", "pods", "text")
+    __slots__ = ("missing", "numbers_after_ns", "object_uid", "of_gang", "pods", "text")
 
     def __init__(self, object_uid: str) -> None:
         self.object_uid = object_uid
         self.text = ""
+        self.missing: Mapping[str, int] = {}
+        self.numbers_after_ns = 0
+        """From when on numbers alone may be written again."""
         self.of_gang = False
         """Whether the gang's own object says so, and not only its pods."""
         self.pods: set[str] | None = None
@@ -49,17 +59,35 @@ class Reporter(Follower):
         self._decide = decide
         self._reported: dict[GangKey, _Reported] = {}
         self._impossibilities = Impossibilities(state)
+        self._now_ns = 0
+        self._late: dict[GangKey, tuple[GangState, Diagnosis, bool]] = {}
+        """Numbers that changed too soon after they were written."""
         self.claims: ClaimedRoom | None = None
         """Set by the engine: claims are made above this floor."""
 
     def gang_gone(self, gang: GangState) -> None:
         self._reported.pop(gang.key, None)
+        self._late.pop(gang.key, None)
 
     def _of(self, gang: GangState) -> _Reported:
         known = self._reported.get(gang.key)
         if known is None or known.object_uid != gang.spec.object_uid:  # nothing was written on another object yet
             known = self._reported[gang.key] = _Reported(gang.spec.object_uid)
         return known
+
+    def cycle_begins(self, now_ns: int) -> None:
+        """Writes the numbers that came too soon after others, once their time has come."""
+        self._now_ns = now_ns
+        for key, (gang, why, of_gang) in list(self._late.items()):
+            known = self._reported.get(key)
+            if known is None or now_ns >= known.numbers_after_ns:
+                del self._late[key]
+                if known is not None and self._state.gangs.get(key) is gang and is_pending(gang):
+                    self.report(gang, why, of_gang)
+
+    def due(self) -> int | None:
+        known = (self._reported.get(key) for key in self._late)
+        return min((one.numbers_after_ns for one in known if one is not None), default=None)
 
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10)."""
@@ -71,9 +99,15 @@ class Reporter(Follower):
         elif known.of_gang and (gang.ready() or gang.satisfied):  # only its surplus waits by now
             self.withdraw(gang)
             known = self._of(gang)
-        if known.text != text:
-            known.text, known.pods = text, None
-        elif of_gang and known.pods is not None and not gang.total_pending:
+        self._late.pop(gang.key, None)
+        numbers_alone = known.text != text and known.missing == why.missing and shape(known.text) == shape(text)
+        if numbers_alone and known.pods is not None and self._report_numbers(gang, why, message, of_gang):
+            return
+        if known.text != text and not numbers_alone:
+            known.pods = None
+        if known.pods is None or known.text != text:
+            known.text, known.missing = text, why.missing
+        elif of_gang and not gang.total_pending:
             return
         held = [task for task in gang.tasks.values() if task.status is TaskStatus.HELD] if gang.total_held else []
         said = known.pods or set()
@@ -82,13 +116,35 @@ class Reporter(Follower):
             return
         known.pods = {uid for uid in said if uid in gang.tasks}.union(task.uid for task in waiting)
         pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
-        self._decide(Waits(gang.key, why.reason, message, pods, of_gang))
+        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, waiting)))
+
+    def _report_numbers(self, gang: GangState, why: Diagnosis, message: str, of_gang: bool) -> bool:
+        """Only numbers changed: they are written once for the gang, on its object or else on its first pod, and not more
+        often than every 30 s. Whether there is nothing more to report: no pod that has said nothing yet."""
+        known = self._of(gang)
+        if self._now_ns < known.numbers_after_ns:
+            self._late[gang.key] = (gang, why, of_gang)
+            return all(task.uid in (known.pods or ()) for task in pending_tasks(gang))
+        first = () if gang.spec.object is not None and of_gang else pending_tasks(gang)[:1]
+        known.text, known.numbers_after_ns = f"{why.reason}: {message}", self._now_ns + NUMBERS_EVERY_NS
+        pods = tuple((task.namespace, task.name, task.uid) for task in first)
+        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, first)))
+        return all(task.uid in (known.pods or ()) for task in pending_tasks(gang))
+
+    def _own(self, gang: GangState, why: Diagnosis, tasks: Sequence[Task]) -> dict[str, str]:
+        """What the pods of each role say, where that is not what the gang says."""
+        if not why.of_roles:
+            return {}
+        texts = {role: self._complete(gang, why, text) for role, text in why.of_roles.items()}
+        return {task.uid: texts[task.role] for task in tasks if task.role in texts}
 
     def _message(self, gang: GangState, why: Diagnosis) -> str:
         """The message of the diagnosis, what the nodes prove, and where room is claimed for the gang."""
+        return self._complete(gang, why, why.message)
+
+    def _complete(self, gang: GangState, why: Diagnosis, message: str) -> str:
         proved = self._impossibilities.of(gang, why.reason)
-        message = f"{why.message.removesuffix('.')}. {proved}" if proved else why.message
-        return self._with_claims(gang, message)
+        return self._with_claims(gang, f"{message.removesuffix('.')}. {proved}" if proved else message)
 
     def _with_claims(self, gang: GangState, message: str) -> str:
         """The message, and where room is claimed for the gang, or why none is."""
@@ -113,6 +169,7 @@ class Reporter(Follower):
     def withdraw(self, gang: GangState) -> None:
         """What was reported of the gang no longer holds (G10)."""
         known = self._reported.pop(gang.key, None)
+        self._late.pop(gang.key, None)
         if known is not None and known.text and known.object_uid == gang.spec.object_uid:
             self._decide(Waits(gang.key, "", "", (), True))
 
@@ -139,6 +196,11 @@ class Reporter(Follower):
                 )
             )
         return sorted(found, key=lambda one: (one.gang, one.dialect))
+
+
+def shape(text: str) -> str:
+    """The text without its numbers."""
+    return _NUMBER.sub("#", text)
 
 
 def next_to_be_attempted(gang: GangState) -> Diagnosis:

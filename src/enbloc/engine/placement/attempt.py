@@ -6,13 +6,16 @@ Where that leads nowhere though there might be a way, it is searched for (see `f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.shortage import Refusal, Shortage, diagnosed
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints, no_shadow
 from enbloc.engine.placement.domains import is_split, part_of
@@ -27,7 +30,8 @@ from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.nodes import ROW_BITS
 from enbloc.engine.tables.resources import Bools
-from enbloc.engine.tables.tasks import WAITS, GangState, Task
+from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.gangs.model import GangKey
 
 WAKES_ON_PLACEMENTS: Final = frozenset({EventKind.POD_PLACED, EventKind.ROOM_FREED})
 """Greedy placement of several classes, or under stateful filters, is not monotone: any other placement, even less room
@@ -162,22 +166,17 @@ class Placer:
         free = self.state.free_total() if queues.guarantees else np.zeros(0, np.int64)
         return queues.allowed_tasks(self.state.queue_of(task.gang), task.cls.request, free)
 
-    def diagnose(
-        self,
-        request: PlacementRequest,
-        task: Task,
-        missing: dict[str, int],
-        needed: dict[str, int],
-        constraints: Constraints,
-    ) -> Diagnosis:
-        """Why the task could not be placed, computed in the state in which the attempt failed."""
+    def refusal(self, task: Task, missing: int, constraints: Constraints) -> Refusal:
+        """Why the task could not be placed, and with it all the `missing` ones, computed in the state in which that
+        failed."""
         state = self.state
         if self.queue_room(task) == 0:
-            return diagnosis.queue_full(state, request.gang, task, missing)
+            text = diagnosis.queue_full(state, task.gang, task, missing)
+            return Refusal(text, ((text, 0),), of_queue=True)
         closed = list(constraints.closed(task)) if constraints.closed is not None else []
         if constraints.shadow is not no_shadow:  # there is room, but not until the shadow time
             closed.append((diagnosis.KEPT_IN_TIME, state.candidates(task.cls).keys() >= 0))
-        return diagnosis.no_room(state, task, missing, needed, closed)
+        return Refusal(*diagnosis.no_room(state, task, closed))
 
 
 def attempt(
@@ -195,7 +194,7 @@ def attempt(
         checkpoint = transaction.checkpoint
 
         def place(within: Constraints) -> Diagnosis | None:
-            found = _place_all(placer, remaining, transaction, within)
+            found = _place_all(placer, requests, remaining, transaction, within)
             if found is not None:
                 transaction.rollback(checkpoint)
             return found
@@ -207,55 +206,131 @@ def attempt(
         else:
             failure, transaction.planned = place_in_domains(placer.state, remaining, constraints, place)
     else:
-        failure = _place_all(placer, remaining, transaction, constraints)
+        failure = _place_all(placer, requests, remaining, transaction, constraints)
     if failure is not None and not keep:
         transaction.rollback()
     return failure
 
 
 def _place_all(
-    placer: Placer, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
+    placer: Placer,
+    asked: Sequence[PlacementRequest],
+    remaining: Sequence[PlacementRequest],
+    transaction: Transaction,
+    constraints: Constraints,
 ) -> Diagnosis | None:
     checkpoint = transaction.checkpoint
-    for request in requests:
-        failure = _place_minima(placer, request, transaction, constraints)
-        if failure is not None:
-            return placer.pack(transaction, checkpoint, requests, failure, constraints)
+    for request in remaining:
+        if not _place_minima(placer, request, transaction, constraints):
+            failure = what_is_lacking(placer, asked, transaction, constraints)
+            return placer.pack(transaction, checkpoint, remaining, failure, constraints)
     return None
 
 
 def _place_minima(
     placer: Placer, request: PlacementRequest, transaction: Transaction, constraints: Constraints
-) -> Diagnosis | None:
+) -> bool:
     for run in (*runs(placer.state, request.needed), *runs(placer.state, request.later)):
-        placed = placer.place(transaction, run, len(run), constraints)
-        if placed < len(run):
-            return _role_failed(placer, request, run[placed], constraints)
-    failed: Task | None = None
+        if placer.place(transaction, run, len(run), constraints) < len(run):
+            return False
     short = request.short
     for run in runs(placer.state, request.rest):
         if short == 0:
             break
-        wanted = min(short, len(run))
+        # A task that does not fit is skipped: others may make up the total (G3).
+        short -= placer.place(transaction, run, min(short, len(run)), constraints)
+    return short == 0
+
+
+def what_is_lacking(
+    placer: Placer, asked: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
+) -> Diagnosis:
+    """Places what else fits, so that every role says what it lacks (G10), and takes that back."""
+    checkpoint = transaction.checkpoint
+    found: dict[GangKey, Diagnosis] = {}
+    for request in asked:
+        lacking = _lacking(placer, request, transaction, constraints)
+        if lacking is not None:
+            found[request.gang.key] = lacking
+    transaction.rollback(checkpoint)
+    first = next(iter(found.values()))
+    return first if len(asked) == 1 else msgspec.structs.replace(first, of_gangs=found)
+
+
+def _lacking(
+    placer: Placer, request: PlacementRequest, transaction: Transaction, constraints: Constraints
+) -> Diagnosis | None:
+    """What each role of one gang lacks; `None`: all of it fits."""
+    refused: dict[tuple[int, Hashable], Refusal] = {}
+
+    def place(run: Sequence[Task], wanted: int) -> tuple[int, Refusal | None]:
+        """At most one task of a class is found not to fit: the others are not tried."""
+        kind = (run[0].cls.id, part_of(run[0]))
+        if kind in refused:
+            return 0, refused[kind]
         placed = placer.place(transaction, run, wanted, constraints)
-        short -= placed
         if placed < wanted:
-            failed = failed or run[placed]  # skipped: other tasks may make up the total (G3)
-    if short:
-        assert failed is not None, f"{request.gang} was attempted though too few of its members exist"
-        like_it = sum(task.role == failed.role for task in request.minimum)
-        return placer.diagnose(request, failed, {failed.role: short}, {failed.role: max(short, like_it)}, constraints)
-    return None
+            refused[kind] = placer.refusal(run[placed], wanted - placed, constraints)
+        return placed, refused.get(kind)
+
+    needed = Counter(task.role for task in request.must)
+    needed.update(request.gang.held)
+    remaining = request.remaining()
+    missing: Counter[str] = Counter()
+    whys: dict[str, Refusal] = {}
+    for run in (*runs(placer.state, remaining.needed), *runs(placer.state, remaining.later)):
+        placed, why = place(run, len(run))
+        if why is None:
+            continue
+        for task in run[placed:]:
+            missing[task.role] += 1
+            whys.setdefault(task.role, why)
+    shortages = [Shortage(role, count, needed[role], whys[role]) for role, count in sorted(missing.items())]
+    others: dict[str, Refusal] = {}
+    if remaining.short:
+        shortages, others = _with_total(placer, request, remaining, shortages, place)
+    if not shortages:
+        return None
+    fitting = {role: count for role, count in sorted(needed.items()) if role and role not in missing}
+    return diagnosed(shortages, fitting, others)
 
 
-def _role_failed(placer: Placer, request: PlacementRequest, task: Task, constraints: Constraints) -> Diagnosis:
-    missing: dict[str, int] = {}
-    needed: dict[str, int] = {}
-    for one in request.must:
-        needed[one.role] = needed.get(one.role, 0) + 1
-        if one.status in WAITS and one.role == task.role:
-            missing[one.role] = missing.get(one.role, 0) + 1
-    return placer.diagnose(request, task, missing, needed, constraints)
+def _with_total(
+    placer: Placer,
+    request: PlacementRequest,
+    remaining: PlacementRequest,
+    shortages: list[Shortage],
+    place: Callable[[Sequence[Task], int], tuple[int, Refusal | None]],
+) -> tuple[list[Shortage], dict[str, Refusal]]:
+    """What the total lacks beyond the roles' minima: of the one role that is left, of each if all of them are needed,
+    else of any role."""
+    short = remaining.short
+    left: Counter[str] = Counter()
+    whys: dict[str, Refusal] = {}
+    for run in runs(placer.state, remaining.rest):
+        if short == 0:
+            return shortages, {}
+        placed, why = place(run, min(short, len(run)))
+        short -= placed
+        if why is None:
+            continue
+        for task in run[placed:]:
+            left[task.role] += 1
+            whys.setdefault(task.role, why)
+    if short == 0:
+        return shortages, {}
+    own = {one.role: one for one in shortages}
+    if len(left) == 1 or sum(left.values()) == short:
+        wanted = Counter(task.role for task in request.rest)
+        for role, count in sorted(left.items()):
+            lacks = min(count, short) if len(left) > 1 else short
+            needed = wanted[role] if len(left) > 1 else request.short
+            before = own.get(role, Shortage(role, 0, 0, whys[role]))
+            own[role] = before._replace(missing=before.missing + lacks, needed=before.needed + needed)
+        return [own[role] for role in sorted(own)], {}
+    first = next(iter(left))
+    total = Shortage("", short, request.short, whys[first], of_several_roles=True)
+    return [*shortages, total], {role: why for role, why in whys.items() if role and role not in own}
 
 
 def one_by_one(
@@ -266,20 +341,29 @@ def one_by_one(
     constraints: Constraints,
     most: int | None = None,
 ) -> Diagnosis | None:
-    """Places as many tasks as fit, at most `most`; the diagnosis is that of the first that did not fit."""
-    failure: Diagnosis | None = None
+    """Places as many tasks as fit, at most `most`; the diagnosis says what each role lacks."""
     most = len(tasks) if most is None else most
-    request = PlacementRequest(gang)
     together: Callable[[int], Diagnosis] | None = None
     if tasks and has_topology([PlacementRequest(gang, tasks)]):
         constraints, together = within_pins(placer.state, gang, tasks, constraints)
+    missing: Counter[str] = Counter()
+    whys: dict[str, Refusal] = {}
+    refused: dict[int, Refusal] = {}
+    first = 0
     for run in runs(placer.state, tasks):
         wanted = min(most, len(run))
         placed = placer.place(transaction, run, wanted, constraints)
         most -= placed
-        if placed < wanted and failure is None:
-            role = run[placed].role
-            failure = placer.diagnose(request, run[placed], {role: wanted - placed}, {role: wanted}, constraints)
-            if together is not None and not failure.of_queue:
-                failure = together(wanted - placed)
-    return failure
+        if placed == wanted:
+            continue
+        first = first or wanted - placed
+        why = refused.get(run[0].cls.id) or placer.refusal(run[placed], wanted - placed, constraints)
+        refused[run[0].cls.id] = why
+        for task in run[placed:wanted]:
+            missing[task.role] += 1
+            whys.setdefault(task.role, why)
+    if not missing:
+        return None
+    needed = Counter(task.role for task in tasks)
+    failure = diagnosed([Shortage(role, missing[role], needed[role], whys[role]) for role in sorted(missing)], {}, {})
+    return together(first) if together is not None and not failure.of_queue else failure

@@ -63,7 +63,7 @@ class SchedulingQueues(Follower):
         """Why the gang waits; `None`: it was not attempted yet."""
         equivalence, own = self.equivalence_of(gang), self._why.get(gang.key)
         if equivalence is not None and (equivalence.unschedulable or own is None):
-            return equivalence.diagnosis
+            return equivalence.diagnosis.of(gang) if equivalence.diagnosis is not None else None
         return own
 
     # ---- in and out
@@ -78,7 +78,7 @@ class SchedulingQueues(Follower):
         first, *mates = unit
         equivalence = self.put(self.placement, first, order, signature)
         if equivalence.unschedulable and equivalence.diagnosis is not None:
-            self._why.update((mate.key, equivalence.diagnosis) for mate in mates)
+            self._why.update((mate.key, equivalence.diagnosis.of(mate)) for mate in mates)
 
     def remove(self, gang: GangState) -> None:
         """The gang is in no queue."""
@@ -111,7 +111,7 @@ class SchedulingQueues(Follower):
         changed since. The gang waits with it."""
         if not equivalence.unschedulable or equivalence.diagnosis is None:
             return False
-        self._wait(gang, equivalence.diagnosis, of_gang)
+        self._wait(gang, equivalence.diagnosis.of(gang), of_gang)
         return True
 
     def mark_unschedulable(
@@ -123,11 +123,19 @@ class SchedulingQueues(Follower):
         for gang in fresh:
             self.after_attempt(gang)
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
-            self._wait(gang, diagnosis, of_gang)
+            self._wait(gang, diagnosis.of(gang), of_gang)
             for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
                 if mate is not gang and not mate.satisfied:
-                    self._why[mate.key] = diagnosis
-                    self._wait(mate, diagnosis, of_gang)
+                    self._why[mate.key] = diagnosis.of(mate)
+                    self._wait(mate, diagnosis.of(mate), of_gang)
+
+    def diagnose_anew(self, equivalence: EquivalenceClass, diagnosis: Diagnosis) -> None:
+        """A class that stays unschedulable has other numbers by now. Nothing is reported."""
+        equivalence.diagnosis = diagnosis
+        head = equivalence.head()
+        for mate in self._groups.mates(head[1]) if head is not None and diagnosis.of_gangs else ():
+            if mate.key in self._why:
+                self._why[mate.key] = diagnosis.of(mate)
 
     # ---- awake
 

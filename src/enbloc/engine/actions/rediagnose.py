@@ -1,0 +1,53 @@
+"""Why gangs wait, for the state as it is now (G10): each class that waits is tried once more, and nothing is kept.
+
+A diagnosis has the numbers of the attempt that failed, and a gang that nothing could help is not attempted again (G9):
+meanwhile less room, or another reason, may be left on the nodes. Who shows the state asks for this first.
+"""
+
+from __future__ import annotations
+
+from enbloc.engine.actions.allocate import asked_singly, tried_singly
+from enbloc.engine.actions.enqueue import refusal
+from enbloc.engine.actions.gang_groups import why_not_whole
+from enbloc.engine.cycle import Cycle
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.placement.attempt import attempt
+from enbloc.engine.placement.request import replacements, request_of
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import GangState
+
+
+def rediagnose(cycle: Cycle) -> None:
+    """A class that would fit by now keeps its diagnosis: what it waits for is not room."""
+    queues = cycle.queues
+    for queue in queues.all():
+        for equivalence in list(queue.equivalences()):
+            head = equivalence.head()
+            if head is None or not equivalence.unschedulable:
+                continue
+            why = refusal(cycle, head[1]) if queue is queues.admission else _why_not(cycle, head[1])
+            if why is not None:
+                queues.diagnose_anew(equivalence, why)
+
+
+def _why_not(cycle: Cycle, gang: GangState) -> Diagnosis | None:
+    if cycle.parts.easy is not None:  # what may not delay the head of its queue is known within a cycle only
+        return None
+    constraints, group = cycle.constraints(gang), cycle.groups.of(gang)
+    transaction = Transaction(cycle.state)
+    if gang.satisfied or (gang.ready() and not gang.total_held):
+        if gang.spec.tree is not None:  # sub-groups start as a whole: allocate decides which
+            return None
+        failure = tried_singly(cycle, gang, asked_singly(gang), transaction, constraints)
+        transaction.rollback()
+        return failure
+    if group is not None:
+        return why_not_whole(cycle, group, constraints)
+    if gang.missing() or replacements(gang) or cycle.claims.waves.of(gang):
+        return None
+    later = cycle.claims.waves.later_tasks(gang)
+    request = request_of(gang)._replace(later=later)  # before reserved tasks are placed: they are needed too
+    cycle.take_claimed_room(transaction, gang, later)
+    failure = attempt(cycle.placer, [request], transaction, constraints)
+    transaction.rollback()
+    return failure

@@ -83,6 +83,7 @@ def test_g10_a_total_that_any_role_could_make_up() -> None:
     assert "2 of 3 pods of any role do not fit" in pending["message"]
     every = simulate(m.node("n", 1), m.podgroup("g", 4), pods, config=NO_EVICTIONS).pending("default/g")
     assert every["missing"] == {"a": 1, "b": 2}
+    assert "1 of 2 pods of role a and 2 of 2 pods of role b do not fit" in every["message"]
 
 
 def test_g10_what_is_reserved_counts_as_needed() -> None:

@@ -56,7 +56,7 @@ def test_k6_members_that_fit_are_held_and_accumulate_until_all_do() -> None:
 def test_k6_a_held_pod_names_its_node_and_says_that_it_waits() -> None:
     answer = simulate(m.node("n", 1), holding("a", 2), until="5s")
     assert [line["node"] for line in answer.lines("held")] == ["n"]
-    assert "1 pods are held" in waits_because(answer.obj("Pod", "a-0"))
+    assert "1 pod is held" in waits_because(answer.obj("Pod", "a-0"))
     assert claims(answer) == ["a-0"], "a gang without an object keeps its record on its oldest pod"
     answer = simulate(m.node("n", 1), m.sigs_podgroup("a", 2, mode=m.NON_STRICT), m.labelled_pods("a", 2), until="5s")
     assert claims(answer) == ["a"]

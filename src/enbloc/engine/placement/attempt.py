@@ -274,7 +274,8 @@ def _lacking(
         return placed, refused.get(kind)
 
     needed = Counter(task.role for task in request.must)
-    needed.update(request.gang.held)
+    minima = request.gang.minima()
+    needed.update({role: count for role, count in request.gang.held.items() if role in minima})
     remaining = request.remaining()
     missing: Counter[str] = Counter()
     whys: dict[str, Refusal] = {}
@@ -288,7 +289,10 @@ def _lacking(
     shortages = [Shortage(role, count, needed[role], whys[role]) for role, count in sorted(missing.items())]
     others: dict[str, Refusal] = {}
     if remaining.short:
-        shortages, others = _with_total(placer, request, remaining, shortages, place)
+        held = Counter({role: count for role, count in request.gang.held.items() if role not in minima})
+        wanted = held + Counter(task.role for task in request.rest)
+        total = request.short + held.total()
+        shortages, others = _with_total(placer, total, wanted, remaining, shortages, place)
     if not shortages:
         return None
     fitting = {role: count for role, count in sorted(needed.items()) if role and role not in missing}
@@ -297,7 +301,8 @@ def _lacking(
 
 def _with_total(
     placer: Placer,
-    request: PlacementRequest,
+    total: int,
+    wanted: Counter[str],
     remaining: PlacementRequest,
     shortages: list[Shortage],
     place: Callable[[Sequence[Task], int], tuple[int, Refusal | None]],
@@ -321,16 +326,15 @@ def _with_total(
         return shortages, {}
     own = {one.role: one for one in shortages}
     if len(left) == 1 or sum(left.values()) == short:
-        wanted = Counter(task.role for task in request.rest)
         for role, count in sorted(left.items()):
-            lacks = min(count, short) if len(left) > 1 else short
-            needed = wanted[role] if len(left) > 1 else request.short
+            lacks = count if len(left) > 1 else short
             before = own.get(role, Shortage(role, 0, 0, whys[role]))
-            own[role] = before._replace(missing=before.missing + lacks, needed=before.needed + needed)
+            needed = before.needed + (wanted[role] if len(left) > 1 else total)
+            own[role] = before._replace(missing=before.missing + lacks, needed=needed)
         return [own[role] for role in sorted(own)], {}
     first = next(iter(left))
-    total = Shortage("", short, request.short, whys[first], of_several_roles=True)
-    return [*shortages, total], {role: why for role, why in whys.items() if role and role not in own}
+    of_any = Shortage("", short, total, whys[first], of_several_roles=True)
+    return [*shortages, of_any], {role: why for role, why in whys.items() if role and role not in own}
 
 
 def one_by_one(

@@ -283,8 +283,8 @@ def _rooms(rooms: Mapping[str, int], needed: int) -> str:
 
 
 def queue_full(state: State, gang: GangState, task: Task, missing: int) -> str:
-    """The task would exceed the capability of its queue or of an ancestor, or use what other queues are guaranteed. Names
-    no gang: all gangs of one equivalence class share it."""
+    """The task would exceed the capability of its queue or of an ancestor, or use what other queues are guaranteed.
+    Names no gang: all gangs of one equivalence class share it."""
     queue = state.queue_of(gang)
     over = state.queues.over_capability(queue, dict(task.cls.request), with_enqueued=False)
     if over is None:
@@ -292,7 +292,8 @@ def queue_full(state: State, gang: GangState, task: Task, missing: int) -> str:
     place, column = over
     name = state.resources.names[column]
     would_use = int(place.used[column]) + missing * dict(task.cls.request)[column]
-    return f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {shown(name, place.limits[column])}"
+    limit = shown(name, place.limits[column])
+    return f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {limit}"
 
 
 def behind(gang: GangState, ahead: str) -> Diagnosis:

@@ -16,7 +16,6 @@ from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_task
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
 
-
 NUMBERS_EVERY_NS: Final = 30 * SECOND
 """A text of which only numbers changed is written at most this often, and never on every pod (G10)."""
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:[numkKMGTPE]i?)?(?![\w-])")
@@ -119,8 +118,8 @@ class Reporter(Follower):
         self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, waiting)))
 
     def _report_numbers(self, gang: GangState, why: Diagnosis, message: str, of_gang: bool) -> bool:
-        """Only numbers changed: they are written once for the gang, on its object or else on its first pod, and not more
-        often than every 30 s. Whether there is nothing more to report: no pod that has said nothing yet."""
+        """Only numbers changed: they are written once for the gang, on its object or else on its first pod, and not
+        more often than every 30 s. Whether there is nothing more to report: no pod that has said nothing yet."""
         known = self._of(gang)
         if self._now_ns < known.numbers_after_ns:
             self._late[gang.key] = (gang, why, of_gang)

@@ -258,3 +258,19 @@ def test_preempt_does_what_it_promises() -> None:
     assert evicted == {"batch-worker-0", "batch-worker-1", "elastic-worker-4", "elastic-worker-5"}
     assert {at for name, at in bindings(result).items() if name.startswith("urgent")} == {30.0}
     assert not result["pending"]
+
+
+def racks_of(name: str) -> dict[str, set[str]]:
+    """The racks of each gang's pods, from the names of their nodes."""
+    found: dict[str, set[str]] = {}
+    for line in run(name)["timeline"]:
+        if line["what"] == "bound":
+            found.setdefault(line["name"].rpartition("-")[0], set()).add(line["node"].split("-")[0])
+    return found
+
+
+def test_topology_examples_do_what_they_promise() -> None:
+    assert racks_of("topology-kueue.yaml") == {"train": {"a", "b"}, "tune": {"c"}}
+    assert racks_of("topology-koordinator.yaml") == {"train": {"a", "b"}, "tune": {"c"}}
+    prefill, decode = racks_of("topology-kubernetes.yaml").values()
+    assert sorted([prefill, decode], key=str) == [{"a"}, {"b"}]

@@ -32,6 +32,7 @@ LEFT_OUT = {
     "starving": "how long it can wait counts in seconds that are not scaled",
     "job-with-scheduling": "this API server does not know the field spec.scheduling of a Job, and drops it",
     "jobset-by-owner": "pods are grouped by owner only where the config says so, and no JobSet controller runs here",
+    "topology-kubernetes": "this API server does not serve CompositePodGroups (v1alpha3)",
     "starving-gang": "it needs a config of its own, and how long a gang can wait counts in seconds",
 }
 FILES = sorted([*(ROOT / "scenarios").glob("*.yaml"), *(ROOT.parent / "examples").glob("*.yaml")])

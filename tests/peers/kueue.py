@@ -306,7 +306,6 @@ _SLICES = [
         "slices of a level above that of the whole are refused",
         asked(DEFAULT, pod_set("w", 1, required=HOST, slices=("block", 1))),
         waits="w-*",
-        differs="both are satisfied: a host lies in one block",
     ),
     Case("slices without a size", asked(DEFAULT, pod_set("w", 1, required="block", slices=(HOST, 0))), waits="w-*"),
     Case(

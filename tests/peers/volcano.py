@@ -42,7 +42,50 @@ _FOUR, _EIGHT = anywhere(FOUR_NODES), anywhere(EIGHT_NODES)
 _MASTER = [m.node("n1", 2), m.node("n2", 2, labels={"nodeRole": "master"})]
 _ONE_EACH = [r.hyper_node("s0", 1, "n1"), r.hyper_node("s1", 1, "n2")]
 
+NAMED = [
+    r.hyper_node("s0", 1, "n1", "n2", tier_name="task"),
+    r.hyper_node("s1", 1, "n3", "n4", tier_name="task"),
+    r.hyper_node("s2", 2, "s0", "s1", of="HyperNode", tier_name="job"),
+]
+THREE_NAMED = [
+    {**one, "spec": {**one["spec"], "tierName": ("task", "job", "cluster")[one["spec"]["tier"] - 1]}}
+    for one in THREE_TIERS
+]
+
+
+def by_name(minimum: int, count: int, name: str, bound: str = "") -> list[Obj]:
+    """The same with the name of a tier."""
+    found = gang(minimum, count, 1, bound)
+    found[0]["spec"]["networkTopology"] = {"mode": "hard", "highestTierName": name}
+    return found
+
+
+_BY_NAME = [
+    Case("tier task: three pods fit in no HyperNode", [NAMED, FOUR_NODES, by_name(3, 3, "task")], waits="p1 p2 p3"),
+    Case("tier job: three pods fit", [NAMED, FOUR_NODES, by_name(3, 3, "job")], on={"p1 p2 p3": _FOUR}),
+    Case("tier task: two pods in one HyperNode", [NAMED, FOUR_NODES, by_name(2, 2, "task")], on={"p1 p2": "n1 n2"}),
+    Case("tier job: a lost member starts", [NAMED, FOUR_NODES, by_name(2, 3, "job", "n1 n2")], on={"p3": "n3 n4"}),
+    Case(
+        "tier job: a member of the minimum starts",
+        [NAMED, FOUR_NODES, by_name(3, 3, "job", "n1 n2")],
+        on={"p3": "n3 n4"},
+    ),
+    Case(
+        "tier job of three: a lost member starts beside the others",
+        [THREE_NAMED, EIGHT_NODES, by_name(2, 3, "job", "s3-n1 s3-n2")],
+        on={"p3": "s4-n1 s4-n2"},
+    ),
+    Case("tier task: a lost member waits", [NAMED, FOUR_NODES, by_name(2, 3, "task", "n1 n2")], waits="p3"),
+    Case(
+        "a tier name that no HyperNode has is the whole cluster",
+        [NAMED[:2], FOUR_NODES, by_name(2, 3, "absent", "n1 n2")],
+        on={"p3": "n3 n4"},
+        differs="N1: a constraint that names what does not exist holds the gang (decision 0106)",
+    ),
+]
+
 CASES = [
+    *_BY_NAME,
     Case("soft: three pods over two HyperNodes", [TWO_TIERS, FOUR_NODES, gang(3, 3)], on={"p1 p2 p3": _FOUR}),
     Case("soft: surplus starts too", [TWO_TIERS, FOUR_NODES, gang(1, 2)], on={"p1 p2": _FOUR}),
     Case(

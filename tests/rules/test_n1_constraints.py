@@ -44,6 +44,9 @@ def alone(kind: str) -> list[Obj]:
             return [node, m.sigs_podgroup("x", 1, api=m.PLUGINS), *m.labelled_pods("x", 1, m.PLUGINS_LABEL)]
         case kubernetes.POD_GROUP:
             return [node, m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 1)]
+        case kubernetes.COMPOSITE_POD_GROUP:
+            group = m.native_podgroup("g", {"gang": {"minCount": 1}}, parentCompositePodGroupName="x")
+            return [node, composite("x"), group, *m.native_pods("g", 1)]
         case workloads.REPLICA_SET:
             return [node, replica_set(1)]
         case kubernetes.WORKLOAD:
@@ -51,6 +54,15 @@ def alone(kind: str) -> list[Obj]:
         case kai.POD_GROUP:
             return [node, NO_ROOM, m.kai_podgroup("x", 1, {"w": 1}), *m.kai_pods("x", 1, subgroup="w")]
     return [node, m.CRDJOB_DEFINITION, m.crdjob(), m.scheduling_spec("x", 1), *m.owned(pod)]
+
+
+def composite(name: str) -> Obj:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": "CompositePodGroup",
+        "metadata": m.metadata(name),
+        "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 1}}},
+    }
 
 
 def contended(kind: str) -> list[Obj]:
@@ -312,6 +324,15 @@ VALUES: dict[str, Any] = {
         {"all": {}},
         victim(m.native_podgroup("x", {"gang": {"minCount": 1}}), *m.native_pods("x", 3)),
     ),
+    "spec.schedulingPolicy.gang.minGroupCount": 2,
+    "CompositePodGroup spec.disruptionMode": (
+        {"all": {}},
+        victim(
+            composite("x"),
+            m.native_podgroup("g", {"gang": {"minCount": 1}}, parentCompositePodGroupName="x"),
+            *m.native_pods("g", 3),
+        ),
+    ),
     "spec.schedulingConstraints.topology one key": [{"key": "rack"}],
     "spec.schedulingConstraints.topology several keys": [{"key": "rack"}, {"key": "block"}],
     "spec.parentCompositePodGroupName": "c",
@@ -430,12 +451,11 @@ def test_n1_a_replacement_in_a_satisfied_gang_is_warned_of_and_runs() -> None:
 
 
 def test_n1_all_constraints_are_named() -> None:
-    held = m.native_podgroup(
-        "x", {"gang": {"minCount": 1}}, resourceClaims=[{"name": "a"}], parentCompositePodGroupName="c"
-    )
+    keys = {"topology": [{"key": "rack"}, {"key": "block"}]}
+    held = m.native_podgroup("x", {"gang": {"minCount": 1}}, resourceClaims=[{"name": "a"}], schedulingConstraints=keys)
     text = simulate(m.node("n"), held, m.native_pods("x", 1)).why("default/x")
     assert "spec.resourceClaims" in text
-    assert "spec.parentCompositePodGroupName" in text
+    assert "spec.schedulingConstraints.topology" in text
 
 
 def test_n1_a_template_is_checked_by_lint() -> None:

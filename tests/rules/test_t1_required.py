@@ -115,3 +115,13 @@ def test_t1_in_every_dialect(trees, narrow, wide) -> None:  # type: ignore[no-un
     for count in (16, 17):
         racks = r.racks_of(simulate(cluster, wide(count)).nodes("g"))
         assert racks == (["a", "b"] if count == 16 else [])
+
+
+def test_t1_n1_a_hard_tier_waits_where_no_hyper_node_exists() -> None:
+    """Decision 0106: not the whole cluster. It starts when HyperNodes are created (T8)."""
+    answer = simulate(r.nodes({"a": 1, "b": 1}), r.volcano("g", 4, 1), until="5s")
+    assert not answer.bound()
+    assert answer.why("default/g") == "its topology constraint cannot be met: no HyperNode exists"
+    later = simulate(r.nodes({"a": 1, "b": 1}), r.volcano("g", 4, 1), r.hyper_node("h", 1, "/^b-/", at="7s"))
+    assert r.racks_of(later.nodes("g")) == ["b"]
+    assert later.times("g-") == [7.0] * 4

@@ -12,6 +12,8 @@ GROUP = "scheduling.k8s.io"
 POD_GROUP = f"PodGroup.{GROUP}"
 VERSIONS = ("v1beta1", "v1alpha2")
 WORKLOAD = f"Workload.{GROUP}"
+COMPOSITE_POD_GROUP = f"CompositePodGroup.{GROUP}"
+COMPOSITE_VERSIONS = ("v1alpha3",)
 
 INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """A condition that stays True: the minimum was scheduled once."""
@@ -36,6 +38,7 @@ class PodGroupSpec(View):
     scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: str | dict[str, Any] | None = None
     """`Pod` or `PodGroup` in v1alpha2, `{single: {}}` or `{all: {}}` in v1beta1."""
+    parent_composite_pod_group_name: str = ""
 
 
 class PodGroupStatus(View):
@@ -44,6 +47,30 @@ class PodGroupStatus(View):
 
 class PodGroup(TypedObject):
     spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus | None = None
+
+
+class GroupGangPolicy(View):
+    min_group_count: int = 0
+
+
+class GroupPolicy(View):
+    """One of the two: of `gang` so many groups start together, of `basic` each by itself."""
+
+    gang: GroupGangPolicy | None = None
+    basic: dict[str, Any] | None = None
+
+
+class CompositePodGroupSpec(View):
+    scheduling_policy: GroupPolicy = msgspec.field(default_factory=GroupPolicy)
+    priority_class_name: str = ""
+    scheduling_constraints: dict[str, Any] | None = None
+    disruption_mode: str | dict[str, Any] | None = None
+    parent_composite_pod_group_name: str = ""
+
+
+class CompositePodGroup(TypedObject):
+    spec: CompositePodGroupSpec = msgspec.field(default_factory=CompositePodGroupSpec)
     status: PodGroupStatus | None = None
 
 

@@ -330,6 +330,14 @@ def _kai_topology(path: str) -> tuple[Field, ...]:
     return _honoured("KAI", kai.POD_GROUP, required, preferred)
 
 
+def _native_topology(kind: str) -> tuple[Field, ...]:
+    path = "spec.schedulingConstraints.topology"
+    return (
+        Field("Kubernetes", kind, path, _HONOURED, "one key"),
+        Field("Kubernetes", kind, path, _HELD, "several keys", "name one key", _has_several),
+    )
+
+
 _OTHERS: Final = (
     *_gather_strategy("Pod"),
     *_honoured("Koordinator", koordinator.POD_GROUP, "spec.minMember", "spec.minResources"),
@@ -343,16 +351,7 @@ _OTHERS: Final = (
         "spec.disruptionMode",
     ),
     *_honoured("Kubernetes", kubernetes.WORKLOAD, "spec.podGroups[].policy"),
-    Field("Kubernetes", kubernetes.POD_GROUP, "spec.schedulingConstraints.topology", _HONOURED, "one key"),
-    Field(
-        "Kubernetes",
-        kubernetes.POD_GROUP,
-        "spec.schedulingConstraints.topology",
-        _HELD,
-        "several keys",
-        "name one key",
-        _has_several,
-    ),
+    *_native_topology(kubernetes.POD_GROUP),
     Field(
         "Kubernetes",
         kubernetes.POD_GROUP,
@@ -360,12 +359,22 @@ _OTHERS: Final = (
         _HELD,
         way_out="request the device as an extended resource of the pods, or remove the claim",
     ),
+    *_honoured("Kubernetes", kubernetes.POD_GROUP, "spec.parentCompositePodGroupName"),
+    *_honoured(
+        "Kubernetes",
+        kubernetes.COMPOSITE_POD_GROUP,
+        "spec.schedulingPolicy.gang.minGroupCount",
+        "spec.priorityClassName",
+        "spec.disruptionMode",
+        "spec.parentCompositePodGroupName",
+    ),
+    *_native_topology(kubernetes.COMPOSITE_POD_GROUP),
     Field(
         "Kubernetes",
-        kubernetes.POD_GROUP,
-        "spec.parentCompositePodGroupName",
+        kubernetes.COMPOSITE_POD_GROUP,
+        "spec.resourceClaims",
         _HELD,
-        way_out="remove it: one level only",
+        way_out="request the device as an extended resource of the pods, or remove the claim",
     ),
     *_honoured(
         "KAI",

@@ -1,7 +1,7 @@
 """Kubernetes' own dialect: a `scheduling.k8s.io` PodGroup, and pods that name it in `spec.schedulingGroup`.
 
 Reads `schedulingPolicy` (`gang.minCount`, or `basic`: one by one), `priorityClassName` and `disruptionMode`, in
-v1alpha2 and v1beta1.
+v1alpha2 and v1beta1. PodGroups below one CompositePodGroup (v1alpha3) are one gang, and each is a role of it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,148 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, condition_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records, topology
+from enbloc.gangs.composite import Composites, parent_of
 from enbloc.gangs.declared_groups import DeclaredGroups
-from enbloc.gangs.dialect import queue_named_by
+from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
+from enbloc.gangs.gang_tree import fields_of
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
 from enbloc.units import parse_timestamp
+
+_COMPOSITE = "composite "
+"""Before the name of a CompositePodGroup in the key of its gang: no PodGroup has such a name."""
 
 
 class Kubernetes(DeclaredGroups):
     """Gangs declared by Kubernetes' PodGroups."""
 
     name = "kubernetes"
-    kinds = frozenset({kubernetes.POD_GROUP}) | GangPriorities.kinds
+    kinds = frozenset({kubernetes.POD_GROUP, kubernetes.COMPOSITE_POD_GROUP}) | GangPriorities.kinds
+
+    def __init__(self, priorities: GangPriorities) -> None:
+        super().__init__(priorities)
+        self._composites = Composites()
+        self._pods: dict[GangKey, dict[str, Obj]] = {}
+        """By PodGroup and UID: a group may get a parent after its pods."""
+
+    # Watch events
+
+    def observe(self, event: WatchEvent) -> Changed:
+        if event.kind != kubernetes.COMPOSITE_POD_GROUP:
+            return super().observe(event)
+        namespace = namespace_of(event.obj)
+        before = self._composite_keys(namespace)
+        self._composites.put(event.obj, event.type == "DELETED", is_composite=True)
+        children = [key for key, one in self._groups.items() if key.namespace == namespace and parent_of(one)]
+        gangs = dict.fromkeys((*before, *self._composite_keys(namespace), *children))
+        return Changed(tuple(gangs), tuple(pod for key in children for pod in self._pods.get(key, {}).values()))
+
+    def _observe_group(self, group: Obj, gone: bool) -> Changed:
+        key = GangKey(self.name, namespace_of(group), name_of(group))
+        known = self._groups.get(key)
+        before = self._gang_of(key)
+        self._composites.put(group, gone, is_composite=False)
+        changed = super()._observe_group(group, gone)
+        after = self._gang_of(key)
+        if before == after == key or (known is not None and known["spec"] is group["spec"] and not gone):
+            return changed
+        moved = tuple(self._pods.get(key, {}).values()) if before != after else ()
+        return Changed(tuple(dict.fromkeys((key, before, after))), moved)
+
+    def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        name = kubernetes.group_name_of(pod)
+        if name:
+            key = GangKey(self.name, namespace_of(pod), name)
+            of_group = self._pods.setdefault(key, {})
+            of_group[uid_of(pod)] = pod
+            if gone:
+                del of_group[uid_of(pod)]
+            if not of_group:
+                del self._pods[key]
+        return NOTHING
+
+    def _composite_keys(self, namespace: str) -> list[GangKey]:
+        return [self._composite_key(namespace, name) for name in self._composites.names(namespace)]
+
+    def _composite_key(self, namespace: str, name: str) -> GangKey:
+        return GangKey(self.name, namespace, f"{_COMPOSITE}{name}")
+
+    def _gang_of(self, key: GangKey) -> GangKey:
+        """The gang of a PodGroup: itself, or the CompositePodGroup above it."""
+        group = self._groups.get(key)
+        root = self._composites.root_of(group) if group is not None and parent_of(group) else ""
+        return self._composite_key(key.namespace, root) if root else key
+
+    # Gangs
 
     def member(self, pod: Obj) -> Membership | None:
         name = kubernetes.group_name_of(pod)
-        return Membership(GangKey(self.name, namespace_of(pod), name), "", None) if name else None
+        if not name:
+            return None
+        own = GangKey(self.name, namespace_of(pod), name)
+        gang = self._gang_of(own)
+        return Membership(gang, "" if gang == own else name, None)
+
+    def object(self, key: GangKey) -> Obj | None:
+        if key.name.startswith(_COMPOSITE):
+            return self._composites.get(key.namespace, key.name.removeprefix(_COMPOSITE))
+        return self._groups.get(key)
+
+    def home(self, key: GangKey) -> Obj | None:
+        return self.object(key)
+
+    def objects(self, key: GangKey) -> list[Obj]:
+        """The objects that declare a gang."""
+        found = self.object(key)
+        if found is None or found["kind"] == "PodGroup":
+            return [found] if found is not None else []
+        return [found, *self._composites.members(key.namespace, name_of(found))]
+
+    def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
+        if not key.name.startswith(_COMPOSITE):
+            return super().undeclared(key, created_ns, queue)
+        title = f"{key.namespace}/{key.name.removeprefix(_COMPOSITE)}"
+        problem = f"CompositePodGroup {title} does not exist"
+        return GangSpec(key=key, title=title, created_ns=created_ns, minimum=1, queue=queue, problem=problem)
+
+    def _composite_spec(self, key: GangKey) -> GangSpec | None:
+        root = self.object(key)
+        if root is None or not self._composites.is_root(root):
+            return None
+        spec = view(root, kubernetes.CompositePodGroup).spec
+        created = root["metadata"].get("creationTimestamp")
+        own = self._priorities.own(key.namespace, spec.priority_class_name)
+        tree, problem = self._composites.tree(root)
+        return GangSpec(
+            key=key,
+            title=f"{key.namespace}/{name_of(root)}",
+            created_ns=parse_timestamp(created) if created else 0,
+            **fields_of(tree, 0),
+            queue=queue_named_by(root) or DEFAULT_QUEUE,
+            priority=own.value,
+            limited_class=own.limited_class,
+            at_most_pods=own.at_most_pods,
+            pods_priority=self._priorities.classes.default,
+            leftovers_in_turn=True,
+            evict_as_unit=_evicts_as_unit(spec.disruption_mode),
+            object=ref_of(root),
+            object_uid=uid_of(root),
+            observed=GangStatus(claims=claim_records.read_all(annotations_of(root)), claim_home=uid_of(root)),
+            hints=hints_of(root),
+            never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
+            problem=problem,
+        )
 
     def spec(self, key: GangKey) -> GangSpec | None:
+        if key.name.startswith(_COMPOSITE):
+            return self._composite_spec(key)
         group = self._groups.get(key)
-        if group is None:
+        if group is None or self._gang_of(key) != key:
             return None
         spec = view(group, kubernetes.PodGroup).spec
         created = group["metadata"].get("creationTimestamp")
@@ -65,7 +183,7 @@ class Kubernetes(DeclaredGroups):
         )
 
     def complaints(self, obj: Obj) -> Iterator[str]:
-        if obj["kind"] != "Pod":
+        if obj["kind"] == "PodGroup":
             spec = view(obj, kubernetes.PodGroup).spec
             yield from _faults(spec)
             yield from self._priorities.complaints(namespace_of(obj), spec.priority_class_name)

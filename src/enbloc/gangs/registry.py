@@ -133,6 +133,8 @@ class GangRegistry:
         """The objects whose author may have set constraints for the gang: its own, and the Job that it comes from."""
         found = self.object(key)
         dialect = self._by_name[key.dialect]
+        if isinstance(dialect, Kubernetes):
+            return dialect.objects(key)
         job = dialect.job(found) if isinstance(dialect, Volcano) and found is not None else None
         return [obj for obj in (found, job) if obj is not None]
 

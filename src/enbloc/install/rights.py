@@ -84,7 +84,7 @@ _GROUPS: Final = (
     kubernetes.POD_GROUP,
     kai.POD_GROUP,
 )
-_GANG_KINDS: Final = (*_GROUPS, arbitrator.SCHEDULING_SPEC)
+_GANG_KINDS: Final = (*_GROUPS, kubernetes.COMPOSITE_POD_GROUP, arbitrator.SCHEDULING_SPEC)
 """The objects of gangs."""
 _EVENTS: Final = _on("Event", "create", "get", "patch")
 

@@ -24,6 +24,7 @@ from enbloc.engine.eviction.victims import (
 )
 from enbloc.engine.placement.attempt import Placer, runs
 from enbloc.engine.placement.constraints import Constraints
+from enbloc.engine.placement.domains import part_of
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
@@ -121,7 +122,7 @@ class GreedyPlan:
     def _make_room(self, task: Task) -> int | None:
         """Evicts the cheapest victims that make room for one more task. Returns the row."""
         find_victims = self._victims_by_filters if self._state.stateful.applies(task) else self._victims_by_room
-        like = (task.cls.id, task.run_time_ns)
+        like = (task.cls.id, task.run_time_ns, part_of(task))
         shortlist = self._shortlists.get(like)
         if shortlist is None:
             shortlist = self._shortlists[like] = Shortlist(self._rows_by_burden(task))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from enbloc.engine.eviction.victims import Victims, disruption, order_key
+from enbloc.engine.placement.domains import part_of
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.tables.resources import Bools, Ints, Request
 from enbloc.engine.tables.tasks import WAITS, Task
@@ -20,7 +21,8 @@ Place = tuple[int, Request]
 
 
 class Capacity:
-    """How many tasks of each class the rows hold, by arrays alone: each class as if it were the only one."""
+    """How many tasks of each class the rows hold, by arrays alone: each class as if it were the only one. Tasks of one
+    class that must be in different domains count as different classes (T7)."""
 
     def __init__(self, room: Ints, requests: Sequence[PlacementRequest], open_rows: Callable[[Task], Bools]) -> None:
         """`room`: what is free, column by row; it is changed in place."""
@@ -28,9 +30,10 @@ class Capacity:
         self._classes: list[tuple[Request, Bools, int]] = []
         self._most: list[Ints] = []
         """By class: how many tasks of it each row holds."""
-        counts: dict[int, tuple[Task, int]] = {}
+        counts: dict[object, tuple[Task, int]] = {}
         for task in _surely_placed(requests):
-            counts[task.cls.id] = (task, counts[task.cls.id][1] + 1 if task.cls.id in counts else 1)
+            alike = (task.cls.id, part_of(task))
+            counts[alike] = (task, counts[alike][1] + 1 if alike in counts else 1)
         for task, count in counts.values():
             self._classes.append((task.cls.request, open_rows(task), count))
             self._most.append(self._most_on(slice(None), task.cls.request, self._classes[-1][1]))

@@ -26,6 +26,9 @@ from enbloc.gangs.topology import TopologyConstraint
 PINS: Final = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
 """Statuses of tasks that fix the domain for those that come after (T4)."""
 
+SLICE: Final = "slice "
+"""Before the number of a slice, in the name of a part."""
+
 WHOLE: Final = ("gang",)
 """The name of a part that is the whole gang, where its pods say so and not its object."""
 
@@ -74,7 +77,7 @@ def constraints_on(task: Task) -> list[tuple[tuple[str, ...], TopologyConstraint
     for own in (*task.topology, *task.gang.spec.slices_of_role.get(task.role, ())):
         if own.slices:
             index = task.order[1]
-            name = (*_role(task, own.group), *(f"slice {index // size}" for size in own.slices))
+            name = (*_role(task, own.group), *(f"{SLICE}{index // size}" for size in own.slices))
             found.append((name, own.constraint))
         elif own.group:
             found.append((_role(task, own.group)[:-1], own.constraint))
@@ -131,9 +134,13 @@ class Domains:
             for option in self._beside:
                 taken = option.part.needed.get(cls.id, 0)
                 domains: list[int] = np.unique(level.ids[option.rows]).tolist() if taken else []
-                if len(domains) == 1 and domains[0] >= 0:
+                if len(domains) == 1 and domains[0] >= 0 and self._may_use_all(option.rows):
                     found[line, domains[0]] -= taken
         return found
+
+    def _may_use_all(self, rows: Bools) -> bool:
+        """Whether none of these rows is closed to the part: tasks there take room that is counted."""
+        return self._closed is None or not (rows & self._closed[: len(rows)]).any()
 
     def roomiest(self) -> Option | None:
         """The domain of the required level with the most room, however little that is."""

@@ -18,7 +18,7 @@ from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import EventKind
 from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.domains import PINS, WHOLE, Domains, Option, Part, constraints_on, is_split
+from enbloc.engine.placement.domains import PINS, SLICE, WHOLE, Domains, Option, Part, constraints_on, is_split
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools
@@ -140,7 +140,21 @@ def parts_of(state: State, request: PlacementRequest) -> list[Part] | Diagnosis:
         needed = dict(Counter(task.cls.id for task in tasks))
         pinned = _pinned(state, request.gang, name, constraint)
         found.append(Part(request.gang, name, constraint, asked, needed, counts[name, constraint], pinned))
-    return found
+    why = _slices_above_whole(found)
+    return diagnosis.unknown_topology(request.gang, why) if why else found
+
+
+def _slices_above_whole(parts: Sequence[Part]) -> str:
+    """Slices of a level above that of the pods they are slices of are a mistake (T3)."""
+    for part in parts:
+        level = part.asked.required
+        if level is None or not part.name or not part.name[-1].startswith(SLICE):
+            continue
+        for whole in parts:
+            outer = whole.asked.required
+            if _contains(whole, part) and outer is not None and level.is_above(outer):
+                return f"the level {level.name} of its slices is above {outer.name}, the level of all of them"
+    return ""
 
 
 def _whole_gang(state: State, request: PlacementRequest) -> list[Part] | Diagnosis | None:
@@ -231,6 +245,8 @@ class _Search:
                 self._unproved = True
                 return False
             found_any = True
+            if closed is not None:  # its tasks can only be on rows that are open to it
+                option = option._replace(rows=option.rows & ~closed[: len(option.rows)])
             if self.run(index + 1, [*chosen, option]):
                 return True
             if self._last is not None and self._last.of_queue:

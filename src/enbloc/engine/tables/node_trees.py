@@ -61,9 +61,10 @@ class HyperNodeFacts(msgspec.Struct, frozen=True):
 class Level:
     """One level of a tree: the domain of each row, and the name of each domain."""
 
-    __slots__ = ("_numbers", "_positions", "_ranks", "ids", "index", "name", "names", "version")
+    __slots__ = ("_numbers", "_positions", "_ranks", "_tree", "ids", "index", "name", "names", "version")
 
-    def __init__(self, name: str, index: int) -> None:
+    def __init__(self, name: str, index: int, tree: object = None) -> None:
+        self._tree = tree
         self.name = name
         self.index = index
         """0 is the top."""
@@ -82,6 +83,10 @@ class Level:
             self.names.append("/".join(path))
             self._ranks.append((natural_key(self.names[-1]), self.names[-1]))
         return known
+
+    def is_above(self, other: Level) -> bool:
+        """Whether it is a higher level of the same tree."""
+        return self._tree is other._tree and self.index < other.index
 
     def rows_of(self, domain: int) -> Bools:
         found: Bools = self.ids == domain
@@ -113,7 +118,7 @@ class NodeTree:
     def __init__(self, nodes: NodeTable, names: Sequence[str], paths_of: PathsOf) -> None:
         self._nodes = nodes
         self._paths_of = paths_of
-        self.levels = [Level(name, index) for index, name in enumerate(names)]
+        self.levels = [Level(name, index, self) for index, name in enumerate(names)]
         self._read_at = 0
         self._moves = -1
 
@@ -205,10 +210,10 @@ class NodeTrees:
             return constraint.required
         name = self._name_of(constraint)
         tree = self.tree(name)
-        if tree is None and (not constraint.required or name == HYPER_NODES):
+        if tree is None and not constraint.required:
             return Asked(None, None, ())
         if tree is None:
-            return f"topology {_shown(name)} does not exist"
+            return "no HyperNode exists" if name == HYPER_NODES else f"topology {_shown(name)} does not exist"
         if name == HYPER_NODES:
             return self._of_tiers(tree, constraint)
         facts = self._facts.get(name)
@@ -235,8 +240,8 @@ class NodeTrees:
         return with_level[0] if with_level else f"{BY_LABEL}{wanted}"
 
     def _of_tiers(self, tree: NodeTree, constraint: TopologyConstraint) -> Asked | str:
-        """Tier n means: in one HyperNode of tier n or below. Above the highest tier, and if there is none at all, it
-        is the whole cluster, as in Volcano."""
+        """Tier n means: in one HyperNode of tier n or below. Above the highest tier it is the whole cluster, as in
+        Volcano."""
         wanted, tiers = constraint.required, [_tier(level) for level in tree.levels]
         lowest = tree.levels[-1] if tree.levels else None
         if not wanted:

@@ -61,6 +61,7 @@ def _seconds(time_ns: int | None) -> float | None:
         ("fifo", [0, 100, 150, 150]),
         ("fifo-skip", [0, 203 + 89, 2, 92]),
         ("easy", [0, 100, 2, 150]),
+        ("conservative", [0, 100, 2, 150]),
         ("sjf", [0, 292, 2, 92]),
         ("srtf", [0, 1, 51, 141]),
         ("srsf", [0, 1, 2, 3]),
@@ -94,6 +95,26 @@ def test_without_checkpoints_an_evicted_job_starts_over(fast: bool) -> None:
 def test_easy_lets_a_long_job_use_what_the_head_does_not_need() -> None:
     jobs = [_job("a", 0, 100, 2), _job("b", 0, 200, 1), _job("head", 1, 50, 4), _job("long", 2, 1000, 1)]
     assert _starts("easy", jobs, 6) == [0, 0, 100, 2]
+
+
+def test_conservative_backfill_delays_no_gang_that_waits() -> None:
+    """EASY protects the first gang that waits alone: there "late" starts at 3, and delays "second" from 110 to 203."""
+    jobs = [
+        _job("runs", 0, 100, 3),
+        _job("head", 1, 10, 4),  # at 100
+        _job("second", 2, 50, 4),  # at 110
+        _job("late", 3, 97, 1),  # ends at 100: fits before the head
+        _job("later", 4, 90, 1),  # has to wait: one processor is left until 100
+    ]
+    assert _starts("conservative", jobs, 4) == [0, 100, 110, 3, 160]
+    jobs = [
+        _job("runs", 0, 100, 2),
+        _job("head", 1, 50, 3),  # at 100, beside one free processor
+        _job("second", 2, 50, 4),  # at 150
+        _job("long", 3, 500, 1),  # delays not the head, but the second
+    ]
+    assert _starts("easy", jobs, 4) == [0, 100, 503, 3]
+    assert _starts("conservative", jobs, 4) == [0, 100, 150, 200]
 
 
 def test_sjf_orders_by_estimates() -> None:

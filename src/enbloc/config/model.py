@@ -61,7 +61,7 @@ class Reserve(msgspec.Struct, frozen=True):
 
 
 class Backfill(msgspec.Struct, frozen=True):
-    mode: Literal["best-effort", "easy"] = "best-effort"
+    mode: Literal["best-effort", "easy", "conservative"] = "best-effort"
 
 
 class Preempt(msgspec.Struct, frozen=True):

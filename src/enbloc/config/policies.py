@@ -43,6 +43,10 @@ POLICIES: Final = {
         "EASY backfill: later gangs start early if they do not delay the first one that waits",
         {"actions": _easy("easy")},
     ),
+    "conservative": Policy(
+        "conservative backfill: later gangs start early if they delay none of those before them",
+        {"actions": _easy("conservative")},
+    ),
     "sjf": Policy(
         "shortest expected run time first; others pass a gang that does not fit",
         {"actions": "allocate", "tiers": _by("sjf", _SPREAD)},

@@ -18,7 +18,7 @@ from enbloc.units import format_duration
 _ARGUMENT_NOTES = {
     "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
     "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
-    "mode": "best-effort: pods that ask for nothing; easy: others too, if they do not delay the first in the queue",
+    "mode": "best-effort: pods that request nothing; easy, conservative: others that delay not the first, or none",
     "by": "priority: of gangs of lower priority; order: of all gangs that come later, which are then packed anew",
     "overcommit-factor": "gangs are enqueued up to allocatable times this, less what is used",
     "sla-waiting-time": "the deadline of a gang without an annotation of its own: so long after its creation",

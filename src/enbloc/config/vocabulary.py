@@ -17,7 +17,7 @@ SCHEDULER_NAMES: Final = ("enbloc", "kar-scheduler")
 ACTIONS: Final = {
     "enqueue": "enqueue gangs whose minimum could be met",
     "allocate": "place gangs on free resources, all or nothing",
-    "backfill": "place BestEffort pods, and in mode easy what delays no one",
+    "backfill": "place BestEffort pods, and in modes easy and conservative what delays no other",
     "preempt": "evict inside a queue, by priority",
     "reclaim": "evict from queues above their share",
     "reserve": "reserve nodes for starving gangs",

@@ -109,7 +109,7 @@ def _action_arguments(reader: ValueReader, name: str, given: Given) -> dict[str,
                 arguments[_FACTOR] = _factor(reader, *given[_FACTOR], default=Enqueue().overcommit_milli)
             return arguments | _ignored(reader, given, (_FACTOR,), vocabulary.IGNORED_ACTION_ARGUMENTS)
         case "backfill":
-            mode = reader.choice(*_get(given, "mode"), ("best-effort", "easy"), Backfill().mode)
+            mode = reader.choice(*_get(given, "mode"), ("best-effort", "easy", "conservative"), Backfill().mode)
             return {"mode": mode} | _ignored(reader, given, ("mode",), vocabulary.IGNORED_ACTION_ARGUMENTS)
         case "preempt":
             by = reader.choice(*_get(given, "by"), ("priority", "order"), Preempt().by)
@@ -305,7 +305,7 @@ def preempt(actions: tuple[Action, ...]) -> Preempt:
 
 def backfill(actions: tuple[Action, ...]) -> Backfill:
     mode = _arguments(actions, "backfill").get("mode", Backfill().mode)
-    return Backfill(mode=cast(Literal["best-effort", "easy"], mode))
+    return Backfill(mode=cast(Literal["best-effort", "easy", "conservative"], mode))
 
 
 def overcommit_milli(actions: tuple[Action, ...], tiers: tuple[Tier, ...]) -> int:

@@ -18,6 +18,7 @@ from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
 from enbloc.engine.eviction.history import EvictionHistory
+from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
 from enbloc.engine.intake import Intake
@@ -62,9 +63,15 @@ class Parts(NamedTuple):
     partial_allocations: PartialAllocations
     evictions: EvictionHistory
     easy: EasyBackfill | None
+    conservative: ConservativeBackfill | None
     expected_starts: ExpectedStarts
     reporter: Reporter
     titles: Titles
+
+    @property
+    def plans(self) -> bool:
+        """Whether starts are planned ahead by run times: then a gang's run time bears on its placement."""
+        return self.easy is not None or self.conservative is not None
 
 
 class Cycle:

@@ -35,6 +35,7 @@ from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.eviction.immunity import Immunity
 from enbloc.engine.follower import Follower
+from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill
 from enbloc.engine.forecast.easy_backfill import EasyBackfill
 from enbloc.engine.forecast.expected_start import ExpectedStarts
 from enbloc.engine.intake import Intake
@@ -132,11 +133,8 @@ class Engine:
         claims.obstacle = intake.claim_obstacle
         claims.adopted_kinds = _kinds_made_by(runs)
         claims.refresh = lambda gang: update_satisfied(state, gang, groups.of(gang))
-        easy: EasyBackfill | None = None
-        if "backfill" in runs and config.backfill.mode == "easy":
-            easy = EasyBackfill(
-                state, placer, lambda transaction, gang: take_claimed_room(placer, claims, transaction, gang)
-            )
+        mode = config.backfill.mode if "backfill" in runs else ""
+        planning = (state, placer, lambda transaction, gang: take_claimed_room(placer, claims, transaction, gang))
         return Parts(
             config=config,
             plugins=plugins,
@@ -154,7 +152,8 @@ class Engine:
             partial_gangs=PartialGangs(state, groups, config.partial_gang_timeout_ns),
             partial_allocations=partial_allocations,
             evictions=evictions,
-            easy=easy,
+            easy=EasyBackfill(*planning) if mode == "easy" else None,
+            conservative=ConservativeBackfill(*planning) if mode == "conservative" else None,
             expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
             titles=Titles(config.tenancy.isolated),
@@ -230,7 +229,7 @@ class Engine:
 
     def _set_timed(self) -> None:
         """While nodes are reserved, gangs of equal requests and different run times are not equal (R8)."""
-        timed = bool(self._parts.claims.reservations) or self._parts.easy is not None
+        timed = bool(self._parts.claims.reservations) or self._parts.plans
         if timed == self.state.timed:
             return
         self.state.timed = timed

@@ -7,6 +7,7 @@ from itertools import islice
 
 from enbloc.engine.actions.deadlocks import resolve_deadlock
 from enbloc.engine.actions.gang_groups import start, start_whole
+from enbloc.engine.actions.planned_starts import place_in_plan
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
@@ -36,6 +37,9 @@ def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     """Serves the gangs of a scheduling queue."""
     cycle.parts.partial_allocations.wake_keepers(queue)
     easy = cycle.parts.easy
+    if cycle.parts.conservative is not None and queue is cycle.queues.placement:
+        place_in_plan(cycle, cycle.parts.conservative, serve)
+        return
     if easy is None or queue is not cycle.queues.placement:
         serve_all(cycle, queue, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
         return

@@ -82,7 +82,7 @@ class _Failures:
     def __init__(self, cycle: Cycle) -> None:
         self._cycle = cycle
         parts = cycle.parts
-        self._counts = parts.easy is None and not parts.partial_gangs and not cycle.claims.reservations
+        self._counts = not parts.plans and not parts.partial_gangs and not cycle.claims.reservations
         self._found: dict[Hashable, Diagnosis] = {}
         self._as_of = -1
 

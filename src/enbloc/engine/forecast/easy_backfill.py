@@ -115,7 +115,7 @@ class EasyBackfill(Follower):
     def _forecast(self, gang: GangState, constraints: Constraints, now_ns: int) -> Start:
         """The earliest time at which the gang's minima fit if nothing else is placed. Of gangs that end at one time
         only as many count as it needs: what the others leave then is not promised to tasks that start now."""
-        releases = self._releases(now_ns)
+        releases = releases_of(self._state, now_ns)
         low, high = 0, releases.steps
         found: Start | None = None
         while low < high:
@@ -126,26 +126,6 @@ class EasyBackfill(Follower):
             else:
                 found, high = start, middle
         return found or Start(ENDLESS, {})
-
-    def _releases(self, now_ns: int) -> Releases:
-        """Of all tasks with a known end."""
-        nodes, stateful = self._state.nodes, self._state.stateful
-        found: list[tuple[int, GangKey, int, Task]] = []
-        for name, row in nodes.rows.items():
-            for task in stateful.assigned_to(name):
-                end = end_of(task, now_ns)
-                if end != ENDLESS:
-                    found.append((end, task.gang.key, row, task))
-        found.sort(key=itemgetter(0, 1))
-        step = np.zeros(len(found), np.int64)
-        for number in range(1, len(found)):
-            step[number] = step[number - 1] + (found[number][:2] != found[number - 1][:2])
-        amounts = np.zeros((len(nodes.free), len(found)), np.int64)
-        for number, (_, _, _, task) in enumerate(found):
-            for column, amount in task.cls.request:
-                amounts[column, number] = amount
-        ends = np.array([end for end, _, _, _ in found], np.int64)
-        return Releases(ends, step, np.array([row for _, _, row, _ in found], np.int64), amounts)
 
     def _fits_after(self, gang: GangState, constraints: Constraints, gone: Releases) -> Start | None:
         """The start of the gang if it fits after these releases; `None`: it does not."""
@@ -190,3 +170,24 @@ class EasyBackfill(Follower):
         nodes.free[:, rows] += by * more[:, rows]
         nodes.clock += 1
         nodes.stamp[rows] = nodes.clock
+
+
+def releases_of(state: State, now_ns: int) -> Releases:
+    """Of all tasks with a known end."""
+    nodes, stateful = state.nodes, state.stateful
+    found: list[tuple[int, GangKey, int, Task]] = []
+    for name, row in nodes.rows.items():
+        for task in stateful.assigned_to(name):
+            end = end_of(task, now_ns)
+            if end != ENDLESS:
+                found.append((end, task.gang.key, row, task))
+    found.sort(key=itemgetter(0, 1))
+    step = np.zeros(len(found), np.int64)
+    for number in range(1, len(found)):
+        step[number] = step[number - 1] + (found[number][:2] != found[number - 1][:2])
+    amounts = np.zeros((len(nodes.free), len(found)), np.int64)
+    for number, (_, _, _, task) in enumerate(found):
+        for column, amount in task.cls.request:
+            amounts[column, number] = amount
+    ends = np.array([end for end, _, _, _ in found], np.int64)
+    return Releases(ends, step, np.array([row for _, _, row, _ in found], np.int64), amounts)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from enbloc.api.redaction import without_secrets
 from enbloc.cli.main import cli
-from enbloc.sim.snapshot import snapshot, without_secrets
+from enbloc.sim.snapshot import snapshot
 from enbloc.units import parse_timestamp
 from support.manifests import job, node, queue, role
 from support.simulation import simulate

@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from enbloc import config as configs
@@ -18,8 +19,9 @@ from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.config import Config, scheduler_names
 from enbloc.controllers.plugins.ssh import simulated_key_pair
 from enbloc.gangs.own_annotations import COMMITTED
-from enbloc.gangs.record_digests import SIMULATED
+from enbloc.gangs.record_digests import SIMULATED, Keyring
 from enbloc.runtime.live_control_plane import LiveControlPlane
+from enbloc.runtime.recorder import Limits, Recorder
 from enbloc.sim.clock import EPOCH
 from enbloc.units import SECOND
 
@@ -125,7 +127,22 @@ class LateCluster:
 class LiveWorld:
     """A cluster with nodes that play pods, and a live control plane on it."""
 
-    def __init__(self, *objects: Obj, seed: int = 0, config: Config | None = None, **lag: Any) -> None:
+    limits = Limits()
+    """Of recordings."""
+
+    def __init__(
+        self,
+        *objects: Obj,
+        seed: int = 0,
+        config: Config | None = None,
+        record: Path | None = None,
+        keyring: Keyring = SIMULATED,
+        **lag: Any,
+    ) -> None:
+        """`record`: a directory in which each plane has a recording, numbered from 0."""
+        self._record = record
+        self._keyring = keyring
+        self._recorders: list[Recorder] = []
         self.config = config or configs.parse(None)
         self.loop = asyncio.get_running_loop()
         self.store = make_store(self.now, self.config)
@@ -145,7 +162,19 @@ class LiveWorld:
 
     def new_plane(self) -> LiveControlPlane:
         names = scheduler_names(self.config, alone=True)
-        return LiveControlPlane(self.cluster, self.config, names, self.now, SIMULATED, key_pair=simulated_key_pair)
+        recorder: Recorder | None = None
+        if self._record is not None:
+            recorder = Recorder(self._record / str(len(self._recorders)), self.config, names, self.limits)
+            self._recorders.append(recorder)
+        return LiveControlPlane(
+            self.cluster,
+            self.config,
+            names,
+            self.now,
+            self._keyring,
+            key_pair=simulated_key_pair,
+            recorder=recorder,
+        )
 
     async def begin(self) -> None:
         self._tasks.append(self.loop.create_task(self._play()))
@@ -195,6 +224,8 @@ class LiveWorld:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for recorder in self._recorders:
+            recorder.close()
 
     async def _play(self) -> None:
         """What kubelets, garbage collection and quotas do; no pod may be bound to a node without room (I2)."""

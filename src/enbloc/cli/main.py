@@ -20,6 +20,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "up": "Run a cluster on this machine that kubectl can use.",
     "sim": "Simulate a cluster in virtual time: what happens, and why.",
     "replay": "Replay a workload trace under several policies.",
+    "replay-recording": "Run the engine over a recording of `enbloc run --record`, and compare decisions.",
     "lint": "Check manifests as admission would, offline.",
     "gangs": "List a cluster's gangs: which run, which wait, and why.",
     "queues": "List its queues and their usage.",
@@ -57,7 +58,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"enbloc.cli.{cmd_name}").command
+        command: click.Command = import_module(f"enbloc.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

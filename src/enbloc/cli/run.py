@@ -65,6 +65,20 @@ _COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK, DASHBOARD)
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of both ports.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
+@click.option(
+    "--record",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Keep a flight recorder there: what was observed and decided, for `enbloc replay-recording`.",
+)
+@click.option(
+    "--record-limit",
+    default=256,
+    show_default=True,
+    metavar="MiB",
+    type=click.IntRange(4, 1_000_000),
+    help="The size of the recorder's files; older events are dropped.",
+)
 @click.option("--verbose", "-v", is_flag=True, help="Log more.")
 def command(
     kubeconfig: str | None,
@@ -81,6 +95,8 @@ def command(
     dashboard_token_file: Path | None,
     bind_address: str,
     port: int,
+    record: str | None,
+    record_limit: int,
     verbose: bool,
 ) -> None:
     """Run on a real Kubernetes, until SIGTERM or Ctrl-C.
@@ -116,6 +132,8 @@ def command(
         lease_name=lease_name,
         host=bind_address,
         port=port,
+        record=record,
+        record_bytes=record_limit * 2**20,
     )
     companions: dict[str, Companion] = {}
     if WEBHOOK in chosen:

@@ -27,6 +27,7 @@ from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.runtime.expectations import Observed
 from enbloc.runtime.live_transport import LiveTransport
 from enbloc.runtime.metrics import Metrics
+from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.scheduler import Scheduler
 from enbloc.runtime.status_writer import StatusWriter
 from enbloc.runtime.task_group import TaskGroup
@@ -58,6 +59,7 @@ class LiveControlPlane:
         parts: Collection[str] = (SCHEDULER, CONTROLLERS),
         metrics: Metrics | None = None,
         key_pair: KeyPair = rsa_key_pair,
+        recorder: Recorder | None = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
@@ -84,6 +86,7 @@ class LiveControlPlane:
                 self._metrics.binding,
                 self._metrics.count_decisions(volcano=config.volcano_metrics),
             )
+            self.scheduler.translator.recorder = recorder
             self._status_writer = self.scheduler.status_writer
             engine = self.scheduler.engine
             self._metrics.registry.register(EngineMetrics(lambda: engine, volcano=config.volcano_metrics))

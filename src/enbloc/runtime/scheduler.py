@@ -59,3 +59,7 @@ class Scheduler:
                 self.status_writer.put(one)
             else:
                 self.executor.take(one)
+        recorder = self.translator.recorder
+        if recorder is not None:
+            at_rest = not (self.translator.decided or self.executor.is_busy or self.engine.busy())
+            recorder.decided(self.translator.decided, at_rest)

@@ -13,6 +13,7 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -27,6 +28,7 @@ from enbloc.runtime.endpoints import Endpoints, Page
 from enbloc.runtime.live_control_plane import SCHEDULER, LiveControlPlane
 from enbloc.runtime.metrics import Metrics
 from enbloc.runtime.record_keys import shared_keyring
+from enbloc.runtime.recorder import LIMIT_BYTES, SEGMENT_BYTES, Limits, Recorder
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,9 @@ class Options(msgspec.Struct, frozen=True):
     lease_name: str = "enbloc"
     host: str = "127.0.0.1"
     port: int = 8080
+    record: str | None = None
+    """The directory of a recording (see `recorder`)."""
+    record_bytes: int = LIMIT_BYTES
 
 
 async def serve(
@@ -72,7 +77,10 @@ async def serve(
         keyring = await _until(stop, _keyring(options, cluster))
         if keyring is None:
             return 0
-        plane = _plane(options, cluster, metrics, keyring)
+        recorder = _recorder(options)
+        if recorder is not None:
+            stack.callback(recorder.close)
+        plane = _plane(options, cluster, metrics, keyring, recorder)
         measure = plane.measure if plane else lambda: None
         endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), measure, pages)
         await endpoints.start(options.host, options.port)
@@ -149,7 +157,16 @@ async def _alone(plane: LiveControlPlane) -> None:
     await asyncio.Event().wait()
 
 
-def _plane(options: Options, cluster: KubeCluster, metrics: Metrics, keyring: Keyring) -> LiveControlPlane | None:
+def _recorder(options: Options) -> Recorder | None:
+    if options.record is None or SCHEDULER not in options.parts:
+        return None
+    limits = Limits(options.record_bytes, min(SEGMENT_BYTES, options.record_bytes // 4))
+    return Recorder(Path(options.record), options.config, scheduler_names(options.config, alone=False), limits)
+
+
+def _plane(
+    options: Options, cluster: KubeCluster, metrics: Metrics, keyring: Keyring, recorder: Recorder | None
+) -> LiveControlPlane | None:
     if not options.parts:
         return None
     clock = SteadyClock()
@@ -158,7 +175,7 @@ def _plane(options: Options, cluster: KubeCluster, metrics: Metrics, keyring: Ke
     log.info(
         "scheduler names that are ours: %s (more: --compat, or schedulerNames in the config)", ", ".join(sorted(names))
     )
-    return LiveControlPlane(cluster, options.config, names, clock, keyring, options.parts, metrics)
+    return LiveControlPlane(cluster, options.config, names, clock, keyring, options.parts, metrics, recorder=recorder)
 
 
 def _is_ready(plane: LiveControlPlane | None, cluster: KubeCluster) -> bool:

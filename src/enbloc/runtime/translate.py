@@ -6,7 +6,7 @@ same objects decides the same (G11, I5). Writing is `executor`'s and `status_wri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -55,6 +55,7 @@ from enbloc.runtime import gang_events
 from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.outcome import report_refused
 from enbloc.runtime.own_records import OwnRecords
+from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import format_timestamp
 
@@ -86,10 +87,14 @@ class Translator:
         self.kinds = Translator.kinds | self._registry.kinds
         self.engine = Engine(config)
         self._records = OwnRecords(keyring)
+        self.recorder: Recorder | None = None
+        """Records what is observed and decided (`enbloc run --record`)."""
         self._suspected: dict[str, Ref] = {}
         """By UID: pods whose marks did not verify when they were last read."""
         self._unbound: dict[str, Obj] = {}
         """Our pods without a node, by UID: their conditions are written back whole."""
+        self.decided: Sequence[Decision] = ()
+        """By the last cycle."""
         self._complaints: dict[str, set[str]] = {}
         """By UID: faults in an object as its author wrote it. Each is emitted once."""
         self._new_complaints: dict[str, list[Complaint]] = {}
@@ -99,13 +104,18 @@ class Translator:
 
     def observe(self, event: WatchEvent) -> None:
         obj, gone = event.obj, event.type == "DELETED"
-        state = self.engine.state
         if gone:
             self._records.gone(uid_of(obj))
             self._suspected.pop(uid_of(obj), None)
         elif event.kind in _CARRY_RECORDS:
             obj = self._records.authentic(obj)
             event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
+        self._read(event, gone)
+        if self.recorder is not None:
+            self.recorder.observed(event, counts=uid_of(obj) not in self._suspected)
+
+    def _read(self, event: WatchEvent, gone: bool) -> None:
+        obj, state = event.obj, self.engine.state
         match event.kind:
             case "Pod":
                 self._observe_pod(obj, gone)
@@ -242,14 +252,17 @@ class Translator:
     def cycle(self, now_ns: int) -> Iterator[WritePlan | StatusUpdate]:
         """One scheduling cycle: its writes, in order, made as they are asked for."""
         self._records.lead()
+        if self.recorder is not None:
+            self.recorder.cycle(now_ns)
         yield from self._write_back()
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):
             yield _event_update(EmitEvent(one.ref, one.uid, "Warning", one.reason, one.message))
-        decisions = self.engine.run(now_ns) if self._metrics is None else self.engine.run(now_ns, self._metrics.timed)
-        for decision in decisions:
-            if self._metrics is not None:
-                self._metrics.decided(self.engine, decision, now_ns)
+        run, metrics = self.engine.run, self._metrics
+        self.decided = run(now_ns) if metrics is None else run(now_ns, metrics.timed)
+        for decision in self.decided:
+            if metrics is not None:
+                metrics.decided(self.engine, decision, now_ns)
             yield from self._writes(decision, now_ns)
 
     def _write_back(self) -> Iterator[WritePlan]:
@@ -268,6 +281,8 @@ class Translator:
 
     def refused(self, plan: WritePlan, write: Write | None) -> None:
         """A write of a plan was refused or held back; `None`: the plan has no object to write on."""
+        if plan.decision is not None and self.recorder is not None:
+            self.recorder.refused(plan.decision, write)
         if plan.decision is not None:
             report_refused(self.engine, plan.decision, write)
         if isinstance(plan.decision, SetAside):

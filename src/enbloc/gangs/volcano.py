@@ -148,7 +148,8 @@ class Volcano(DeclaredGroups):
             self._jobs.pop(uid, None)
         else:
             self._jobs[uid] = job
-        if not gone and known is not None and known["spec"] is job["spec"]:
+        # From a real API server equal specs come as different objects.
+        if not gone and known is not None and (known["spec"] is job["spec"] or known["spec"] == job["spec"]):
             return NOTHING  # only its status changed
         key = self._groups_of_job.get(uid)
         return Changed((key,)) if key else NOTHING

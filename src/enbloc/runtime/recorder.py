@@ -34,7 +34,7 @@ from enbloc.api.redaction import without_secrets
 from enbloc.api.writes import BindPod, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config, render
 from enbloc.engine.decisions import Decision, SetAside
-from enbloc.gangs.own_annotations import DIGEST, MARKS
+from enbloc.gangs.own_annotations import COMMITTED, DECISION, MARKS
 from enbloc.version import __version__
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ FLUSH_BYTES: Final = 256 * 2**10
 MOST_QUEUED: Final = 200_000
 """Lines that wait for the thread. With more it has fallen behind for good: the recording ends, and says so."""
 _LEVEL: Final = 1
+OWN_MARKS: Final = frozenset(MARKS)
 
 HEAD, EVENT, CYCLE, DECIDED, REFUSED, GAP = "head", "e", "c", "d", "r", "gap"
 
@@ -74,9 +75,9 @@ class Recorder:
         self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
         self._thread.start()
 
-    def observed(self, event: WatchEvent, counts: bool) -> None:
-        """`counts`: whether the marks that the object carries verify."""
-        self._put((EVENT, event.type, event.kind, event.obj, counts))
+    def observed(self, event: WatchEvent, marks: tuple[str, str]) -> None:
+        """`marks`: the decision and the commit mark of a bound pod that count (S2)."""
+        self._put((EVENT, event.type, event.kind, event.obj, marks))
 
     def cycle(self, now_ns: int) -> None:
         self._put((CYCLE, now_ns))
@@ -143,8 +144,8 @@ class _Files:
 
     def write(self, line: tuple[Any, ...]) -> None:
         if line[0] == EVENT:
-            _, type_, kind, obj, counts = line
-            self._append([EVENT, type_, kind, _kept(obj, counts)])
+            _, type_, kind, obj, marks = line
+            self._append([EVENT, type_, kind, _kept(obj, marks)])
             return
         if line[0] != DECIDED:
             self._append(list(line))
@@ -204,11 +205,13 @@ class _Files:
         self._raw.close()
 
 
-def _kept(obj: Obj, counts: bool) -> Obj:
+def _kept(obj: Obj, marks: tuple[str, str]) -> Obj:
+    """Without secrets, and with the marks that count in place of those that it carries."""
     kept = without_secrets(obj)
-    if not counts and DIGEST in annotations_of(kept):
-        annotations = {key: text for key, text in annotations_of(kept).items() if key not in MARKS}
-        kept = {**kept, "metadata": {**kept["metadata"], "annotations": annotations}}
+    if not OWN_MARKS.isdisjoint(annotations_of(kept)) or any(marks):
+        annotations = {key: text for key, text in annotations_of(kept).items() if key not in OWN_MARKS}
+        annotations |= {key: text for key, text in zip((DECISION, COMMITTED), marks, strict=True) if text}
+        kept["metadata"]["annotations"] = annotations
     return kept
 
 

@@ -54,7 +54,7 @@ from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
 from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.outcome import report_refused
-from enbloc.runtime.own_records import OwnRecords
+from enbloc.runtime.own_records import NO_MARKS, OwnRecords
 from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import format_timestamp
@@ -76,17 +76,22 @@ class Translator:
     )
 
     def __init__(
-        self, config: Config, names: frozenset[str], keyring: Keyring, metrics: CycleMetrics | None = None
+        self,
+        config: Config,
+        names: frozenset[str],
+        keyring: Keyring,
+        metrics: CycleMetrics | None = None,
+        records: OwnRecords | None = None,
     ) -> None:
-        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2); `metrics`
-        counts decisions."""
+        """`names`: the scheduler names whose pods are scheduled; `keyring` signs and verifies records (S2), unless
+        `records` decides which of them count; `metrics` gets what each cycle does."""
         self._names = names
         self._metrics = metrics
         self._holds_unsupported = config.unsupported == "hold"
         self._registry = GangRegistry.of(config)
         self.kinds = Translator.kinds | self._registry.kinds
         self.engine = Engine(config)
-        self._records = OwnRecords(keyring)
+        self._records = records if records is not None else OwnRecords(keyring)
         self.recorder: Recorder | None = None
         """Records what is observed and decided (`enbloc run --record`)."""
         self._suspected: dict[str, Ref] = {}
@@ -112,7 +117,10 @@ class Translator:
             event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
         self._read(event, gone)
         if self.recorder is not None:
-            self.recorder.observed(event, counts=uid_of(obj) not in self._suspected)
+            self.recorder.observed(event, self._marks_of(obj) if event.kind == "Pod" and not gone else NO_MARKS)
+
+    def _marks_of(self, pod: Obj) -> tuple[str, str]:
+        return self._records.marks(pod, self._registry.member(pod).gang)
 
     def _read(self, event: WatchEvent, gone: bool) -> None:
         obj, state = event.obj, self.engine.state

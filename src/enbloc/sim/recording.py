@@ -21,6 +21,7 @@ from enbloc.engine.decisions import Bind, Decision, Evict, SetAside, TimeOut
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import TRUSTING
+from enbloc.runtime.own_records import TrustedRecords
 from enbloc.runtime.recorder import BASE, HEAD, SEGMENT, read_lines
 from enbloc.runtime.translate import Translator
 from enbloc.runtime.write_plans import WritePlan
@@ -86,7 +87,7 @@ def _lines(directory: Path) -> Iterator[list[Any]]:
 
 class _Replay:
     def __init__(self, head: dict[str, Any], config: Config, from_base: bool) -> None:
-        self._translator = Translator(config, frozenset(head["names"]), TRUSTING)
+        self._translator = Translator(config, frozenset(head["names"]), TRUSTING, records=TrustedRecords(TRUSTING))
         self._encode = msgspec.json.Encoder(enc_hook=str).encode
         self._decided: list[bytes] = []
         """Of the last cycle, as lines of a recording have them."""

@@ -20,6 +20,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "up": "Run a cluster on this machine that kubectl can use.",
     "sim": "Simulate a cluster in virtual time: what happens, and why.",
     "replay": "Replay a workload trace under several policies.",
+    "capture": "Write a cluster's job history as a trace, for replay.",
     "replay-recording": "Run the engine over a recording of `enbloc run --record`, and compare decisions.",
     "lint": "Check manifests as admission would, offline.",
     "gangs": "List a cluster's gangs: which run, which wait, and why.",

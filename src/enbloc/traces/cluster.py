@@ -61,6 +61,8 @@ class Shape(NamedTuple):
 def shape_of(trace: Trace, nodes: int | None, resources: Mapping[str, str] | None) -> Shape:
     """The cluster to replay a trace on; what is not given is the trace's own machine. Raises `ValueError`."""
     resource = CPU if trace.resource == PODS else trace.resource
+    resources = resources or trace.node_resources
+    nodes = nodes or trace.nodes
     given = dict(resources) if resources else {resource: str(_DEFAULT_GPUS) if resource == GPU else "1"}
     if resource not in given:
         raise ValueError(f"--node-resources: the trace's jobs ask for {resource}; the nodes have {', '.join(given)}")

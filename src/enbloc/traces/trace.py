@@ -51,6 +51,9 @@ class Trace(msgspec.Struct, frozen=True):
     """The resource that `units` count."""
     processors: int | None = None
     """The size of the machine, if the trace says so."""
+    nodes: int | None = None
+    node_resources: dict[str, str] | None = None
+    """The cluster that it was captured on, if the trace says so."""
     faults: tuple[Fault, ...] = ()
     skipped: dict[str, int] = {}
     """Reason → number of jobs."""
@@ -71,7 +74,7 @@ def collect(lines: Iterable[Line], resource: str = CPU, processors: int | None =
         else:
             faults.append(Fault(line.number, line.fault))
     jobs.sort(key=lambda job: job.submit_ns)
-    return Trace(list(_from_zero(jobs)), found, processors, tuple(faults), skipped)
+    return Trace(list(_from_zero(jobs)), found, processors, faults=tuple(faults), skipped=skipped)
 
 
 def _from_zero(jobs: list[TraceJob]) -> Iterator[TraceJob]:

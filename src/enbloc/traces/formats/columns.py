@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from itertools import takewhile
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from enbloc.traces.trace import CPU, GPU, PODS, Line, Trace, TraceJob, collect, job_line
 from enbloc.units import SECOND
 
 UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 RESOURCES: Final = {"gpus": GPU, "cpus": CPU, "pods": PODS}
+MOST_NODES: Final = 20_000
 TIMES: Final = ("submit", "duration", "estimate")
 FIELDS: Final = (*TIMES, *RESOURCES, "id", "user", "queue")
 
@@ -57,16 +61,31 @@ def parse_map(text: str) -> dict[str, Column]:
 
 def read(lines: Iterable[str], columns: dict[str, Column] | None = None) -> Trace:
     """Raises `ValueError` if the header lacks a column that is needed."""
-    rows = csv.DictReader(lines)
+    lines = list(lines)
+    head = list(takewhile(lambda line: line.startswith("#"), lines))
+    rows = csv.DictReader(lines[len(head) :])
     header = list(rows.fieldnames or ())
     chosen = _chosen(header, columns or {})
     kind = next(field for field in RESOURCES if field in chosen)
 
     def jobs() -> Iterator[Line]:
         for number, row in enumerate(rows, 1):
-            yield _job(rows.line_num, number, row, chosen, kind)
+            yield _job(len(head) + rows.line_num, number, row, chosen, kind)
 
-    return collect(jobs(), RESOURCES[kind])
+    return msgspec.structs.replace(collect(jobs(), RESOURCES[kind]), **_cluster(head))
+
+
+def _cluster(head: Iterable[str]) -> dict[str, Any]:
+    """The cluster that `enbloc capture` names in comments at the head. A comment of another kind says nothing."""
+    found: dict[str, Any] = {}
+    for line in head:
+        key, _, value = line.removeprefix("#").strip().partition(": ")
+        name, _, amount = value.partition("=")
+        if key == "nodes" and value.isdecimal() and 0 < int(value) <= MOST_NODES:
+            found["nodes"] = int(value)
+        elif key == "node-resources" and amount.isdecimal() and int(amount):
+            found["node_resources"] = {name: amount}
+    return found
 
 
 def _chosen(header: list[str], given: dict[str, Column]) -> dict[str, Column]:

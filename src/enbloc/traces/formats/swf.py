@@ -28,7 +28,7 @@ def read(lines: Iterable[str]) -> Trace:
 
     trace = collect(jobs(), CPU)
     processors = sizes.get("MaxProcs") or sizes.get("MaxNodes")
-    return Trace(trace.jobs, CPU, processors, trace.faults, trace.skipped)
+    return Trace(trace.jobs, CPU, processors, faults=trace.faults, skipped=trace.skipped)
 
 
 def _job(number: int, text: str) -> Line:

@@ -25,6 +25,7 @@ from enbloc.version import __version__ as __version__
 if TYPE_CHECKING:
     from enbloc.config import Config, ConfigError
     from enbloc.library.cluster import Cluster
+    from enbloc.library.explanation import explain
     from enbloc.library.plot import Picture
     from enbloc.library.simulation import CutOff, Result, simulate
     from enbloc.library.trace_replay import Replays, replay
@@ -41,6 +42,7 @@ _HOMES = {
     "Picture": "enbloc.library.plot",
     "Replays": "enbloc.library.trace_replay",
     "Result": "enbloc.library.simulation",
+    "explain": "enbloc.library.explanation",
     "replay": "enbloc.library.trace_replay",
     "simulate": "enbloc.library.simulation",
 }
@@ -55,6 +57,7 @@ __all__ = [
     "Picture",
     "Replays",
     "Result",
+    "explain",
     "replay",
     "simulate",
 ]

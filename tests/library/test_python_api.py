@@ -244,3 +244,37 @@ def test_every_name_can_be_imported() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert enbloc.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_explain_answers_what_the_command_prints() -> None:
+    from enbloc.cli import explain as explain_cli
+
+    printed = CliRunner().invoke(explain_cli.command, ["default/giant", "--from", str(QUICKSTART), "-o", "json"])
+    explained = enbloc.explain("default/giant", QUICKSTART)
+    assert explained == json.loads(printed.stdout)
+    assert explained["sentence"]
+    with pytest.raises(KeyError, match="there is no gang 'default/none'"):
+        enbloc.explain("default/none", QUICKSTART)
+
+
+def test_explain_speaks_of_a_time_and_of_a_running_cluster() -> None:
+    objects = [_node("n1"), _job("first", 2), _job("second", 2)]
+    assert enbloc.explain("default/second", objects, until="5s")["state"] == "Waiting"
+    with enbloc.Cluster([_node("n1", "1"), _job("large", 2)]) as cluster:
+        explained = enbloc.explain("default/large", cluster)
+    assert explained["gang"] == "default/large"
+    assert "cpu" in explained["sentence"]
+
+
+def test_a_policy_may_be_a_python_callable(tmp_path: Path) -> None:
+    """A function from a gang to its key is a policy of its own."""
+
+    def longest_first(gang: Any) -> tuple[int, ...]:
+        return (-(gang.run_time_ns or 0),)
+
+    trace = tmp_path / "jobs.csv"
+    trace.write_text("submit,duration,cpus\n0,10,1\n1,5,1\n2,50,1\n")
+    replays = enbloc.replay(trace, {"longest": longest_first, "sjf": "sjf"}, estimates="exact")
+    assert [one["start"] for one in replays.policies["longest"]["starts"]] == [0.0, 60.0, 10.0]
+    assert [one["start"] for one in replays.policies["sjf"]["starts"]] == [0.0, 10.0, 15.0]
+    assert replays.comparison[0]["sooner"] == 1

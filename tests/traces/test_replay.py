@@ -164,8 +164,8 @@ def test_a_comparison_says_which_jobs_changed() -> None:
     found = compare(before, after)
     assert (found["sooner"], found["later"]) == (1, 1)
     assert found["by_size"] == [
-        {"name": "1", "jobs": 1, "mean_wait_before_s": 0.0, "mean_wait_after_s": 30.0},
-        {"name": "3-4", "jobs": 1, "mean_wait_before_s": 50.0, "mean_wait_after_s": 0.0},
+        {"name": "1", "jobs": 1, "sooner": 0, "later": 1, "mean_wait_before_s": 0.0, "mean_wait_after_s": 30.0},
+        {"name": "3-4", "jobs": 1, "sooner": 1, "later": 0, "mean_wait_before_s": 50.0, "mean_wait_after_s": 0.0},
     ]
     assert [change["job"] for change in found["most_changed"]] == ["other", "one"]
 
@@ -216,9 +216,30 @@ def test_the_command_compares_policies_in_processes(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "b_fifo-skip_schedule.json").read_text())["nb_jobs_finished"] == 3
 
 
+def test_the_report_is_one_page_with_every_policy_and_who_won_and_lost(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    shown = _run(tmp_path, "--nodes", "2", "--policy", "fifo", "--policy", "fifo-skip", "--report", str(page), "--fast")
+    assert shown.startswith("0 "), shown
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert "<script" not in text
+    assert "://" not in text
+    for words in ("fifo-skip against fifo", "1 wins, 1 loses", "3 jobs on 2 nodes", "Waits, as shares of all jobs"):
+        assert words in text, words
+    assert "5-8" in text  # a size class
+
+
+def test_a_report_shows_hostile_names_as_text(tmp_path: Path) -> None:
+    trace = "id,submit,duration,gpus,user\n<b>1</b>,0,10,8,<script>x</script>\n2,0,10,8,b\n3,1,10,16,c\n"
+    page = tmp_path / "report.html"
+    _run(tmp_path, "--nodes", "1", "--policy", "fifo", "--policy", "sjf", "--report", str(page), "--fast", trace=trace)
+    assert "<script" not in page.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (("--report", "/no/such/place.html"), "--report: /no/such/place.html"),
         (("--strict",), "trace.csv:5: has a field that is not a number"),
         (("--policy", "none"), "--policy: 'none' is neither a file nor one of default"),
         (("--map", "x"), "--map: 'x' is not FIELD=COLUMN"),

@@ -76,18 +76,9 @@ def _fetched(kubeconfig: str | None, context: str | None) -> tuple[list[Obj], in
 
 def _read(source: str, config: Config) -> tuple[list[Obj], int]:
     """A snapshot as it is; a scenario at its end."""
+    from enbloc.library.explanation import situation_of
     from enbloc.scenario.documents import read_documents
-    from enbloc.scenario.live_objects import resumed
     from enbloc.scenario.scenario import read_scenario
-    from enbloc.sim.result import UNTIL
-    from enbloc.sim.simulation import Simulation
 
     with readable_input():
-        scenario = resumed(read_scenario(read_documents([source])))
-    if scenario.existing and not scenario.events:
-        assert scenario.begin_ns is not None, "live objects say when they were read"
-        return scenario.existing, scenario.begin_ns
-    simulation = Simulation(scenario, config)
-    result = simulation.run()
-    end_ns = simulation.elapsed_ns if result.ended == UNTIL else round(result.end * SECOND)
-    return result.objects, simulation.begin_ns + end_ns
+        return situation_of(read_scenario(read_documents([source])), config)

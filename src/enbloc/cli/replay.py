@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 import msgspec
@@ -50,6 +50,7 @@ from enbloc.up.options import parse_resources
 @click.option("--fast", is_flag=True, help="Engine and nodes only, without API and controllers: the same starts.")
 @click.option("--strict", is_flag=True, help="Stop if a line of the trace cannot be read.")
 @click.option("--batsim", metavar="PREFIX", help="Also write PREFIX_POLICY_jobs.csv and …_schedule.json.")
+@click.option("--report", metavar="FILE.html", help="Also write a page: policies, waits, who won and lost.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people or for programs.")
 def command(
     trace_file: Path,
@@ -64,6 +65,7 @@ def command(
     fast: bool,
     strict: bool,
     batsim: str | None,
+    report: str | None,
     output: str,
 ) -> None:
     """Replay a workload trace in virtual time: what would another policy have done?
@@ -99,6 +101,8 @@ def command(
     if batsim is not None:
         _write_batsim(batsim, replayed, shape)
     answer = answer_of(trace, shape, too_large, replayed)
+    if report is not None:
+        _write_report(report, answer, trace_file.name)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
         sys.stdout.buffer.flush()
@@ -125,6 +129,15 @@ def _policy(name: str) -> Config:
     if Path(name).exists():
         return read_config(name)
     raise Refusal([f"--policy: {name!r} is neither a file nor one of {', '.join(POLICIES)}"])
+
+
+def _write_report(path: str, answer: dict[str, Any], title: str) -> None:
+    from enbloc.web.replay_report import replay_page
+
+    try:
+        Path(path).write_text(replay_page(answer, title), encoding="utf-8")
+    except OSError as why:
+        raise Refusal([f"--report: {path}: {why.strerror or why}"]) from None
 
 
 def _write_batsim(prefix: str, replayed: list[Replayed], shape: Shape) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeVar
@@ -76,6 +76,15 @@ class Cluster:
         """The objects of a kind as the API returns them now."""
         found = self._call(lambda cluster: cluster.store.list(kind_id({"apiVersion": api_version, "kind": kind}))[0])
         return [obj for obj in found if namespace is None or namespace_of(obj) == namespace]
+
+    def situation(self, kinds: Sequence[str]) -> tuple[list[Obj], int]:
+        """All objects of these kinds (ids, such as `Job.batch`), and the cluster's time."""
+
+        def read(cluster: LocalCluster) -> tuple[list[Obj], int]:
+            store = cluster.store
+            return [obj for kind in kinds for obj in store.list(kind)[0]], store.now()
+
+        return self._call(read)
 
     def create(self, obj: Mapping[str, Any]) -> Obj:
         """Creates one object, in the namespace `default` unless it names one. Raises `Refused`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from enbloc.up.options import parse_resources
 Manifest = str | os.PathLike[str] | Mapping[str, Any]
 """A file, a directory, or an object as a YAML loader gives it."""
 Manifests = Manifest | Iterable[Manifest]
-ConfigLike = None | str | os.PathLike[str] | Mapping[str, Any] | Config
+ConfigLike = None | str | os.PathLike[str] | Mapping[str, Any] | Config | Callable[[Any], tuple[Any, ...]]
+"""A function orders the gangs of a queue: `fifo-skip` with its key after priority."""
 OBJECTS = "objects"
 """Stands for the file's name in a message about an object that was passed."""
 
@@ -48,12 +49,15 @@ def amounts_of(resources: Mapping[str, str | int] | None) -> dict[str, str] | No
 def config_of(config: ConfigLike, plugins: Sequence[object] = ()) -> Config:
     """Raises `ConfigError` with every problem of a mapping or file, `ValueError` for a name that is neither."""
     found = _config(config)
-    return msgspec.structs.replace(found, plugins_in_code=tuple(plugins)) if plugins else found
+    given = (*found.plugins_in_code, *plugins)
+    return msgspec.structs.replace(found, plugins_in_code=given) if plugins else found
 
 
 def _config(config: ConfigLike) -> Config:
     if isinstance(config, Config):
         return config
+    if callable(config):
+        return msgspec.structs.replace(policy_config("fifo-skip"), plugins_in_code=(config,))
     if config is None or isinstance(config, Mapping):
         return parse(dict(config or {}))
     if isinstance(config, str) and config in POLICIES:

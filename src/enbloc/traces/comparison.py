@@ -1,4 +1,4 @@
-"""Which jobs start sooner or later under another policy: by size, user and queue, and those that changed most."""
+"""Which jobs win and lose under another policy: by size, user and queue, and those that changed most."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def compare(before: Replayed, after: Replayed) -> dict[str, Any]:
     return {
         "before": before.policy,
         "after": after.policy,
-        "sooner": sum((new.wait_ns or 0) < (old.wait_ns or 0) for old, new in pairs),
-        "later": sum((new.wait_ns or 0) > (old.wait_ns or 0) for old, new in pairs),
+        "sooner": sum(_change(pair) < 0 for pair in pairs),
+        "later": sum(_change(pair) > 0 for pair in pairs),
         **{name: list(_groups(pairs, key, by_size=name == "by_size")) for name, key in _GROUPINGS.items()},
         "most_changed": _most_changed(pairs),
     }
@@ -61,19 +61,29 @@ def _groups(pairs: Pairs, key: Callable[[Outcome], str], *, by_size: bool) -> It
         members = groups[name]
         old = sum(pair[0].wait_ns or 0 for pair in members) / len(members) / SECOND
         new = sum(pair[1].wait_ns or 0 for pair in members) / len(members) / SECOND
-        yield {"name": name, "jobs": len(members), "mean_wait_before_s": old, "mean_wait_after_s": new}
+        yield {
+            "name": name,
+            "jobs": len(members),
+            "sooner": sum(_change(pair) < 0 for pair in members),
+            "later": sum(_change(pair) > 0 for pair in members),
+            "mean_wait_before_s": old,
+            "mean_wait_after_s": new,
+        }
+
+
+def _change(pair: tuple[Outcome, Outcome]) -> int:
+    """How much longer the job waits."""
+    return (pair[1].wait_ns or 0) - (pair[0].wait_ns or 0)
 
 
 def _most_changed(pairs: Pairs) -> list[dict[str, Any]]:
-    def change(pair: tuple[Outcome, Outcome]) -> int:
-        return (pair[1].wait_ns or 0) - (pair[0].wait_ns or 0)
-
-    changed = sorted((pair for pair in pairs if change(pair)), key=lambda pair: (-abs(change(pair)), pair[0].job.id))
+    changed = sorted((pair for pair in pairs if _change(pair)), key=lambda pair: (-abs(_change(pair)), pair[0].job.id))
     return [
         {
             "job": old.job.id,
             "units": old.job.units,
             "user": old.job.user,
+            "queue": old.job.queue,
             "wait_before_s": (old.wait_ns or 0) / SECOND,
             "wait_after_s": (new.wait_ns or 0) / SECOND,
         }

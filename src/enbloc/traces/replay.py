@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +18,8 @@ from enbloc.traces.fast import FastReplay
 from enbloc.traces.measures import measure
 from enbloc.traces.outcome import Outcome, Progress
 from enbloc.traces.trace import Trace, TraceJob
+
+_LOOK_EVERY_S = 0.2
 
 Estimates = Literal["users", "exact", "none"]
 
@@ -81,15 +83,34 @@ def replay_all(
         return [replay(name, config, settings, jobs, progress) for name, config in policies]
     workers = min(len(policies), os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin) as pool:
-        futures = [pool.submit(replay, name, config, settings, jobs) for name, config in policies]
-        done = []
-        for number, future in enumerate(futures, 1):
-            done.append(future.result())
+    counts = context.Array("q", len(policies), lock=False)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin, initargs=(counts,)) as pool:
+        futures = [
+            pool.submit(_replay_counted, number, name, config, settings, jobs)
+            for number, (name, config) in enumerate(policies)
+        ]
+        left = set(futures)
+        while left:
+            _, left = wait(left, _LOOK_EVERY_S, FIRST_COMPLETED)
             if progress is not None:
-                progress(number * len(jobs) // len(policies), len(jobs))
-        return done
+                progress(sum(counts), len(jobs) * len(policies))
+        return [future.result() for future in futures]
 
 
-def _begin() -> None:
+_counts: Any = None
+"""In a worker: how many jobs have ended, by policy; the parent reads it."""
+
+
+def _begin(counts: Any) -> None:
+    global _counts
+    _counts = counts
     garbage_collector.relax(garbage_collector.BATCH)
+
+
+def _replay_counted(number: int, name: str, config: Config, settings: Settings, jobs: Sequence[TraceJob]) -> Replayed:
+    def count(done: int, total: int) -> None:
+        _counts[number] = done
+
+    replayed = replay(name, config, settings, jobs, count)
+    _counts[number] = len(jobs)
+    return replayed

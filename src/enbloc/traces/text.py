@@ -74,8 +74,14 @@ def _compared(compared: dict[str, Any]) -> Iterator[str]:
         groups = compared[key]
         if len(groups) < 2:
             continue
-        rows = [[title, "jobs", compared["before"], compared["after"]]]
+        rows = [[title, "jobs", "win", "lose", compared["before"], compared["after"]]]
         for group in groups[:10]:
-            waits = (_time(group["mean_wait_before_s"]), _time(group["mean_wait_after_s"]))
-            rows.append([group["name"], f"{group['jobs']:,}", *waits])
+            counts = (f"{group[key]:,}" for key in ("jobs", "sooner", "later"))
+            rows.append([group["name"], *counts, _time(group["mean_wait_before_s"]), _time(group["mean_wait_after_s"])])
         yield from (f"  {line}" for line in _aligned(rows))
+    changed = compared["most_changed"][:5]
+    if changed:
+        yield "  changed most:"
+    for one in changed:
+        waits = f"{_time(one['wait_before_s'])} to {_time(one['wait_after_s'])}"
+        yield f"    job {one['job']} of size {one['units']}: waits {waits}"

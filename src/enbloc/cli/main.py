@@ -30,6 +30,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
     "whatif": "Say what a change would do to a cluster: who starts when, who is evicted.",
     "dashboard": "Show a saved simulation in a browser: map, gangs, timeline, queues.",
+    "shadow": "Say what Enbloc would have decided on a cluster that another scheduler runs.",
     "config": "Print the effective config, with a comment on every key.",
     "install": "Print all objects that a cluster needs, for kubectl to apply.",
     "run": "Run scheduler and controllers on a real Kubernetes.",

@@ -108,8 +108,8 @@ def p1_plan(world: World, unit: list[Gang], action: str, *, last: bool) -> dict[
             return None
         del plans[0]
         return {"victims": victims}
-    if promises.fits_without(world, unit, []):
-        return {"victims": []}  # it fits as soon as those that are leaving have left
+    if promises.fits_without(world, unit, []):  # as soon as those that are leaving have left
+        return {"victims": []} if promises.fits_without(world, unit, [], exactly=True) else None
     if promises.k7_asked(world, unit):
         return None  # which of several sets of victims reaches `minResources` is left open
     chosen = own_plan(world, unit, allowed, action)
@@ -280,6 +280,8 @@ def fits_if_released(world: World, unit: list[Gang], lower: list[Released]) -> b
     ready = [gang for gang in unit if not minima.g4_missing(world, gang)]
     with r5_released(world, lower):
         trial = placing.start_trial(world, {gang["key"] for gang in unit})
+        if not promises.k7_reaches(world, trial, unit):
+            return False
         for gang in ready:
             claims.r7_take_own_places(world, trial, gang)
         return bool(ready) and placing.g2_all_or_nothing(world, trial, ready) is None

@@ -140,7 +140,7 @@ def fits_without(world: World, unit: list[Gang], victims: list[list[Task]], *, e
     gone = {task["uid"] for one in victims for task in one}
     lifted = {gang["key"] for gang in unit}
     trial = placing.start_trial(world, lifted, gone=gone | leaving_anyway(world))
-    if exactly and victims and not k7_reaches(world, trial, unit):
+    if exactly and not k7_reaches(world, trial, unit):
         return False
     return place_needs(world, trial, unit)
 

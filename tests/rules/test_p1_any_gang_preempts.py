@@ -107,3 +107,20 @@ def test_k7_min_resources_of_a_preemptor(api: str, label: str, cpu: str, gone: s
     )
     assert evicted(answer) == gone
     assert answer.at("g-0") == (10.0 if gone else None)
+
+
+def test_k7_r5_claims_are_not_released_for_a_preemptor_that_min_resources_keep_waiting() -> None:
+    """Its pod would fit in place of the one that is held, and 4 free CPUs are not 5: it waits, and nothing is lost."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.node("m", 4),
+        m.pod("full", 4, priority="high"),
+        m.koordinator_gang("low", 2, cpu=3, mode=m.NON_STRICT, priority="low"),
+        m.sigs_podgroup("g", 1, minResources={"cpu": "5"}, at="10s"),
+        m.labelled_pods("g", 1, cpu=3, priority="high", at="10s"),
+        until="30s",
+    )
+    assert answer.pending("default/g")["reason"] == "NotEnoughResources"
+    assert [line["name"] for line in answer.lines("held")] == ["low-0"]
+    assert not answer.lines("released")

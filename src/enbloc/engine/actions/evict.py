@@ -205,14 +205,15 @@ def _reaches(cycle: Cycle, unit: Sequence[GangState], asked: Mapping[int, int]) 
 
 def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> bool:
     """R5: the gang fits if claims of lower priority are released; no more of them are than it takes."""
+    asked = _min_resources(cycle, unit)
 
     def fits(released: Sequence[LowerPriorityClaim]) -> bool:
         constraints = cycle.constraints(unit[0], frozenset(key for one in released for key in one.keys))
         transaction = Transaction(cycle.state)
         for one in released:
             one.lift(cycle.state, transaction)
-        fine = True
-        for gang in unit:
+        fine = _reaches(cycle, unit, asked)
+        for gang in unit if fine else ():
             request = _with_later(cycle, gang)
             cycle.take_claimed_room(transaction, gang, request.later)
             if not gang.missing() and attempt(cycle.placer, [request], transaction, constraints) is not None:

@@ -90,9 +90,12 @@ class Planner:
         self._requests, self._suffices = requests, suffices
         self._remove_terminating()
         prepare(self._transaction)
+        is_enough = suffices is None or suffices()
         plan = self._without_victims()
         if plan is None and self._cells:
             plan = self._with_victims()
+        elif not is_enough:
+            plan = None  # nothing is evicted or released for minResources alone (K7)
         self._transaction.rollback()
         return plan
 

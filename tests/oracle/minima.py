@@ -83,7 +83,7 @@ def found_in_wave(world: World, gang: Gang) -> int:
 
 def m4_ready(world: World, gang: Gang) -> bool:
     """M4: each role first, then the total. A role with no minimum is skipped."""
-    if k9_only_waiting(world, gang):
+    if k9_only_waiting(world, gang) and (gang["minimum"] or gang["minima"]):
         return not waiting(world, gang)
     for role, minimum in gang["minima"].items():
         if occupied(world, gang, role) < minimum:

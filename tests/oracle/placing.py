@@ -216,6 +216,7 @@ def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     if hint and take_hint(world, trial, wanted, hint):
         return True
     tasks = [(gang, task) for gang, needed, _, _ in wanted for task in needed]
+    tasks.sort(key=lambda one: sum(one[1]["request"].values()), reverse=True)  # the largest have the fewest places
     optional = [(gang, rest, short) for gang, _, rest, short in wanted if short]
     return search(world, trial, tasks, optional, set())
 
@@ -266,9 +267,13 @@ def fits_on(world: World, trial: Trial, gang: Gang, task: Task, name: str) -> bo
 
 def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], failed: set[Any]) -> bool:
     """Every task on every node, depth first; states that led nowhere are not looked at twice."""
+    if not tasks and not optional:
+        return True
+    left = (len(tasks), *((gang["key"], len(rest), short) for gang, rest, short in optional))
+    key = (left, tuple(sorted((node, tuple(sorted(free.items()))) for node, free in trial["free"].items())))
+    if key in failed or more_than_is_free(trial, tasks):
+        return False
     if not tasks:
-        if not optional:
-            return True
         gang, rest, short = optional[0]
         if short == 0:
             return search(world, trial, tasks, optional[1:], failed)
@@ -281,9 +286,7 @@ def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], fa
                 if search(world, attempt, tasks, [(gang, rest[position + 1 :], short - 1), *optional[1:]], failed):
                     trial.update(attempt)
                     return True
-        return False
-    key = (len(tasks), tuple(sorted((node, tuple(sorted(free.items()))) for node, free in trial["free"].items())))
-    if key in failed:
+        failed.add(key)
         return False
     gang, task = tasks[0]
     for node in room_for(world, trial, gang, task):
@@ -294,6 +297,16 @@ def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], fa
             return True
     failed.add(key)
     return False
+
+
+def more_than_is_free(trial: Trial, tasks: list[Any]) -> bool:
+    """Whether these tasks ask together for more than all nodes have left."""
+    asked: dict[str, int] = {}
+    for _, task in tasks:
+        queues.add(asked, task["request"])
+    return any(
+        count > sum(max(0, free.get(name, 0)) for free in trial["free"].values()) for name, count in asked.items()
+    )
 
 
 def room_for(world: World, trial: Trial, gang: Gang, task: Task) -> list[str]:

@@ -572,3 +572,16 @@ def test_k13_conditions_of_kubernetes_pod_groups_are_sticky() -> None:
         assert initially["status"] == "True"
         assert (now is None) == (version == "v1beta1")
         assert now is None or now["status"] == "False"
+
+
+def test_k9_with_a_minimum_of_0_what_waits_later_is_surplus() -> None:
+    """K3: no pod waits for others; of `only-waiting` too, once others of the gang run."""
+    policy = {"policy": "only-waiting"}
+    answer = simulate(
+        m.node("n", 2),
+        m.koordinator_gang("g", 1, 0, **policy),
+        m.koordinator_gang("g", 2, 0, first=1, at="10s", **policy),
+        until="20s",
+    )
+    assert answer.times("g-") == [0.0, 10.0]
+    assert answer.waiting() == []

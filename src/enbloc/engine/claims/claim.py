@@ -42,7 +42,7 @@ class Slot:
 class Claim:
     """What one gang claims of one kind."""
 
-    __slots__ = ("clock_ns", "gang", "held", "kind", "slots", "until_ns")
+    __slots__ = ("clock_ns", "gang", "held", "kind", "priority", "slots", "until_ns")
 
     def __init__(self, gang: GangState, kind: ClaimKind, slots: Iterable[Slot], until_ns: int = 0) -> None:
         self.gang = gang
@@ -54,6 +54,8 @@ class Claim:
         """When the clock of its group started (K8); 0 if its kind has none."""
         self.held = False
         """Whether a held pod started it."""
+        self.priority = gang.priority
+        """Of its gang, as it was last reviewed: gangs of higher priority are not bound by it (R5)."""
 
     @property
     def tasks(self) -> list[Task]:

@@ -263,6 +263,9 @@ class ClaimRegistry(Follower):
         ending = policy.review(claim, now_ns, obstacle)
         if ending is None:
             self._keep_written(claim)
+            if gang.priority < claim.priority:  # it may be in the way of gangs of higher priority no longer (R3, R5)
+                self._state.events.add(EventKind.NODES_REOPENED)
+            claim.priority = gang.priority
             return
         for mate in self.mates(gang) if claim.kind in (ClaimKind.RESERVE, ClaimKind.PREEMPT) else [gang]:
             self.end(mate, claim.kind, *ending)

@@ -316,8 +316,8 @@ class GangState:
         return found
 
     def ready(self) -> bool:
-        """Each role first, then the total (M4)."""
-        if self.only_waiting:
+        """Each role first, then the total (M4). With a minimum of 0 all that waits is surplus, whatever counts (K3, K9)."""
+        if self.only_waiting and (self.spec.minimum or self.spec.minima):
             return not self.total_pending
         return (
             all(self.occupied.get(role, 0) >= minimum for role, minimum in self.spec.minima.items())

@@ -112,6 +112,8 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
         mine, other = ours.get(key), theirs.get(key)
         if mine is None or other is None:
             found.append(f"pending at the end {key[0]}: engine {mine is not None}, oracle {other is not None}")
+        elif mine["reason"] not in (other["reason"], other["or"]):
+            found.append(f"{key[0]} waits: engine {mine['reason']} ({mine['message']}), oracle {other['reason']}")
         elif comparable(other) and mine["missing"] != other["missing"]:
             found.append(
                 f"{key[0]} is missing: engine {mine['missing']} ({mine['message']}), "
@@ -122,7 +124,7 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
 
 def comparable(entry: dict[str, Any]) -> bool:
     """By the old G10 the numbers of a gang that was attempted are those of the attempt, and may be out of date."""
-    attempted = entry["reason"] in ("Unschedulable", "QueueFull", "NotEnoughResources", "Behind")
+    attempted = entry["reason"] in ("Unschedulable", "QueueFull", "NotEnoughResources", "BlockedByFIFO")
     return not entry["satisfied"] and (rules.follows("G10") or not attempted)
 
 

@@ -82,7 +82,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
             continue
         if gang["object"] is None and all(task["status"] == "terminating" for task in gang["tasks"]):
             continue
-        why = world["reasons"].get(gang["key"]) or {"reason": "next", "missing": {}, "reasons": {}}
+        why = world["reasons"].get(gang["key"]) or {"reason": "GangInvalid", "missing": {}, "reasons": {}}
         found.append(
             {
                 "gang": gang["title"],
@@ -92,6 +92,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "satisfied": gang["satisfied"],
                 "missing": why["missing"],
                 "reason": why["reason"],
+                "or": why.get("or"),
                 "message": why["reason"],
                 "reasons": [
                     {"role": role, "reason": why, "nodes": count} for (role, why), count in why["reasons"].items()

@@ -292,7 +292,7 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     gang["longest_run"] = longest_run(job)
     if not gang["started"]:
         gang["first_wave"] = first_wave(gang, job)
-    gang["failed_create"] = bool((group["metadata"].get("annotations") or {}).get("enbloc.dev/failed-create"))
+    gang["failed_create"] = bool(notes_of(group).get("enbloc.dev/failed-create"))
     return gang
 
 
@@ -498,6 +498,7 @@ def a1_scheduling_spec(world: dict[str, Any], obj: Obj) -> dict[str, Any]:
         never_preempts=never_preempts(world, class_name),
         node_selector=spec.get("nodeSelector") or {},
         keeps_what_it_got=True,
+        failed_create=bool(notes_of(obj).get("enbloc.dev/failed-create")),
         started=phase in ("Running", "Completed") and (status.get("met") or 0) >= minimum,
         finished=phase == "Completed",
         object=obj,

@@ -64,9 +64,9 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
     """What is in a gang's way before room is looked for (G4, K4, V5)."""
     queue = world["queues"].get(gang["queue"])
     if gang["problem"] or queue is None:
-        return reasons.not_ready(world, gang)
+        return reasons.invalid(world, gang)
     if queue["closed"] and gang["object"] is None and not gang["satisfied"]:
-        return reasons.not_ready(world, gang)
+        return reasons.invalid(world, gang)
     if gang["enqueued"] and not gang["satisfied"] and minima.g4_missing(world, gang):
         if minima.g7_replacements(world, gang):
             return None
@@ -91,8 +91,9 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         name = next_queue(world, waiting, lane)
         _, band, gang = min(waiting[name], key=lambda entry: entry[0])
         if band == MINIMA and world["queues"][name]["fifo"] and g8_blocked(world, gang, lane, failed):
-            for mate in groups.unit(world, groups.k7_group_of(world, gang)) or [gang]:
-                world["reasons"][mate["key"]] = reasons.g8_behind(world, mate)
+            unit = groups.unit(world, groups.k7_group_of(world, gang)) or [gang]
+            for mate in unit if lane != KNOCKING else [gang]:
+                world["reasons"][mate["key"]] = reasons.g8_behind(world, mate, unit if lane != KNOCKING else [])
             failed[gang["key"]] = MINIMA
             continue
         if band == SURPLUS and g3_surplus_waits(world, gang):

@@ -397,6 +397,8 @@ def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:
 
 def decide(world: World, trial: Trial, gangs: list[Gang], *, commits: bool) -> None:
     """What a trial placed is bound."""
+    if not trial["new"] and not commits:
+        return
     for task, node in trial["new"]:
         world["placed"][task["uid"]] = node
     for gang in gangs:

@@ -17,19 +17,27 @@ def reason(word: str, missing: dict[str, int], nodes: dict[tuple[str, str], int]
 
 
 def g4_not_enough_pods(world: World, gang: Gang) -> dict[str, Any]:
-    return reason("NotEnoughPods", minima.g4_missing(world, gang))
+    """G4, N4: a pod that the API server refused says so."""
+    return reason("FailedCreate" if gang["failed_create"] else "NotEnoughPods", minima.g4_missing(world, gang))
 
 
-def not_ready(world: World, gang: Gang) -> dict[str, Any]:
-    return reason("NotReady", minima.needed_by_role(world, gang))
+def invalid(world: World, gang: Gang) -> dict[str, Any]:
+    """Its object, its queue or its values do not allow it to be scheduled (K3, V5)."""
+    return reason("GangInvalid", minima.needed_by_role(world, gang))
 
 
 def k8_timed_out(world: World, gang: Gang) -> dict[str, Any]:
     return reason("TimedOut", minima.needed_by_role(world, gang))
 
 
-def g8_behind(world: World, gang: Gang) -> dict[str, Any]:
-    return reason("Behind", minima.needed_by_role(world, gang))
+def g8_behind(world: World, gang: Gang, unit: list[Gang]) -> dict[str, Any]:
+    """It is not attempted. If it would not fit either, that may be said instead: a gang like it before it failed."""
+    from oracle import placing
+
+    trial = placing.start_trial(world, {one["key"] for one in unit})
+    why = placing.g2_all_or_nothing(world, trial, unit)
+    found = reason("BlockedByFIFO", minima.needed_by_role(world, gang))
+    return {**found, "or": why["reason"]} if why is not None else found
 
 
 def g10_does_not_fit(

@@ -316,7 +316,7 @@ class GangState:
         return found
 
     def ready(self) -> bool:
-        """Each role first, then the total (M4). With a minimum of 0 all that waits is surplus, whatever counts (K3, K9)."""
+        """Each role first, then the total (M4). With a minimum of 0 all that waits is surplus (K3, K9)."""
         if self.only_waiting and (self.spec.minimum or self.spec.minima):
             return not self.total_pending
         return (

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reasons, reserve
+from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from enbloc.advice import trials
+from enbloc.advice.change import StepDoc
 from support import manifests as m
 from support.advised import advised
 
@@ -20,10 +23,17 @@ def test_the_first_twenty_gangs_get_remedies() -> None:
     assert all(entry["expected_start"] is None and entry["assumption"] for entry in pending[:20])
 
 
-def test_a_gang_for_which_no_trial_is_left_has_no_remedies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large cluster gets few trials: an empty list would say that they had failed."""
-    monkeypatch.setattr(trials, "WORK", 0)
-    monkeypatch.setattr(trials, "LEAST_TRIALS", 6)
-    pending = advised(waiting(5)).data["pending"]
-    assert pending[0]["remedies"]
-    assert pending[-1]["remedies"] is None
+def test_what_the_trials_for_a_gang_may_cost_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is each gang's own: what one uses up is not missing to the next."""
+    tried: list[str] = []
+    start_after = trials.Trials.start_after
+
+    def counting(self: trials.Trials, title: str, steps: Iterable[StepDoc]) -> int | None:
+        tried.append(title)
+        return start_after(self, title, steps)
+
+    monkeypatch.setattr(trials.Trials, "start_after", counting)
+    monkeypatch.setattr(trials, "WORK", 1)
+    pending = advised(waiting(3)).data["pending"]
+    assert {title: tried.count(title) for title in tried} == {f"default/j{number:02d}": 1 for number in range(3)}
+    assert all(len(entry["remedies"]) <= 1 for entry in pending)

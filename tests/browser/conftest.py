@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import enbloc
-from browser.served import SHOTS, gpu_documents
+from browser.served import SHOTS, gpu_cluster
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -59,8 +59,7 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[enbloc.Cluster]:
-    with enbloc.Cluster(gpu_documents(), speed=50.0) as running:
-        assert running.refused == []
+    with gpu_cluster() as running:
         yield running
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.embedded.http.serving import TOKEN
+from enbloc import Cluster
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.access import Access
 from enbloc.cluster.embedded.http.facade import Facade
@@ -22,7 +24,19 @@ SHOTS: Final = os.environ.get("ENBLOC_SHOTS", "")
 """A folder for screenshots, which the docs use."""
 
 
-def gpu_documents() -> list[Any]:
+NO_EVICTION: Final = {"actions": "enqueue, allocate, backfill"}
+RUNNING: Final = (("llama", 6, 8, "research"), ("diffusion", 8, 3, "research"), ("whisper", 4, 2, "serving")) + (
+    ("ranker", 5, 5, "serving"),
+)
+WAITING: Final = (("vision", 4, 8, "research"), ("giant", 12, 8, "research"), ("impossible", 2, 16, "serving")) + (
+    ("speech", 6, 4, "serving"),
+)
+"""Gangs: name, pods, GPUs of each, queue."""
+_START_S: Final = 60.0
+
+
+@contextmanager
+def gpu_cluster() -> Iterator[Cluster]:
     """Four racks of four nodes with eight GPUs, two queues; gangs that run, wait for room, and can never start."""
     rack = "topology.kubernetes.io/rack"
     nodes = [
@@ -30,19 +44,22 @@ def gpu_documents() -> list[Any]:
         for number in range(16)
     ]
     queues = [m.queue("research", weight=2), m.queue("serving", weight=1)]
-    gangs: list[Any] = []
-    for name, count, gpus, queue in [
-        ("llama", 6, 8, "research"),
-        ("diffusion", 8, 3, "research"),
-        ("whisper", 4, 2, "serving"),
-        ("ranker", 5, 5, "serving"),
-        ("vision", 4, 8, "research"),
-        ("giant", 12, 8, "research"),
-        ("impossible", 2, 16, "serving"),
-        ("speech", 6, 4, "serving"),
-    ]:
-        gangs += m.gang(name, count, cpu=4, extra={GPU: gpus}, queue=queue)
-    return [*nodes, *queues, *gangs]
+    with Cluster([*nodes, *queues], config=NO_EVICTION) as cluster:
+        started = 0
+        for name, count, gpus, queue in (*RUNNING, *WAITING):
+            for obj in m.gang(name, count, cpu=4, extra={GPU: gpus}, queue=queue):
+                cluster.create(obj)
+            started += count if (name, count, gpus, queue) in RUNNING else 0
+            _wait(cluster, started)
+        yield cluster
+
+
+def _wait(cluster: Cluster, running: int) -> None:
+    """Until so many pods run: the next gang finds what this one left."""
+    end_s = time.monotonic() + _START_S
+    while sum((pod.get("status") or {}).get("phase") == "Running" for pod in cluster.objects("Pod")) < running:
+        assert time.monotonic() < end_s, "the gangs did not start"
+        time.sleep(0.02)
 
 
 class Served(NamedTuple):

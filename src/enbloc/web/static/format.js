@@ -50,7 +50,7 @@ export const sum = (counts) => Object.values(counts || {}).reduce((total, one) =
 // A preempted gang waits again.
 export const isWaiting = (gang) => gang.state === "Waiting" || gang.state === "Preempted";
 
-// A colour that a name keeps: the hue is a hash of the name.
+// A colour that a name keeps: hue and lightness are a hash of the name.
 const hues = new Map();
 export const colourOf = (name, dark) => {
   if (!name) return dark ? "#555b66" : "#b9bec8";
@@ -58,10 +58,10 @@ export const colourOf = (name, dark) => {
   if (hue === undefined) {
     let hash = 2166136261;
     for (const character of name) hash = Math.imul(hash ^ character.codePointAt(0), 16777619) >>> 0;
-    hue = (hash % 1009) * 137.508 % 360;
+    hue = [((hash % 1009) * 137.508 % 360).toFixed(0), (hash >>> 12) % 3];
     hues.set(name, hue);
   }
-  return `hsl(${hue.toFixed(0)} ${dark ? "55% 55%" : "60% 48%"})`;
+  return `hsl(${hue[0]} ${dark ? `55% ${45 + hue[1] * 10}%` : `60% ${38 + hue[1] * 10}%`})`;
 };
 
 export const isDark = () => getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";

@@ -45,7 +45,7 @@ const remedies = (model, detail, gang) => {
 const whyAhead = (other, gang) => {
   if (!other) return "";
   if (other.priority !== gang.priority) return `priority ${other.priority}, this one has ${gang.priority}`;
-  if (other.came !== null && gang.came !== null && other.came !== gang.came) return `came ${duration(gang.came - other.came)} before it`;
+  if (other.came !== null && gang.came !== null && other.came !== gang.came) return gang.came - other.came < 1 ? "came just before it" : `came ${duration(gang.came - other.came)} before it`;
   return "the same priority and age; names decide";
 };
 

@@ -6,6 +6,8 @@ READY  := $(VENV)/.ready
 LOCK   := requirements/lock.txt
 IMAGE  := requirements/image.txt
 MUTANTS := requirements/mutants.txt
+RUN    := requirements/run.txt
+DOCS   := requirements/docs.txt
 WEB     := requirements/web.txt
 # The Python to build the environment with: the first of these that is new enough, or `make PYTHON=...`.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -15,8 +17,13 @@ JOBS   ?= 2
 # More arguments for pytest: make test ARGS="-k queue -x".
 ARGS   ?=
 
+# An environment with pip in it, unless there is one.
+MAKE_VENV = test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; none was found on the PATH" >&2; exit 1; }; \
+	test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
+	{ echo "could not make $(VENV): on Debian and Ubuntu, install the package python3-venv" >&2; exit 1; }
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test web helm soak mutants lint format bench e2e operators lock clean
+.PHONY: help setup run docs test web helm soak mutants lint format bench e2e operators lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,15 +33,30 @@ setup: $(READY) ## make the environment in .venv (the others do it when needed)
 # Made once; again when the pinned versions or the project's description change.
 # Every package is checked against its hash; the project itself is installed as a link to src/.
 $(READY): $(LOCK) pyproject.toml
-	@test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; none was found on the PATH" >&2; exit 1; }
-	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
-		{ echo "could not make $(VENV): on Debian and Ubuntu, install the package python3-venv" >&2; exit 1; }
+	@$(MAKE_VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@ $(VENV)/.runnable
+
+run: $(VENV)/.runnable ## run a cluster with the quickstart example, until Ctrl-C
+	@$(BIN)/enbloc up --load examples/quickstart.yaml
+
+# What running needs, and no tool of developers; `make setup` brings those, in the same place.
+$(VENV)/.runnable: $(RUN) pyproject.toml
+	@$(MAKE_VENV)
+	@echo "installing what running needs into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(RUN)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
-run: $(READY) ## run a cluster with the quickstart example, until Ctrl-C
-	@$(BIN)/enbloc up --load examples/quickstart.yaml
+docs: $(VENV)/.docs ## build the site of docs/ into build/site; a broken link is an error
+	$(BIN)/python scripts/reference_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
+
+$(VENV)/.docs: $(READY) $(DOCS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(DOCS)
+	@touch $@
 
 test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not operators" $(ARGS)
@@ -93,6 +115,10 @@ lock: ## pin the dependencies anew (needs uv); UPGRADE=1 takes newer versions
 		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -o $(LOCK)
 	echo hatchling | uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet --upgrade -c $(LOCK) -o $(IMAGE)
+	uv pip compile pyproject.toml --group run --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet -c $(LOCK) -o $(RUN)
+	uv pip compile --group docs --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -c $(LOCK) -o $(DOCS)
 	uv pip compile --group mutants --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --no-header --quiet $(if $(UPGRADE),--upgrade) -c $(LOCK) -o $(MUTANTS)
 	uv pip compile --group web --universal --python-version 3.11 --generate-hashes \

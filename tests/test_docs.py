@@ -20,6 +20,34 @@ def test_relative_links_exist(document: Path) -> None:
     assert broken == []
 
 
+ANCHORED = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
+
+
+def anchors_of(document: Path) -> set[str]:
+    """Of its headings, as the site and code hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in plain}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_anchors_exist(document: Path) -> None:
+    found = ANCHORED.findall(document.read_text())
+    broken = [
+        f"{link}#{anchor}"
+        for link, anchor in found
+        if anchor not in anchors_of((document.parent / link) if link else document)
+    ]
+    assert broken == []
+
+
+def test_every_page_is_in_the_site() -> None:
+    """`make docs` builds the site, strict about links; here: mkdocs.yml names every page and no other."""
+    named = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    pages = [str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").glob("*.md")]
+    assert sorted(name for name in named if not name.startswith("/")) == sorted([*pages, "decisions/README.md"])
+
+
 def test_every_decision_is_in_the_index() -> None:
     decisions = ROOT / "docs" / "decisions"
     index = (decisions / "README.md").read_text()

@@ -179,6 +179,7 @@ VALUES: dict[str, Any] = {
     ),
     "spec.schedulingGates": [{"name": "example.com/hold"}],
     "spec.overhead": {"cpu": "9"},
+    "spec.runtimeClassName": ("heavy", [m.node("n"), m.runtime_class("heavy", {"cpu": "9"}), m.pod("x")]),
     "spec.resources": {"requests": {"cpu": "9"}},
     "spec.priorityClassName": ("high", FIRST),
     "spec.schedulingGroup.podGroupName": "absent",
@@ -313,6 +314,9 @@ VALUES: dict[str, Any] = {
     "spec.priority": (10, two_queues()),
     "spec.parent": "top",
     "spec.dequeueStrategy": ("fifo", fifo()),
+    "metadata.annotations[volcano.sh/dequeue-strategy]": ("fifo", fifo()),
+    "metadata.annotations[volcano.sh/hierarchy]": "root/eng/prod",
+    "metadata.annotations[volcano.sh/hierarchy-weights]": "1/2/8",
     f"spec.affinity {REQUIRED} of nodeGroupAffinity or nodeGroupAntiAffinity": {"nodeGroupAffinity": {REQUIRED: ["a"]}},
     "spec.affinity preferredDuringSchedulingIgnoredDuringExecution": {
         "nodeGroupAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": ["a"]}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
+from enbloc.cli.main import cli
 from enbloc.config import parse, render
 from support import manifests as m
 from support.answers import Answer
@@ -77,3 +80,13 @@ def test_n5_the_printed_config_reads_back_as_the_same() -> None:
     for data in ({}, {"compat": ["volcano", "kai"]}, {"compat": ["yunikorn"], "schedulerNames": ["mine"]}):
         found = parse(data)
         assert parse(yaml.safe_load(render(found))) == found
+
+
+def test_n5_no_gang_is_announced_of_an_object_without_effect(tmp_path: Path) -> None:
+    """No controller here makes pods of a JobSet: that is said, and no gang of its pods."""
+    file = tmp_path / "set.yaml"
+    file.write_text("{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: set}, spec: {}}")
+    for command in ("lint", "sim"):
+        said = CliRunner().invoke(cli, [command, str(file)]).output
+        assert "no controller here acts on JobSet" in said
+        assert "are a gang here" not in said

@@ -187,6 +187,11 @@ def priority_class(name: str, value: int, *, default: bool = False) -> Obj:
 HIGH_LOW = [priority_class("high", 1000), priority_class("low", 10)]
 
 
+def runtime_class(name: str, overhead: Mapping[str, str], **scheduling: Any) -> Obj:
+    made: Obj = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name}
+    return {**made, "overhead": {"podFixed": dict(overhead)}, "scheduling": scheduling}
+
+
 def resource_quota(pods: int, at: str | None = None) -> Obj:
     """A quota `q` on the number of pods in the default namespace."""
     return {

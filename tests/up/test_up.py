@@ -99,11 +99,22 @@ def up(home: Path, *arguments: str) -> Iterator[tuple[Up, list[str]]]:
 
 
 @contextmanager
-def run_elsewhere(home: Path, kubeconfig: str) -> Iterator[subprocess.Popen[str]]:
+def run_elsewhere(home: Path, kubeconfig: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """`enbloc run` as on a real cluster, for a cluster without a scheduler."""
     code = "from enbloc.cli.main import main; main()"
     run = subprocess.Popen(
-        [sys.executable, "-c", code, "run", "--port", "0", "--leader-elect", "--lease-namespace", "default"],
+        [
+            sys.executable,
+            "-c",
+            code,
+            "run",
+            "--port",
+            "0",
+            "--leader-elect",
+            "--lease-namespace",
+            "default",
+            *arguments,
+        ],
         env={**os.environ, "HOME": str(home), "KUBECONFIG": kubeconfig},
         stderr=subprocess.PIPE,
         text=True,

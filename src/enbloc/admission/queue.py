@@ -36,6 +36,10 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     if immunity not in (None, "", volcano.WITHIN_SHARE):
         field = f"metadata.annotations[{volcano.IMMUNITY}]"
         faults.append(Fault(field, f"{immunity[:80]!r} is not {volcano.WITHIN_SHARE!r}"))
+    annotated = annotations_of(obj).get(volcano.DEQUEUE_STRATEGY)
+    if annotated and annotated.lower() not in DEQUEUE_STRATEGIES:
+        field = f"metadata.annotations[{volcano.DEQUEUE_STRATEGY}]"
+        faults.append(Fault(field, f"{annotated[:80]!r} is neither 'fifo' nor 'traverse'"))
     if old is not None and spec == old.get("spec"):
         return kept, faults
     weight = queue.spec.weight or 0

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from enbloc.advice.candidates import members, nodes, others, pods, queues
+from enbloc.advice.candidates import members, nodes, others, pods, queues, topology
 from enbloc.advice.case import Case
 from enbloc.advice.change import Candidates, Change, StepDoc
 from enbloc.advice.trials import Trials
@@ -35,6 +35,7 @@ _ROOM: Final[tuple[Family, ...]] = (
     pods.tolerating,
     pods.without_selector,
     pods.without_affinity,
+    topology.without_topology,
     queues.raised,
     members.fewer,
     others.ends,

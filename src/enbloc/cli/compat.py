@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
+from enbloc.admission.settings import settings_of
 from enbloc.api.kinds import decode_faults
 from enbloc.api.meta import name_of, namespace_of
 from enbloc.config import Config, scheduler_names, where_alone
 from enbloc.config.compat import PRESETS, preset_of
 from enbloc.gangs.owner import asks_for_gang
+from enbloc.sim.without_effect import without_effect
 
 compat_option = click.option(
     "--compat",
@@ -42,8 +44,10 @@ def note_grouped_only_here(config: Config, objects: Iterable[Any]) -> None:
     if config.group_by_owner.enabled is not None:
         return
     entries = where_alone(config).group_by_owner.active
-    for obj in objects:
-        if not decode_faults(obj) and asks_for_gang(entries, obj):
+    known = [obj for obj in objects if not decode_faults(obj)]
+    idle = {(one.kind, one.name) for one in without_effect(known, settings_of(config, alone=True))}
+    for obj in known:
+        if (obj["kind"], name_of(obj)) not in idle and asks_for_gang(entries, obj):
             name = f"{obj['kind']} {namespace_of(obj) or 'default'}/{name_of(obj)}"
             way = "`groupByOwner: {enabled: true}` in its config"
             click.echo(f"enbloc: note: pods of {name} are a gang here; `enbloc run` needs {way}", err=True)

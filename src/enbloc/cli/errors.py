@@ -10,6 +10,7 @@ import click
 
 from enbloc.config import Config, ConfigError, parse
 from enbloc.scenario.documents import BadInput, one_line, read_mapping
+from enbloc.units import parse_duration
 
 _LINES: Final = 50
 
@@ -57,3 +58,16 @@ def read_config(path: str | None, compat: str | None = None) -> Config:
     for field, message in config.warnings:
         click.echo(f"enbloc: warning: {path}: {field}: {message}", err=True)
     return config
+
+
+def duration_of(option: str, text: str | None) -> int | None:
+    """The nanoseconds of an option; `None` without one."""
+    if text is None:
+        return None
+    try:
+        nanos = parse_duration(text)
+    except ValueError as why:
+        raise Refusal([f"{option}: {why}"]) from None
+    if nanos < 0:
+        raise Refusal([f"{option}: {text!r} is negative"])
+    return nanos

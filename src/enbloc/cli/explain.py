@@ -11,7 +11,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.cli.compat import compat_option
-from enbloc.cli.errors import read_config, readable_input
+from enbloc.cli.errors import duration_of, read_config, readable_input
 from enbloc.cli.fetch import cluster_options, fetch_lists
 from enbloc.config import Config
 from enbloc.sim.snapshot import KINDS, NEEDED
@@ -31,6 +31,7 @@ CLUSTER: Final = "cluster"
     metavar="FILE|cluster",
     help="A snapshot, a scenario, or the cluster [cluster].",
 )
+@click.option("--until", metavar="DURATION", help="Of a scenario: ask at this time, not at its end.")
 @click.option("--config", "config_file", metavar="FILE", help="The scheduler's config; `enbloc config` prints it.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people, or programs.")
 def command(
@@ -39,13 +40,14 @@ def command(
     context: str | None,
     compat: str | None,
     source: str,
+    until: str | None,
     config_file: str | None,
     output: str,
 ) -> None:
     """Explain why a gang waits: the reason with numbers, what is in the way, what to do, when it is expected to start.
 
     NAME is that of a Job, PodGroup, pod, or of anything that makes pods. What is said to help was tried: on a copy of
-    the cluster in virtual time the gang starts. A scenario is run to its end first. Nothing is written to the cluster.
+    the cluster in virtual time the gang starts. A scenario is run first. Nothing is written to the cluster.
 
     \b
     Example:
@@ -54,8 +56,9 @@ def command(
     """
     from enbloc.advice.explanation import explain
 
+    until_ns = duration_of("--until", until)
     config = read_config(config_file, compat)
-    objects, now_ns = _fetched(kubeconfig, context) if source == CLUSTER else _read(source, config)
+    objects, now_ns = _fetched(kubeconfig, context) if source == CLUSTER else _read(source, config, until_ns)
     explanation = explain(objects, now_ns, config, gang)
     if explanation is None:
         click.echo(f"enbloc: there is no gang {gang} (`enbloc gangs` lists them)", err=True)
@@ -74,11 +77,11 @@ def _fetched(kubeconfig: str | None, context: str | None) -> tuple[list[Obj], in
     return [obj for objects in lists.values() for obj in objects], time.time_ns() // SECOND * SECOND
 
 
-def _read(source: str, config: Config) -> tuple[list[Obj], int]:
-    """A snapshot as it is; a scenario at its end."""
+def _read(source: str, config: Config, until_ns: int | None) -> tuple[list[Obj], int]:
+    """A snapshot as it is; a scenario at its end, or at a time."""
     from enbloc.library.explanation import situation_of
     from enbloc.scenario.documents import read_documents
     from enbloc.scenario.scenario import read_scenario
 
     with readable_input():
-        return situation_of(read_scenario(read_documents([source])), config)
+        return situation_of(read_scenario(read_documents([source])), config, until_ns)

@@ -15,14 +15,13 @@ from enbloc.admission.settings import settings_of
 from enbloc.advice.advise import advise
 from enbloc.api.meta import Obj
 from enbloc.cli.compat import compat_option, note_grouped_only_here, note_names_only_here
-from enbloc.cli.errors import Refusal, read_config, readable_input
+from enbloc.cli.errors import Refusal, duration_of, read_config, readable_input
 from enbloc.scenario.documents import Finding, read_documents
 from enbloc.scenario.live_objects import resumed
 from enbloc.scenario.scenario import Scenario, read_scenario, with_nodes, with_run_time
 from enbloc.sim.linting import lint
 from enbloc.sim.result import CUT_OFF, Result
 from enbloc.sim.simulation import Progress, Records, Simulation
-from enbloc.units import parse_duration
 from enbloc.up.options import MOST_NODES, Options, make_nodes, parse_resources
 
 WAITING: Final = "waiting"
@@ -85,10 +84,10 @@ def command(
       kubectl get nodes,queues,podgroups,vcjob,pods -A -o yaml | enbloc sim -
       enbloc snapshot | enbloc sim - job.yaml
     """
-    until_ns = _duration("--until", until)
+    until_ns = duration_of("--until", until)
     failing = _fail_on(fail_on)
     if default_run_time is not None:
-        _duration("--default-run-time", default_run_time)
+        duration_of("--default-run-time", default_run_time)
     config = read_config(config_file, compat)
     with readable_input():
         documents = read_documents(files)
@@ -115,18 +114,6 @@ def command(
         raise click.exceptions.Exit(1)
     if (WAITING in failing and result.pending) or (REJECTED in failing and result.summary["rejected"]):
         raise click.exceptions.Exit(1)
-
-
-def _duration(option: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        nanos = parse_duration(text)
-    except ValueError as why:
-        raise Refusal([f"{option}: {why}"]) from None
-    if nanos < 0:
-        raise Refusal([f"{option}: {text!r} is negative"])
-    return nanos
 
 
 def _fail_on(text: str | None) -> frozenset[str]:

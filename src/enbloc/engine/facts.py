@@ -70,6 +70,7 @@ def queue_facts(obj: Obj, tenancy: Tenancy, unsupported: str = "", fifo: bool = 
     where it sets no `dequeueStrategy`."""
     typed = view(obj, volcano.Queue)
     spec = typed.spec
+    strategy = spec.dequeue_strategy or annotations_of(obj).get(volcano.DEQUEUE_STRATEGY)
     return QueueFacts(
         name=name_of(obj),
         weight=spec.weight if spec.weight and spec.weight > 0 else 1,
@@ -78,7 +79,7 @@ def queue_facts(obj: Obj, tenancy: Tenancy, unsupported: str = "", fifo: bool = 
         capability=_nanos(spec.capability),
         guarantee=_nanos(spec.guarantee.resource if spec.guarantee else None),
         deserved=_nanos(spec.deserved),
-        fifo=spec.dequeue_strategy.lower() == "fifo" if spec.dequeue_strategy else fifo,
+        fifo=strategy.lower() == "fifo" if strategy else fifo,
         reclaimable=spec.reclaimable is not False,
         doors=doors_of(obj),
         unsupported=unsupported,

@@ -21,6 +21,7 @@ _HONOURED, _HELD, _PREFERENCE, _NONE = Effect.HONOURED, Effect.HELD, Effect.PREF
 _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label of the nodes, or remove it"
 _USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
+_USE_PARENT: Final = "use spec.parent and spec.weight of the queues"
 _REMOVE_HINT: Final = "remove it if it is not needed"
 
 
@@ -93,6 +94,7 @@ _POD: Final = (
         "spec.tolerations",
         "spec.schedulingGates",
         "spec.overhead",
+        "spec.runtimeClassName",
         "spec.resources",
         "spec.priorityClassName",
         "spec.schedulingGroup.podGroupName",
@@ -300,7 +302,9 @@ _VOLCANO: Final = (
         "spec.priority",
         "spec.parent",
         "spec.dequeueStrategy",
+        _annotation(volcano.DEQUEUE_STRATEGY),
     ),
+    *(Field("Volcano", volcano.QUEUE, _annotation(key), _PREFERENCE, way_out=_USE_PARENT) for key in volcano.HIERARCHY),
     Field(
         "Volcano",
         volcano.QUEUE,

@@ -88,7 +88,9 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
     if state == CRASH_LOOP:
         crashing = [pod for pod in members if _crashes(pod)]
         restarts = sum(int(one.get("restartCount") or 0) for pod in crashing for one in _containers(pod))
-        text = f"{len(crashing)} of {len(members)} pods crash and are restarted, {restarts} restarts so far"
+        crash = "pod crashes and is" if len(members) == 1 else "pods crash and are"
+        times = "1 restart" if restarts == 1 else f"{restarts} restarts"
+        text = f"{len(crashing)} of {len(members)} {crash} restarted, {times} so far"
         return _with_codes(text, crashing)
     if state != FAILED:
         return ""
@@ -99,7 +101,7 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
         parts.append(": ".join(one for one in said if one))
     failed = [pod for pod in members if (pod.get("status") or {}).get("phase") == "Failed"]
     if failed:
-        text = f"{len(failed)} of {len(members)} pods failed"
+        text = f"{len(failed)} of {len(members)} pod{'' if len(members) == 1 else 's'} failed"
         reasons = sorted({str(pod["status"]["reason"]) for pod in failed if pod["status"].get("reason")})
         parts.append(_with_codes(f"{text} ({', '.join(reasons)})" if reasons else text, failed))
     return "; ".join(parts)

@@ -102,7 +102,7 @@ def sentence(gang: Gang) -> str:
         crashes = f"; {gang.message}" if gang.state == CRASH_LOOP else ""
         return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}{more}; its minimum is {gang.minimum}{crashes}."
     if gang.state == FAILED and gang.message:
-        return f"It failed: {gang.message.rstrip('.')}."
+        return f"It failed: {gang.message.removeprefix('Failed: ').rstrip('.')}."
     if gang.state in (FAILED, FINISHED):
         return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:

@@ -149,11 +149,13 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
         lines.append(_line("reason", explanation.reason))
     if numbers.get("pods") is not None:
         pods = ", ".join(f"{count} {state}" for state, count in numbers["pods"].items()) or "none yet"
-        lines.append(_line("pods", f"{pods}; {counted(numbers['minimum'], 'pod')} must start together"))
+        together = f"; {numbers['minimum']} pods must start together" if numbers["minimum"] > 1 else ""
+        lines.append(_line("pods", pods + together))
     for role, figures in (numbers.get("roles") or {}).items():
         requests = ", ".join(f"{amount} {name}" for name, amount in (figures.get("requests") or {}).items())
         each = f", each requests {requests}" if requests else ""
-        lines.append(_line("role", f"{role}: {figures['waiting']} wait, minimum {figures['minimum']}{each}"))
+        waiting = f"{figures['waiting']} wait{'s' if figures['waiting'] == 1 else ''}"
+        lines.append(_line("role", f"{role}: {waiting}, minimum {figures['minimum']}{each}"))
         for group in figures.get("nodes") or ():
             lines.append(_line("", _group(group)))
     for number, one in enumerate(explanation.in_the_way[:_MOST_AHEAD]):

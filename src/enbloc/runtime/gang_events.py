@@ -44,7 +44,8 @@ def bound_together(decision: Bind, groups: Iterable[Obj]) -> tuple[EmitEvent, ..
     nodes = Counter(placement.node for placement in decision.placements)
     where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:MOST_NODES_NAMED])
     more = f" and {len(nodes) - MOST_NODES_NAMED} more" if len(nodes) > MOST_NODES_NAMED else ""
-    message = f"{len(decision.placements)} pods bound together: {where}{more}"
+    count = len(decision.placements)
+    message = f"{count} pods bound together: {where}{more}" if count > 1 else f"1 pod bound: {where}"
     return tuple(on_gang(group, "Normal", GANG_SCHEDULED, message) for group in groups)
 
 

@@ -88,7 +88,8 @@ def _path(case: Case) -> list[Obj]:
 
 def not_fifo(case: Case) -> Candidates:
     for queue in _path(case)[:1]:
-        if (queue.get("spec") or {}).get("dequeueStrategy") == "fifo":
+        known = case.engine.state.queues.get(name_of(queue))
+        if known.facts.fifo:
             text = f"set dequeueStrategy: traverse in queue {name_of(queue)}"
             yield Change(text, (patch(queue, {"spec": {"dequeueStrategy": "traverse"}}),))
 

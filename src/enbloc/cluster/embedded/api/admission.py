@@ -1,9 +1,9 @@
 """The admission chain: what the API server itself validates and defaults before it stores an object.
 
 Hooks run in order; each returns the object (a new one, if it changed it) or raises `Refused`. They run on create and on
-every update but those of the status subresource. The order: types, namespace, defaults, priority, then the caller's
-hooks (this project's webhooks), then quota, which counts the object as all the others left it. Validation of Volcano
-Jobs and Queues is left to `enbloc.admission`.
+every update but those of the status subresource. The order: types, namespace, runtime class, defaults, priority, then
+the caller's hooks (this project's webhooks), then quota, which counts the object as all the others left it. Validation
+of Volcano Jobs and Queues is left to `enbloc.admission`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, condition_of, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
+from enbloc.cluster.embedded.api.runtime_classes import RUNTIME_CLASS, UnfitForClass, with_runtime_class
 from enbloc.cluster.embedded.api.schema_defaults import fill
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.workload_defaults import admit_workload
@@ -41,6 +42,7 @@ def built_in(store: Store) -> tuple[AdmissionHook, ...]:
         check_shape,
         _Namespaces(store),
         _CustomDefaults(store),
+        _RuntimeClasses(store),
         default_pod,
         _workloads,
         _Definitions(store),
@@ -164,6 +166,21 @@ class _Namespaces:
                 f"{what}: unable to create new content in namespace {name} because it is being terminated",
             )
         return obj
+
+
+class _RuntimeClasses:
+    """A pod has the overhead, node selector and tolerations of its RuntimeClass."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __call__(self, operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+        if operation != "CREATE" or kind_id(obj) != pods.POD:
+            return obj
+        try:
+            return with_runtime_class(obj, lambda name: self._store.get(RUNTIME_CLASS, "", name))
+        except UnfitForClass as why:
+            raise _forbidden(obj, str(why)) from None
 
 
 def default_pod(operation: Operation, obj: Obj, old: Obj | None) -> Obj:

@@ -1,0 +1,128 @@
+"""Writes the pages of docs/ that are generated: the commands, the config, and the examples of docs/reasons.md.
+
+    .venv/bin/python scripts/reference_pages.py
+
+`tests/test_docs.py` fails while a page differs from what this prints. docs/compatibility.md comes from
+`enbloc.gangs.compatibility`.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from enbloc.api.reasons import PendingReason
+from enbloc.cli.main import cli as commands
+from enbloc.config import parse, render
+
+ROOT = Path(__file__).parents[1]
+SITUATIONS = ROOT / "tests" / "situations"
+BEGIN, END = "<!-- generated: examples -->\n", "<!-- end of the generated part -->\n"
+EXAMPLES = {
+    PendingReason.NOT_ENOUGH_PODS: "pods-missing",
+    PendingReason.SCHEDULING_GATED: "scheduling-gate",
+    PendingReason.OTHER_SCHEDULER: "misspelt-scheduler-name",
+    PendingReason.FAILED_CREATE: "quota-stops-the-third-pod",
+    PendingReason.UNSUPPORTED_CONSTRAINT: "unsupported-constraint",
+    PendingReason.GANG_INVALID: "misspelt-queue",
+    PendingReason.GROUP_NOT_READY: "group-waits-for-another-gang",
+    PendingReason.TIMED_OUT: "waiting-time-over",
+    PendingReason.NOT_ENOUGH_RESOURCES: "too-big-for-the-cluster",
+    PendingReason.UNSCHEDULABLE: "gpus-on-one-node",
+    PendingReason.QUEUE_FULL: "queue-capability-at-allocate",
+    PendingReason.BLOCKED_BY_FIFO: "behind-the-fifo-head",
+    PendingReason.HOLD_RELEASED: "claims-released",
+}
+"""Of each reason one situation, which `tests/test_situations.py` runs."""
+HELP: dict[str, Any] = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
+_SAID = re.compile(r"# (state|reason|sentence|in the way|remedy|start|gang|config|until): (.+)$")
+
+
+def pages() -> dict[str, str]:
+    """File under docs/ → its text."""
+    reasons = (ROOT / "docs" / "reasons.md").read_text()
+    head, _, rest = reasons.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    return {"cli.md": cli(), "config.md": config(), "reasons.md": f"{head}{BEGIN}{examples()}{END}{tail}"}
+
+
+def cli() -> str:
+    """Every command with its help, as `--help` prints it."""
+    lines = [
+        "# Commands",
+        "",
+        "Every command and its options, as `enbloc COMMAND --help` prints them.",
+        "Exit codes: 0 done; 1 the thing asked about is not so; 2 bad usage or bad input.",
+        "",
+    ]
+    for name, command in _commands(commands, "enbloc"):
+        context = click.Context(command, info_name=name, terminal_width=100, **HELP)
+        lines += [f"## {name}", "", "```text", command.get_help(context).rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(group, click.Group):
+        return
+    context = click.Context(group, info_name=name, **HELP)
+    for sub in group.list_commands(context):
+        command = group.get_command(context, sub)
+        if command is None or command.hidden:
+            continue
+        yield f"{name} {sub}", command
+        yield from _commands(command, f"{name} {sub}")
+
+
+def config() -> str:
+    head = """# Config
+
+One YAML file configures every component (`--config FILE`). This is the effective config without one, as `enbloc
+config` prints it; every key has its default here. Volcano's `actions` and `tiers` work as they are
+([rules C](semantics.md#c-configuration)).
+"""
+    return f"{head}\n```yaml\n{render(parse(None)).rstrip()}\n```\n"
+
+
+def examples() -> str:
+    return "\n".join(_example(reason, name) for reason, name in EXAMPLES.items()) + "\n"
+
+
+def _example(reason: PendingReason, name: str) -> str:
+    comment, _, body = (SITUATIONS / f"{name}.yaml").read_text().partition("\n\n")
+    said: dict[str, list[str]] = {}
+    story = []
+    for line in comment.splitlines():
+        match = _SAID.match(line)
+        if match is None:
+            story.append(line.removeprefix("# "))
+        else:
+            said.setdefault(match[1], []).append(match[2])
+    lines = [f"### {reason.value}", "", *textwrap.wrap(" ".join(story), 128), ""]
+    if reason is PendingReason.HOLD_RELEASED:
+        lines += [
+            "An Event has this reason; a moment later the gang is attempted again, and waits for another one.",
+            "",
+        ]
+    lines += ["```text", *textwrap.wrap(said["sentence"][0], 128)]
+    lines += [f"in the way: {text}" for text in said.get("in the way", ())]
+    lines += [f"would help: {text}" for text in said.get("remedy", ())]
+    lines += [f"start:      {text}" for text in said.get("start", ())]
+    lines += ["```", "", "<details><summary>The objects</summary>", ""]
+    if "config" in said:
+        lines += [f"Config: `{said['config'][0]}`", ""]
+    lines += ["```yaml", body.rstrip(), "```", "", "</details>", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (ROOT / "docs" / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

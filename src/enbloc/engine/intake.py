@@ -220,7 +220,7 @@ class Intake(Follower):
             else:  # the first in order is queued for all; surplus waits until all have started
                 self._queues.remove(gang)
         if unit:
-            self._queue_group(unit)
+            self._queue_group(unit, group.holds)
 
     # ---- queueing
 
@@ -274,9 +274,9 @@ class Intake(Follower):
         if self._queues.share_diagnosis(gang, equivalence, of_gang=not is_surplus):
             self._demand.note_attempt(gang)
 
-    def _queue_group(self, unit: list[GangState]) -> None:
+    def _queue_group(self, unit: list[GangState], holds: bool) -> None:
         first = unit[0]
-        alike = signature.of_unit(self._state, unit, self._claims.reservations)
+        alike = signature.of_unit(self._state, unit, holds, self._claims.reservations)
         self._queues.put_unit(unit, self._order(first), alike)
         self._starvation.retry(first)  # earlier failures were those of other gangs together
         self._evictions.retry(first)

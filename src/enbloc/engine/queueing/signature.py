@@ -66,8 +66,9 @@ def _is_split(gang: GangState) -> bool:
     return is_split(gang.spec) or any(task.topology for task in gang.tasks.values())
 
 
-def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations) -> Signature:
-    """Of gangs that start together."""
+def of_unit(state: State, unit: Sequence[GangState], holds: bool, reservations: Reservations) -> Signature:
+    """Of gangs that start together. `holds`: whether their group is NonStrict, which gangs decide that are not among
+    them."""
     classes: dict[int, None] = {}
     facts: list[Hashable] = []
     for gang in unit:
@@ -77,8 +78,8 @@ def of_unit(state: State, unit: Sequence[GangState], reservations: Reservations)
         wanted = [*needed, *(rest if short else ())]
         free = tuple(sorted(gang.spec.min_free_resources.items()))
         own, asked = own_facts(gang, wanted, reservations), asked_by(state, gang, wanted)
-        facts.append((own, free, gang.spec.holds, asked.parts, len(needed), short, times_of(state, wanted)))
-    return Signature(tuple(facts), tuple(classes))
+        facts.append((own, free, asked.parts, len(needed), short, times_of(state, wanted)))
+    return Signature((holds, *facts), tuple(classes))
 
 
 def at_admission(state: State, gang: GangState, is_overdue: bool) -> Signature:

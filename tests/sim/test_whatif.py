@@ -195,6 +195,7 @@ def test_snapshot_has_no_secrets() -> None:
 
 def test_snapshot_begins_with_its_time() -> None:
     documents = snapshot({"Node": [node("n1")], "Queue.scheduling.volcano.sh": [queue("q")], "Secret": [{}]}, 10**9)
-    assert documents[0] == {"apiVersion": "sim.enbloc.dev/v1", "kind": "Snapshot", "at": "1970-01-01T00:00:01Z"}
+    taken = {"at": "1970-01-01T00:00:01Z", "records": "not verified"}
+    assert documents[0] == {"apiVersion": "sim.enbloc.dev/v1", "kind": "Snapshot", **taken}
     assert parse_timestamp(documents[0]["at"]) == 10**9
     assert sorted(one["kind"] for one in documents[1:]) == ["Node", "Queue"]

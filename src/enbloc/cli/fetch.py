@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused
 from enbloc.cli.errors import Refusal
 from enbloc.cli.running_up import running_kubeconfig
@@ -49,6 +49,23 @@ def fetch_lists(
     than those may be forbidden: they are left out. `local`: without a kubeconfig, a running `enbloc up` counts."""
     found = running_kubeconfig() if kubeconfig is None and local else kubeconfig
     return asyncio.run(_fetch(found, context, kinds, needed))
+
+
+def fetch_if_allowed(kubeconfig: str | None, context: str | None, ref: Ref) -> Obj | None:
+    """One object; `None` if it does not exist, or may not be read."""
+
+    async def get() -> Obj | None:
+        from enbloc.cluster.kube import connect
+        from enbloc.cluster.kube.http import Bounds
+
+        try:
+            async with await connect(kubeconfig, context, bounds=Bounds(patience_s=PATIENCE_S)) as cluster:
+                return await cluster.get(*ref)
+        except Refused:
+            return None
+
+    kubeconfig = running_kubeconfig() if kubeconfig is None else kubeconfig
+    return asyncio.run(get())
 
 
 async def _fetch(

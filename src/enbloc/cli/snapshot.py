@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 import click
 
-from enbloc.api.meta import Obj
+from enbloc.api.meta import Obj, Ref
 from enbloc.cli.errors import Refusal
-from enbloc.cli.fetch import cluster_options, fetch_lists
-from enbloc.sim.snapshot import KINDS, NEEDED, as_json, snapshot
+from enbloc.cli.fetch import cluster_options, fetch_if_allowed, fetch_lists
+from enbloc.gangs.record_digests import read_keys
+from enbloc.runtime.record_keys import SECRET
+from enbloc.sim.snapshot import KINDS, NEEDED, as_json, has_records, snapshot
+
+NAMESPACE: Final = "enbloc-system"
+"""Where `enbloc install` puts the Secret unless it is told otherwise."""
 
 
 @click.command("snapshot")
@@ -21,7 +26,8 @@ from enbloc.sim.snapshot import KINDS, NEEDED, as_json, snapshot
 def command(kubeconfig: str | None, context: str | None, output: str | None) -> None:
     """Save a cluster's objects for `enbloc sim` and `enbloc whatif`.
 
-    Only reads. Secrets and ConfigMaps are not read; commands, arguments and values of environment variables are left
+    Only reads. Secrets and ConfigMaps are not part of it; commands, arguments and values of environment variables are
+    left out. The key of the scheduler's own records is read where that is allowed: records that do not verify are left
     out. In a simulation of the file virtual time begins when it was taken, and bound pods run on.
 
     \b
@@ -38,7 +44,8 @@ def command(kubeconfig: str | None, context: str | None, output: str | None) -> 
             _write(documents, file, is_json=output.endswith(".json"))
     except OSError as why:
         raise Refusal([f"{output}: cannot be written: {why.strerror or why}"]) from None
-    click.echo(f"{len(documents) - 1} objects written to {output}", err=True)
+    verdict = f"; the scheduler's records were {documents[0]['records']}" if any(map(has_records, documents)) else ""
+    click.echo(f"{len(documents) - 1} objects written to {output}{verdict}", err=True)
 
 
 def take(kubeconfig: str | None, context: str | None) -> list[Obj]:
@@ -47,7 +54,10 @@ def take(kubeconfig: str | None, context: str | None) -> list[Obj]:
     forbidden = [kind for kind in KINDS if kind not in lists]
     if forbidden:
         click.echo(f"enbloc: note: not allowed to list {', '.join(forbidden)}: left out", err=True)
-    return snapshot(lists, time.time_ns() // 10**9 * 10**9)
+    secret = Ref("Secret", NAMESPACE, SECRET)
+    kept = fetch_if_allowed(kubeconfig, context, secret)
+    keyring = read_keys((kept or {}).get("data") or {})
+    return snapshot(lists, time.time_ns() // 10**9 * 10**9, keyring)
 
 
 def _write(documents: list[Obj], out: TextIO, *, is_json: bool) -> None:

@@ -201,6 +201,18 @@ def test_the_report_has_the_gangs_of_the_answer_with_their_times() -> None:
     assert "</html>" in report_page(answer, "quickstart")
 
 
+def test_the_report_of_a_waiting_gang_has_its_remedies_and_who_is_ahead(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from enbloc.cli.main import cli
+
+    done = CliRunner().invoke(cli, ["sim", str(QUICKSTART), "--until", "30s", "-o", "json"])
+    details = report_model(json.loads(done.stdout))["details"]
+    assert details["default/giant"]["ahead"] == ["default/bert"]
+    assert details["default/bert"]["ahead"] == []
+    assert details["default/giant"]["remedies"][0]["change"].startswith("add 1 larger node")
+
+
 def test_an_answer_is_as_old_as_it_says_and_never_older_than_two_seconds() -> None:
     """Once half of that is over the next one is waited for, though reading takes its time."""
     store = Store(time.time_ns)

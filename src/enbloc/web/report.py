@@ -13,7 +13,7 @@ from enbloc.api.meta import Obj
 from enbloc.inspect.dashboard import cause_of, dashboard_model, gang_detail
 from enbloc.inspect.gang_states import FAILED, FINISHED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Reading
-from enbloc.inspect.overview import overview_of
+from enbloc.inspect.overview import Overview, explain, overview_of
 from enbloc.web.assets import bundled
 
 _STATES: Final = {"running": RUNNING, "failed": FAILED, "waiting": WAITING}
@@ -33,7 +33,8 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
     for obj in answer["objects"]:
         objects.setdefault(kind_id(obj), []).append(obj)
     reading = Reading(objects)
-    model = dashboard_model(objects, reading, overview_of(objects, reading), answer["end"])
+    overview = overview_of(objects, reading)
+    model = dashboard_model(objects, reading, overview, answer["end"])
     at_end = {gang["gang"]: number for number, gang in enumerate(model["gangs"])}
     pending = {entry["gang"]: entry for entry in answer["pending"]}
     for played in answer["gangs"]:
@@ -55,7 +56,7 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         "virtual": True,
         "live": False,
         "series": _series(answer["series"], answer["gangs"], model["resource"]),
-        "details": _details(reading, model["gangs"], objects.get("Event", ()), pending),
+        "details": _details(reading, overview, model["gangs"], objects.get("Event", ()), pending),
         "left": [f"{one['kind']} {one['name']}: {one['reason']}" for one in answer["without_effect"]],
     }
 
@@ -137,12 +138,18 @@ def _series(samples: Sequence[Mapping[str, Any]], gangs: Sequence[Mapping[str, A
 
 
 def _details(
-    reading: Reading, gangs: Sequence[Mapping[str, Any]], events: Sequence[Obj], pending: Mapping[str, Any]
+    reading: Reading,
+    overview: Overview,
+    gangs: Sequence[Mapping[str, Any]],
+    events: Sequence[Obj],
+    pending: Mapping[str, Any],
 ) -> dict[str, Any]:
     first = sorted(gangs, key=lambda gang: gang["gang"] not in pending)[:_DETAILED]
     found = {}
     for gang in first:
         entry = pending.get(gang["gang"], {})
         known = {"remedies": entry.get("remedies") or [], "assumption": entry.get("assumption")}
+        shown = explain(overview, gang["gang"]) if entry else None
+        known["ahead"] = [name for name in shown.ahead if name in pending] if shown is not None else []
         found[gang["gang"]] = {**gang_detail(reading, gang["gang"], events), **known}
     return found

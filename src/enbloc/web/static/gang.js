@@ -1,6 +1,6 @@
 // A gang's page: the sentence, what would let it start, when, who is ahead and why, who holds what it waits for, where a
 // part of it would fit, its roles and pods, its events and its story.
-import { duration, element, instant, isWaiting, plural } from "./format.js";
+import { amount, duration, element, instant, isWaiting, plural } from "./format.js";
 import { mapCanvas } from "./map.js";
 
 const MOST = 20;
@@ -56,9 +56,18 @@ const ahead = (model, detail, gang, link) => {
     names.slice(0, MOST).map((name) => [element("a", { href: link(name) }, name), whyAhead(byName.get(name), gang), byName.get(name)?.state]));
 };
 
-const obstacles = (model, detail, link) => {
+// Without an explanation (a saved simulation): the gangs that use most of the resource which is scarce.
+const holders = (model, gang, resource) => {
+  const held = new Map();
+  for (const node of model.nodes) for (const [index, used] of node.parts) if (index >= 0 && used) held.set(index, (held.get(index) || 0) + used);
+  return [...held].filter(([index]) => model.gangs[index] !== gang).sort((one, other) => other[1] - one[1]).slice(0, 10)
+    .map(([index, used]) => ({ kind: "gang", name: model.gangs[index].gang, what: `uses ${amount(resource, used)} ${resource}` }));
+};
+
+const obstacles = (model, gang, detail, link, resource) => {
   const known = new Set(model.gangs.map((one) => one.gang));
-  return table("Who holds what it waits for", ["What", "Name", "How"], (detail?.in_the_way || []).map((one) => [
+  const found = detail?.in_the_way || (isWaiting(gang) && !model.live ? holders(model, gang, resource) : []);
+  return table("Who holds what it waits for", ["What", "Name", "How"], found.map((one) => [
     one.kind, one.kind === "gang" && known.has(one.name) ? element("a", { href: link(one.name) }, one.name) : one.name, one.what]));
 };
 
@@ -109,7 +118,7 @@ export const gangView = (model, name, detail, { link, open, resource, width }) =
       gang.started !== null && gang.started !== undefined ? card("Started", at(gang.started)) : card("Expected start", expected ? at(expected) : "unknown"),
       gang.ended !== null && gang.ended !== undefined && card("Ended", at(gang.ended)), card("Waited", duration(gang.waits))),
     isWaiting(gang) && detail?.assumption ? element("p", { class: "dim" }, `Its expected start is ${detail.assumption.startsWith("unknown") ? "" : "known: "}${detail.assumption}.`) : null,
-    remedies(model, detail, gang), obstacles(model, detail, link), ahead(model, detail, gang, link), numbers(detail),
+    remedies(model, detail, gang), obstacles(model, gang, detail, link, resource), ahead(model, detail, gang, link), numbers(detail),
     places(model, detail, gang, { open, resource, width }),
     table("Roles", ["Role", "Minimum", "Pods"], Object.entries(gang.roles || {}).map(([role, counts]) => [role || "–", String(gang.minima?.[role] ?? "–"), countsText(counts)])),
     table("Pods", ["Pod", "Role", "State", "Node", "Message"], (detail?.pods || []).map((pod) => [pod.name, pod.role, pod.state, pod.node, pod.message])),

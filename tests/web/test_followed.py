@@ -27,7 +27,7 @@ def _served(
     followed: FollowedCluster, kubeconfig: Path, test: Callable[[aiohttp.ClientSession], Awaitable[None]]
 ) -> None:
     async def run() -> None:
-        endpoints = Endpoints(Metrics(), lambda: True, lambda: None, followed.handlers())
+        endpoints = Endpoints(Metrics(), followed.is_listed, lambda: None, followed.handlers())
         await endpoints.start("127.0.0.1", 0)
         end = await followed.follow(lambda: connect(str(kubeconfig), None))
         try:
@@ -64,7 +64,7 @@ def test_the_pages_show_the_cluster_and_what_changes_in_it(tmp_path: Path) -> No
             store.create(m.node("n9", cpu="8"))
             while len((await _model(session))["nodes"]) < 3:
                 await asyncio.sleep(0.05)
-            for path in ("/", "/static/app.js", "/healthz", "/metrics"):
+            for path in ("/", "/static/app.js", "/healthz", "/readyz", "/metrics"):
                 async with session.get(path) as answer:
                     assert answer.status == 200
             async with session.get("/api/model", headers={"Host": "evil.example"}) as answer:
@@ -90,6 +90,10 @@ def test_on_another_address_data_needs_the_token(tmp_path: Path) -> None:
             assert (await _model(session, Authorization=f"Bearer {LONG}"))["gangs"]
 
         _served(FollowedCluster(config.parse(None), "0.0.0.0", LONG), kubeconfig, test)
+
+
+def test_it_is_not_ready_before_the_cluster_was_listed() -> None:
+    assert not FollowedCluster(config.parse(None), "127.0.0.1").is_listed()
 
 
 def test_a_token_is_made_where_one_is_needed() -> None:

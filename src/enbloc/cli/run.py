@@ -139,13 +139,13 @@ def command(
     if WEBHOOK in chosen:
         clients = _clients(webhook_client_ca, webhook_client_name)
         companions[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
-    pages = None
+    pages, are_pages_ready = None, lambda: True
     if DASHBOARD in chosen:
         followed = _followed(config, bind_address, dashboard_token_file)
-        pages = followed.handlers()
+        pages, are_pages_ready = followed.handlers(), followed.is_listed
         companions[DASHBOARD] = lambda cluster, config: followed.follow(lambda: connect(kubeconfig, context))
     try:
-        code = asyncio.run(serve(options, companions, pages))
+        code = asyncio.run(serve(options, companions, pages, are_pages_ready))
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:

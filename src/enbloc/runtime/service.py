@@ -63,10 +63,13 @@ class Options(msgspec.Struct, frozen=True):
 
 
 async def serve(
-    options: Options, companions: Mapping[str, Companion] | None = None, pages: Mapping[str, Page] | None = None
+    options: Options,
+    companions: Mapping[str, Companion] | None = None,
+    pages: Mapping[str, Page] | None = None,
+    are_pages_ready: Callable[[], bool] = lambda: True,
 ) -> int:
-    """Runs until a signal comes; `pages` are served too. Returns the exit code; raises `NoCredentials`, `Refused` (of
-    the identity) and `OSError` (of the port) before it starts."""
+    """Runs until a signal comes; `pages` are served too, and count for `/readyz`. Returns the exit code; raises
+    `NoCredentials`, `Refused` (of the identity) and `OSError` (of the port) before it starts."""
     stop = _on_signals()
     async with AsyncExitStack() as stack:
         metrics = Metrics()
@@ -82,7 +85,7 @@ async def serve(
             stack.callback(recorder.close)
         plane = _plane(options, cluster, metrics, keyring, recorder)
         measure = plane.measure if plane else lambda: None
-        endpoints = Endpoints(metrics, lambda: _is_ready(plane, cluster), measure, pages)
+        endpoints = Endpoints(metrics, lambda: are_pages_ready() and _is_ready(plane, cluster), measure, pages)
         await endpoints.start(options.host, options.port)
         stack.push_async_callback(endpoints.close)
         log.info("serving /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)

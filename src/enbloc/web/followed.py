@@ -58,6 +58,10 @@ class FollowedCluster:
             self._objects, dict, config, lambda: self._of("Event"), lambda: self._version, explainer=explainer
         )
 
+    def is_listed(self) -> bool:
+        """Whether all objects were listed: until then there is nothing to show."""
+        return self._listed
+
     def handlers(self) -> dict[str, Handler]:
         """By path. `/metrics` is left to the process that serves them."""
         return {path: self._guarded(one) for path, one in self._pages.handlers().items() if path != "/metrics"}

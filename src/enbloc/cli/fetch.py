@@ -32,9 +32,9 @@ def cluster_options(command: Any) -> Any:
     return command
 
 
-def fetch_overview(kubeconfig: str | None, context: str | None) -> Overview:
+def fetch_overview(kubeconfig: str | None, context: str | None, *, with_trees: bool = False) -> Overview:
     """The cluster's overview. Raises `Refusal` with one line if the cluster cannot be read."""
-    return read_overview(fetch_lists(kubeconfig, context, KINDS))
+    return read_overview(fetch_lists(kubeconfig, context, KINDS), with_trees=with_trees)
 
 
 def fetch_lists(

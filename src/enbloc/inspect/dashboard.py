@@ -15,6 +15,7 @@ from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
 from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
 from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence
+from enbloc.inspect.topology import Trees
 from enbloc.units import NANO, Quantity, parse_timestamp
 
 DOMAIN_LABELS: Final = (
@@ -22,7 +23,7 @@ DOMAIN_LABELS: Final = (
     "cloud.google.com/gce-topology-block",
     "topology.kubernetes.io/zone",
 )
-"""The first of them that a node has groups it on the map."""
+"""The first of them that a node has groups it on the map, if no node tree does."""
 _HOLDS_ROOM: Final = ("starting", "running", "leaving")
 _CAUSE: Final = re.compile(r"Insufficient [\w./-]*\w|didn't match [^,.]+|had untolerated taint[^,.]*")
 _EVENTS: Final = 50
@@ -138,11 +139,13 @@ def _nodes(
         for node, count in gang.set_aside.items():
             claims.setdefault(node, []).append([number, {name: value * count for name, value in each.items()}])
     labels = {name_of(obj): labels_of(obj) for obj in objects.get("Node", ())}
+    groups = Trees(objects, reading).group_of()
     return [
         {
             "node": row.node,
             "status": row.status,
-            "domain": next((labels[row.node][key] for key in DOMAIN_LABELS if key in labels[row.node]), ""),
+            "domain": groups.get(row.node)
+            or next((labels[row.node][key] for key in DOMAIN_LABELS if key in labels[row.node]), ""),
             "capacity": {name: use.capacity / NANO for name, use in row.resources.items()},
             "pods": [[number, held] for number, held in sorted(parts.get(row.node, {}).items())],
             "claims": claims.get(row.node, []),

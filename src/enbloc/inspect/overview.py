@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,12 +10,14 @@ import msgspec
 from enbloc.config import Config
 from enbloc.inspect import capacity
 from enbloc.inspect import gangs as gang_rows
-from enbloc.inspect.capacity import Node, Queue, amount
+from enbloc.inspect.capacity import Node, Queue, Use, amount
 from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, FINISHED, PREEMPTED
 from enbloc.inspect.gangs import Gang, Objects, Reading
+from enbloc.inspect.topology import KINDS as KINDS_OF_TREES
+from enbloc.inspect.topology import Domain, Trees
 from enbloc.units import NANO
 
-KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS)))
+KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS, *KINDS_OF_TREES)))
 """The kinds to list."""
 
 
@@ -25,6 +27,8 @@ class Overview(msgspec.Struct, frozen=True, rename="camel"):
     nodes: list[Node]
     aliases: Mapping[str, str] = {}
     """NAMESPACE/NAME of a gang's pods and PodGroup → the gang."""
+    trees: Trees | None = None
+    """The node trees, where they were asked for."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
@@ -49,9 +53,11 @@ class Explanation(msgspec.Struct, frozen=True):
     """What happened to it, the oldest first: `at`, `about`, `what`, `message`."""
 
 
-def read_overview(objects: Objects, config: Config | None = None) -> Overview:
+def read_overview(objects: Objects, config: Config | None = None, *, with_trees: bool = False) -> Overview:
     """`config`: the scheduler's, where it is known; it decides how some gangs are read."""
-    return overview_of(objects, Reading(objects, config))
+    reading = Reading(objects, config)
+    found = overview_of(objects, reading)
+    return msgspec.structs.replace(found, trees=Trees(objects, reading, config)) if with_trees else found
 
 
 def overview_of(objects: Objects, reading: Reading) -> Overview:
@@ -176,16 +182,24 @@ def queues_json(overview: Overview, limit: int | None = None) -> list[dict[str, 
     return rows
 
 
+def domains_json(domains: Sequence[Domain]) -> list[dict[str, Any]]:
+    return [{**msgspec.to_builtins(one), "resources": _resources_json(one.resources)} for one in domains]
+
+
+def _resources_json(resources: Mapping[str, Use]) -> dict[str, Any]:
+    return {
+        name: {"used": amount(name, use.used), "room": amount(name, use.capacity), "percent": use.percent}
+        for name, use in resources.items()
+    }
+
+
 def nodes_json(overview: Overview, limit: int | None = None) -> list[dict[str, Any]]:
     return [
         {
             "node": node.node,
             "status": node.status,
             "pods": node.pods,
-            "resources": {
-                name: {"used": amount(name, use.used), "room": amount(name, use.capacity), "percent": use.percent}
-                for name, use in node.resources.items()
-            },
+            "resources": _resources_json(node.resources),
             "reserved": dict(node.reserved),
         }
         for node in overview.nodes[:limit]

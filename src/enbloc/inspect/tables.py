@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rich.markup import escape
@@ -13,6 +13,7 @@ from enbloc.inspect.capacity import Node, Queue, amount
 from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, PREEMPTED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview
+from enbloc.inspect.topology import Domain
 from enbloc.units import SECOND, parse_timestamp
 
 _STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
@@ -94,44 +95,67 @@ def queues_table(overview: Overview) -> Table:
     return table
 
 
+def domain_columns(domains: Sequence[Domain]) -> list[str]:
+    resources = [name.upper() for name in _resources(domains)]
+    return ["TREE", "LEVEL", "DOMAIN", "NODES", "PODS", *resources, *(["RESERVED"] if _has_reserved(domains) else [])]
+
+
+def domain_cells(domain: Domain, domains: Sequence[Domain]) -> list[str]:
+    """Used, capacity and how full it is; nodes that are not ready are counted apart."""
+    nodes = str(domain.nodes) if domain.ready == domain.nodes else f"{domain.nodes} ({domain.ready} ready)"
+    uses = [
+        f"{_use(domain, name)} {domain.resources[name].percent}%"
+        for name in _resources(domains)
+        if name in domain.resources
+    ]
+    return [domain.tree, domain.level, domain.domain, nodes, str(domain.pods), *uses, *_reserved(domain, domains)]
+
+
+def domains_table(domains: Sequence[Domain], rows: int = _MOST_ROWS) -> Table:
+    table = _table(*domain_columns(domains))
+    for domain in domains[:rows]:
+        table.add_row(*map(escape, domain_cells(domain, domains)))
+    return table
+
+
 def node_columns(overview: Overview) -> list[str]:
     """The last one only where room is set aside for gangs that wait (R7)."""
-    resources = [name.upper() for name in _resources(overview)]
-    return ["NODE", "STATUS", "PODS", *resources, *(["RESERVED"] if _has_reserved(overview) else [])]
+    resources = [name.upper() for name in _resources(overview.nodes)]
+    return ["NODE", "STATUS", "PODS", *resources, *(["RESERVED"] if _has_reserved(overview.nodes) else [])]
 
 
 def node_cells(node: Node, overview: Overview) -> list[str]:
-    uses = [_use(node, name) for name in _resources(overview)]
-    return [node.node, node.status, str(node.pods), *uses, *_reserved(node, overview)]
+    uses = [_use(node, name) for name in _resources(overview.nodes)]
+    return [node.node, node.status, str(node.pods), *uses, *_reserved(node, overview.nodes)]
 
 
-def _has_reserved(overview: Overview) -> bool:
-    return any(node.reserved for node in overview.nodes)
+def _has_reserved(rows: Sequence[Node | Domain]) -> bool:
+    return any(row.reserved for row in rows)
 
 
-def _reserved(node: Node, overview: Overview) -> list[str]:
+def _reserved(row: Node | Domain, rows: Sequence[Node | Domain]) -> list[str]:
     """The cell of the column RESERVED, if there is one: gangs, and for how many pods of each."""
-    return [", ".join(f"{gang} ({count})" for gang, count in node.reserved.items())] if _has_reserved(overview) else []
+    return [", ".join(f"{gang} ({count})" for gang, count in row.reserved.items())] if _has_reserved(rows) else []
 
 
-def _resources(overview: Overview) -> list[str]:
-    return list(dict.fromkeys(name for node in overview.nodes for name in node.resources))
+def _resources(rows: Sequence[Node | Domain]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.resources))
 
 
-def _use(node: Node, name: str) -> str:
+def _use(node: Node | Domain, name: str) -> str:
     use = node.resources.get(name)
     return f"{amount(name, use.used)}/{amount(name, use.capacity)}" if use is not None else ""
 
 
 def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = False) -> Table:
-    names = _resources(overview)
+    names = _resources(overview.nodes)
     table = _table(*node_columns(overview))
     for node in overview.nodes[:rows]:
         cells = []
         for name in names:
             use = node.resources.get(name)
             cells.append(f"{_bar(use.percent)} {_use(node, name)}" if bars and use is not None else _use(node, name))
-        cells += map(escape, _reserved(node, overview))
+        cells += map(escape, _reserved(node, overview.nodes))
         table.add_row(escape(node.node), escape(node.status), str(node.pods), *cells)
     return table
 

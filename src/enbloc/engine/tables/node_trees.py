@@ -208,7 +208,7 @@ class NodeTrees:
         """The levels that a constraint names; a text says why they are not known."""
         if constraint.tree.startswith(INVALID):
             return constraint.required
-        name = self._name_of(constraint)
+        name = self.name_of(constraint)
         tree = self.tree(name)
         if tree is None and not constraint.required:
             return Asked(None, None, ())
@@ -226,9 +226,9 @@ class NodeTrees:
             levels[field] = max(found, key=lambda level: level.index) if found else None
         return _asked(tree, levels["required"], levels["preferred"])
 
-    def _name_of(self, constraint: TopologyConstraint) -> str:
-        """Kueue's pods name a level only: its tree is the first by name that has it, or else the label itself. A tree
-        of KAI that does not exist may be one of the config."""
+    def name_of(self, constraint: TopologyConstraint) -> str:
+        """The tree that a constraint names. Kueue's pods name a level only: its tree is the first by name that has it,
+        or else the label itself. A tree of KAI that does not exist may be one of the config."""
         if constraint.tree.startswith(KAI) and constraint.tree not in self._facts:
             named = CONFIG + constraint.tree.removeprefix(KAI)
             return named if named in self._facts else constraint.tree

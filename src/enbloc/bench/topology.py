@@ -31,15 +31,16 @@ _ROUNDS: Final = 15
 _SMALL: Final = "100m"
 _TOO_LARGE: Final = "16"
 """So many pods of 16 CPUs fit in no rack, though some fit in each."""
-_REFERENCE_PODS: Final = 2_000
-"""The reference attempts every rack for every gang: it places the first 2,000 pods only."""
+_REFERENCE_ATTEMPTS: Final = 20_000
+"""The reference attempts every rack for every gang: it places as many gangs as that makes 20,000 attempts, which are all
+of them in 50 racks."""
 
 
 def run(nodes: int, racks: int, pods: int, seed: int) -> dict[str, Any]:
     plain, _ = _place(nodes, racks, pods, seed, None)
     with_racks, placements = _place(nodes, racks, pods, seed, _IN_RACK)
-    first = min(pods, _REFERENCE_PODS)
-    _, fast = _place(nodes, racks, first, seed, _IN_RACK)
+    first = _compared_pods(nodes, racks, pods, seed)
+    fast = placements if first == pods else _place(nodes, racks, first, seed, _IN_RACK)[1]
     _, reference = _place(nodes, racks, first, seed, _IN_RACK, every_domain=True)
     fitting, unfittable = _single_gangs(nodes, racks)
     return {
@@ -56,6 +57,12 @@ def run(nodes: int, racks: int, pods: int, seed: int) -> dict[str, Any]:
         "unfittable_gang_ms": round(unfittable * 1e3, 3),
         "unfittable_ratio": round(unfittable / fitting, 2),
     }
+
+
+def _compared_pods(nodes: int, racks: int, pods: int, seed: int) -> int:
+    """How many of the first pods the reference places."""
+    gangs = list(_gangs(pods, _capacity(nodes, racks), seed, None))[: _REFERENCE_ATTEMPTS // racks]
+    return sum(len(gang.pods) for gang in gangs)
 
 
 def _gangs(pods: int, most: int, seed: int, place: TopologyConstraint | None) -> Iterator[loads.Gang]:

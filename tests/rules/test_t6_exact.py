@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from enbloc.engine.placement import in_domains
 from support import manifests as m
 from support import racks as r
-from support.simulation import simulate
+from support.simulation import NO_EVICTIONS, simulate
 
 
 def mixed(*cpus: int) -> list[dict[str, object]]:
@@ -35,3 +38,11 @@ def test_t6_fits_in_no_rack_is_proved() -> None:
     assert answer.why("default/g") == (
         "5 pods must fit in one domain of example.com/rack: of 1 domain, 1 has room for 4 of 5."
     )
+
+
+def test_t6_a_search_that_was_cut_off_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one try the first rack, which has enough in total and no assignment, is the only one that is looked at."""
+    monkeypatch.setattr(in_domains, "TRIES", 1)
+    answer = simulate(r.nodes({"a": [3, 3, 3], "b": [4, 4, 4]}), mixed(2, 2, 2, 2, 1), config=NO_EVICTIONS)
+    assert not answer.bound()
+    assert "the search ended before every domain was ruled out" in answer.why("default/g")

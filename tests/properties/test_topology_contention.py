@@ -1,7 +1,7 @@
 """T1, T7, T8 where gangs contend: preempt, reclaim and reserve, restarts, and nodes that are relabelled in flight.
 
-At every instant: the pods of a vertex that were bound in one decision, and those that came to them, are in one domain as
-the labels were when they were bound; a gang that waits needs what no domain has. A restart changes nothing (I5).
+At every instant: the pods of a vertex that were bound in one decision, and those that came to them, are in one domain
+as the labels were when they were bound; a gang that waits needs what no domain has. A restart changes nothing (I5).
 """
 
 from __future__ import annotations

@@ -43,6 +43,6 @@ def test_t6_fits_in_no_rack_is_proved() -> None:
 def test_t6_a_search_that_was_cut_off_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one try the first rack, which has enough in total and no assignment, is the only one that is looked at."""
     monkeypatch.setattr(in_domains, "TRIES", 1)
-    answer = simulate(r.nodes({"a": [3, 3, 3], "b": [4, 4, 4]}), mixed(2, 2, 2, 2, 1), config=NO_EVICTIONS)
+    answer = simulate(r.nodes({"a": [4, 4], "b": [4, 4, 4]}), mixed(3, 3, 2), config=NO_EVICTIONS)
     assert not answer.bound()
     assert "the search ended before every domain was ruled out" in answer.why("default/g")

@@ -32,8 +32,8 @@ _SMALL: Final = "100m"
 _TOO_LARGE: Final = "16"
 """So many pods of 16 CPUs fit in no rack, though some fit in each."""
 _REFERENCE_ATTEMPTS: Final = 20_000
-"""The reference attempts every rack for every gang: it places as many gangs as that makes 20,000 attempts, which are all
-of them in 50 racks."""
+"""The reference attempts every rack for every gang: it places as many gangs as makes so many attempts, which are all of
+them in 50 racks."""
 
 
 def run(nodes: int, racks: int, pods: int, seed: int) -> dict[str, Any]:

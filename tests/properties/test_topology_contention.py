@@ -60,11 +60,11 @@ def scattered(documents: list[Obj], answer: Answer) -> list[str]:
     """Gangs with two pods that ran at one time in two domains of the required level, though both were bound under the
     same labels."""
     labels = {one["metadata"]["name"]: one["metadata"]["labels"] for one in documents if one["kind"] == "Node"}
-    [change] = [one for one in documents if one["kind"] == "Step"] or [None]
+    change = next((one for one in documents if one["kind"] == "Step"), None)
     changed_at = float(change["at"].removesuffix("s")) if change else float("inf")
     found = []
     for group in (one for one in documents if one["kind"] == "PodGroup"):
-        level = (group["spec"].get("topologyConstraint") or {}).get("requiredTopologyLevel")
+        level = (group["spec"].get("topologyConstraint") or {}).get("requiredTopologyLevel", "")
         name = group["metadata"]["name"]
         spans = spans_of(answer, f"{name}-") if level else []
         for at, until, node in spans:

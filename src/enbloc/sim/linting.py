@@ -21,6 +21,7 @@ from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api.admission import check_shape
 from enbloc.cluster.embedded.api.workload_defaults import admit_workload
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
+from enbloc.gangs.registry import GangRegistry
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 from enbloc.sim.without_effect import without_effect
@@ -72,6 +73,8 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
     lookup = _FileLookup([placed[order] for order in sorted(placed)])
     idle = {(one.kind, one.namespace, one.name): one.reason for one in without_effect(list(placed.values()), settings)}
     seen: dict[Ref, tuple[Document, Arrival]] = {}
+    registry = GangRegistry()
+    gang_kinds = {"Pod", *registry.kinds}
     for order, document in enumerate(documents):
         if is_step(document.value):
             continue
@@ -81,6 +84,8 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
         linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
+        if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
+            linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))
         if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
             linted.warnings.append(place.finding(Fault("", f"has no effect: {reason}")))
         if not faults:

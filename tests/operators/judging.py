@@ -17,7 +17,7 @@ from enbloc.cli.main import cli
 from operators.examples import Example
 
 Json = dict[str, Any]
-NODES = ("--nodes", "8", "--node-resources", "cpu=64,memory=512Gi,nvidia.com/gpu=8,google.com/tpu=8,google.com/tpu=8")
+NODES = ("--nodes", "8", "--node-resources", "cpu=64,memory=512Gi,nvidia.com/gpu=8,google.com/tpu=8")
 LASTS = ("--default-run-time", "60s", "--until", "1h")
 
 

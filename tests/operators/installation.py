@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -86,6 +87,7 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
             _write_certificate(folder / CERTIFICATES, pair.certificate.read_bytes(), pair.key.read_bytes())
     hooks = [_pointed(one, operator, ports, authority) for one in objects if one["kind"] in HOOKS]
     if operator.fixed_certificates is not None:
+        shutil.rmtree(operator.fixed_certificates, ignore_errors=True)  # of an earlier run
         _apply(plane, hooks)  # it fills in the authority that it makes
     (folder / "kubeconfig").write_bytes(plane.kubeconfig.read_bytes())
     command: list[str | Path] = [program, *operator.arguments(ports, folder)]
@@ -166,7 +168,7 @@ def _mount_certificate(plane: ControlPlane, operator: Operator) -> None:
     path = f"/api/v1/namespaces/{operator.namespace}/secrets/{secret['metadata']['name']}"
     data = plane.api.wait(path, lambda one: (one.get("data") or {}).get("tls.crt"), READY_S)["data"]
     assert operator.fixed_certificates is not None
-    for folder in (operator.fixed_certificates, plane.folder / operator.name / CERTIFICATES):
+    for folder in (plane.folder / operator.name / CERTIFICATES, operator.fixed_certificates):  # it waits for the last
         _write_certificate(folder, base64.b64decode(data["tls.crt"]), base64.b64decode(data["tls.key"]))
 
 

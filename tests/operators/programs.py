@@ -90,8 +90,12 @@ def source(module: str, version: str) -> Path:
 
 
 def main() -> int:
+    from operators.stories import STORIES  # imports this module
+
     started = time.monotonic()
-    code = binaries.main(binaries.PROGRAMS) or binaries.main(PROGRAMS)
+    needed = {name for story in STORIES for name in story.needs}
+    chosen = [program for program in PROGRAMS if program.name in needed]
+    code = binaries.main(binaries.PROGRAMS) or binaries.main(chosen)
     print(f"programs are there after {time.monotonic() - started:.0f} s", file=sys.stderr)
     return code
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,8 @@ class Story(NamedTuple):
     """Kinds of which nothing is left in the namespace after deletion."""
     local: bool = False
     """Whether it is also walked on `enbloc up`, which calls no webhooks."""
+    fails_on_up: bool = False
+    """Whether its pod is lost by deletion: a simulated pod cannot be told to fail once it runs."""
     renamed: bool = False
     """Whether the sample must name our scheduler; else the operator names Volcano's, which is ours by config."""
     before: Callable[[], list[Json]] = list
@@ -196,7 +199,7 @@ def _trainjob_under_kueue() -> list[Json]:
     return [*runtime, *documents(root / "examples/yaml/03-kueue-integration.yaml")]
 
 
-STORIES = (
+PROVEN = (
     Story(
         "kuberay",
         ("kuberay",),
@@ -210,6 +213,7 @@ STORIES = (
         _kuberay_replaces_it,
         ("pods", "podgroups.scheduling.volcano.sh", "raycluster"),
         local=True,
+        fails_on_up=True,
     ),
     Story(
         "training-operator",
@@ -225,6 +229,10 @@ STORIES = (
         ("pods", "podgroups.scheduling.volcano.sh", "pytorchjob"),
         local=True,
     ),
+)
+"""Stories that were walked."""
+
+UNPROVEN = (
     Story(
         "mpi-operator",
         ("mpi-operator",),
@@ -311,3 +319,6 @@ STORIES = (
         before=_kueue_queues,
     ),
 )
+"""Written and never walked: their operators were not built yet. `ENBLOC_OPERATORS=all` builds and walks them, too."""
+
+STORIES = (*PROVEN, *UNPROVEN) if os.environ.get("ENBLOC_OPERATORS") == "all" else PROVEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from cluster.embedded.http.test_kubectl import KUBECTL
+from enbloc.cluster.embedded.process.mount_root import may_mount
 from up.test_up import up
 
 pytestmark = pytest.mark.skipif(
@@ -124,6 +126,47 @@ def test_what_does_not_run_is_refused(kubectl: Kubectl) -> None:
     assert 'pods "nothing" not found' in kubectl("exec", "nothing", "--", "true").stderr
     refused = kubectl("exec", "web", "-c", "other", "--", "true")
     assert "container other is not valid for pod web" in refused.stderr
+
+
+def test_mounts_are_at_their_absolute_paths(kubectl: Kubectl, tmp_path: Path) -> None:
+    """`sees` is true of what the container, and a command of `exec`, find at the paths of the manifest."""
+    if (refused := may_mount()) is not None:
+        pytest.skip(f"no mount namespace is allowed here: {refused}")
+    sees = "cat /etc/enbloc-test-only/settings/colour /enbloc-test-only/data/there"
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "mounted"},
+        "spec": {
+            "restartPolicy": "Never",
+            "volumes": [{"name": "data", "emptyDir": {}}, {"name": "settings", "configMap": {"name": "colours"}}],
+            "containers": [
+                {
+                    "name": "main",
+                    "command": ["sh", "-c", f"echo there > /enbloc-test-only/data/there; {sees}; sleep 100"],
+                    "volumeMounts": [
+                        {"name": "data", "mountPath": "/enbloc-test-only/data"},
+                        {"name": "settings", "mountPath": "/etc/enbloc-test-only/settings/", "readOnly": True},
+                    ],
+                }
+            ],
+        },
+    }
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "colours"}, "data": {"colour": "blue\n"}}
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": [settings, pod]})
+    assert kubectl("apply", "-f", "-", given=given).returncode == 0
+    ready = kubectl("wait", "--for=condition=Ready", "pod/mounted", "--timeout=60s")
+    assert ready.returncode == 0, ready.stderr
+    end = time.monotonic() + 30
+    while (log := kubectl("logs", "mounted").stdout) != "blue\nthere\n":
+        assert time.monotonic() < end, log
+        time.sleep(0.1)
+    assert kubectl("exec", "mounted", "--", "sh", "-c", sees).stdout == "blue\nthere\n"
+    refused_write = kubectl("exec", "mounted", "--", "sh", "-c", "echo red > /etc/enbloc-test-only/settings/colour")
+    assert "Read-only" in refused_write.stderr
+    assert not Path("/enbloc-test-only").exists()
+    assert not Path("/etc/enbloc-test-only").exists()
+    kubectl("delete", "pod", "mounted", "--grace-period=0", "--force")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -55,6 +56,9 @@ def _decoded(content: bytes) -> dict[str, str]:
         return {}
 
 
+_log = logging.getLogger(__name__)
+
+
 class LocalCluster:
     """Store, API, nodes, controllers and scheduler. Created and used in a running event loop."""
 
@@ -94,9 +98,13 @@ class LocalCluster:
         if self._options.runtime == "sim":
             return NodePlayer(self.store, self._options.speed)
         from enbloc.cluster.embedded.process import ProcessNodes
+        from enbloc.cluster.embedded.process.mount_root import may_mount
 
         directory = self._options.data / "pods" if self._options.data is not None else None
-        return ProcessNodes(self.store, directory, wake=self._wake_from_elsewhere)
+        refused = may_mount()
+        if refused is not None:
+            _log.warning("absolute mount paths are not those of pods, but links below $ENBLOC_ROOT: %s", refused)
+        return ProcessNodes(self.store, directory, wake=self._wake_from_elsewhere, absolute_mounts=refused is None)
 
     def _wake_from_elsewhere(self) -> None:
         if not self._loop.is_closed():

@@ -11,11 +11,11 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from enbloc.cluster.embedded.process import exec_child
+from enbloc.cluster.embedded.process.processes import Command
 
 CHUNK_BYTES: Final = 32 * 1024
 LOOK_EVERY_S: Final = 0.2
@@ -25,14 +25,16 @@ LOOK_EVERY_S: Final = 0.2
 class ProcessContainer:
     """A container that runs: commands are started beside it. `is_running` says whether it still does."""
 
-    def __init__(self, env: Mapping[str, str], cwd: Path, address: str, is_running: Callable[[], bool]) -> None:
-        self._env = dict(env)
-        self._cwd = cwd
+    def __init__(self, command: Command, address: str, is_running: Callable[[], bool]) -> None:
+        self._env = command.env
+        self._cwd = command.cwd
+        self._prefix = command.prefix
         self.address = address
         self._is_running = is_running
 
     async def start(self, argv: Sequence[str], *, tty: bool) -> ProcessExec:
-        command = [sys.executable, "-I", "-S", exec_child.__file__, str(os.getpid()), "tty" if tty else "pipes", *argv]
+        streams = "tty" if tty else "pipes"
+        command = [sys.executable, "-I", "-S", exec_child.__file__, str(os.getpid()), streams, *self._prefix, *argv]
         if not tty:
             pipe = asyncio.subprocess.PIPE
             process = await asyncio.create_subprocess_exec(

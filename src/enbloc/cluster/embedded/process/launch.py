@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+import json
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +11,14 @@ from typing import Any, Final
 from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.process import mount_root
 from enbloc.cluster.embedded.process.environment import Environment, command_line, inherited
 from enbloc.cluster.embedded.process.fields import ContainerConfigError
 from enbloc.cluster.embedded.process.hosts import AddressBook, host_of, hostname_of
 from enbloc.cluster.embedded.process.orphans import TOKEN
 from enbloc.cluster.embedded.process.pod_directory import PodDirectory, claims_directory
 from enbloc.cluster.embedded.process.processes import Command, new_token
-from enbloc.cluster.embedded.process.volumes import Volumes, below, link_mounts
+from enbloc.cluster.embedded.process.volumes import Mount, Volumes, absolute, below, link_mounts, mounts_of
 from enbloc.units import is_dns_label
 
 ROOT: Final = "ENBLOC_ROOT"
@@ -60,7 +62,10 @@ class Launcher:
         book: AddressBook,
         names: Callable[[str], Container[str]],
         given: Mapping[str, str],
+        *,
+        absolute_mounts: bool = False,
     ) -> None:
+        self._absolute_mounts = absolute_mounts
         self._directory = directory
         self._book = book
         self._names = names
@@ -98,13 +103,14 @@ class Launcher:
         termination_log = termination_log_of(container, root)
         termination_log.parent.mkdir(parents=True, exist_ok=True)
         termination_log.unlink(missing_ok=True)
+        mounts = mounts_of(container, volumes)
         given = {
             **self._given,
             "HOSTNAME": hostname_of(pod),
             "TMPDIR": str(directory.scratch),
             ROOT: str(root),
             TERMINATION_LOG: str(termination_log),
-            **link_mounts(container, root, volumes),
+            **link_mounts(mounts, root),
         }
         read = self._environment.of(pod, container, given, self.address(pod), allocatable)
         variables = {key: self._resolved(value, pod) for key, value in read.items()}
@@ -123,7 +129,16 @@ class Launcher:
             log_bytes=LOG_BYTES,
             record=directory.record(name),
             token=token,
+            prefix=self._prefix(mounts, directory.mount_point(name)),
         )
+
+    def _prefix(self, mounts: Sequence[Mount], at: Path) -> list[str]:
+        """The command that makes the mounts at their absolute paths, if this machine allows it."""
+        made = absolute(mounts) if self._absolute_mounts else []
+        if not made:
+            return []
+        at.mkdir(parents=True, exist_ok=True)
+        return [*mount_root.COMMAND, json.dumps(made), str(at)]
 
     def _resolved(self, text: str, pod: Obj) -> str:
         return self._book.resolved(text, pod, self._names(namespace_of(pod)))

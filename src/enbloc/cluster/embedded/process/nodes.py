@@ -98,7 +98,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
 
     `directory` holds the files of pods, and their logs for as long as the pods exist; without one it is a temporary
     directory, removed at the end. `wake` is called from another thread when `run` should be called. `env` is added to
-    the environment of every container."""
+    the environment of every container. `absolute_mounts`: volumes are mounted at their paths (`mount_root.py`)."""
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
         *,
         wake: Callable[[], None] = lambda: None,
         env: Mapping[str, str] | None = None,
+        absolute_mounts: bool = False,
         backoff: Backoff | None = None,
     ) -> None:
         super().__init__(store)
@@ -118,7 +119,12 @@ class ProcessNodes(Kubelets[ProcessPod]):
         self._processes = Processes(self._directory, wake, self._directory if self._is_temporary else None)
         self._host_names: dict[str, dict[str, None]] = {}  # namespace -> the host names of its pods
         self._launcher = Launcher(
-            store, self._directory, AddressBook(), lambda ns: self._host_names.get(ns, {}), env or {}
+            store,
+            self._directory,
+            AddressBook(),
+            lambda ns: self._host_names.get(ns, {}),
+            env or {},
+            absolute_mounts=absolute_mounts,
         )
         self._running: dict[int, tuple[ProcessPod, Container]] = {}
         self._blocked: dict[Key, ProcessPod] = {}
@@ -183,9 +189,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
         if one.stage != "running" or one.command is None:
             raise Refused(400, "BadRequest", f'container "{name}" in pod "{pod}" does not run')
         run = one.run
-        return ProcessContainer(
-            one.command.env, one.command.cwd, tracked.address, lambda: one.is_alive and one.run == run
-        )
+        return ProcessContainer(one.command, tracked.address, lambda: one.is_alive and one.run == run)
 
     def close(self) -> None:
         """Stops every process: SIGTERM, then SIGKILL after `STOP_GRACE_S`. Pods stay as they are in the store."""

@@ -27,6 +27,10 @@ class PodDirectory:
     def root(self, container: str) -> Path:
         return self.path / container / "root"
 
+    def mount_point(self, container: str) -> Path:
+        """Where the container's own tree is mounted, for its processes alone; empty for all others."""
+        return self.path / container / "tree"
+
     def record(self, container: str) -> Path:
         return self.path / container / RECORD
 

@@ -38,6 +38,8 @@ class Command(msgspec.Struct, frozen=True):
     log_bytes: int
     record: Path
     token: str
+    prefix: Sequence[str] = ()
+    """What stands before `argv`: it makes the container's mounts."""
 
 
 class ProcessEvent(msgspec.Struct, frozen=True):
@@ -100,7 +102,7 @@ class Processes:
         order = {
             "do": "start",
             "id": number,
-            "argv": list(command.argv),
+            "argv": [*command.prefix, *command.argv],
             "env": command.env,
             "cwd": str(command.cwd),
             "log": str(command.log),

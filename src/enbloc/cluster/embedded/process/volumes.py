@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj, namespace_of
 from enbloc.cluster.embedded.api.pods import Amounts
@@ -107,24 +107,47 @@ class Volumes:
         return files
 
 
-def link_mounts(container: dict[str, Any], root: Path, volumes: dict[str, Path]) -> dict[str, str]:
-    """Links the container's mount paths below its root; returns the variables that name the directories."""
-    variables = {}
+class Mount(NamedTuple):
+    """A volume, or a part of it, at a path of a container."""
+
+    volume: str
+    source: Path
+    path: str
+    read_only: bool
+
+
+def mounts_of(container: dict[str, Any], volumes: dict[str, Path]) -> list[Mount]:
+    """The container's mounts, by path. Raises `ContainerConfigError`."""
+    found = []
     for mount in sorted(container.get("volumeMounts") or (), key=lambda mount: str(mount.get("mountPath") or "")):
         name = str(mount.get("name") or "")
         if name not in volumes:
             raise ContainerConfigError(f"there is no volume {name!r}")
-        target = volumes[name]
+        source = volumes[name]
         if mount.get("subPath"):
-            target = below(target, str(mount["subPath"]))
-            if not target.exists():
-                target.mkdir(parents=True, exist_ok=True)
-        place = below(root, str(mount.get("mountPath") or ""))
+            source = below(source, str(mount["subPath"]))
+            if not source.exists():
+                source.mkdir(parents=True, exist_ok=True)
+        found.append(Mount(name, source, str(mount.get("mountPath") or ""), bool(mount.get("readOnly"))))
+    return found
+
+
+def link_mounts(mounts: Iterable[Mount], root: Path) -> dict[str, str]:
+    """Links the mount paths below the container's root; returns the variables that name the directories."""
+    variables = {}
+    for mount in mounts:
+        place = below(root, mount.path)
         if place != root and not place.exists() and not place.is_symlink():
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to(target)
-        variables[MOUNT + re.sub(r"[^A-Z0-9]", "_", name.upper())] = str(target)
+            place.symlink_to(mount.source)
+        variables[MOUNT + re.sub(r"[^A-Z0-9]", "_", mount.volume.upper())] = str(mount.source)
     return variables
+
+
+def absolute(mounts: Iterable[Mount]) -> list[tuple[str, str, bool]]:
+    """Source, normal path and whether it is read-only, of the mounts that a mount namespace can have."""
+    placed = ((mount, str(below(Path("/"), mount.path))) for mount in mounts)
+    return [(str(mount.source), path, mount.read_only) for mount, path in placed if path != "/"]
 
 
 def below(root: Path, path: str) -> Path:

@@ -23,10 +23,20 @@ def without_secrets(obj: Obj) -> Obj:
     annotations = metadata.get("annotations")
     if annotations:
         metadata["annotations"] = {key: text for key, text in annotations.items() if key not in _DROPPED_ANNOTATIONS}
+    if obj.get("kind") == "Pod" and isinstance(obj.get("spec"), dict):  # nothing else of a pod has containers in it
+        return {**obj, "metadata": metadata, "spec": _pod_spec(obj["spec"])}
     kept = {**{key: _pruned(value) for key, value in obj.items()}, "metadata": metadata}
     dropped = _DROPPED_STATUS.get(kind_id(obj), ())
     if dropped and kept.get("status"):
         kept["status"] = {key: value for key, value in kept["status"].items() if key not in dropped}
+    return kept
+
+
+def _pod_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    kept = dict(spec)
+    for key in _CONTAINERS:
+        if isinstance(kept.get(key), list):
+            kept[key] = [_container(one) for one in kept[key]]
     return kept
 
 

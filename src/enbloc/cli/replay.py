@@ -22,6 +22,7 @@ from enbloc.traces.formats.columns import Column, parse_map
 from enbloc.traces.outcome import Progress
 from enbloc.traces.reading import FORMATS, BadTrace, read_trace
 from enbloc.traces.replay import Estimates, Replayed, Settings, prepare, replay_all
+from enbloc.traces.synthetic import PREFIX, parse_name, synthetic_trace
 from enbloc.traces.text import lines
 from enbloc.traces.trace import Trace
 from enbloc.up.options import parse_resources
@@ -71,7 +72,7 @@ def command(
     """Replay a workload trace in virtual time: what would another policy have done?
 
     TRACE is SWF (Parallel Workloads Archive), CSV with a header, Batsim's JSON, or `sacct --parsable`, gzip or not.
-    Each job becomes a gang: up to a node's size one pod, beyond that whole nodes.
+    Each job becomes a gang: up to a node's size one pod, beyond that whole nodes. TRACE may be `synthetic:JOBS[:SEED]`.
 
     \b
     Fields of --map: submit, duration, estimate (units ns us ms s m h), gpus | cpus | pods, id, user, queue.
@@ -111,6 +112,11 @@ def command(
 
 
 def _read(path: Path, format_name: str | None, map_text: str | None) -> Trace:
+    if str(path).startswith(PREFIX):
+        try:
+            return synthetic_trace(*parse_name(str(path)))
+        except ValueError as why:
+            raise Refusal([str(why)]) from None
     columns: dict[str, Column] | None = None
     if map_text is not None:
         try:

@@ -138,6 +138,7 @@ class _Files:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._raw = os.fdopen(file, "wb")
         self._out = gzip.GzipFile(fileobj=self._raw, mode="wb", compresslevel=_LEVEL, mtime=0, filename="")
+        self._lines: list[bytes] = []
         self._unflushed = 0
         self.is_full = False
         self._append([HEAD, self._head])
@@ -158,17 +159,24 @@ class _Files:
             self._fold()
 
     def _append(self, line: list[Any]) -> None:
-        data: bytes = self._encode(line) + b"\n"
-        self._out.write(data)
-        self._unflushed += len(data)
+        data: bytes = self._encode(line)
+        self._lines.append(data)
+        self._unflushed += len(data) + 1
         if self._unflushed >= FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
+        self._write_lines()
         self._out.flush()  # a reader after a crash finds all up to here
         self._raw.flush()
         self._unflushed = 0
         self.is_full = self._raw.tell() >= self._limits.segment_bytes
+
+    def _write_lines(self) -> None:
+        """Compressed in one go: line by line costs more."""
+        if self._lines:
+            self._out.write(b"\n".join(self._lines) + b"\n")
+            self._lines.clear()
 
     def _fold(self) -> None:
         """Folds the oldest segments into the base while the files exceed the limit."""
@@ -201,6 +209,7 @@ class _Files:
         return sum(path.stat().st_size for path in self._directory.glob("*.jsonl.gz"))
 
     def close(self) -> None:
+        self._write_lines()
         self._out.close()
         self._raw.close()
 

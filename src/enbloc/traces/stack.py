@@ -28,8 +28,7 @@ def run(
     """Outcomes in the order of the trace. `keeps_progress`: a job that is evicted goes on where it was."""
     simulation = Simulation(Scenario(list(_arrivals(shape, jobs))), config)
     if keeps_progress:
-        estimates = {job_name(number): job.estimate_ns for number, job in enumerate(jobs)}
-        simulation.keep_progress(lambda store, pod, done_ns: _note_progress(store, pod, done_ns, estimates))
+        keep_progress(simulation, jobs)
     total = shape.nodes + len(jobs)
 
     def update(_: float, done: int, __: int) -> None:
@@ -51,6 +50,12 @@ def run(
     return outcomes
 
 
+def keep_progress(simulation: Simulation, jobs: Sequence[TraceJob]) -> None:
+    """A job that is evicted goes on where it was."""
+    estimates = {job_name(number): job.estimate_ns for number, job in enumerate(jobs)}
+    simulation.keep_progress(lambda store, pod, done_ns: _note_progress(store, pod, done_ns, estimates))
+
+
 def _note_progress(store: Store, pod: Obj, done_ns: int, estimates: Mapping[str, int | None]) -> None:
     """As a job with checkpoints does: its PodGroup says what is expected to be left of it."""
     estimate_ns = estimates.get(labels_of(pod).get(JOB_NAME, ""))
@@ -67,10 +72,10 @@ def _arrivals(shape: Shape, jobs: Sequence[TraceJob]) -> Iterator[Arrival]:
     for number in range(shape.nodes):
         yield Arrival(0, number, node(shape, number))
     for number, job in enumerate(jobs):
-        yield Arrival(job.submit_ns, shape.nodes + number, _job(shape, job, number))
+        yield Arrival(job.submit_ns, shape.nodes + number, job_object(shape, job, number))
 
 
-def _job(shape: Shape, job: TraceJob, number: int) -> Obj:
+def job_object(shape: Shape, job: TraceJob, number: int) -> Obj:
     metadata: dict[str, Any] = {"name": job_name(number), "namespace": NAMESPACE}
     if job.estimate_ns is not None:
         metadata["annotations"] = {RUN_TIME: format_duration(job.estimate_ns)}

@@ -2,9 +2,8 @@
 
     python scripts/simulation_figures.py [--traces DIR] [sdsc] [muri] [itp] [speed]
 
-Each section of the page stands between `<!-- figures: NAME -->` and `<!-- end -->`; without names all that the page has are
-measured. The
-traces are not part of the project: see docs/traces.md.
+Each section of the page stands between `<!-- figures: NAME -->` and `<!-- end -->`; without names all that the page has
+are measured. The traces are not part of the project: see docs/traces.md.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ planned whole, and the room is claimed before pods leave it (P1, P3). It pays on
 where it was: with checkpoints, as in `enbloc replay`.
 
 A gang is left where it is for its first second, so that no instant evicts it twice. Gangs that start together with
-others (K7), and gangs of which a pod may not be evicted (P2), are never moved.
+others (K7), and gangs with a pod that may not be evicted or that a PodDisruptionBudget covers (P2), are never moved.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _may_move(cycle: Cycle, gang: GangState) -> bool:
 
 def _may_leave(cycle: Cycle, task: Task) -> bool:
     evictions = cycle.evictions
-    if not is_evictable(task, evictions.immunity) or not evictions.may_go(task):
+    if not is_evictable(task, evictions.immunity) or cycle.state.budgets.of(task) or not evictions.may_go(task):
         return False
     until_ns = (task.since_ns if task.since_ns is not None else cycle.now_ns) + LEFT_ALONE_NS
     if until_ns > cycle.now_ns:

@@ -17,7 +17,7 @@ def test_every_block_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "python.md").read_text()
     blocks = BLOCK.findall(text)
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks:
         line = text[: text.index(block)].count("\n")

@@ -92,6 +92,12 @@ class GroupKind(Protocol):
         ...
 
 
+def _says_nothing(group: Obj, patch: Obj) -> bool:
+    """Whether it only adds counts of 0, which an absent count means too: not worth a write for every new group."""
+    status = group.get("status") or {}
+    return all(value == 0 and key not in status for key, value in patch.items())
+
+
 class GroupStatus:
     """The controller of one kind of PodGroup."""
 
@@ -149,7 +155,7 @@ class GroupStatus:
                 self._retries.forget(key)
                 continue
             patch = difference(group.get("status") or {}, self._kind.status(group, members, now_ns))
-            if patch:
+            if patch and not _says_nothing(group, patch):
                 version = group["metadata"].get("resourceVersion") or ""
                 ref = Ref(self._kind.kind, *key)
                 writes.append(Patch(ref, {"status": patch}, "status", uid_of(group), version))

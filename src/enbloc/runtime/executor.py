@@ -134,11 +134,13 @@ class Executor:
             return
         decided_s = self._transport.time_s()
         refused: list[Write | None] = [None] if plan.has_no_object else []
+        priority = WritePriority.DECISION
         for step in plan.steps:
             if step.if_accepted and refused:
                 failed: list[Write] = list(step.writes)
             else:
-                failed = await self._send_step(plan, step, decided_s)
+                failed = await self._send_step(plan, step, decided_s, priority)
+                priority = WritePriority.COMPLETION
             if not step.may_fail:
                 refused += failed
         if refused:
@@ -155,7 +157,7 @@ class Executor:
         if plan.is_base:
             self._base_failed.update(dict.fromkeys(plan.gangs, self._cycle))
 
-    async def _send_step(self, plan: WritePlan, step: Step, decided_s: float) -> list[Write]:
+    async def _send_step(self, plan: WritePlan, step: Step, decided_s: float, priority: WritePriority) -> list[Write]:
         """Sends the writes of a step; returns those that were refused."""
         writes = []
         for write in step.writes:
@@ -164,23 +166,23 @@ class Executor:
             else:
                 writes.append(write)
         send = self._send_with_retries if step.may_fail else self._send
-        accepted = await self._transport.send_all(send(plan, write, decided_s) for write in writes)
+        accepted = await self._transport.send_all(send(plan, write, decided_s, priority) for write in writes)
         return [write for write, ok in zip(writes, accepted, strict=True) if not ok]
 
-    async def _send(self, plan: WritePlan, write: Write, decided_s: float) -> bool:
+    async def _send(self, plan: WritePlan, write: Write, decided_s: float, priority: WritePriority) -> bool:
         if isinstance(write, BindPod):
-            return await self._bind(plan, write, decided_s)
+            return await self._bind(plan, write, decided_s, priority)
         try:
-            await self._transport.send(write, WritePriority.DECISION)
+            await self._transport.send(write, priority)
         except Refused:
             return False
         return True
 
-    async def _bind(self, plan: WritePlan, write: BindPod, decided_s: float) -> bool:
+    async def _bind(self, plan: WritePlan, write: BindPod, decided_s: float, priority: WritePriority) -> bool:
         self._assumed[write.uid] = (decided_s + EVENT_WITHIN_S, plan, write)  # its event may come before its answer
         accepted = True
         try:
-            await self._transport.send(write, WritePriority.DECISION)
+            await self._transport.send(write, priority)
         except Refused as why:
             accepted = why.code == UNKNOWN and await self._is_bound(write)
             if not accepted:
@@ -204,11 +206,13 @@ class Executor:
                 continue
             return pod is not None and uid_of(pod) == write.uid and pod["spec"].get("nodeName") == write.node
 
-    async def _send_with_retries(self, plan: WritePlan, write: Write, decided_s: float) -> bool:
+    async def _send_with_retries(
+        self, plan: WritePlan, write: Write, decided_s: float, priority: WritePriority
+    ) -> bool:
         pause_s = 20 * FIRST_PAUSE_S
         for _ in range(TRIES):
             try:
-                await self._transport.send(write, WritePriority.DECISION)
+                await self._transport.send(write, priority)
                 return True
             except Refused as why:
                 if why.code in _FINAL or not await self._transport.pause(pause_s):

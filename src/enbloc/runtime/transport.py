@@ -22,11 +22,13 @@ Result = TypeVar("Result")
 
 
 class WritePriority(IntEnum):
-    DECISION = 0
+    COMPLETION = 0
+    """The later writes of a decision whose first were sent: a gang is complete before the next one begins."""
+    DECISION = 1
     """Bindings, claims, evictions, phases."""
-    CONTROLLER = 1
+    CONTROLLER = 2
     """What controllers create, patch and delete."""
-    STATUS = 2
+    STATUS = 3
     """Conditions and Events."""
 
 

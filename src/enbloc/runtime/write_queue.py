@@ -19,7 +19,12 @@ from enbloc.runtime.transport import MOST_STATUS, WritePriority
 MOST: Final = 48
 """At most this many writes under way: enough to keep an API server busy, fewer than the HTTP client's limit, so that a
 lease is renewed while thousands of writes wait."""
-ALWAYS: Final = {WritePriority.DECISION: MOST, WritePriority.CONTROLLER: 8, WritePriority.STATUS: 1}
+ALWAYS: Final = {
+    WritePriority.COMPLETION: MOST,
+    WritePriority.DECISION: MOST,
+    WritePriority.CONTROLLER: 8,
+    WritePriority.STATUS: 1,
+}
 """How many writes of a priority may be under way though a higher one waits."""
 
 

@@ -1,0 +1,127 @@
+"""The same gangs on the same API server for Enbloc and its peers, in turn, several times: `python benchmarks/peers`.
+
+Needs the programs of `make e2e` (a control plane of its own, on loopback: API server and etcd, no kubelets) and builds
+kube-scheduler from the same pinned module. Each repeat runs every scheduler once, in the same order, with a loop that
+only binds before and after each: shares are of those two. Prints JSON lines, and writes `docs/performance.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
+
+from e2e import binaries, running  # noqa: E402
+from e2e.control_plane import ControlPlane  # noqa: E402
+from performance import markdown  # noqa: E402
+from schedulers import GIVEN, Scheduler, enbloc, kube_scheduler, other  # noqa: E402
+
+from enbloc.bench.live import measure  # noqa: E402
+from enbloc.bench.live_bench import LiveBench  # noqa: E402
+from enbloc.bench.live_load import Load  # noqa: E402
+from enbloc.cluster.kube import connect  # noqa: E402
+
+KUBE_SCHEDULER = binaries.Program(
+    "kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes", "2 to 5 minutes"
+)
+DOCUMENT = ROOT / "docs" / "performance.md"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks/peers", description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[500, 2000])
+    parser.add_argument("--pods", type=int, nargs="+", default=[5000, 10000])
+    parser.add_argument("--gang-size", type=int, nargs="+", default=[1, 20, 500])
+    parser.add_argument("--arrive", type=float, default=0, help="also let pods arrive at this rate")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="a scheduler's binary")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a scheduler out")
+    parser.add_argument("--results", type=Path, help="write the measurements here, as JSON lines")
+    parser.add_argument("--no-document", action="store_true", help=f"do not write {DOCUMENT.relative_to(ROOT)}")
+    return parser.parse_args()
+
+
+def schedulers(given: Sequence[str], without: Sequence[str]) -> list[Scheduler]:
+    programs = binaries.ensure((KUBE_SCHEDULER,))
+    found = [enbloc(dialect) for dialect in ("native", "volcano", "koordinator", "job")]
+    found.append(kube_scheduler(programs["kube-scheduler"], binaries.version(KUBE_SCHEDULER)))
+    for one in given:
+        name, _, path = one.partition("=")
+        if not os.access(path, os.X_OK):
+            raise SystemExit(f"--peer: {one}: NAME=PATH, and the path is that of a program")
+        found.append(GIVEN[name](Path(path)) if name in GIVEN else other(name, Path(path)))
+    return [one for one in found if one.name.lower() not in {name.lower() for name in without}]
+
+
+async def one_run(kubeconfig: Path, scheduler: Scheduler, load: dict[str, Any]) -> dict[str, Any]:
+    """One scheduler, between two bare loops."""
+    cluster = await connect(str(kubeconfig), None)
+    bench = LiveBench(cluster, lambda what: print(f"  {what}", file=sys.stderr))
+    half = max(1, load["pods"] // 2)
+    try:
+        await bench.make_nodes(load["nodes"])
+        before_s = await bench.bare(half)
+        wanted = Load(bench.namespace, bench.namespace, scheduler.dialect, load["pods"], load["gang_size"])
+        command = scheduler.command(kubeconfig)
+        took, listed_s = await measure(cluster, bench, wanted, load["arrive"], command, lambda what: None)
+        after_s = await bench.bare(half)
+    finally:
+        await bench.clean()
+        await cluster.close()
+    bare = 2 * half / (before_s + after_s)
+    return {
+        **load,
+        "scheduler": scheduler.name,
+        "version": scheduler.version,
+        "dialect": scheduler.dialect,
+        "bare_bind_per_s": round(bare),
+        "share_of_limit": round(took.binds_per_s / bare, 3),
+        "list_and_decode_s": round(listed_s, 3),
+        "load_average": round(os.getloadavg()[0], 1),
+        **took.figures(),
+    }
+
+
+def main() -> None:
+    chosen = arguments()
+    found = schedulers(chosen.peer, chosen.without)
+    programs = binaries.ensure()
+    loads = [
+        {"nodes": nodes, "pods": pods, "gang_size": size, "arrive": arrive}
+        for nodes, pods in zip(chosen.nodes, chosen.pods, strict=True)
+        for size in chosen.gang_size
+        for arrive in ([0.0, chosen.arrive] if chosen.arrive else [0.0])
+    ]
+    results: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="enbloc-peers-") as folder:
+        with ControlPlane(programs, Path(folder), controllers=()) as plane:
+            plane.kwok.kill()  # nobody runs the pods: only scheduling is measured
+            running.define(plane)
+            for load in loads:
+                for _ in range(chosen.repeats):
+                    for scheduler in found:
+                        print(f"{scheduler.name} ({scheduler.dialect}), {load}", file=sys.stderr)
+                        try:
+                            results.append(asyncio.run(one_run(plane.kubeconfig, scheduler, load)))
+                        except RuntimeError as why:
+                            print(f"failed: {why}", file=sys.stderr)
+                            continue
+                        print(json.dumps(results[-1]), flush=True)
+    if chosen.results is not None:
+        chosen.results.write_text("".join(json.dumps(one) + "\n" for one in results))
+    if not chosen.no_document and results:
+        DOCUMENT.write_text(markdown(results, statistics.median))
+
+
+if __name__ == "__main__":
+    main()

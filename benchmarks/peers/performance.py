@@ -1,0 +1,122 @@
+"""`docs/performance.md`, written from measurements."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from schedulers import NOT_RUN, QPS, python_version
+
+Median = Callable[[Sequence[float]], float]
+
+HEAD = """# Performance
+
+This page is written by `python benchmarks/peers`: the same gangs, on the same API server and etcd, for Enbloc, for its
+peers, and for a loop that only binds. Each scheduler is a process of its own and is watched from outside. Every repeat
+runs all of them in turn, each between two bare loops, of which `share` is a part: so other load on the machine distorts
+ratios less than figures. Medians, with the least and the largest in brackets. Seconds count from the start of the
+process, with the backlog waiting; `gang p50` and `p99` from a gang's last pod, or the start if that was later, to its
+last Binding; CPU and memory are those of the scheduler's process.
+
+"""
+
+REASONS = """## What is behind it
+- **Writes on the way of a gang.** Before its Bindings a Volcano PodGroup gets one write, its phase `Inqueue`; native and
+  Koordinator gangs get none. No pod is written before its Binding. Conditions and Events go behind Bindings, at most
+  four at a time. Counts of 0 are not written to a new PodGroup.
+- **Gangs complete one after the other.** The last Binding of a gang, with the commit mark, waits for the others of that
+  gang (G11). It goes before the first Bindings of later gangs: without that, all gangs of a backlog complete at its end.
+- **Start.** Imports take about a second of CPU on this machine, most of it numpy and aiohttp; then 24 kinds are listed.
+- **Against the target** of 0.85 to 0.9 of the bare loop: the process is Python on the same two cores as API server and
+  etcd; encoding, TLS and the decoding of one watch event per Binding take CPU that the bare loop, too, pays only in
+  part (it watches nothing).
+
+## How costs grow
+`enbloc bench growth` simulates loads of three sizes each and prints exponents; `make bench` fails if one is more than
+0.4 above [benchmarks/growth.json](../benchmarks/growth.json). What is not linear there, and why:
+
+| case | why |
+|---|---|
+| `queues`, `classes`, `anti-affinity`, `priorities`, `nonstrict-groups` | n jobs on a fixed cluster come in n/k waves, and in each of them every waiting gang that is unlike the others is attempted once (G9): n²/k attempts. Their cost is small beside that of the pods at the sizes that are measured |
+| `queues` | reclaim plans for each waiting gang in each wave, as long as its queue is within its share of one resource (P2) |
+| `mixed-sizes` | with each wave the number of pods that do not fit changes for every waiting gang, and its condition, and those of its pods, are rewritten (G10) |
+| `depends-chain` | a wave's commit mark and the PodGroup's record list all roles that have begun: n waves of up to n roles |
+
+A cycle does not depend on queues without gangs, on PriorityClasses that no gang has, or on gangs that sleep
+(`idle-queues`, `idle-priorities`, `sleeping`).
+"""
+
+
+def markdown(results: Sequence[dict[str, Any]], median: Median) -> str:
+    text = HEAD + _machine(results)
+    for load in _unique((one["nodes"], one["pods"], one["gang_size"], one["arrive"]) for one in results):
+        mine = [one for one in results if (one["nodes"], one["pods"], one["gang_size"], one["arrive"]) == load]
+        text += _table(load, mine, median)
+    text += _requests(results)
+    text += "## Not run\n" + "".join(f"- {name}: {why}.\n" for name, why in NOT_RUN.items()) + "\n"
+    return text + REASONS
+
+
+def _machine(results: Sequence[dict[str, Any]]) -> str:
+    loads = [one["load_average"] for one in results]
+    versions = sorted({f"{one['scheduler']} {one['version']}".strip() for one in results})
+    return (
+        f"{os.cpu_count()} cores shared by all of it ({platform.machine()}, Python {python_version()}); load average of "
+        f"the machine while it was measured: {min(loads)} to {max(loads)}. {', '.join(versions)}; client limits of peers "
+        f"raised to {QPS:,} a second, defaults otherwise.\n\n"
+    )
+
+
+def _unique(items: Any) -> list[Any]:
+    return list(dict.fromkeys(items))
+
+
+def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Median) -> str:
+    nodes, pods, size, arrive = load
+    how = f", arriving at {arrive:.0f} a second" if arrive else ", all waiting at the start"
+    text = f"## {nodes:,} nodes, {pods:,} pods in gangs of {size}{how}\n"
+    text += "| scheduler, gangs | binds/s | share | first bind s | all bound s | gang p50 s | gang p99 s | CPU s | MB |\n"
+    text += "|---|---|---|---|---|---|---|---|---|\n"
+    bare = [one["bare_bind_per_s"] for one in results]
+    text += f"| bare loop | {_spread(bare, median, 0)} | 1 | | | | | | |\n"
+    for key in _unique((one["scheduler"], one["dialect"]) for one in results):
+        mine = [one for one in results if (one["scheduler"], one["dialect"]) == key]
+        unfinished = sum(one["bound"] < one["pods"] for one in mine)
+        cells = [
+            _spread([one[name] for one in mine], median, digits)
+            for name, digits in (
+                ("bound_per_s", 0), ("share_of_limit", 2), ("first_bind_s", 1), ("all_bound_s", 1), ("gang_p50_s", 2),
+                ("gang_p99_s", 2), ("cpu_s", 1), ("peak_memory_mb", 0),
+            )
+        ]  # fmt: skip
+        note = f" ({unfinished} of {len(mine)} runs did not end)" if unfinished else ""
+        text += f"| {key[0]}, {key[1]}{note} | {' | '.join(cells)} |\n"
+    return text + "\n"
+
+
+def _spread(values: Sequence[float], median: Median, digits: int) -> str:
+    def shown(value: float) -> str:
+        return f"{value:,.{digits}f}"
+
+    if len(values) == 1:
+        return shown(values[0])
+    return f"{shown(median(values))} ({shown(min(values))}–{shown(max(values))})"
+
+
+def _requests(results: Sequence[dict[str, Any]]) -> str:
+    """Writes for each gang of the last run of each kind."""
+    text = "## Writes for each gang\nBy the API server's own counters, in the last run of each; reads are left out.\n\n"
+    text += "| scheduler, gangs | gang size | writes |\n|---|---|---|\n"
+    for key in _unique((one["scheduler"], one["dialect"], one["gang_size"]) for one in results):
+        last = [one for one in results if (one["scheduler"], one["dialect"], one["gang_size"]) == key][-1]
+        gangs = -(-last["pods"] // last["gang_size"])
+        writes = {
+            name: count / gangs
+            for name, count in last["requests"].items()
+            if not name.startswith(("GET", "LIST")) and count >= gangs / 10
+        }
+        shown = ", ".join(f"{count:.1f} {name}" for name, count in writes.items())
+        text += f"| {key[0]}, {key[1]} | {key[2]} | {shown} |\n"
+    return text + "\n"

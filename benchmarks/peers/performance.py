@@ -77,7 +77,9 @@ def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Med
     nodes, pods, size, arrive = load
     how = f", arriving at {arrive:.0f} a second" if arrive else ", all waiting at the start"
     text = f"## {nodes:,} nodes, {pods:,} pods in gangs of {size}{how}\n"
-    text += "| scheduler, gangs | binds/s | share | first bind s | all bound s | gang p50 s | gang p99 s | CPU s | MB |\n"
+    text += (
+        "| scheduler, gangs | binds/s | share | first bind s | all bound s | gang p50 s | gang p99 s | CPU s | MB |\n"
+    )
     text += "|---|---|---|---|---|---|---|---|---|\n"
     bare = [one["bare_bind_per_s"] for one in results]
     text += f"| bare loop | {_spread(bare, median, 0)} | 1 | | | | | | |\n"

@@ -19,12 +19,7 @@ from enbloc.runtime.transport import MOST_STATUS, WritePriority
 MOST: Final = 48
 """At most this many writes under way: enough to keep an API server busy, fewer than the HTTP client's limit, so that a
 lease is renewed while thousands of writes wait."""
-ALWAYS: Final = {
-    WritePriority.COMPLETION: MOST,
-    WritePriority.DECISION: MOST,
-    WritePriority.CONTROLLER: 8,
-    WritePriority.STATUS: 1,
-}
+ALWAYS: Final = {WritePriority.CONTROLLER: 8, WritePriority.STATUS: 1}
 """How many writes of a priority may be under way though a higher one waits."""
 
 
@@ -84,6 +79,8 @@ class WriteQueue:
             self._leave(priority)
 
     def _has_room(self, priority: WritePriority) -> bool:
+        if priority <= WritePriority.DECISION:
+            return sum(self._under_way[: WritePriority.DECISION + 1]) < MOST
         if priority is WritePriority.STATUS and self._under_way[priority] >= MOST_STATUS:
             return False
         higher_waits = any(self._waiting[:priority])

@@ -21,11 +21,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
-from e2e import binaries, running  # noqa: E402
-from e2e.control_plane import ControlPlane  # noqa: E402
 from performance import markdown  # noqa: E402
 from schedulers import GIVEN, Scheduler, enbloc, kube_scheduler, other  # noqa: E402
 
+from e2e import binaries, running  # noqa: E402
+from e2e.control_plane import ControlPlane  # noqa: E402
 from enbloc.bench.live import measure  # noqa: E402
 from enbloc.bench.live_bench import LiveBench  # noqa: E402
 from enbloc.bench.live_load import Load  # noqa: E402
@@ -47,6 +47,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="a scheduler's binary")
     parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a scheduler out")
     parser.add_argument("--results", type=Path, help="write the measurements here, as JSON lines")
+    parser.add_argument("--from", dest="earlier", type=Path, nargs="+", help="write the document from these results")
     parser.add_argument("--no-document", action="store_true", help=f"do not write {DOCUMENT.relative_to(ROOT)}")
     return parser.parse_args()
 
@@ -94,6 +95,10 @@ async def one_run(kubeconfig: Path, scheduler: Scheduler, load: dict[str, Any]) 
 
 def main() -> None:
     chosen = arguments()
+    if chosen.earlier:
+        lines = [line for path in chosen.earlier for line in path.read_text().splitlines()]
+        DOCUMENT.write_text(markdown([json.loads(line) for line in lines], statistics.median))
+        return
     found = schedulers(chosen.peer, chosen.without)
     programs = binaries.ensure()
     loads = [
@@ -103,20 +108,22 @@ def main() -> None:
         for arrive in ([0.0, chosen.arrive] if chosen.arrive else [0.0])
     ]
     results: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="enbloc-peers-") as folder:
-        with ControlPlane(programs, Path(folder), controllers=()) as plane:
-            plane.kwok.kill()  # nobody runs the pods: only scheduling is measured
-            running.define(plane)
-            for load in loads:
-                for _ in range(chosen.repeats):
-                    for scheduler in found:
-                        print(f"{scheduler.name} ({scheduler.dialect}), {load}", file=sys.stderr)
-                        try:
-                            results.append(asyncio.run(one_run(plane.kubeconfig, scheduler, load)))
-                        except RuntimeError as why:
-                            print(f"failed: {why}", file=sys.stderr)
-                            continue
-                        print(json.dumps(results[-1]), flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="enbloc-peers-") as folder,
+        ControlPlane(programs, Path(folder), controllers=()) as plane,
+    ):
+        plane.kwok.kill()  # nobody runs the pods: only scheduling is measured
+        running.define(plane)
+        for load in loads:
+            for _ in range(chosen.repeats):
+                for scheduler in found:
+                    print(f"{scheduler.name} ({scheduler.dialect}), {load}", file=sys.stderr)
+                    try:
+                        results.append(asyncio.run(one_run(plane.kubeconfig, scheduler, load)))
+                    except RuntimeError as why:
+                        print(f"failed: {why}", file=sys.stderr)
+                        continue
+                    print(json.dumps(results[-1]), flush=True)
     if chosen.results is not None:
         chosen.results.write_text("".join(json.dumps(one) + "\n" for one in results))
     if not chosen.no_document and results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from schedulers import NOT_RUN, QPS, python_version
@@ -22,31 +23,8 @@ last Binding; CPU and memory are those of the scheduler's process.
 
 """
 
-REASONS = """## What is behind it
-- **Writes on the way of a gang.** Before its Bindings a Volcano PodGroup gets one write, its phase `Inqueue`; native and
-  Koordinator gangs get none. No pod is written before its Binding. Conditions and Events go behind Bindings, at most
-  four at a time. Counts of 0 are not written to a new PodGroup.
-- **Gangs complete one after the other.** The last Binding of a gang, with the commit mark, waits for the others of that
-  gang (G11). It goes before the first Bindings of later gangs: without that, all gangs of a backlog complete at its end.
-- **Start.** Imports take about a second of CPU on this machine, most of it numpy and aiohttp; then 24 kinds are listed.
-- **Against the target** of 0.85 to 0.9 of the bare loop: the process is Python on the same two cores as API server and
-  etcd; encoding, TLS and the decoding of one watch event per Binding take CPU that the bare loop, too, pays only in
-  part (it watches nothing).
-
-## How costs grow
-`enbloc bench growth` simulates loads of three sizes each and prints exponents; `make bench` fails if one is more than
-0.4 above [benchmarks/growth.json](../benchmarks/growth.json). What is not linear there, and why:
-
-| case | why |
-|---|---|
-| `queues`, `classes`, `anti-affinity`, `priorities`, `nonstrict-groups` | n jobs on a fixed cluster come in n/k waves, and in each of them every waiting gang that is unlike the others is attempted once (G9): n²/k attempts. Their cost is small beside that of the pods at the sizes that are measured |
-| `queues` | reclaim plans for each waiting gang in each wave, as long as its queue is within its share of one resource (P2) |
-| `mixed-sizes` | with each wave the number of pods that do not fit changes for every waiting gang, and its condition, and those of its pods, are rewritten (G10) |
-| `depends-chain` | a wave's commit mark and the PodGroup's record list all roles that have begun: n waves of up to n roles |
-
-A cycle does not depend on queues without gangs, on PriorityClasses that no gang has, or on gangs that sleep
-(`idle-queues`, `idle-priorities`, `sleeping`).
-"""
+NOTES = Path(__file__).parent / "notes.md"
+"""What was found by profile: written by hand, below the tables."""
 
 
 def markdown(results: Sequence[dict[str, Any]], median: Median) -> str:
@@ -56,16 +34,16 @@ def markdown(results: Sequence[dict[str, Any]], median: Median) -> str:
         text += _table(load, mine, median)
     text += _requests(results)
     text += "## Not run\n" + "".join(f"- {name}: {why}.\n" for name, why in NOT_RUN.items()) + "\n"
-    return text + REASONS
+    return text + NOTES.read_text()
 
 
 def _machine(results: Sequence[dict[str, Any]]) -> str:
     loads = [one["load_average"] for one in results]
     versions = sorted({f"{one['scheduler']} {one['version']}".strip() for one in results})
     return (
-        f"{os.cpu_count()} cores shared by all of it ({platform.machine()}, Python {python_version()}); load average of "
-        f"the machine while it was measured: {min(loads)} to {max(loads)}. {', '.join(versions)}; client limits of peers "
-        f"raised to {QPS:,} a second, defaults otherwise.\n\n"
+        f"{os.cpu_count()} cores shared by all of it ({platform.machine()}, Python {python_version()}); load average "
+        f"of the machine while it was measured: {min(loads)} to {max(loads)}. {', '.join(versions)}; client limits of "
+        f"peers raised to {QPS:,} a second, defaults otherwise.\n\n"
     )
 
 

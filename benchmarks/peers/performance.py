@@ -80,6 +80,8 @@ def _spread(values: Sequence[float], median: Median, digits: int) -> str:
     def shown(value: float) -> str:
         return f"{value:,.{digits}f}"
 
+    if not any(values):
+        return "not measured"
     if len(values) == 1:
         return shown(values[0])
     return f"{shown(median(values))} ({shown(min(values))}–{shown(max(values))})"

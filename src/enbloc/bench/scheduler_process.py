@@ -54,16 +54,27 @@ class SchedulerProcess:
         assert process is not None, "it was not started"
         if process.poll() is not None:
             return Used(0.0, 0)
+        peak_mb = _peak_mb(process.pid)
         process.send_signal(signal.SIGTERM)
         until = time.monotonic() + ENDS_WITHIN_S
         while True:
             pid, status, used = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(status)
-                return Used(round(used.ru_utime + used.ru_stime, 2), used.ru_maxrss // 1024)
+                return Used(round(used.ru_utime + used.ru_stime, 2), peak_mb)
             if time.monotonic() > until:
                 process.kill()
             await asyncio.sleep(0.02)
+
+
+def _peak_mb(pid: int) -> int:
+    """The most memory that it had; 0 where the system does not say. `wait4` would count what this process had when it
+    started the other."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def enbloc_run(kubeconfig: str | None, context: str | None, namespace: str, config: Path) -> list[str]:

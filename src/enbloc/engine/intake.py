@@ -182,7 +182,8 @@ class Intake(Follower):
         group = self._groups.of(gang)
         for follower in self.followers:
             follower.gang_read(gang)
-        if gang.status.finished and not gang.total_pending:
+        is_over = gang.status.finished or (gang.only_waiting and group is None)  # K9: nothing waits, so nothing lacks
+        if is_over and not gang.total_pending:
             self._queues.remove(gang)
             self._reporter.withdraw(gang)
         elif group is not None and not gang.satisfied:

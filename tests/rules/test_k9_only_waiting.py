@@ -1,0 +1,33 @@
+"""K9, G10: a gang of which only waiting pods count, and none waits, lacks nothing."""
+
+from __future__ import annotations
+
+from support import manifests as m
+from support.answers import waits_because
+from support.simulation import simulate
+
+POLICY = {"gang.scheduling.koordinator.sh/match-policy": "only-waiting"}
+
+
+def group() -> m.Obj:
+    found = m.sigs_podgroup("g", 2)
+    found["metadata"].setdefault("annotations", {}).update(POLICY)
+    return found
+
+
+def test_k9_g10_a_gang_whose_pods_all_run_says_nothing() -> None:
+    answer = simulate(m.node("n", 4), group(), m.labelled_pods("g", 2, run_time="30s"))
+    assert answer.times("g-") == [0.0, 0.0]
+    assert not answer.lines("warning")
+    assert not waits_because(answer.obj("PodGroup", "g"))
+
+
+def later(pod: m.Obj) -> m.Obj:
+    pod["metadata"].setdefault("annotations", {})["sim.enbloc.dev/at"] = "10s"
+    return pod
+
+
+def test_k9_g10_one_more_pod_waits_for_another_and_says_so() -> None:
+    late = m.labelled_pods("g", 3)[2]
+    answer = simulate(m.node("n", 4), group(), m.labelled_pods("g", 2), later(late))
+    assert "1 more is needed" in waits_because(answer.obj("PodGroup", "g"))

@@ -23,7 +23,7 @@ MAKE_VENV = test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; no
 	{ echo "could not make $(VENV): on Debian and Ubuntu, install the package python3-venv" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run docs test web helm soak mutants lint format bench e2e operators lock clean
+.PHONY: help setup run docs test web helm image soak mutants lint format bench e2e operators lock clean
 
 help: ## tell what there is to make
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,11 @@ bench: $(READY) ## measure the engine, and fail if costs grow clearly faster tha
 e2e: $(READY) ## run against a real Kubernetes control plane (needs Go)
 	@$(BIN)/python tests/e2e/binaries.py
 	$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+# Needs root, buildah and mmdebstrap (Debian: apt-get install buildah mmdebstrap), and Python 3.11 in .venv.
+image: $(READY) ## build the image without a Docker engine, into build/enbloc-image.tar
+	@mkdir -p build
+	scripts/image.sh localhost/enbloc:$$($(BIN)/python -c 'from enbloc.version import __version__; print(__version__)') build/enbloc-image.tar
 
 # Builds Helm the first time (needs Go; 1 to 10 minutes), into the same cache.
 helm: $(READY) ## compare the Helm chart with `enbloc install` (needs Go)

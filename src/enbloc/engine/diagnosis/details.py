@@ -8,7 +8,7 @@ those of the diagnosis.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -24,6 +24,9 @@ from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, pe
 
 MOST_GANGS = 20
 """At most this many gangs that hold room are named."""
+
+
+INSUFFICIENT: Final = "Insufficient "
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -149,7 +152,7 @@ def _in_the_way(state: State, gang: GangState, why: Diagnosis, titles: Titles) -
     elif why.reason is PendingReason.QUEUE_FULL or why.of_queue:
         yield from _queues_full(state, gang, titles)
     elif why.reason in (PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES):
-        yield from _holders(state, gang, titles)
+        yield from _holders(state, gang, why, titles)
     elif why.reason is PendingReason.BLOCKED_BY_FIFO and why.other:
         yield Obstacle("gang", why.other, f"is ahead of it in the FIFO queue {gang.spec.queue}")
     elif why.reason is PendingReason.GROUP_NOT_READY and why.other:
@@ -181,15 +184,31 @@ def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obst
             yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
 
 
-def _holders(state: State, gang: GangState, titles: Titles) -> Iterator[Obstacle]:
-    """Gangs with pods on nodes that the gang could use but for the room that they hold."""
+def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
+    """Gangs with pods on nodes that the gang could use but for the room that they hold. Where only resources are
+    short, those that use such a resource."""
     waiting = pending_tasks(gang)
     rows: Bools | None = None
     for task in {task.cls.id: task for task in waiting}.values():
-        passing = state.candidates(task.cls).passing()
+        passing = state.candidates(task.cls).passing() & _large_enough(state, task)
         rows = passing if rows is None else rows | passing
+    reasons = [one.reason for one in why.reasons]
+    names = {reason.removeprefix(INSUFFICIENT) for reason in reasons}
+    short = {column for column, name in enumerate(state.resources.names) if name in names}
+    only_short = bool(reasons) and all(reason.startswith(INSUFFICIENT) for reason in reasons)
     for other, tasks in _gangs_on(state, rows, gang):
+        if only_short and not any(column in short and amount for task in tasks for column, amount in task.cls.request):
+            continue
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
+
+
+def _large_enough(state: State, task: Task) -> Bools:
+    """Nodes that could hold the task if they were empty."""
+    nodes = state.nodes
+    found: Bools = np.ones(nodes.count, dtype=bool)
+    for column, amount in task.cls.request:
+        found &= nodes.allocatable[column, : nodes.count] >= amount if column < len(nodes.allocatable) else amount <= 0
+    return found
 
 
 def _holder(state: State, gang: GangState, other: str, tasks: list[Task], where: str) -> Obstacle:

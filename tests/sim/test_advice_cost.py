@@ -5,6 +5,7 @@ from __future__ import annotations
 from enbloc.advice.advise import ADVISED, advise
 from enbloc.advice.trials import QUIET_NS, WORK, Trials
 from enbloc.config import parse
+from enbloc.gangs.hints import RUN_TIME
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
@@ -44,3 +45,18 @@ def test_a_trial_that_does_not_help_ends_soon_and_writes_no_numbers() -> None:
     assert trials.start_after(last, [{"do": "create", "object": extra}]) is None
     assert WORK - trials.left < 30, "each of the gangs' pods had its condition rewritten, or time ran on to starvation"
     assert QUIET_NS < 172_800 * SECOND
+
+
+def test_a_forecast_waits_for_ends_that_are_days_away() -> None:
+    """Only where nothing but timers is left, an hour without a change ends it."""
+    long = [
+        {
+            **obj,
+            "metadata": {**obj["metadata"], "annotations": {**obj["metadata"].get("annotations", {}), RUN_TIME: "30h"}},
+        }
+        for obj in gang("first", 4)
+    ]
+    simulation = Simulation(read_scenario(documents(node("n1", cpu=4), long, gang("next", 4, at="5s"))), parse(None))
+    result = simulation.run(60 * SECOND)
+    advise(simulation, result)
+    assert [(entry["gang"], entry["expected_start"]) for entry in result.pending] == [("default/next", 108_000.0)]

@@ -102,7 +102,8 @@ def remedies(case: Case, trials: Trials, before_ns: int | None) -> list[Remedy]:
         change = next(candidates, None)
         while change is not None and tries > 0 and trials.left > 0:
             tries -= 1
-            start_ns = trials.start_after(change.gang or case.title, change.steps) if change.steps else None
+            title = change.gang or case.title
+            start_ns = trials.start_after(title, change.steps, before_ns) if change.steps else None
             helps = start_ns is not None and (before_ns is None or start_ns < before_ns)
             if helps and start_ns is not None:
                 best = Remedy(prefix + change.text, start_ns, change.steps)

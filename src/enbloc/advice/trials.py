@@ -26,7 +26,8 @@ MOST_INSTANTS: Final = 500
 """A trial ends after this many instants at which something happened."""
 MOST_FORECAST_INSTANTS: Final = 5_000
 QUIET_NS: Final = 3_600 * SECOND
-"""It also ends when nothing changed for so long: what a timer of a day does later is no effect of the change."""
+"""It also ends where only timers are left and nothing changed for so long: what a timer of a day does later is no
+effect of the change."""
 WORK: Final = 3_000
 """What the trials for one gang may cost: each its writes, and one for every `OBJECTS_A_WRITE` objects of the cluster,
 since a fork costs as long as its memory is large. Counted, not timed: the same input gives the same answer."""
@@ -53,16 +54,22 @@ class Trials:
         """What is left for the trials of the next gang."""
         self.left = WORK
 
-    def start_after(self, title: str, steps: Iterable[StepDoc]) -> int | None:
-        """When the gang starts if the Steps are carried out now; `None`: it does not, or the trials are used up."""
+    def start_after(self, title: str, steps: Iterable[StepDoc], before_ns: int | None = None) -> int | None:
+        """When the gang starts if the Steps are carried out now; `None`: it does not, or not before `before_ns`, or the
+        trials are used up."""
         if self.left <= 0:
             return None
-        simulation, version = self.simulation, self.simulation.store.version
+        simulation, version, left = self.simulation, self.simulation.store.version, self.left
 
         def run() -> tuple[int, int]:
             plan = events(steps, simulation.elapsed_ns)
-            stop = Stop(lambda: has_started(engine_of(simulation), title), MOST_INSTANTS, QUIET_NS)
-            started = simulation.go_on(plan, stop)
+
+            def is_over() -> bool:
+                late = before_ns is not None and simulation.elapsed_ns >= before_ns
+                return late or simulation.store.version - version > left or has_started(engine_of(simulation), title)
+
+            simulation.go_on(plan, Stop(is_over, MOST_INSTANTS, QUIET_NS))
+            started = has_started(engine_of(simulation), title)
             return simulation.elapsed_ns if started else -1, simulation.store.version - version
 
         at_ns, writes = on_a_copy(run, tuple[int, int]) or (-1, 0)

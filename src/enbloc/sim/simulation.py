@@ -63,7 +63,7 @@ class Stop(NamedTuple):
     """Asked after each instant."""
     most_instants: int
     quiet_ns: int
-    """It also stops before an instant that comes so long after the last change: only timers are left."""
+    """It also stops where only timers are left, before one that fires so long after the last change."""
 
 
 class _CutOff(Exception):
@@ -184,7 +184,7 @@ class Simulation:
             if until_ns is not None and at_ns > until_ns:
                 self._clock.now_ns = self._clock.begin_ns + until_ns
                 return True
-            if stop is not None and at_ns - max(began_ns, self._last_change_ns) > stop.quiet_ns:
+            if stop is not None and self._only_timers() and at_ns - max(began_ns, self._last_change_ns) > stop.quiet_ns:
                 return True
             self._clock.now_ns = self._clock.begin_ns + at_ns
             self._created_now.clear()
@@ -193,7 +193,7 @@ class Simulation:
             self._settle()
             if not self._has_end:
                 self._check_restarts()
-            if self._last_change_ns == at_ns or self._player.due() is not None or self._nodes.due() is not None:
+            if self._last_change_ns == at_ns or not self._only_timers():
                 idle, lines = 0, len(self._recorder.lines)
             elif not self._has_end and (idle := idle + 1) >= IDLE_TIMERS:
                 self._recorder.truncate(lines)
@@ -215,6 +215,10 @@ class Simulation:
         coming = self._player.due()
         later = [due for due in dues if due > self._clock.elapsed_ns]
         return min([*later, coming] if coming is not None else later, default=None)
+
+    def _only_timers(self) -> bool:
+        """Whether no event of the scenario and no end of a pod is to come."""
+        return self._player.due() is None and self._nodes.due() is None
 
     def _play(self) -> None:
         """All scenario events of this instant, in order."""

@@ -117,6 +117,21 @@ def test_conservative_backfill_delays_no_gang_that_waits() -> None:
     assert _starts("conservative", jobs, 4) == [0, 100, 150, 200]
 
 
+def test_conservative_backfill_counts_what_a_gang_itself_has_taken() -> None:
+    """A gang of two roles beside a plan: its second role does not get the room of its first one once more."""
+    jobs = [
+        TraceJob("runs", 0, 100 * SECOND, 8, 100 * SECOND),
+        TraceJob("head", SECOND, 50 * SECOND, 24, 50 * SECOND),  # all three nodes, at 100
+        TraceJob("two", 2 * SECOND, 60 * SECOND, 12, 60 * SECOND),  # a whole node and half of another
+        TraceJob("long", 3 * SECOND, 900 * SECOND, 4, 900 * SECOND),
+    ]
+    trace = Trace(jobs, GPU)
+    for fast in (True, False):
+        settings = Settings(shape_of(trace, 3, None), fast)
+        found = replay("conservative", policy_config("conservative"), settings, prepare(trace, settings)[0]).outcomes
+        assert [_seconds(one.start_ns) for one in found] == [0, 100, 2, 150]
+
+
 def test_sjf_orders_by_estimates() -> None:
     jobs = [_job("a", 0, 10, 1), _job("slow", 1, 10, 1, 50), _job("quick", 2, 10, 1, 20)]
     assert _starts("sjf", jobs, 1) == [0, 20, 10]

@@ -65,7 +65,10 @@ class PlannedQueue:
 
     def shadow(self, task: Task) -> AbstractContextManager[None]:
         """While the context lasts, only what is free for the whole run time of the task beside all plans is free."""
-        return self._with_free(self._profile.between(self._now_ns, task.run_time_ns))
+        kept = self._profile.now() - self._profile.between(self._now_ns, task.run_time_ns)
+        nodes = self._backfill.state.nodes
+        # What tasks of this attempt have taken meanwhile stays taken.
+        return self._with_free(nodes.free[:, : nodes.count] - kept)
 
     def note_bound(self, gang: GangState, before: Ints) -> None:
         """A gang was bound; `before`: what was free then."""

@@ -38,6 +38,10 @@ class FreeProfile:
             self._free.append(self._free[-1] + more)
         self._totals: list[Ints] = [one.sum(axis=1) for one in self._free]
 
+    def now(self) -> Ints:
+        """What is free on every row at the beginning."""
+        return self._free[0]
+
     def between(self, start_ns: int, run_time_ns: int | None) -> Ints:
         """What is free on every row from a time on, for so long."""
         first, last = self._steps(start_ns, run_time_ns)

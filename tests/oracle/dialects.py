@@ -28,6 +28,8 @@ KOORDINATOR_PODGROUP = "PodGroup.scheduling.sigs.k8s.io"
 COSCHEDULING_PODGROUP = "PodGroup.scheduling.x-k8s.io"
 NATIVE_PODGROUP = "PodGroup.scheduling.k8s.io"
 SCHEDULING_SPEC = "SchedulingSpec.arbitrator.incubator.k8s.io"
+OBJECTS = (VOLCANO_PODGROUP, KOORDINATOR_PODGROUP, COSCHEDULING_PODGROUP, NATIVE_PODGROUP, SCHEDULING_SPEC)
+"""Kinds that declare gangs, and carry the records of their claims."""
 
 
 def notes_of(obj: Obj) -> dict[str, str]:

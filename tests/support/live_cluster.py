@@ -55,12 +55,21 @@ class LateCluster:
     """The embedded store behind a network: answers and events come late, some writes are refused, some answers lost."""
 
     def __init__(
-        self, store: Store, seed: int, lag_s: float = 0.01, refusals: float = 0.0, losses: float = 0.0
+        self,
+        store: Store,
+        seed: int,
+        lag_s: float = 0.01,
+        refusals: float = 0.0,
+        losses: float = 0.0,
+        in_disorder: bool = False,
     ) -> None:
         self.store = store
         self.lag_s = lag_s
         self.refusals = refusals
         self.losses = losses
+        self.in_disorder = in_disorder
+        """Whether pods, PodGroups and all other kinds are watched apart, as informers do: events of two watches may come
+        in another order than they happened."""
         self.writes: list[Write] = []
         """All that were carried out."""
         self.under_way: Counter[str] = Counter()
@@ -68,20 +77,22 @@ class LateCluster:
         self.refuse: Callable[[Write], Refused | None] = lambda write: None
         self.closed = False
         self._random = random.Random(seed)
-        self._watch: Any = None
-        self._task: asyncio.Task[None] | None = None
+        self._follows: list[asyncio.Task[None]] = []
 
     async def start(self, kinds: Collection[str], observe: Callable[[WatchEvent], None]) -> None:
         for kind in sorted(kinds, key=lambda kind: (kind == "Pod", kind)):
             for obj in self.store.list(kind)[0]:
                 observe(WatchEvent("ADDED", kind, obj))
-        self._watch = self.store.watch(kinds, self.store.version)
-        self._task = asyncio.get_running_loop().create_task(self._follow(observe))
+        groups = {kind for kind in kinds if kind.startswith("PodGroup.")}
+        apart = [{"Pod"} & set(kinds), groups, set(kinds) - {"Pod"} - groups]
+        for some in apart if self.in_disorder else [set(kinds)]:
+            watch = self.store.watch(some, self.store.version)
+            self._follows.append(asyncio.get_running_loop().create_task(self._follow(watch, observe)))
 
-    async def _follow(self, observe: Callable[[WatchEvent], None]) -> None:
+    async def _follow(self, watch: Any, observe: Callable[[WatchEvent], None]) -> None:
         while True:
             await asyncio.sleep(self._random.uniform(0.0, self.lag_s) + 0.001)
-            for event in self._watch.drain():
+            for event in watch.drain():
                 observe(event)
 
     async def execute(self, write: Write) -> Obj | None:
@@ -120,8 +131,8 @@ class LateCluster:
 
     async def close(self) -> None:
         self.closed = True
-        if self._task is not None:
-            self._task.cancel()
+        for task in self._follows:
+            task.cancel()
 
 
 class LiveWorld:
@@ -137,9 +148,11 @@ class LiveWorld:
         config: Config | None = None,
         record: Path | None = None,
         keyring: Keyring = SIMULATED,
+        tick_s: float = 0.002,
         **lag: Any,
     ) -> None:
-        """`record`: a directory in which each plane has a recording, numbered from 0."""
+        """`record`: a directory in which each plane has a recording, numbered from 0; `tick_s`: how often kubelets look
+        at their pods."""
         self._record = record
         self._keyring = keyring
         self._recorders: list[Recorder] = []
@@ -152,7 +165,8 @@ class LiveWorld:
         self.cluster = LateCluster(self.store, seed, **lag)
         self.plane = self.new_plane()
         self.faults: list[str] = []
-        self._nodes = NodePlayer(self.store)
+        self._tick_s = tick_s
+        self.nodes = NodePlayer(self.store)
         self._audit = self.store.watch({"Pod"}, self.store.version)
         self._tasks: list[asyncio.Task[Any]] = []
         self._running: asyncio.Task[None] | None = None
@@ -191,7 +205,9 @@ class LiveWorld:
         await self._stop_running()
         old = self.cluster
         await old.close()
-        self.cluster = LateCluster(self.store, old._random.randrange(2**31), old.lag_s, old.refusals, old.losses)
+        self.cluster = LateCluster(
+            self.store, old._random.randrange(2**31), old.lag_s, old.refusals, old.losses, old.in_disorder
+        )
         self.cluster.refuse = old.refuse
         self.plane = self.new_plane()
         await self.lead()
@@ -203,7 +219,7 @@ class LiveWorld:
         while self.loop.time() < until and quiet < 30:
             await asyncio.sleep(0.1)
             self.check()
-            quiet = quiet + 1 if self.plane.is_quiet and self._nodes.due() is None else 0
+            quiet = quiet + 1 if self.plane.is_quiet and self.nodes.due() is None else 0
         assert quiet, f"it does not come to rest: {self.plane.is_quiet}"
 
     def check(self) -> None:
@@ -230,13 +246,13 @@ class LiveWorld:
     async def _play(self) -> None:
         """What kubelets, garbage collection and quotas do; no pod may be bound to a node without room (I2)."""
         while True:
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(self._tick_s)
             for event in self._audit.drain():
                 self._look_at(event)
             self.store.collect_garbage()
             self.store.settle()
-            self._nodes.observe()
-            self._nodes.run(self.now())
+            self.nodes.observe()
+            self.nodes.run(self.now())
 
     def _look_at(self, event: WatchEvent) -> None:
         if (event.obj.get("status") or {}).get("reason", "").startswith("OutOf"):

@@ -12,7 +12,7 @@ RULES_AS_OF = {
     "G10": "old",  # new: `missing` lists every role that lacks something; numbers are of the state that is shown
 }
 
-NOT_WRITTEN = ("D3", "D5", "R6 (what it says)", "R8", "K12")
+NOT_WRITTEN = ("D3 (relaxed minima)", "D5", "R6 (what it says)", "R8 and EASY", "G6 (affinity, spread, volumes)")
 """Rules whose new text, or all of it, the oracle does not follow yet. G1, M2, D2, A3 and C are read by admission,
 controllers and config, which both runs share."""
 

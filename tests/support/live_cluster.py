@@ -68,8 +68,8 @@ class LateCluster:
         self.refusals = refusals
         self.losses = losses
         self.in_disorder = in_disorder
-        """Whether pods, PodGroups and all other kinds are watched apart, as informers do: events of two watches may come
-        in another order than they happened."""
+        """Whether pods, PodGroups and all other kinds are watched apart, as by informers: events of two watches may
+        come in another order than they happened."""
         self.writes: list[Write] = []
         """All that were carried out."""
         self.under_way: Counter[str] = Counter()

@@ -116,12 +116,12 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
             k6_hold(world, keys, waiting)
     for one in gangs_of(world, keys):
         if one not in waiting and not one["satisfied"] and minima.waiting(world, one):
-            world["reasons"][one["key"]] = why
+            world["reasons"][one["key"]] = reasons.k7_of_mate(world, one, why)
     for one in waiting:
-        world["reasons"][one["key"]] = why
+        world["reasons"][one["key"]] = reasons.k7_of_mate(world, one, why)
         if one is not gang:
             world["memory"]["tried"][one["key"]] = True
-    return why
+    return why if why is None else reasons.k7_of_mate(world, gang, why)
 
 
 def bind_group(world: World, trial: dict[str, Any], keys: list[Key], waiting: list[Gang]) -> None:

@@ -51,7 +51,7 @@ def g10_does_not_fit(
     if not left:
         missing = {task["role"]: short}
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
-        return reason("QueueFull", missing, {(task["role"], "queue"): 0})
+        return {**reason("QueueFull", missing, {(task["role"], "queue"): 0}), "of": gang["key"]}
     counts: dict[tuple[str, str], int] = {}
     for node in world["nodes"]:
         why = predicates.g6_standing_reason(gang, task, node)
@@ -62,4 +62,12 @@ def g10_does_not_fit(
                 found.append("Too many pods" if name == "pods" else f"Insufficient {name}")
         for one in found:
             counts[task["role"], one] = counts.get((task["role"], one), 0) + 1
-    return reason("Unschedulable", missing, counts)
+    return {**reason("Unschedulable", missing, counts), "of": gang["key"]}
+
+
+def k7_of_mate(world: World, gang: Gang, why: dict[str, Any]) -> dict[str, Any]:
+    """K7, G10: a gang speaks of its own pods; of those that it starts with only that they wait. Its own may lack room
+    too: the attempt ended before it came to them."""
+    if why.get("of") in (None, gang["key"]):
+        return why
+    return {**reason("GroupNotReady", minima.needed_by_role(world, gang)), "or": why["reason"]}

@@ -20,6 +20,18 @@ def test_relative_links_exist(document: Path) -> None:
     assert broken == []
 
 
+def test_links_of_pages_stay_in_the_site() -> None:
+    """A link out of docs/ leads nowhere on the site: `make docs` refuses it."""
+    pages = [path for path in DOCUMENTS if path.is_relative_to(ROOT / "docs")]
+    out = {
+        path.name: link
+        for path in pages
+        for link in LINK.findall(path.read_text())
+        if not (path.parent / link).resolve().is_relative_to(ROOT / "docs")
+    }
+    assert out == {}
+
+
 ANCHORED = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 
 

@@ -179,9 +179,13 @@ def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obst
             texts.append(f"{shown(name, used)} of {shown(name, limit)} {name}")
         yield Obstacle("queue", queue.name, f"uses {', '.join(texts)}")
     names = {queue.name for queue in limited}
-    for other, tasks in _gangs_on(state, None, gang):
-        if names & {queue.name for queue in state.queue_of(other).ancestors}:
-            yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
+    found = [
+        (other, tasks)
+        for other, tasks in _gangs_on(state, None, gang)
+        if names & {queue.name for queue in state.queue_of(other).ancestors}
+    ]
+    for other, tasks in found[:MOST_GANGS]:
+        yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
 
 
 def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
@@ -196,9 +200,12 @@ def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> I
     names = {reason.removeprefix(INSUFFICIENT) for reason in reasons}
     short = {column for column, name in enumerate(state.resources.names) if name in names}
     only_short = bool(reasons) and all(reason.startswith(INSUFFICIENT) for reason in reasons)
-    for other, tasks in _gangs_on(state, rows, gang):
-        if only_short and not any(column in short and amount for task in tasks for column, amount in task.cls.request):
-            continue
+    found = [
+        (other, tasks)
+        for other, tasks in _gangs_on(state, rows, gang)
+        if not only_short or any(column in short and amount for task in tasks for column, amount in task.cls.request)
+    ]
+    for other, tasks in found[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
 
 
@@ -226,7 +233,8 @@ def _holder(state: State, gang: GangState, other: str, tasks: list[Task], where:
 
 
 def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[GangState, list[Task]]]:
-    """Other gangs with pods on these rows (`None`: anywhere): of lowest priority first, then those with the fewest."""
+    """All other gangs with pods on these rows (`None`: anywhere): of lowest priority first, then those with the
+    fewest."""
     found: dict[Any, tuple[GangState, list[Task]]] = {}
     for task in state.tasks.values():
         if task.gang is but or task.status not in HOLDS_ROOM:
@@ -234,5 +242,4 @@ def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[Ga
         row = state.nodes.rows.get(task.node)
         if row is not None and (rows is None or (row < len(rows) and rows[row])):
             found.setdefault(task.gang.key, (task.gang, []))[1].append(task)
-    ordered = sorted(found.values(), key=lambda one: (one[0].priority, len(one[1]), one[0].spec.title))
-    return ordered[:MOST_GANGS]
+    return sorted(found.values(), key=lambda one: (one[0].priority, len(one[1]), one[0].spec.title))

@@ -9,7 +9,7 @@ from enbloc.api.reasons import PendingReason
 from enbloc.engine.actions.queue_loop import serve_all
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.decisions import Reason
-from enbloc.engine.diagnosis.diagnosis import Diagnosis, shown
+from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, Diagnosis, shown
 from enbloc.engine.eviction.rules import ByShare
 from enbloc.engine.queueing.demand import PREEMPTING, RECLAIMING, STARVING
 from enbloc.engine.tables.resources import PODS, Ints
@@ -161,7 +161,7 @@ def _insufficient(cycle: Cycle, resource: str) -> Reason:
     """Counts all usable nodes: the resource is insufficient on all of them together."""
     nodes = cycle.state.nodes
     usable = nodes.alive[: nodes.count] & nodes.ready[: nodes.count] & ~nodes.unschedulable[: nodes.count]
-    return Reason("", f"Insufficient {resource}", int(usable.sum()))
+    return Reason("", f"{INSUFFICIENT}{resource}", int(usable.sum()))
 
 
 def _not_enqueued(gang: GangState, why: str, reason: Reason, of_queue: bool = False) -> Diagnosis:

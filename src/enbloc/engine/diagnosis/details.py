@@ -8,13 +8,13 @@ those of the diagnosis.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
-from enbloc.engine.diagnosis.diagnosis import Diagnosis, gates_of, rejections, shown
+from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, Diagnosis, gates_of, rejections, shown
 from enbloc.engine.diagnosis.partial_fit import partial_fit
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.state import State
@@ -24,9 +24,6 @@ from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, pe
 
 MOST_GANGS = 20
 """At most this many gangs that hold room are named."""
-
-
-INSUFFICIENT: Final = "Insufficient "
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -190,13 +187,16 @@ def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obst
 
 def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
     """Gangs with pods on nodes that the gang could use but for the room that they hold. Where only resources are
-    short, those that use such a resource."""
+    short on these, those that use such a resource."""
     waiting = pending_tasks(gang)
     rows: Bools | None = None
+    of_other_nodes: set[str] = set()  # reasons of static filters: what these reject is not among the rows
     for task in {task.cls.id: task for task in waiting}.values():
-        passing = state.candidates(task.cls).passing() & _large_enough(state, task)
+        candidates = state.candidates(task.cls)
+        passing = candidates.passing() & _large_enough(state, task)
+        of_other_nodes.update(check.reason for check in candidates.checks)
         rows = passing if rows is None else rows | passing
-    reasons = [one.reason for one in why.reasons]
+    reasons = [one.reason for one in why.reasons if one.reason not in of_other_nodes]
     names = {reason.removeprefix(INSUFFICIENT) for reason in reasons}
     short = {column for column, name in enumerate(state.resources.names) if name in names}
     only_short = bool(reasons) and all(reason.startswith(INSUFFICIENT) for reason in reasons)

@@ -31,6 +31,8 @@ OUTDATED_BY: Final = frozenset({EventKind.NODE_REMOVED})
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"
 KEPT_FOR_PARTIAL = "node(s) were reserved for a partially bound gang"
+INSUFFICIENT: Final = "Insufficient "
+"""Before the name of a resource that nodes lack."""
 PACKED = "Enough resources in total, but no assignment of pods to nodes exists."
 
 
@@ -199,7 +201,7 @@ def too_little_free(gang: GangState, resource: str, asked: int, free: int) -> Di
         PendingReason.NOT_ENOUGH_RESOURCES,
         message,
         missing=_needed(gang),
-        reasons=(Reason("", f"Insufficient {resource}", 0),),
+        reasons=(Reason("", f"{INSUFFICIENT}{resource}", 0),),
     )
 
 
@@ -340,7 +342,7 @@ def rejections(state: State, task: Task, closed: Sequence[tuple[str, Bools]] = (
         name = state.resources.names[column]
         rejected = left & (room.after(column) < 0)
         if rejected.any():
-            found.append(("Too many pods" if name == "pods" else f"Insufficient {name}", rejected))
+            found.append(("Too many pods" if name == "pods" else f"{INSUFFICIENT}{name}", rejected))
         lacking &= room.after(column) >= 0
     left = lacking
     if state.stateful.applies(task):

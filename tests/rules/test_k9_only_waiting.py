@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enbloc.api.koordinator import TIMEOUT
 from support import manifests as m
 from support.answers import waits_because
 from support.simulation import simulate
@@ -31,3 +32,24 @@ def test_k9_g10_one_more_pod_waits_for_another_and_says_so() -> None:
     late = m.labelled_pods("g", 3)[2]
     answer = simulate(m.node("n", 4), group(), m.labelled_pods("g", 2), later(late))
     assert "1 more is needed" in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_k9_g10_new_pods_that_a_gate_holds_are_said() -> None:
+    held = [later(pod) for pod in m.labelled_pods("g", 4, schedulingGates=[{"name": "example.com/hold"}])[2:]]
+    answer = simulate(m.node("n", 4), group(), m.labelled_pods("g", 2), held)
+    assert answer.times("g-")[:2] == [0.0, 0.0]
+    assert "held by scheduling gate example.com/hold" in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_k9_g10_new_pods_that_timed_out_are_said() -> None:
+    late = [later(pod) for pod in m.labelled_pods("g", 4, annotations={TIMEOUT: "true"})[2:]]
+    answer = simulate(m.node("n", 4), group(), m.labelled_pods("g", 2), late)
+    assert "timed out" in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_k9_g10_a_queue_that_is_gone_is_said_though_none_waits() -> None:
+    team = m.queue("team", delete_at="10s")
+    found = group()
+    found["metadata"].setdefault("labels", {})["volcano.sh/queue-name"] = "team"
+    answer = simulate(m.node("n", 4), team, found, m.labelled_pods("g", 2))
+    assert "team" in waits_because(answer.obj("PodGroup", "g"))

@@ -31,6 +31,7 @@ from enbloc.engine.tables.tasks import GangState, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 
 _OWN_USE = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.HELD})
+_KEPT_FROM_WAITING = frozenset({TaskStatus.GATED, TaskStatus.TIMED_OUT})
 
 
 def _waits(gang: GangState) -> bool:
@@ -182,7 +183,7 @@ class Intake(Follower):
         group = self._groups.of(gang)
         for follower in self.followers:
             follower.gang_read(gang)
-        is_over = gang.status.finished or (gang.only_waiting and group is None)  # K9: nothing waits, so nothing lacks
+        is_over = gang.status.finished or (group is None and self._lacks_nothing(gang))
         if is_over and not gang.total_pending:
             self._queues.remove(gang)
             self._reporter.withdraw(gang)
@@ -192,6 +193,12 @@ class Intake(Follower):
             self._ask_for_admission(gang)
         else:
             self._queue_unless(self.obstacle(gang), gang)
+
+    def _lacks_nothing(self, gang: GangState) -> bool:
+        """K9: of a gang of which only waiting pods count, none is kept from waiting by something that G10 names."""
+        if not gang.only_waiting or gang.spec.problem or not self._state.queue_of(gang).exists:
+            return False
+        return not any(task.status in _KEPT_FROM_WAITING for task in gang.tasks.values())
 
     def _queue_unless(self, obstacle: Diagnosis | None, gang: GangState) -> None:
         if obstacle is None:

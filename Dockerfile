@@ -12,7 +12,7 @@ RUN /opt/enbloc/bin/pip install --no-cache-dir --disable-pip-version-check --req
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
 RUN /opt/enbloc/bin/pip install --no-cache-dir --disable-pip-version-check --no-build-isolation --no-deps . \
-    && /opt/enbloc/bin/pip uninstall --yes hatchling pip
+    && /opt/enbloc/bin/pip uninstall --yes hatchling packaging pathspec pluggy tomlkit trove-classifiers pip
 
 FROM ${PYTHON}
 COPY --from=build /opt/enbloc /opt/enbloc

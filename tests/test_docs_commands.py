@@ -106,23 +106,10 @@ def test_commands_print_what_is_shown(command: str, output: str, monkeypatch: py
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """If this fails, run scripts/reference_pages.py, and read the difference. The site has the present words of every
-    command, since `make docs` writes the pages first; here the page of commands names no command and no option that
-    there is not."""
+    """If this fails, run scripts/reference_pages.py, and read the difference."""
     made = runpy.run_path(str(ROOT / "scripts" / "reference_pages.py"))["pages"]()
-    kept = {name: (ROOT / "docs" / name).read_text() for name in made}
-    for name in ("config.md", "reasons.md"):
-        assert kept[name].splitlines() == made[name].splitlines(), name
-    sections = [
-        dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", text["cli.md"], re.M | re.S)) for text in (kept, made)
-    ]
-    assert len(sections[0]) > 15
-    assert sections[0].keys() <= sections[1].keys()
-    for command, text in sections[0].items():
-        gone = set(re.findall(r"^  (?:-\w, )?(--[a-z-]+)", text, re.M)) - set(
-            re.findall(r"--[a-z-]+", sections[1][command])
-        )
-        assert not gone, command
+    for name, text in made.items():
+        assert (ROOT / "docs" / name).read_text().splitlines() == text.splitlines(), name
 
 
 def test_n6_the_example_of_each_reason_has_that_reason() -> None:

@@ -112,7 +112,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="enbloc-peers-") as folder,
         ControlPlane(programs, Path(folder), controllers=()) as plane,
     ):
-        plane.kwok.kill()  # nobody runs the pods: only scheduling is measured
+        plane.kwok.kill()  # the pods do not run: only scheduling is measured
         running.define(plane)
         for load in loads:
             for _ in range(chosen.repeats):

@@ -38,7 +38,7 @@ class Story(NamedTuple):
     local: bool = False
     """Whether it is also walked on `enbloc up`, which calls no webhooks."""
     fails_on_up: bool = False
-    """Whether its pod is lost by deletion: a simulated pod cannot be told to fail once it runs."""
+    """Whether its pod is lost by deletion: a simulated pod cannot be made to fail once it runs."""
     renamed: bool = False
     """Whether the sample must name our scheduler; else the operator names Volcano's, which is ours by config."""
     before: Callable[[], list[Json]] = list

@@ -41,7 +41,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 Candidates = Generator[Change, bool, None]
-"""Yields changes, and is told of each whether it helped."""
+"""Yields changes; `send` passes in whether the last one helped."""
 
 
 def patch(obj: Obj, body: dict[str, Any]) -> StepDoc:

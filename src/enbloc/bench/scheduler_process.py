@@ -68,8 +68,8 @@ class SchedulerProcess:
 
 
 def _peak_mb(pid: int) -> int:
-    """The most memory that it had; 0 where the system does not say. `wait4` would count what this process had when it
-    started the other."""
+    """Peak resident memory in MB; 0 if unknown (no /proc). `ru_maxrss` of `wait4` would include this process's own,
+    copied by fork."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -17,7 +17,7 @@ from enbloc.runtime.record_keys import SECRET
 from enbloc.sim.snapshot import KINDS, NEEDED, as_json, has_records, snapshot
 
 NAMESPACE: Final = "enbloc-system"
-"""Where `enbloc install` puts the Secret unless it is told otherwise."""
+"""Where `enbloc install` puts the Secret by default."""
 
 
 @click.command("snapshot")

@@ -167,7 +167,7 @@ class Engine:
 
     def run(self, now_ns: int, timed: Timed = _untimed) -> list[Decision]:
         """One cycle: decides all that can be decided now. On an unchanged cluster that is nothing, at no cost (G9).
-        `timed` is told which part runs, by a caller that has a clock."""
+        `timed` is called with the name of each part that runs: a caller that has a clock measures it."""
         with timed("begin"):
             cycle = self.begin(now_ns)
         for action in self.config.actions:

@@ -1,7 +1,7 @@
 """The pages of a running cluster: `/`, `/static/…`, `/api/…` and `/metrics`. Read-only.
 
-An answer is made from objects that were listed at one instant, and says which (`asOf`). The browser is told by
-`/api/stream` that something changed, and fetches then; it never polls.
+An answer is made from objects that were listed at one instant, and says which (`asOf`). `/api/stream` sends the
+browser an event when something changed, and the browser fetches then; it never polls.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ ANSWERS: Final = 8
 
 
 STREAM_S: Final = 0.5
-"""At most this often a browser is told that something changed."""
+"""The shortest time between two events of a stream."""
 STREAMS: Final = 100
-"""At most this many browsers are told."""
+"""At most this many streams are open at once."""
 TICK_S: Final = 5.0
-"""How often it is told that nothing did."""
+"""Where nothing changes, a tick is sent this often."""
 
 
 class Known(NamedTuple):

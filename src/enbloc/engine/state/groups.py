@@ -53,7 +53,7 @@ class Groups:
     """All groups, by gang."""
 
     def __init__(self, state: State, *, isolated: bool = False) -> None:
-        """`isolated`: no namespace is told of gangs of another one."""
+        """`isolated`: messages in one namespace name no gang of another one."""
         self._state = state
         self._isolated = isolated
         self._of: dict[GangKey, Group] = {}

@@ -88,6 +88,21 @@ def test_paths_in_the_architecture_exist() -> None:
     assert [path for path, root in roots.items() if not (root / path).exists()] == []
 
 
+def test_every_room_is_in_the_tables_of_the_architecture() -> None:
+    """Each package and module of src/enbloc and of its engine has a place in the first column of a table."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {
+        name for row in re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)
+    }
+    house = ROOT / "src" / "enbloc"
+    rooms = [path for folder in (house, house / "engine") for path in folder.iterdir() if path.name[:2] != "__"]
+    paths = [
+        f"{room.relative_to(house)}{'/' * room.is_dir()}" for room in rooms if room.is_dir() or room.suffix == ".py"
+    ]
+    assert len(paths) > 40
+    assert sorted(path for path in paths if path not in named) == []
+
+
 def test_n6_every_reason_has_a_row() -> None:
     rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "reasons.md").read_text(), re.MULTILINE)
     assert rows == [reason.value for reason in PendingReason]

@@ -28,9 +28,9 @@ def test_what_the_trials_for_a_gang_may_cost_is_bounded(monkeypatch: pytest.Monk
     tried: list[str] = []
     start_after = trials.Trials.start_after
 
-    def counting(self: trials.Trials, title: str, steps: Iterable[StepDoc]) -> int | None:
+    def counting(self: trials.Trials, title: str, steps: Iterable[StepDoc], before_ns: int | None) -> int | None:
         tried.append(title)
-        return start_after(self, title, steps)
+        return start_after(self, title, steps, before_ns)
 
     monkeypatch.setattr(trials.Trials, "start_after", counting)
     monkeypatch.setattr(trials, "WORK", 1)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from enbloc.advice.advise import ADVISED, advise
+from enbloc.advice.change import StepDoc
 from enbloc.advice.trials import QUIET_NS, WORK, Trials
 from enbloc.config import parse
 from enbloc.gangs.hints import RUN_TIME
@@ -10,7 +13,7 @@ from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
-from support.manifests import gang, node
+from support.manifests import gang, job, node, policy, role
 from support.simulation import documents
 
 GANGS = 25
@@ -60,3 +63,32 @@ def test_a_forecast_waits_for_ends_that_are_days_away() -> None:
     result = simulation.run(60 * SECOND)
     advise(simulation, result)
     assert [(entry["gang"], entry["expected_start"]) for entry in result.pending] == [("default/next", 108_000.0)]
+
+
+def short_of_a_node() -> Trials:
+    """`default/waits` needs one more node."""
+    simulation = Simulation(read_scenario(documents(node("n1", cpu=4), gang("waits", 2, cpu=4))), parse(None))
+    result = simulation.run(30 * SECOND)
+    return Trials(result.objects, simulation.begin_ns + simulation.elapsed_ns, simulation.config)
+
+
+def test_a_change_after_which_the_cluster_never_rests_is_not_advised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gang starts in the very instant in which another Job is restarted again and again."""
+    monkeypatch.setattr("enbloc.sim.simulation.MOST_RESTARTS", 10)
+    restarted = job(
+        "restless",
+        role("w", 1, run_time="0s", exit_code="1"),
+        policies=[policy("RestartJob", "PodFailed")],
+        maxRetry=1_000_000,
+    )
+    trials = short_of_a_node()
+    more: StepDoc = {"do": "create", "object": node("n2", cpu=8)}
+    assert trials.start_after("default/waits", [more]) == 0
+    assert trials.start_after("default/waits", [more, {"do": "create", "object": restarted}]) is None
+
+
+def test_a_start_that_is_no_earlier_is_none() -> None:
+    trials = short_of_a_node()
+    more: StepDoc = {"do": "create", "object": node("n2", cpu=8)}
+    assert trials.start_after("default/waits", [more], before_ns=1) == 0
+    assert trials.start_after("default/waits", [more], before_ns=0) is None

@@ -104,12 +104,11 @@ def remedies(case: Case, trials: Trials, before_ns: int | None) -> list[Remedy]:
             tries -= 1
             title = change.gang or case.title
             start_ns = trials.start_after(title, change.steps, before_ns) if change.steps else None
-            helps = start_ns is not None and (before_ns is None or start_ns < before_ns)
-            if helps and start_ns is not None:
+            if start_ns is not None:
                 best = Remedy(prefix + change.text, start_ns, change.steps)
                 if family not in _SEARCHES:
                     break
-            change = _next(candidates, helps)
+            change = _next(candidates, start_ns is not None)
         if best is not None:
             found.append(best)
         elif change is None:

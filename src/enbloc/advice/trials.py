@@ -2,8 +2,8 @@
 
 The simulation goes on from the objects of a cluster at an instant, as after a restart of the scheduler (I5), with API,
 admission, controllers, scheduler and nodes. A trial continues a fork of it in virtual time. What the trials for a gang
-cost is bounded by `WORK`, the length of each by `MOST_INSTANTS` and `QUIET_NS`. All times are nanoseconds since that
-instant.
+cost is bounded by `WORK`, the length of each by `MOST_INSTANTS` (that of a forecast by `MOST_FORECAST_INSTANTS`) and,
+where only timers are left, by `QUIET_NS`. All times are nanoseconds since that instant.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from enbloc.sim.simulation import Records, Simulation, Stop
 from enbloc.units import SECOND, parse_duration, parse_timestamp
 
 MOST_INSTANTS: Final = 500
-"""A trial ends after this many instants at which something happened."""
+"""A trial ends after this many instants: times of an event, of a pod's end or of a timer, whatever comes of them."""
 MOST_FORECAST_INSTANTS: Final = 5_000
+"""A forecast ends after as many: one serves all gangs that wait."""
 QUIET_NS: Final = 3_600 * SECOND
-"""It also ends where only timers are left and nothing changed for so long: what a timer of a day does later is no
-effect of the change."""
+"""Both also end where only timers are left, before one that fires so long after the last change: what a timer of a day
+does later is no effect of the change."""
 WORK: Final = 3_000
 """What the trials for one gang may cost: each its writes, and one for every `OBJECTS_A_WRITE` objects of the cluster,
 since a fork costs as long as its memory is large. Counted, not timed: the same input gives the same answer."""
@@ -55,8 +56,8 @@ class Trials:
         self.left = WORK
 
     def start_after(self, title: str, steps: Iterable[StepDoc], before_ns: int | None = None) -> int | None:
-        """When the gang starts if the Steps are carried out now; `None`: it does not, or not before `before_ns`, or the
-        trials are used up."""
+        """When the gang starts if the Steps are carried out now; `None`: it does not, or only at `before_ns` or later,
+        or the cluster comes to no rest at that instant, or the trials are used up."""
         if self.left <= 0:
             return None
         simulation, version, left = self.simulation, self.simulation.store.version, self.left
@@ -68,9 +69,10 @@ class Trials:
                 late = before_ns is not None and simulation.elapsed_ns >= before_ns
                 return late or simulation.store.version - version > left or has_started(engine_of(simulation), title)
 
-            simulation.go_on(plan, Stop(is_over, MOST_INSTANTS, QUIET_NS))
-            started = has_started(engine_of(simulation), title)
-            return simulation.elapsed_ns if started else -1, simulation.store.version - version
+            is_at_rest = simulation.go_on(plan, Stop(is_over, MOST_INSTANTS, QUIET_NS))
+            started = is_at_rest and has_started(engine_of(simulation), title)
+            in_time = before_ns is None or simulation.elapsed_ns < before_ns
+            return simulation.elapsed_ns if started and in_time else -1, simulation.store.version - version
 
         at_ns, writes = on_a_copy(run, tuple[int, int]) or (-1, 0)
         self.left -= self._cost_of_fork + writes

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from enbloc.advice.advise import ADVISED, advise
+from enbloc.advice.candidates import others
+from enbloc.advice.case import Case
 from enbloc.advice.change import StepDoc
+from enbloc.advice.remedies import remedies
 from enbloc.advice.trials import QUIET_NS, WORK, Trials
 from enbloc.config import parse
 from enbloc.gangs.hints import RUN_TIME
@@ -13,8 +16,8 @@ from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
-from support.manifests import gang, job, node, policy, role
-from support.simulation import documents
+from support.manifests import gang, job, node, pod, policy, role
+from support.simulation import NO_EVICTIONS, documents
 
 GANGS = 25
 
@@ -92,3 +95,17 @@ def test_a_start_that_is_no_earlier_is_none() -> None:
     more: StepDoc = {"do": "create", "object": node("n2", cpu=8)}
     assert trials.start_after("default/waits", [more], before_ns=1) == 0
     assert trials.start_after("default/waits", [more], before_ns=0) is None
+
+
+@pytest.mark.parametrize("work", [1, WORK])
+def test_a_trial_that_the_budget_ended_rules_nothing_out(monkeypatch: pytest.MonkeyPatch, work: int) -> None:
+    """The holder takes 30 s to end, and the budget is spent before: a gang of the same shape may have more left."""
+    monkeypatch.setattr("enbloc.advice.trials.WORK", work)
+    values = documents(node("n1", cpu=4), gang("holder", 4, stop_delay="30s"), pod("waits", 4, at="5s"))
+    simulation = Simulation(read_scenario(values), parse(NO_EVICTIONS))
+    result = simulation.run(30 * SECOND)
+    trials = Trials(result.objects, simulation.begin_ns + simulation.elapsed_ns, simulation.config)
+    (waits,) = [one for one in trials.engine.state.gangs.values() if one.spec.title == "default/waits"]
+    found = remedies(Case(trials.simulation.store, trials.engine, simulation.config, waits), trials, None)
+    assert any("default/holder" in one.change for one in found) == (work == WORK)
+    assert others.ends not in [key[0] for key in trials.futile if isinstance(key, tuple)]

@@ -111,7 +111,7 @@ def remedies(case: Case, trials: Trials, before_ns: int | None) -> list[Remedy]:
             change = _next(candidates, start_ns is not None)
         if best is not None:
             found.append(best)
-        elif change is None:
+        elif change is None and trials.left > 0:  # a trial that the budget ended shows nothing
             trials.futile.add(key)
         if len(found) >= MOST_REMEDIES:
             break

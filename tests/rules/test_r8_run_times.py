@@ -488,3 +488,29 @@ def test_r8_an_expected_start_that_another_node_has_too_stays_published() -> Non
         )
         assert [line["node"] for line in answer.lines("reserved", "big")][-1] == ("n" if more else "m")
         assert starts(answer.obj("Pod", "big")) == "2026-01-01T00:01:40Z"
+
+
+# ---- conservative backfill, with several queues
+
+CONSERVATIVE: m.Obj = {
+    "actions": [{"name": "allocate"}, {"name": "backfill", "arguments": {"mode": "conservative"}}],
+}
+
+
+def test_r8_a_plan_counts_what_another_queue_bound_in_the_same_cycle() -> None:
+    """`a2` (queue a) could have x at 100s, if `other` (queue b) had not just been bound there until 1000s: it is
+    planned on y at 200s, which `a3` must not delay; it starts on x when `a1` ends."""
+    on_x, on_y = ({"nodeSelector": {"kubernetes.io/hostname": name}} for name in "xy")
+    answer = simulate(
+        m.node("x"),
+        m.node("y"),
+        m.queue("a"),
+        m.queue("b"),
+        timed("running", 2, "200s", **on_y),
+        timed("a1", 2, "90s", at="10s", queue="a", **on_x),
+        timed("other", 2, "990s", at="10s", queue="b", **on_x),
+        timed("a2", 4, "50s", at="10s", queue="a"),
+        timed("a3", 2, "500s", at="10s", queue="a"),
+        config=CONSERVATIVE,
+    )
+    assert [answer.at(name) for name in ("a1", "other", "a2", "a3")] == [10.0, 10.0, 200.0, 100.0]

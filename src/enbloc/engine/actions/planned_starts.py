@@ -33,7 +33,8 @@ def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: Serve) ->
         before = nodes.free[:, : nodes.count].copy()
         failure = serve(cycle, gang, _within(cycle, planned, gang))
         if failure is None:
-            planned.note_bound(gang, before)
+            for one in queues.values():  # the room is gone for the plans of every queue
+                one.note_bound(gang, before)
         elif not failure.of_queue:
             equivalence = cycle.queues.equivalence_of(gang)
             planned.add(_gangs(equivalence) if equivalence is not None else [])

@@ -64,14 +64,15 @@ class PlannedQueue:
             self.starts[gang.key] = self._plan(gang, constraints_of(gang))
 
     def shadow(self, task: Task) -> AbstractContextManager[None]:
-        """While the context lasts, only what is free for the whole run time of the task beside all plans is free."""
-        kept = self._profile.now() - self._profile.between(self._now_ns, task.run_time_ns)
+        """While the context lasts, only what stays free for the whole run time of the task, beside the plans that were
+        made so far for this queue, is free."""
+        kept = self._profile.free_now() - self._profile.between(self._now_ns, task.run_time_ns)
         nodes = self._backfill.state.nodes
         # What tasks of this attempt have taken meanwhile stays taken.
         return self._with_free(nodes.free[:, : nodes.count] - kept)
 
     def note_bound(self, gang: GangState, before: Ints) -> None:
-        """A gang was bound; `before`: what was free then."""
+        """A gang of this queue or of another was bound; `before`: what was free then."""
         nodes = self._backfill.state.nodes
         taken = before - nodes.free[:, : nodes.count]
         self._profile.take(self._now_ns, gang.run_time_ns, taken)

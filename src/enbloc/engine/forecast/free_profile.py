@@ -38,7 +38,7 @@ class FreeProfile:
             self._free.append(self._free[-1] + more)
         self._totals: list[Ints] = [one.sum(axis=1) for one in self._free]
 
-    def now(self) -> Ints:
+    def free_now(self) -> Ints:
         """What is free on every row at the beginning."""
         return self._free[0]
 

@@ -91,11 +91,18 @@ Write = Create | Patch | Delete | BindPod | EvictPod | EmitEvent
 class Refused(Exception):
     """The API refused a write. `code` and `reason` are those of a Kubernetes Status.
 
-    `existing`: the object of that name, where the reason is AlreadyExists and it was fetched.
+    `existing`: the object of that name, where the reason is AlreadyExists and it was fetched. `name`: that of the
+    object that was to be created, where it is known: the address of a creation does not name it.
     """
 
     def __init__(
-        self, code: int, reason: str, message: str, faults: tuple[Any, ...] = (), existing: Obj | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        faults: tuple[Any, ...] = (),
+        existing: Obj | None = None,
+        name: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -103,6 +110,7 @@ class Refused(Exception):
         self.message = message
         self.faults = faults
         self.existing = existing
+        self.name = name
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -104,6 +104,25 @@ def test_what_cannot_be_done_is_refused_with_a_status(
     serve(test)
 
 
+def test_every_refused_creation_names_its_object() -> None:
+    """Whatever refuses it: an object of that name, a quota, admission, or the shape of the object."""
+
+    async def test(api: Api) -> None:
+        quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}
+        await api.post(PODS.replace("pods", "resourcequotas"), quota)
+        await api.post(MAPS, config_map())
+        for path, obj, reason, name in (
+            (MAPS, config_map(), "AlreadyExists", "cm"),
+            (PODS, pod(), "Forbidden", pod()["metadata"]["name"]),
+            (JOBS, {"metadata": {"name": "j"}, "spec": {"minAvailable": 9, "tasks": []}}, "Invalid", "j"),
+            (MAPS, {"metadata": {"name": "m", "labels": 7}}, "Invalid", "m"),
+        ):
+            _, status = await api("POST", path, obj)
+            assert (status["reason"], status["details"].get("name")) == (reason, name), status
+
+    serve(test)
+
+
 def test_admission_lists_every_fault_as_a_cause() -> None:
     async def test(api: Api) -> None:
         job = {"metadata": {"name": "j"}, "spec": {"minAvailable": 9, "tasks": [{"replicas": 1, "template": {}}]}}

@@ -71,9 +71,9 @@ def invalid(obj: Any, faults: list[Fault]) -> Refused:
     """The refusal of an invalid object: 422, with every fault."""
     known = obj if isinstance(obj, dict) else {}
     metadata = known.get("metadata")
-    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
-    what = f"{known.get('kind', 'object')} {str(name)!r}".replace("'", '"')
-    return Refused(422, "Invalid", f"{what} is invalid: {'; '.join(map(str, faults))}", tuple(faults))
+    name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    what = f"{known.get('kind', 'object')} {name!r}".replace("'", '"')
+    return Refused(422, "Invalid", f"{what} is invalid: {'; '.join(map(str, faults))}", tuple(faults), name=name)
 
 
 def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:

@@ -147,6 +147,13 @@ class Store:
 
     def create(self, obj: Obj) -> Obj:
         obj, ref = self._prepared(obj)
+        try:
+            return self._create(obj, ref)
+        except Refused as why:
+            why.name = why.name or ref.name  # whatever refused it: kubectl shows the name
+            raise
+
+    def _create(self, obj: Obj, ref: Ref) -> Obj:
         existing = self.get(*ref)
         if existing is not None:
             return self._take_over(ref, existing, obj)

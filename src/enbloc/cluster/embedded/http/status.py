@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from enbloc.api.meta import Fault, Ref
@@ -39,7 +38,7 @@ def failure(why: Refused, ref: Ref | None = None) -> dict[str, Any]:
     details: dict[str, Any] = {}
     if ref is not None:
         kind, _, group = ref.kind.partition(".")
-        details = {"name": ref.name or _named(why.message), "group": group, "kind": kind}
+        details = {"name": ref.name or why.name, "group": group, "kind": kind}
         details = {key: value for key, value in details.items() if value}
     if why.faults:
         details["causes"] = [_cause(fault) for fault in why.faults[:_CAUSES]]
@@ -55,12 +54,6 @@ def failure(why: Refused, ref: Ref | None = None) -> dict[str, Any]:
         **({"details": details} if details else {}),
         "code": why.code,
     }
-
-
-def _named(message: str) -> str:
-    """The object that a message is about: the address of a creation does not name it, and kubectl shows it."""
-    found = re.match(r'\w+ "([^"]*)" is invalid', message)
-    return found[1] if found else ""
 
 
 def _cause(fault: Any) -> dict[str, str]:

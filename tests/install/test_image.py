@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 from enbloc.install.workloads import USER_ID
@@ -30,3 +32,20 @@ def test_no_host_is_named_and_no_container_runs_as_root() -> None:
     assert f"USER {USER_ID}:{USER_ID}" in text
     for file in ("image.txt", "lock.txt"):
         assert "http" not in re.sub(r"#.*", "", (ROOT / "requirements" / file).read_text()).replace("aiohttp", "")
+
+
+def test_other_apt_sources_are_refused_before_anything_is_built(tmp_path: Path) -> None:
+    """Only with the tools that come before the build: nothing could be built here."""
+    for tool in ("bash", "dirname", "git", "grep", "mktemp", "rm"):
+        (tmp_path / tool).symlink_to(str(shutil.which(tool)))
+    sources = tmp_path / "debian.sources"
+    sources.write_text("Types: deb\nSuites: trixie\nComponents: main\n")
+    done = subprocess.run(
+        [tmp_path / "bash", ROOT / "scripts" / "image.sh", "enbloc:test"],
+        env={"PATH": str(tmp_path), "ENBLOC_APT_SOURCES": str(sources), "SOURCE_DATE_EPOCH": "0"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert f"{sources} does not name bookworm" in done.stderr

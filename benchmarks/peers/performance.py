@@ -23,6 +23,8 @@ last Binding; CPU and memory are those of the scheduler's process.
 
 """
 
+TIMES = ("first_bind_s", "all_bound_s", "gang_p50_s", "gang_p99_s")
+"""Figures that only a run has in which something was bound."""
 NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
 
@@ -65,7 +67,7 @@ def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Med
         mine = [one for one in results if (one["scheduler"], one["dialect"]) == key]
         unfinished = sum(one["bound"] < one["pods"] for one in mine)
         cells = [
-            _spread([one[name] for one in mine], median, digits)
+            _cell(name, mine, median, digits)
             for name, digits in (
                 ("bound_per_s", 0), ("share_of_limit", 2), ("first_bind_s", 1), ("all_bound_s", 1), ("gang_p50_s", 2),
                 ("gang_p99_s", 2), ("cpu_s", 1), ("peak_memory_mb", 0),
@@ -76,12 +78,22 @@ def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Med
     return text + "\n"
 
 
+def _cell(name: str, runs: Sequence[dict[str, Any]], median: Median, digits: int) -> str:
+    """A scheduler that bound nothing has a rate of 0, and no times."""
+    if name in TIMES:
+        runs = [one for one in runs if one["bound"]]
+        if not runs:
+            return "none bound"
+    values = [one[name] for one in runs]
+    if name == "peak_memory_mb" and not any(values):  # some kernels do not say
+        return "not measured"
+    return _spread(values, median, digits)
+
+
 def _spread(values: Sequence[float], median: Median, digits: int) -> str:
     def shown(value: float) -> str:
         return f"{value:,.{digits}f}"
 
-    if not any(values):
-        return "not measured"
     if len(values) == 1:
         return shown(values[0])
     return f"{shown(median(values))} ({shown(min(values))}–{shown(max(values))})"

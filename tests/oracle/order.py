@@ -94,6 +94,9 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
             unit = groups.unit(world, groups.k7_group_of(world, gang)) or [gang]
             for mate in unit if lane != KNOCKING else [gang]:
                 world["reasons"][mate["key"]] = reasons.g8_behind(world, mate, unit if lane != KNOCKING else [])
+            for mate in groups.gangs_of(world, groups.k7_group_of(world, gang)):  # they cannot start without it
+                if not mate["satisfied"]:
+                    world["reasons"].setdefault(mate["key"], reasons.g8_behind(world, mate, []))
             failed[gang["key"]] = MINIMA
             continue
         if band == SURPLUS and g3_surplus_waits(world, gang):

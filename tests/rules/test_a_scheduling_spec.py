@@ -257,6 +257,28 @@ def test_a2_those_it_stood_in_the_way_of_are_woken(what: m.Obj) -> None:
     assert grown.at("small") == 40.0
 
 
+@pytest.mark.parametrize(("minimum", "starts"), [(3, True), (6, False)])
+def test_a2_r5_what_it_got_and_nodes_reserved_for_a_lower_gang(minimum: int, starts: bool) -> None:
+    """Two of its pods get a place on `m`, and one more on `n`, which is reserved for `low`: it starts whole, or not."""
+    arguments = {"starvingJobTimeThreshold": 10, "reservedNodePercent": 50}
+    config = {"actions": [{"name": "allocate"}, {"name": "reserve", "arguments": arguments}]}
+    answer = simulate(
+        m.priority_class("high", 100),
+        m.node("n", 4),
+        m.node("m", 2),
+        m.pod("runs", 3, run_time="100s"),
+        m.podgroup("low", 1, at="1s"),
+        m.pod("low-0", 4, group="low", at="1s", run_time="10s"),
+        m.owned(*m.pods(minimum, "c", at="20s", priority="high")),
+        m.scheduling_spec("c", minimum, at="20s"),
+        config=config,
+        until="60s",
+    )
+    assert {line["node"] for line in answer.lines("reserved", name="low-0")} == {"n"}
+    assert sorted(node for _, node in answer.bound("c").values()) == (["m", "m", "n"] if starts else [])
+    assert answer.data["ended"] != "cut-off"
+
+
 def test_a2_what_it_got_does_not_hide_what_it_needs_from_others_actions() -> None:
     """Two of its pods are needed, and one has a place within its queue. Nodes are reserved for all of it or not."""
     arguments = {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}

@@ -95,10 +95,11 @@ def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Const
     unit = cycle.intake.unit(group) if group is not None else [gang]
     if not unit or gang.ready() or gang.missing():
         return False
-    cycle.parts.partial_allocations.release(gang)
-    reservations = cycle.claims.reservations
+    reservations, partial_allocations = cycle.claims.reservations, cycle.parts.partial_allocations
     below = min(one.priority for one in unit)
-    for level in sorted({one.priority for one in reservations.gangs() if one.priority < below}):
+    levels = sorted({one.priority for one in reservations.gangs() if one.priority < below})
+    kept = bool(levels) and partial_allocations.suspend(gang)
+    for level in levels:
         lower = reservations.lower_than(level + 1)
         there = cycle.constraints(gang, lower)._replace(shadow=constraints.shadow)
         if gang.satisfied:
@@ -108,6 +109,9 @@ def _takes_over_reserved_nodes(cycle: Cycle, gang: GangState, constraints: Const
         if failure is None:
             mend(cycle, lower, unit)
             return True
+        partial_allocations.suspend(gang)
+    if kept:  # as before: it keeps what it can get beside the reserved nodes (A2)
+        _place_minima(cycle, gang, constraints)
     return False
 
 

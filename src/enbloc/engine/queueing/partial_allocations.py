@@ -49,6 +49,15 @@ class PartialAllocations(Follower):
         self._open.append((gang, transaction, why))
         self._keepers[gang.key] = gang
 
+    def suspend(self, gang: GangState) -> bool:
+        """Gives back what the gang kept by the attempt that just failed, since it is attempted in another way. Whether
+        it kept anything."""
+        if not self._open or self._open[-1][0] is not gang:
+            return False
+        _, transaction, _ = self._open.pop()
+        transaction.rollback()
+        return True
+
     def release(self, gang: GangState) -> None:
         """It got enough, or waits for something else."""
         if self._keepers.pop(gang.key, None) is not None:

@@ -102,9 +102,16 @@ class SchedulingQueues(Follower):
         self._wait(gang, why, of_gang=True)
 
     def hold_behind(self, gang: GangState, why: Diagnosis) -> None:
-        """Another gang of its FIFO queue comes first: it stays queued, and is not attempted."""
-        self._why[gang.key] = why
-        self._wait(gang, why, of_gang=True)
+        """Another gang of its FIFO queue comes first: it stays queued, and is not attempted. So do gangs that it starts
+        together with, unless something else keeps them waiting."""
+        waiting = [gang]
+        for mate in self._groups.mates(gang) if not gang.satisfied else ():
+            known = self.why(mate)
+            if mate is not gang and not mate.satisfied and (known is None or known.reason is why.reason):
+                waiting.append(mate)
+        for one in waiting:
+            self._why[one.key] = why
+            self._wait(one, why, of_gang=True)
 
     def share_diagnosis(self, gang: GangState, equivalence: EquivalenceClass, of_gang: bool) -> bool:
         """Whether the class of a gang that was just queued is unschedulable: an equal gang failed, and nothing has

@@ -75,6 +75,8 @@ class QueueJobStatus(View):
     """While it restarts: when its pods are recreated."""
     completed_generation: int = 0
     """The generation with which every pod succeeded; another one is reconciled again."""
+    conditions: list[dict[str, Any]] | None = None
+    """Why it waits (G10)."""
 
 
 class QueueJob(TypedObject):

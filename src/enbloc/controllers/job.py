@@ -254,7 +254,8 @@ class JobController:
         verdict = _verdict(Situation(plan, pod_counts, begun))
         if verdict is not None and verdict.phase == "Failed" and policy_pending:
             verdict = None  # a policy decides when its timeout is over
-        status = status_patch(plan, pod_counts, verdict, {"controlledResources": created} if created else {}, now_ns)
+        more = {"controlledResources": created} if created else {}
+        status = status_patch(plan, pod_counts, verdict, more, now_ns, group)
         if status is not None:
             writes.append(status)
         if verdict is not None and _needs_event(plan, verdict):
@@ -352,7 +353,7 @@ class JobController:
         verdict = draining.next_phase(plan, pod_counts, state.get("reason", ""), state.get("message", ""))
         if verdict is not None and phase == restarting.STATE.phase and _is_unknown(group) and restarts_whole_job(plan):
             verdict = None  # an Unknown of the run that ended must not trigger a policy in the next
-        status = status_patch(plan, pod_counts, verdict, {}, now_ns)
+        status = status_patch(plan, pod_counts, verdict, {}, now_ns, group)
         return [*writes, status] if status is not None else writes
 
     def _delete_live_pods(self, plan: JobPlan, pod_counts: PodCounts, now_ns: int) -> list[Write]:

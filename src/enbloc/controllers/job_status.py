@@ -13,9 +13,13 @@ from enbloc.controllers.job_roles import JobPlan
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.states.situation import FINISHED, Verdict
 from enbloc.controllers.states.table import leads
+from enbloc.controllers.wait_condition import other_conditions, wait_condition
 from enbloc.units import format_duration, format_timestamp, parse_timestamp
 
 CONDITIONS_KEPT: Final = 16
+"""Former phases."""
+_MAY_WAIT: Final = ("", "Pending", "Running", "Restarting")
+"""Phases of a job whose gang is to be scheduled, now or when its pods are recreated."""
 
 
 def phase_of(job: Obj) -> str:
@@ -23,15 +27,27 @@ def phase_of(job: Obj) -> str:
 
 
 def status_patch(
-    plan: JobPlan, pod_counts: PodCounts, verdict: Verdict | None, more: dict[str, Any], now_ns: int
+    plan: JobPlan,
+    pod_counts: PodCounts,
+    verdict: Verdict | None,
+    more: dict[str, Any],
+    now_ns: int,
+    group: Obj | None = None,
 ) -> Patch | None:
-    """The patch that brings the status up to date, if it is not. `verdict`: a new phase, or a new reason."""
+    """The patch that brings the status up to date, if it is not. `verdict`: a new phase, or a new reason. `group`: its
+    PodGroup, which says why it waits (G10); without it the job says what it says now."""
     status = plan.obj.get("status") or {}
     wanted = _counts(plan, pod_counts) | more
     if verdict is not None and verdict.phase == phase_of(plan.obj):
         wanted["state"] = status["state"] | {"reason": verdict.reason, "message": verdict.message}
     elif verdict is not None:
-        wanted |= _transition(plan, status, verdict, now_ns)
+        wanted |= _transition(plan, verdict, now_ns)
+    phase = verdict.phase if verdict is not None else phase_of(plan.obj)
+    conditions = wanted.get("conditions") or other_conditions(plan.obj)
+    if phase in _MAY_WAIT:
+        conditions = [*conditions, *wait_condition(plan.obj, group)]
+    if conditions != (status.get("conditions") or []):
+        wanted["conditions"] = conditions
     patch = difference(status, wanted)
     if not patch:
         return None
@@ -61,14 +77,14 @@ def _live(pod_counts: PodCounts, role: str) -> dict[str, int]:
     return {phase: count for phase, count in counts.items() if count and phase != TERMINATING}
 
 
-def _transition(plan: JobPlan, status: dict[str, Any], verdict: Verdict, now_ns: int) -> dict[str, Any]:
+def _transition(plan: JobPlan, verdict: Verdict, now_ns: int) -> dict[str, Any]:
     before = phase_of(plan.obj)
     assert leads(before, verdict.phase), f"job {plan.namespace}/{plan.name}: {before} → {verdict.phase}, {verdict}"
     moment = format_timestamp(now_ns)
     state = {"phase": verdict.phase, "lastTransitionTime": moment}
     if verdict.reason:
         state |= {"reason": verdict.reason, "message": verdict.message}
-    history = [*(status.get("conditions") or ()), {"status": verdict.phase, "lastTransitionTime": moment}]
+    history = [*other_conditions(plan.obj), {"status": verdict.phase, "lastTransitionTime": moment}]
     changed: dict[str, Any] = {"state": state, "conditions": history[-CONDITIONS_KEPT:]}
     created = plan.obj["metadata"].get("creationTimestamp")
     if verdict.phase in FINISHED and created:

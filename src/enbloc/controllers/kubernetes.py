@@ -12,11 +12,9 @@ from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED as POD_SCHEDULED
 from enbloc.controllers.group_status import GroupStatus, Key, Members
 from enbloc.controllers.volcano import group_of as volcano_group_of
+from enbloc.controllers.wait_condition import UNSCHEDULABLE
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
-
-UNSCHEDULABLE = "Unschedulable"
-"""The scheduler's condition."""
 
 
 def controller() -> GroupStatus:

@@ -189,7 +189,7 @@ class QueueJobController:
         self._timers.cancel(plan.uid)
         self._note_recreating(plan, any(slot.name in pods and pods[slot.name].terminating for slot in slots))
         if phases.is_over(plan):
-            yield from _one(phases.status_patch(plan, slots, pods, None, now_ns))
+            yield from self._status(plan, slots, pods, None, now_ns)
             return
         if phases.phase_of(plan) == phases.RESTARTING:
             yield from self._restart(plan, slots, pods, now_ns)
@@ -199,13 +199,13 @@ class QueueJobController:
         verdict = phases.restart_of(plan, slots, pods, now_ns)
         if verdict is not None:
             self._note_recreating(plan, verdict.restart_at <= now_ns)
-            yield from _one(phases.status_patch(plan, slots, pods, verdict, now_ns))
+            yield from self._status(plan, slots, pods, verdict, now_ns)
             yield _event(plan, verdict.reason, verdict.message)
             return
         yield from self._delete_surplus_and_failed(plan, slots, pods, now_ns)
         self._note_missing_pods(plan, slots, pods)
         verdict = phases.next_phase(plan, slots, pods)
-        yield from _one(phases.status_patch(plan, slots, pods, verdict, now_ns))
+        yield from self._status(plan, slots, pods, verdict, now_ns)
 
     def _note_recreating(self, plan: QueueJobPlan, soon: bool) -> None:
         """Records whether pods of the job are about to be recreated."""
@@ -234,9 +234,12 @@ class QueueJobController:
         if now_ns < at:
             self._timers.set(plan.uid, at)
         begins = not pods and now_ns >= at
-        yield from _one(
-            phases.status_patch(plan, slots, pods, phases.Verdict(phases.PENDING) if begins else None, now_ns)
-        )
+        yield from self._status(plan, slots, pods, phases.Verdict(phases.PENDING) if begins else None, now_ns)
+
+    def _status(
+        self, plan: QueueJobPlan, slots: list[Slot], pods: Pods, verdict: phases.Verdict | None, now_ns: int
+    ) -> Iterator[Write]:
+        yield from _one(phases.status_patch(plan, slots, pods, verdict, now_ns, self._specs.get(plan.uid)))
 
     def _delete_surplus_and_failed(
         self, plan: QueueJobPlan, slots: list[Slot], pods: Pods, now_ns: int

@@ -14,11 +14,12 @@ import msgspec
 
 from enbloc.api import arbitrator
 from enbloc.api.kinds import view
-from enbloc.api.meta import Ref
+from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Patch
 from enbloc.controllers.merge_diff import difference
 from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot
 from enbloc.controllers.queuejob_pods import Member
+from enbloc.controllers.wait_condition import other_conditions, wait_condition
 from enbloc.units import SECOND, format_duration, format_timestamp, parse_timestamp
 
 PENDING: Final = "Pending"
@@ -103,9 +104,15 @@ def next_phase(plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Mem
 
 
 def status_patch(
-    plan: QueueJobPlan, slots: Sequence[Slot], pods: Mapping[str, Member], verdict: Verdict | None, now_ns: int
+    plan: QueueJobPlan,
+    slots: Sequence[Slot],
+    pods: Mapping[str, Member],
+    verdict: Verdict | None,
+    now_ns: int,
+    spec: Obj | None,
 ) -> Patch | None:
-    """The patch that brings the status up to date, if it is not; without a verdict the phase stays."""
+    """The patch that brings the status up to date, if it is not; without a verdict the phase stays. `spec`: its
+    SchedulingSpec, which says why it waits (G10); without it the job says what it says now."""
     status = status_of(plan)
     phase = verdict.phase if verdict else phase_of(plan)
     wanted = _counts(plan, pods) | {"met": _met(plan, slots, pods, phase), "restarts": status.restarts}
@@ -118,7 +125,12 @@ def status_patch(
         wanted |= {"restarts": verdict.restarts, "restartAt": format_timestamp(verdict.restart_at)}
     if verdict is not None and verdict.phase == COMPLETED:
         wanted["completedGeneration"] = plan.generation
-    patch = difference(plan.obj.get("status") or {}, wanted)
+    found = plan.obj.get("status") or {}
+    waits = wait_condition(plan.obj, spec) if phase != COMPLETED else []
+    conditions = [*other_conditions(plan.obj), *waits]
+    if conditions != (found.get("conditions") or []):
+        wanted["conditions"] = conditions
+    patch = difference(found, wanted)
     if not patch:
         return None
     ref = Ref(arbitrator.QUEUE_JOB, plan.namespace, plan.name)

@@ -86,7 +86,7 @@ ARGUMENT = 'tiers[0].plugins[1].arguments["%s"]'
         (
             "actions: [{name: backfill, arguments: {mode: hard}}]",
             'actions[0].arguments["mode"]',
-            'must be best-effort or easy, not "hard"',
+            'must be best-effort or easy or conservative, not "hard"',
         ),
         (
             "{actions: [{name: backfill, arguments: {mode: easy}}],"

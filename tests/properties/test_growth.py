@@ -69,14 +69,15 @@ def claim(name: str, at: str) -> m.Obj:
 
 
 def test_g9_a_claim_wakes_only_pods_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one."""
+    """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one. A failed
+    attempt costs a second look, for its numbers (G10), and the simulation's answer looks at all of them once more."""
     counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
     named = [
         m.pod(f"p{i}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]) for i in range(40)
     ]
     plain = [m.pod(f"q{i}", 100 + i) for i in range(40)]
     simulate(m.node("n"), named, plain, [claim(f"c{i}", f"{i + 1}s") for i in range(40)], config=NO_ENQUEUE)
-    assert counts["tries"] <= 3 * 80
+    assert counts["tries"] <= 5 * 80
 
 
 def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:

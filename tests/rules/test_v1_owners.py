@@ -206,11 +206,13 @@ def test_v1_a_kind_of_the_config() -> None:
 @pytest.mark.parametrize("command", ["sim", "lint"])
 def test_n5_what_is_a_gang_only_here_is_noted(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, config = tmp_path / "jobset.yaml", tmp_path / "config.yaml"
-    file.write_text(yaml.safe_dump(jobset()))
+    file.write_text(yaml.safe_dump_all([jobset(), *jobset_pods(4)]))
     config.write_text("groupByOwner: {enabled: true}\n")
     with pytest.raises(SystemExit):
         main([command, str(file)])
-    assert "pods of JobSet default/x are a gang here" in capsys.readouterr().err
+    printed = capsys.readouterr()
+    assert "pods of JobSet default/x are a gang here" in printed.err
+    assert "effect" not in printed.out + printed.err  # N3: it says which pods are the gang
     with pytest.raises(SystemExit):
         main([command, str(file), "--config", str(config)])
     assert "groupByOwner" not in capsys.readouterr().err

@@ -31,6 +31,8 @@ from enbloc.gangs.volcano import Volcano
 from enbloc.gangs.workload import Workload
 from enbloc.gangs.yunikorn import Yunikorn
 
+CONDITIONS_READ = frozenset({Arbitrator.name})
+"""Dialects that read the conditions of pods: there it says that a SchedulingSpec was deleted (decision 0018)."""
 _IMPLICIT = frozenset({Owner.name, SinglePod.name})
 """Dialects whose gangs a pod does not name."""
 _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)

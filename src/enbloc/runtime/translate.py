@@ -49,7 +49,7 @@ from enbloc.gangs.hints import DOMAINS, EXPECTED_START
 from enbloc.gangs.model import Complaint, GangKey, GangSpec
 from enbloc.gangs.own_annotations import DIGEST
 from enbloc.gangs.record_digests import Keyring
-from enbloc.gangs.registry import GangRegistry, queue_hint
+from enbloc.gangs.registry import CONDITIONS_READ, GangRegistry, queue_hint
 from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
 from enbloc.runtime.cycle_metrics import CycleMetrics
@@ -219,7 +219,9 @@ class Translator:
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
         uid = uid_of(pod)
-        if not gone and uid in self._unbound and _differ_in_conditions_alone(self._unbound[uid], pod):
+        task, known = self.engine.state.tasks.get(uid), self._unbound.get(uid)
+        are_read = task is not None and task.gang.key.dialect in CONDITIONS_READ
+        if not gone and known is not None and not are_read and _differ_in_conditions_alone(known, pod):
             self._unbound[uid] = pod  # mostly our own write: the engine reads no conditions of pods
             return
         changed = self._registry.observe_pod(pod, gone)

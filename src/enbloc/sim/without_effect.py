@@ -5,7 +5,7 @@ Used by `sim` and `lint`. A gang that waits, and an object that admission reject
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 import msgspec
@@ -13,8 +13,9 @@ import msgspec
 from enbloc.admission.settings import Settings, is_foreign
 from enbloc.api import arbitrator, kubernetes, volcano
 from enbloc.api.kinds import KINDS, kind_id
-from enbloc.api.meta import Obj, name_of, namespace_of
+from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.config.compat import preset_of
+from enbloc.config.owner_kinds import shipped
 
 _CONTEXT: Final = frozenset(
     {
@@ -49,12 +50,18 @@ class WithoutEffect(msgspec.Struct, frozen=True):
 def without_effect(objects: Sequence[Obj], settings: Settings) -> list[WithoutEffect]:
     """The objects of a run, or of files, that had no effect; each with the reason."""
     owners = {(reference.get("kind"), reference.get("name")) for obj in objects for reference in _owners(obj)}
+    labels = {label for obj in objects if obj["kind"] == "Pod" for label in labels_of(obj).items()}
     found = []
     for obj in objects:
         reason = _reason(obj, settings)
-        if reason and (obj["kind"], name_of(obj)) not in owners:
+        if reason and (obj["kind"], name_of(obj)) not in owners and not _groups_pods(obj, labels):
             found.append(WithoutEffect(obj["kind"], namespace_of(obj), name_of(obj), reason))
     return found
+
+
+def _groups_pods(obj: Obj, labels: Set[tuple[str, str]]) -> bool:
+    """Whether pods name the object by the label of its kind: it says which of them are a gang."""
+    return any(entry.kind == kind_id(obj) and (entry.pod_label, name_of(obj)) in labels for entry in shipped())
 
 
 def _owners(obj: Obj) -> Iterable[Obj]:

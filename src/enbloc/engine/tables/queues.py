@@ -174,6 +174,7 @@ class QueueTree:
             for name, queue in self.queues.items()
             if queue.exists or name == ROOT or name in named or name in parents
         }
+        self._touched.intersection_update(self.queues.values())
         self._relink()
         self._retained = self._absent
 

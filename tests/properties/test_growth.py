@@ -9,6 +9,7 @@ import pytest
 
 from enbloc.config import parse
 from enbloc.engine.actions import evict
+from enbloc.engine.engine import Engine
 from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.placement import attempt
 from enbloc.engine.scoring.candidates import Candidates
@@ -69,15 +70,16 @@ def claim(name: str, at: str) -> m.Obj:
 
 
 def test_g9_a_claim_wakes_only_pods_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one. A failed
-    attempt costs a second look, for its numbers (G10), and the simulation's answer looks at all of them once more."""
+    """Pods wait for claims that are not bound, and pods without claims for room, while claims come one by one. The
+    simulation's answer, which looks at all that wait once more (G10), is left out."""
+    monkeypatch.setattr(Engine, "rediagnose", lambda engine: None)
     counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
     named = [
         m.pod(f"p{i}", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": f"c{i}"}}]) for i in range(40)
     ]
     plain = [m.pod(f"q{i}", 100 + i) for i in range(40)]
     simulate(m.node("n"), named, plain, [claim(f"c{i}", f"{i + 1}s") for i in range(40)], config=NO_ENQUEUE)
-    assert counts["tries"] <= 5 * 80
+    assert counts["tries"] <= 3 * 80
 
 
 def test_pods_meet_only_the_budgets_that_their_labels_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:

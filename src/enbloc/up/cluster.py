@@ -159,6 +159,7 @@ class LocalCluster:
             (lambda: journal.failure) if journal is not None else None,
             self._settings,
             self.nodes.enter,
+            self.nodes.measure,
         )
         self._listener = Listener(self._facade, certificate.context())
         port = await self._listener.start(options.host, options.port)

@@ -61,9 +61,9 @@ _log = logging.getLogger(__name__)
 
 class Facade:
     """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `log_source` reads
-    the output of pods; `enter` finds containers that run; `committed` is awaited before a write is acknowledged.
-    `failure` says why writes are not kept any more: only health is served then, since the store may hold what was not
-    kept."""
+    the output of pods; `enter` finds containers that run, `measure` what they use; `committed` is awaited before a
+    write is acknowledged. `failure` says why writes are not kept any more: only health is served then, since the store
+    may hold what was not kept."""
 
     def __init__(
         self,
@@ -75,8 +75,10 @@ class Facade:
         failure: Callable[[], str | None] | None = None,
         settings: Settings = DEFAULTS,
         enter: Enter | None = None,
+        measure: usage.Measure | None = None,
     ) -> None:
         self._enter = enter
+        self._measure = measure
         self._store = store
         self._access = access
         self._pages = dict(pages or {})
@@ -201,7 +203,7 @@ class Facade:
             return await self._execute(request, target, self._writer.bind)
         reads = request.method in ("GET", "HEAD")
         if reads and segments[:3] == ["apis", usage.GROUP, usage.VERSION] and segments[3:]:
-            return _json(usage.usage(self._store, segments[3:], request.query))
+            return _json(usage.usage(self._store, segments[3:], request.query, self._measure))
         if not reads or len(segments) > 6:
             return None
         if path == "/openapi/v2":

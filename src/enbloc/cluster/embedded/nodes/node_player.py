@@ -180,6 +180,9 @@ class NodePlayer(Kubelets[SimulatedPod]):
             raise Refused(404, "NotFound", f'pods "{pod}" not found')
         raise Refused(400, "BadRequest", f"pod {pod} is simulated and runs no process (--runtime process runs it)")
 
+    def measure(self) -> None:
+        """Nothing: simulated pods use what they request."""
+
     def close(self) -> None:
         self._watch.close()
 

@@ -9,7 +9,7 @@ should be called soon.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -77,6 +77,15 @@ class RunningContainer(Protocol):
     async def start(self, argv: Sequence[str], *, tty: bool) -> ExecSession: ...
 
 
+class Use(msgspec.Struct, frozen=True):
+    """What a container uses at present."""
+
+    cpu_nanocores: int
+    memory_bytes: int
+    window_ns: int
+    """The time over which the CPU was measured."""
+
+
 class NodeRuntime(Protocol):
     """Runs pods that are bound to its nodes."""
 
@@ -98,6 +107,11 @@ class NodeRuntime(Protocol):
 
     def enter(self, namespace: str, pod: str, container: str) -> RunningContainer:
         """A container that runs. An empty name means the pod's only container. Raises `Refused`."""
+        ...
+
+    def measure(self) -> Mapping[tuple[str, str], Mapping[str, Use]] | None:
+        """What containers that run use, by namespace and name of their pod, then by their own name; `None` if nothing
+        is measured."""
         ...
 
     def close(self) -> None:

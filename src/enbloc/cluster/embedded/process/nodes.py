@@ -25,7 +25,7 @@ from enbloc.cluster.embedded.nodes import pod_status
 from enbloc.cluster.embedded.nodes.backoff import Backoff
 from enbloc.cluster.embedded.nodes.kubelets import Kubelets
 from enbloc.cluster.embedded.nodes.node_pool import Key
-from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader
+from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, Use
 from enbloc.cluster.embedded.process.container import INTERRUPTED, Container
 from enbloc.cluster.embedded.process.exec_session import ProcessContainer
 from enbloc.cluster.embedded.process.fields import ContainerConfigError
@@ -36,6 +36,7 @@ from enbloc.cluster.embedded.process.orphans import end_orphans
 from enbloc.cluster.embedded.process.pod_directory import DirectoryRemover, PodDirectory, folder_of, pods_directory
 from enbloc.cluster.embedded.process.processes import Processes, ProcessEvent
 from enbloc.cluster.embedded.process.status import final_status, status_of
+from enbloc.cluster.embedded.process.use import UseMeter
 from enbloc.stale_heap import StaleHeap
 from enbloc.units import SECOND, format_timestamp, parse_timestamp
 
@@ -127,6 +128,7 @@ class ProcessNodes(Kubelets[ProcessPod]):
             absolute_mounts=absolute_mounts,
         )
         self._running: dict[int, tuple[ProcessPod, Container]] = {}
+        self._meter = UseMeter()
         self._blocked: dict[Key, ProcessPod] = {}
         self._steps: StaleHeap[ProcessPod] = StaleHeap(lambda _, tracked: tracked.stage == "ended", STALE_SLACK)
         self._remover = DirectoryRemover(self._directory)
@@ -190,6 +192,15 @@ class ProcessNodes(Kubelets[ProcessPod]):
             raise Refused(400, "BadRequest", f'container "{name}" in pod "{pod}" does not run')
         run = one.run
         return ProcessContainer(one.command, tracked.address, lambda: one.is_alive and one.run == run)
+
+    def measure(self) -> dict[Key, dict[str, Use]]:
+        runs = [(tracked.key, one) for tracked, one in self._running.values() if one.stage == "running"]
+        used = self._meter.measure(one.pid for _, one in runs)
+        found: dict[Key, dict[str, Use]] = {}
+        for key, one in runs:
+            if one.pid in used:
+                found.setdefault(key, {})[one.name] = used[one.pid]
+        return found
 
     def close(self) -> None:
         """Stops every process: SIGTERM, then SIGKILL after `STOP_GRACE_S`. Pods stay as they are in the store."""

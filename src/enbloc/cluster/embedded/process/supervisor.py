@@ -51,31 +51,39 @@ def prctl(option: int, argument: int) -> None:
         ctypes.CDLL(None).prctl(option, argument, 0, 0, 0)
 
 
+def stat_of(pid: int) -> list[bytes]:
+    """What /proc says of the process after its name: its state, its parent and so on (proc(5)); empty if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def all_processes() -> list[int]:
+    """None where there is no /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:
+        return []
+
+
 def start_time(pid: int) -> int:
     """When the process began, in the kernel's ticks since boot; 0 if unknown. With the pid it identifies one process
     for as long as the machine runs."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
+        return int(stat_of(pid)[19])
+    except (ValueError, IndexError):
         return 0
 
 
 def descendants(root: int, but: Set[int] = frozenset()) -> list[int]:
     """All descendants of `root`, without those in `but` and their descendants; none where there is no /proc."""
     below: dict[int, list[int]] = {}
-    try:
-        names = [name for name in os.listdir("/proc") if name.isdecimal()]
-    except OSError:
-        return []
-    for name in names:
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        if fields[0] != b"Z":
-            below.setdefault(int(fields[1]), []).append(int(name))
+    for pid in all_processes():
+        fields = stat_of(pid)
+        if fields and fields[0] != b"Z":
+            below.setdefault(int(fields[1]), []).append(pid)
     found: list[int] = []
     queue = [root]
     while queue:

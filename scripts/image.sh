@@ -45,8 +45,11 @@ mmdebstrap --quiet --mode=root --variant=custom "${options[@]}" \
 python=$root/.venv/bin/python
 "$python" -c 'import sys; assert sys.version_info[:2] == (3, 11), "the image has Python 3.11: make PYTHON=python3.11"'
 mkdir -p "$work/tree/opt/enbloc/lib" "$work/tree/opt/enbloc/bin"
+# What only building needs is in the same list of pinned packages; tests/install/test_image.py compares.
+building='^(hatchling|packaging|pathspec|pluggy|tomlkit|trove-classifiers)=='
+awk -v building="$building" '/^[^ ]/ {skip = $0 ~ building} !skip' "$root/requirements/image.txt" > "$work/packages.txt"
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps \
-  --target "$work/tree/opt/enbloc/lib" -r <(awk '/^(hatchling|editables|packaging|pathspec|pluggy|trove-classifiers)==/ {skip=1} /^[^ ]/ && !/^(hatchling|editables|packaging|pathspec|pluggy|trove-classifiers)==/ {skip=0} !skip' "$root/requirements/image.txt")
+  --target "$work/tree/opt/enbloc/lib" -r "$work/packages.txt"
 cp -r "$root/src/enbloc" "$work/tree/opt/enbloc/lib/enbloc"
 find "$work/tree" -name __pycache__ -type d -prune -exec rm -rf {} +
 rm -rf "$work/tree/opt/enbloc/lib/bin"

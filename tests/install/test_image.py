@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from enbloc.install.workloads import USER_ID
 
@@ -22,6 +26,24 @@ def test_the_image_has_what_was_tested() -> None:
     assert image.items() <= tested.items()
     assert {"aiohttp", "cryptography", "kubernetes-asyncio", "msgspec", "numpy"} <= image.keys()
     assert not {"pytest", "mypy", "ruff", "hypothesis"} & image.keys()
+
+
+def test_only_what_running_needs_is_left_in_the_image() -> None:
+    """Both builds take the packages away that only building needs."""
+    needed: set[str] = set()
+    waiting = ["enbloc"]
+    while waiting:
+        for text in metadata.requires(waiting.pop()) or ():
+            asked = Requirement(text)
+            name = canonicalize_name(asked.name)
+            if name not in needed and (asked.marker is None or asked.marker.evaluate({"extra": ""})):
+                needed.add(name)
+                waiting.append(name)
+    building = pins("image.txt").keys() - needed
+    script = (ROOT / "scripts" / "image.sh").read_text()
+    assert set(re.findall(r"building='\^\((.*)\)=='", script)[0].split("|")) == building
+    docker = (ROOT / "Dockerfile").read_text()
+    assert set(re.findall(r"uninstall --yes (.*)", docker)[0].split()) == building | {"pip"}
 
 
 def test_no_host_is_named_and_no_container_runs_as_root() -> None:

@@ -36,8 +36,8 @@ def _of(metrics: CycleMetrics) -> Samples:
     return _samples(registry)
 
 
-def _played(monkeypatch: Any, *, volcano: bool) -> Samples:
-    """The quickstart with metrics: resnet starts at 0 s, bert at 60 s after a wait of 50 s."""
+def _played(monkeypatch: Any, scenario: Path = QUICKSTART, *, volcano: bool) -> Samples:
+    """A scenario with metrics; of the quickstart resnet starts at 0 s, bert at 60 s after a wait of 50 s."""
     from enbloc import config
     from enbloc.scenario.documents import read_documents
     from enbloc.scenario.scenario import read_scenario
@@ -48,7 +48,7 @@ def _played(monkeypatch: Any, *, volcano: bool) -> Samples:
         return plane(*arguments, **options, metrics=metrics)
 
     monkeypatch.setattr(simulation_module, "ControlPlane", counted)
-    Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(None)).run(100 * SECOND)
+    Simulation(read_scenario(read_documents([str(scenario)])), config.parse(None)).run(100 * SECOND)
     return _of(metrics)
 
 
@@ -75,6 +75,26 @@ def test_volcanos_latencies_light_up_on_request(monkeypatch: Any) -> None:
     job = (("job_name", "bert"), ("job_namespace", "default"), ("queue", "default"))
     assert samples["volcano_e2e_job_scheduling_duration", job] == 50_000
     assert samples["volcano_pod_preemption_victims", ()] == 0
+    for when in ("OnSessionOpen", "OnSessionClose"):
+        plugin = (("OnSession", when), ("plugin", "all"))
+        assert samples["volcano_plugin_scheduling_latency_milliseconds_count", plugin] > 0
+    assert samples["volcano_task_scheduling_latency_milliseconds_count", (("stage", "Assumed"),)] == 8
+
+
+def test_a_pods_latency_under_volcanos_name_is_from_its_creation(monkeypatch: Any, tmp_path: Path) -> None:
+    scenario = tmp_path / "two-pods.yaml"
+    pod = """
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default, annotations: {sim.enbloc.dev/run-time: 10s, sim.enbloc.dev/at: %s}}
+spec: {restartPolicy: Never, containers: [{name: a, image: b, resources: {requests: {cpu: 1}}}]}
+---
+"""
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {cpu: 1, memory: 1Gi, pods: 9}}\n"
+    scenario.write_text(pod % ("first", "0s") + pod % ("second", "3s") + node)
+    samples = _played(monkeypatch, scenario, volcano=True)
+    assert samples["volcano_task_scheduling_latency_milliseconds_count", (("stage", "Assumed"),)] == 2
+    assert samples["volcano_task_scheduling_latency_milliseconds_sum", (("stage", "Assumed"),)] == 7_000
 
 
 def test_evictions_and_claims_are_counted() -> None:
@@ -93,6 +113,16 @@ def test_evictions_and_claims_are_counted() -> None:
     kinds = {labels[0][1]: value for (name, labels), value in samples.items() if name == "enbloc_decisions_total"}
     assert kinds == {"evict": 1, "claim": 1, "release": 1, "bind": 1}
     assert (samples["volcano_pod_preemption_victims", ()], samples["volcano_total_preemption_attempts", ()]) == (1, 1)
+
+
+def test_answers_of_bindings_are_a_stage_of_volcanos() -> None:
+    metrics = Metrics()
+    cycle = metrics.count_decisions(volcano=True)
+    metrics.binding(True, 0.25)
+    metrics.binding(False, 0.5)
+    samples = _of(cycle)
+    assert samples["volcano_scheduling_stage_duration_milliseconds_sum", (("stage", "Bind"),)] == 250
+    assert samples["volcano_scheduling_stage_duration_milliseconds_count", (("stage", "Bind"),)] == 1
 
 
 def test_size_classes() -> None:

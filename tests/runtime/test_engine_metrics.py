@@ -22,8 +22,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def _scraped(**settings: Any) -> Samples:
-    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse(settings))
+def _scraped(scenario: Path = QUICKSTART, **settings: Any) -> Samples:
+    simulation = Simulation(read_scenario(read_documents([str(scenario)])), config.parse(settings))
     simulation.run(30 * SECOND)
     plane = simulation._plane
     assert isinstance(plane, ControlPlane)
@@ -67,6 +67,30 @@ def test_with_compat_volcano_queues_have_volcanos_names() -> None:
     assert _value(samples, "volcano_queue_real_capacity_milli_cpu", queue_name="default") == 16_000
     assert _value(samples, "volcano_queue_share", queue_name="default") == pytest.approx(14 / 16)
     assert _value(samples, "volcano_unschedule_job_count") == 2
+
+
+def test_with_compat_volcano_other_resources_are_in_thousandths_as_there(tmp_path: Path) -> None:
+    scenario = tmp_path / "gpus.yaml"
+    scenario.write_text(
+        """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {capacity: {cpu: 8, memory: 8Gi, pods: 10, nvidia.com/gpu: 4}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p, namespace: default}
+spec:
+  schedulerName: enbloc
+  containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 2}}}]
+"""
+    )
+    samples = _scraped(scenario, metrics={"compat": "volcano"})
+    gpus = {"queue_name": "default", "resource": "nvidia.com/gpu"}
+    assert _value(samples, "volcano_queue_allocated_scalar_resources", **gpus) == 2_000
+    assert _value(samples, "volcano_queue_real_capacity_scalar_resources", **gpus) == 4_000
+    assert _value(samples, "enbloc_queue_used", queue="default", resource="nvidia.com/gpu") == 2
 
 
 def test_without_a_scheduler_nothing_is_collected() -> None:

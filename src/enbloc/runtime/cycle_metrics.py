@@ -6,19 +6,17 @@ The engine owns no clock: it names its parts as it runs them (`timed`), and the 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from prometheus_client import Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from enbloc.engine.decisions import Bind, Decision, Enqueue, Evict, SetAside, TimeOut
 from enbloc.engine.engine import Engine
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.runtime.volcano_metrics import VolcanoMetrics
 from enbloc.units import SECOND
 
 CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -26,8 +24,6 @@ START_S: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 4 * 3_600, 12 * 3_600
 SIZES: Final = ((1, "1"), (8, "2-8"), (64, "9-64"), (512, "65-512"))
 """Size classes of gangs, by pods: the upper bound, and the label."""
 LARGEST: Final = "513+"
-_STARTED: Final = 500
-"""At most so many gangs have a time of their own under Volcano's name."""
 
 
 def size_class(pods: int) -> str:
@@ -71,7 +67,7 @@ class CycleMetrics:
         self._claims = Counter(
             "enbloc_claims", "Claims that began: reservations, holds, nominations, waves.", ["kind"], registry=None
         )
-        self.volcano = VolcanoCycle() if volcano else None
+        self.volcano = VolcanoMetrics() if volcano else None
         self.collectors: list[Collector] = [
             self._start_s,
             self._action_s,
@@ -85,7 +81,7 @@ class CycleMetrics:
     def bound(self, seconds: float) -> None:
         """A Binding was answered, this long after its decision."""
         if self.volcano is not None:
-            self.volcano.task_ms.observe(seconds * 1_000)
+            self.volcano.bound(seconds)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -122,6 +118,11 @@ class CycleMetrics:
         self._decisions.labels("bind").inc()
         first = engine.state.gangs.get(decision.gang)
         self._bound_pods.labels(first.spec.queue if first is not None else "").inc(len(decision.placements))
+        if self.volcano is not None:
+            for place in decision.placements:
+                task = engine.state.tasks.get(place.uid)
+                if task is not None:
+                    self.volcano.assumed(max(0, now_ns - task.created_ns) / SECOND)
         if not decision.commits:
             return
         for key in (decision.gang, *decision.others):
@@ -132,57 +133,3 @@ class CycleMetrics:
             self._start_s.labels(gang.spec.queue, size_class(len(gang.tasks))).observe(waited_s)
             if self.volcano is not None:
                 self.volcano.started(gang.spec.title, gang.spec.queue, waited_s)
-
-
-_MS: Final = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1_280.0, 2_560.0)
-
-
-class VolcanoCycle(Collector):
-    """Cycle, actions and starts under Volcano's names, in milliseconds as there."""
-
-    def __init__(self) -> None:
-        def histogram(name: str, text: str, *labels: str) -> Histogram:
-            return Histogram(f"volcano_{name}_milliseconds", text, labels, buckets=_MS, registry=None)
-
-        self._cycle_ms = histogram("e2e_scheduling_latency", "one scheduling cycle")
-        self._action_ms = histogram("action_scheduling_latency", "one action of a cycle", "action")
-        self._session_ms = histogram("open_session_duration", "before the first action of a cycle")
-        self._job_ms = histogram("e2e_job_scheduling_latency", "from a gang's creation to its Bindings")
-        self.task_ms = histogram("task_scheduling_latency", "from the decision to the answer of a Binding")
-        self._attempts = Counter("volcano_schedule_attempts", "gangs that were bound", ["result"], registry=None)
-        self._sum_ms = 0.0
-        self._of_gangs: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self.victims = 0
-        self.attempts = 0
-
-    def took(self, part: str, seconds: float) -> None:
-        ms = seconds * 1_000
-        self._sum_ms += ms
-        if part == "begin":
-            self._session_ms.observe(ms)
-        elif part == "end":
-            self._cycle_ms.observe(self._sum_ms)
-            self._sum_ms = 0.0
-        else:
-            self._action_ms.labels(part).observe(ms)
-
-    def started(self, title: str, queue: str, seconds: float) -> None:
-        namespace, _, name = title.partition("/")
-        self._job_ms.observe(seconds * 1_000)
-        self._attempts.labels("Success").inc()
-        self._of_gangs[name, queue, namespace] = seconds * 1_000
-        while len(self._of_gangs) > _STARTED:
-            self._of_gangs.popitem(last=False)
-
-    def collect(self) -> Iterator[Metric]:
-        for one in (self._cycle_ms, self._action_ms, self._session_ms, self._job_ms, self.task_ms, self._attempts):
-            yield from one.collect()
-        labels = ["job_name", "queue", "job_namespace"]
-        durations = GaugeMetricFamily("volcano_e2e_job_scheduling_duration", "the same of one gang", labels=labels)
-        for key, value in self._of_gangs.items():
-            durations.add_metric(list(key), value)
-        yield durations
-        yield GaugeMetricFamily("volcano_pod_preemption_victims", "pods that were evicted", value=self.victims)
-        yield GaugeMetricFamily(
-            "volcano_total_preemption_attempts", "gangs that pods were evicted for", value=self.attempts
-        )

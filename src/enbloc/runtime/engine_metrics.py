@@ -50,7 +50,7 @@ VOLCANO_REFERENCE: Final = {
         for unit, what, labels in (
             ("milli_cpu", "CPU", ()),
             ("memory_bytes", "memory", ()),
-            ("scalar_resources", "other resources", ("resource",)),
+            ("scalar_resources", "other resources in thousandths", ("resource",)),
         )
     },
     "volcano_queue_share": ("used of deserved", ("queue_name",)),
@@ -197,7 +197,8 @@ def _volcano_names(engine: Engine, queues: Sequence[Queue]) -> Iterator[GaugeMet
             amounts.pop(PODS, None)
             for column, amount in sorted(amounts.items()):
                 if amount and column < len(engine.state.resources):
-                    scalar.add_metric([queue.name, engine.state.resources.names[column]], amount)
+                    # Volcano has thousandths of these, too: 2 GPUs are 2,000.
+                    scalar.add_metric([queue.name, engine.state.resources.names[column]], amount * _MILLI)
         yield from (cpu, memory, scalar)
     share = _volcano_family("volcano_queue_share")
     weight, overused = _volcano_family("volcano_queue_weight"), _volcano_family("volcano_queue_overused")

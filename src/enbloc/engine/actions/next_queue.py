@@ -52,6 +52,10 @@ class NextQueue:
                 self._queues.update_deserved(totals)
                 self._update_keys()
                 return self._lowest()
+        if len(self._waiting) == 1:
+            (name,) = self._waiting
+            if self.lines[name]:
+                return name
         for name in [name for name in self._waiting if not self.lines[name]]:
             self._leave(name)
         return min(self._waiting, key=lambda name: self.lines[name][0][0], default=None)

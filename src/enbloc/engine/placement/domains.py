@@ -110,7 +110,7 @@ def is_constrained(gang: GangState) -> bool:
     """Whether tasks of a gang must or should be together."""
     if gang.spec.topology is not None or is_split(gang.spec):
         return True
-    return any(task.topology for task in gang.tasks.values())
+    return gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values())
 
 
 class Domains:

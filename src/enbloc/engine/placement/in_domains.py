@@ -46,9 +46,8 @@ def has_topology(requests: Sequence[PlacementRequest]) -> bool:
         spec = one.gang.spec
         if spec.topology is not None or is_split(spec):
             return True
-        for task in (*one.needed, *one.rest):
-            if task.topology:
-                return True
+        if one.gang.has_topology_of_pods and any(task.topology for task in (*one.needed, *one.rest)):
+            return True
     return False
 
 

@@ -43,9 +43,10 @@ def _row_of(keys: Ints) -> Ints:
 
 
 def _top(keys: Ints, count: int) -> Ints:
-    """The `count` largest keys that are not -1; no two keys are equal."""
+    """The `count` largest keys that are not -1; no two keys are equal. The array is the caller's: it is reordered."""
     if count < len(keys):
-        keys = np.partition(keys, len(keys) - count)[len(keys) - count :]
+        keys.partition(len(keys) - count)
+        keys = keys[len(keys) - count :]
     return keys[keys >= 0]
 
 

@@ -55,10 +55,16 @@ class PlacementRequest(NamedTuple):
 
 def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> PlacementRequest:
     """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
-    lacking = {role: minimum - gang.found(role) for role, minimum in gang.minima().items()}
+    waiting = pending_tasks(gang) if pending is None else pending
+    placed, minima = gang.found_by_role(), gang.minima()
+    if len(minima) == 1 and len(gang.pending) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
+        (role, minimum), *_ = minima.items()
+        lacks = max(0, minimum - placed.get(role, 0))
+        first = waiting[:lacks]
+        return PlacementRequest(gang, first, waiting[lacks:], max(0, gang.short_of(placed) - len(first)))
+    lacking = {role: minimum - placed.get(role, 0) for role, minimum in minima.items()}
     needed: list[Task] = []
     rest: list[Task] = []
-    waiting = pending_tasks(gang) if pending is None else pending
     if gang.ran or gang.behind:  # without replacements for an earlier wave, and tasks of a later one
         waiting = [task for task in waiting if gang.in_wave(task.role)]
     for task in waiting:
@@ -69,7 +75,7 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
             needed.append(task)
         else:
             rest.append(task)
-    return PlacementRequest(gang, needed, rest, max(0, gang.short_of(gang.found_by_role()) - len(needed)))
+    return PlacementRequest(gang, needed, rest, max(0, gang.short_of(placed) - len(needed)))
 
 
 def replacements(gang: GangState) -> list[Task]:

@@ -42,7 +42,7 @@ class ScoreVector:
         if self._computed_at != nodes.clock:
             if len(self._keys) < count:
                 self._keys = np.pad(self._keys, (0, len(nodes.alive) - len(self._keys)), constant_values=-1)
-            stale = np.flatnonzero(nodes.stamp[:count] > self._computed_at)
+            stale = (nodes.stamp[:count] > self._computed_at).nonzero()[0]
             self._keys[stale] = self.compute(stale)
             self._computed_at = nodes.clock
         return self._keys[:count]
@@ -50,7 +50,9 @@ class ScoreVector:
     def compute(self, rows: Rows | slice, tasks_per_row: Ints | None = None) -> Ints:
         """The keys of these rows, computed from the rows alone; `tasks_per_row` as in `Headroom`."""
         headroom = Headroom(self._nodes, rows, self._request, tasks_per_row)
-        found: Ints = np.where(headroom.fits(), (self._score(headroom) << ROW_BITS) | self._nodes.ranks[rows], -1)
+        found: Ints = self._score(headroom) << ROW_BITS
+        found |= self._nodes.ranks[rows]
+        found |= headroom.refusals()
         return found
 
     def table(self, rows: Rows, first: int, width: int) -> Ints:
@@ -76,6 +78,7 @@ class Candidates:
         self._passing: Bools = np.zeros(0, np.bool_)
         self._passing_rows: Rows = np.zeros(0, np.intp)
         self._bonus: Ints | None = None
+        """What preferences add to the key of each row; `None`: the same for all that pass."""
         self._checked_at = 0
         """`nodes.static_clock` as of the last refresh of the static checks."""
         self.counts = FitCounts(nodes, cls.request, self.passing)
@@ -104,9 +107,9 @@ class Candidates:
         return found
 
     def passing_keys(self) -> Ints:
-        """The keys of the rows that pass, only; a key's low bits give its row."""
+        """The keys of the rows that pass, only, as an array of the caller's own; a key's low bits give its row."""
         self._refresh_static()
-        keys = self._scores.keys()[self._passing_rows]
+        keys = self._scores.keys().take(self._passing_rows)
         if self._bonus is not None:
             keys = np.where(keys >= 0, keys + self._bonus[self._passing_rows], -1)
         return keys
@@ -150,4 +153,8 @@ class Candidates:
         self._passing_rows = np.flatnonzero(self._passing[:count])
         self._checked_at = nodes.static_clock
         if self._compute_bonus is not None:
-            self._bonus = self._compute_bonus(self._passing[:count]) << ROW_BITS
+            bonus = self._compute_bonus(self._passing[:count])
+            of_passing = bonus.take(self._passing_rows)
+            # One that all rows have decides nothing: most clusters have no taint that pods should avoid.
+            decides = len(of_passing) > 0 and bool((of_passing != of_passing[0]).any())
+            self._bonus = bonus << ROW_BITS if decides else None

@@ -32,7 +32,10 @@ class Headroom:
         self._rows = rows
         self.request = request
         amounts = nodes.amounts(request)
-        self._left: Ints = nodes.free[:, rows] - (amounts if tasks_per_row is None else amounts * tasks_per_row)
+        # A copy for an array of rows, which is changed in place; for a slice a view, which must not be.
+        free = nodes.free[:, rows].copy() if isinstance(rows, slice) else nodes.free.take(rows, axis=1)
+        free -= amounts if tasks_per_row is None else amounts * tasks_per_row
+        self._left: Ints = free
 
     def column(self, resource: str) -> int:
         """The column of a resource; it may be one that no node has."""
@@ -61,11 +64,16 @@ class Headroom:
         return found
 
     def fits(self) -> Bools:
-        """Where the task fits; only the columns of its request count."""
+        """Where the task fits."""
+        found: Bools = self.refusals() == 0
+        return found
+
+    def refusals(self) -> Ints:
+        """0 where the task fits, -1 where not; only the columns of its request count."""
         combined: Ints | None = None
         for column, _ in self.request:  # or-ed integers are negative where one of them is
             left = self._left[column]
             combined = left if combined is None else combined | left
         assert combined is not None, "a request always asks for a pod"
-        found: Bools = combined >= 0
+        found: Ints = combined >> 63  # the sign
         return found

@@ -303,6 +303,7 @@ class State:
             self.touch(task.gang)
         if task.topology != facts.topology:
             task.topology = facts.topology
+            task.gang.has_topology_of_pods = True
             self.touch(task.gang)
         task.hints, task.never_preempts = facts.hints, facts.never_preempts
         self._set_since(task, facts.since_ns)

@@ -22,8 +22,14 @@ def mark_of(spec: GangSpec, without: Collection[str] = ()) -> str:
 
 
 def _encode(total: int, roles: Mapping[str, int]) -> str:
-    parts = "".join(f";{quote(role, safe='', errors='replace')}={count}" for role, count in sorted(roles.items()))
-    return f"{total}{parts}"
+    parts = [f";{_quoted(role)}={count}" for role, count in sorted(roles.items())]
+    return f"{total}{''.join(parts)}"
+
+
+def _quoted(role: str) -> str:
+    if role.isascii() and role.isalnum():  # most roles: nothing to escape
+        return role
+    return quote(role, safe="", errors="replace")
 
 
 def covers(mark: str, spec: GangSpec) -> bool:

@@ -131,6 +131,8 @@ class Task:
         self.never_preempts = facts.never_preempts
         self.since_ns = facts.since_ns
         self.topology = facts.topology
+        if facts.topology:
+            gang.has_topology_of_pods = True
         # O2 as one key: priority, index, age, name. A name without a number comes last.
         self.order: Order = (
             -facts.priority,
@@ -158,6 +160,7 @@ class GangState:
         "assumed",
         "behind",
         "covered",
+        "has_topology_of_pods",
         "held",
         "key",
         "occupied",
@@ -193,6 +196,8 @@ class GangState:
         """Roles of earlier waves, which are satisfied: the present wave is scheduled without them (D3, G7)."""
         self.behind: frozenset[str] = frozenset()
         """Roles of waves after the present one; some may have started before an earlier wave had to restart."""
+        self.has_topology_of_pods = False
+        """Whether a pod of it said, at any time, where its role or its gang has to be: if not, none need be asked."""
         self.partial_since_ns: int | None = None
         """When it was first found partially bound (G11)."""
         self.version = 0
@@ -250,10 +255,14 @@ class GangState:
 
     def minima(self) -> dict[str, int]:
         """The minima of the present wave, by role."""
+        if not self.ran and not self.behind:
+            return dict(self.spec.minima)
         return {role: minimum for role, minimum in self.spec.minima.items() if self.in_wave(role)}
 
     def short_of(self, counts: dict[str, int]) -> int:
         """How far these counts by role are from the total that the present wave needs."""
+        if not self.ran and not self.behind:
+            return self.spec.minimum - sum(counts.values())
         others = sum(minimum for role, minimum in self.spec.minima.items() if not self.in_wave(role))
         return self.spec.minimum - others - sum(count for role, count in counts.items() if self.in_wave(role))
 
@@ -271,6 +280,8 @@ class GangState:
         return (0 if self.only_waiting else self.occupied.get(role, 0)) + self.held.get(role, 0)
 
     def found_by_role(self) -> dict[str, int]:
+        if not self.held and not self.only_waiting:  # most gangs
+            return dict(self.occupied)
         return {role: self.found(role) for role in {*self.occupied, *self.held}}
 
     @property
@@ -305,31 +316,36 @@ class GangState:
     def missing(self) -> dict[str, int]:
         """Role → members that do not exist but are required; `""` is the total (G4)."""
         found = {}
+        placed = self.found_by_role()
         for role, minimum in self.minima().items():
-            lacking = minimum - self.found(role) - self.pending.get(role, 0)
+            lacking = minimum - placed.get(role, 0) - self.pending.get(role, 0)
             if lacking > 0:
                 found[role] = lacking
-        waiting = sum(count for role, count in self.pending.items() if self.in_wave(role))
-        lacking = self.short_of(self.found_by_role()) - waiting - sum(found.values())
+        waiting = sum([count for role, count in self.pending.items() if self.in_wave(role)])
+        lacking = self.short_of(placed) - waiting - sum(found.values())
         if lacking > 0:
             found[""] = lacking
         return found
 
     def ready(self) -> bool:
         """Each role first, then the total (M4). With a minimum of 0 all that waits is surplus (K3, K9)."""
-        if self.only_waiting and (self.spec.minimum or self.spec.minima):
+        spec, occupied = self.spec, self.occupied
+        if self.only_waiting and (spec.minimum or spec.minima):
             return not self.total_pending
-        return (
-            all(self.occupied.get(role, 0) >= minimum for role, minimum in self.spec.minima.items())
-            and self.total_occupied >= self.spec.minimum
-        )
+        for role, minimum in spec.minima.items():
+            if occupied.get(role, 0) < minimum:
+                return False
+        return sum(occupied.values()) >= spec.minimum
 
     def __repr__(self) -> str:
         return f"GangState({self.spec.title} min={self.spec.minimum} occupied={self.occupied} pending={self.pending})"
 
 
+_ORDER = attrgetter("order")
+
+
 def pending_tasks(gang: GangState) -> list[Task]:
     """The pending tasks of a gang that are ours to schedule, in the order of O2."""
     pending = [task for task in gang.tasks.values() if task.status in WAITS and task.ours]
-    pending.sort(key=attrgetter("order"))
+    pending.sort(key=_ORDER)
     return pending

@@ -66,11 +66,15 @@ class AssignedPods(Generic[PlaceableT]):
     def add_all(self, tasks: Sequence[PlaceableT], rows: Sequence[int]) -> None:
         """The same for several tasks."""
         self._settle()
-        names = self.nodes.names
+        names, placed, by_node = self.nodes.names, self._placed, self._by_node
         for task, row in zip(tasks, rows, strict=True):
-            name = names[row]
-            self._placed[task.uid] = (task, name)
-            self._by_node.setdefault(name, {})[task.uid] = task
+            name, uid = names[row], task.uid
+            placed[uid] = (task, name)
+            on_node = by_node.get(name)
+            if on_node is None:
+                by_node[name] = {uid: task}
+            else:
+                on_node[uid] = task
         if self._counts:
             for task, row in zip(tasks, rows, strict=True):
                 self._count_task(task, row, 1)

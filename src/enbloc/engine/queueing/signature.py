@@ -63,9 +63,7 @@ def place_of(gang: GangState) -> Hashable:
 
 def _is_split(gang: GangState) -> bool:
     """Whether constraints are for some of its tasks: then it is alone in its class."""
-    return is_split(gang.spec) or (
-        gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values())
-    )
+    return is_split(gang.spec) or (gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values()))
 
 
 def of_unit(state: State, unit: Sequence[GangState], holds: bool, reservations: Reservations) -> Signature:

@@ -188,6 +188,37 @@ def test_what_is_said_of_a_gang_that_starts_at_once_is_not_written() -> None:
     run(main)
 
 
+def _native_gang(name: str, count: int) -> list[m.Obj]:
+    policy = {"gang": {"minCount": count}}
+    return [m.native_podgroup(name, policy, "v1alpha2"), *m.native_pods(name, count)]
+
+
+@pytest.mark.parametrize("gang, before", [(m.gang, 1), (_native_gang, 0)])
+def test_a_gang_that_starts_at_once_costs_one_status_write_before_its_bindings_at_most(
+    gang: Callable[[str, int], list[m.Obj]], before: int
+) -> None:
+    """Nothing is written that says what is there already, or that is outdated when it arrives."""
+
+    async def main() -> None:
+        nodes = [m.node(f"n{at}", 100) for at in range(3)]
+        world = LiveWorld(*nodes, *(obj for at in range(12) for obj in gang(f"g{at}", 20)), lag_s=0.05)
+        await world.begin()
+        await world.settle()
+        assert len(world.bound()) == 240
+        writes = world.cluster.writes
+        last = max(at for at, write in enumerate(writes) if isinstance(write, BindPod))
+        patched = [
+            [write.ref.name for write in some if isinstance(write, Patch) and write.subresource == "status"]
+            for some in (writes[:last], writes[last:])
+        ]
+        groups = [f"g{at}" for at in range(12)]
+        assert sorted(name for name in patched[0] if name in groups) == sorted(groups * before)
+        assert sorted(name for name in patched[1] if name in groups) == sorted(groups)  # that they run
+        await world.end()
+
+    run(main)
+
+
 def test_a_graceful_end_finishes_what_is_under_way() -> None:
     async def main() -> None:
         world = LiveWorld(m.node("n1", 40), *m.gang("g", 20), lag_s=0.5)

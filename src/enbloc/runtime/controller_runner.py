@@ -4,6 +4,9 @@ A round is all that the controller wants written now. The next one begins when e
 its watch event has come, or after a bounded time: so the controller decides the same as on a cluster that answers at
 once. Events that arrive during a round are kept and given to the controller after it.
 
+The first round after an event of a controller that only reports (`only_reports`) is held for a moment, and longer while
+Bindings wait: so a new PodGroup whose gang starts at once is written once, when its pods are bound.
+
 A controller that returns a list wants all of it, in any order except for writes to the same object; many are under way
 at once. One that yields its writes (A4: a quota's refusal ends the pass) has each answered before the next.
 """
@@ -26,6 +29,10 @@ from enbloc.runtime.write_queue import WriteQueue
 
 EVENTS_WITHIN_S: Final = 5.0
 """A round waits at most this long for the watch events of its writes."""
+HOLD_S: Final = 0.5
+"""How long a round that only reports is held after the first event that it would read."""
+LONGEST_HOLD_S: Final = 5.0
+"""The same while Bindings wait."""
 
 
 class ControllerRunner:
@@ -39,7 +46,10 @@ class ControllerRunner:
         observed: Observed,
         emit: Callable[[EmitEvent], None],
         wake: Callable[[], None],
+        *,
+        only_reports: bool = False,
     ) -> None:
+        """`only_reports`: whether it writes only status that nothing waits for. Such writes go behind Bindings."""
         self.controller = controller
         self.kinds = controller.kinds
         self._tasks = tasks
@@ -52,6 +62,10 @@ class ControllerRunner:
         self._expected: dict[str, Expectation] = {}
         """By UID: writes whose watch event has not come."""
         self._all_met = asyncio.Event()
+        self._priority = WritePriority.STATUS if only_reports else WritePriority.CONTROLLER
+        self._only_reports = only_reports
+        self._unread_since_s: float | None = None
+        """When the first event came that no round has read, of a controller whose rounds are held."""
 
     @property
     def is_under_way(self) -> bool:
@@ -59,16 +73,35 @@ class ControllerRunner:
 
     def observe(self, event: WatchEvent) -> None:
         if self._round is None:
-            self.controller.observe(event)
+            self._read(event)
             return
         self._kept.append(event)
         if self._expected:
             self._check(uid_of(event.obj))
 
+    def _read(self, event: WatchEvent) -> None:
+        self.controller.observe(event)
+        if self._only_reports and self._unread_since_s is None:
+            self._unread_since_s = asyncio.get_running_loop().time()
+
+    def held_s(self) -> float | None:
+        """For how much longer its next round is held; `None`: it is not."""
+        if self._unread_since_s is None or self._round is not None:
+            return None
+        most_s = LONGEST_HOLD_S if self._queue.decisions_wait else HOLD_S
+        left_s = self._unread_since_s + most_s - asyncio.get_running_loop().time()
+        return left_s if left_s > 0 else None
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether events came that no round has read, because rounds are held."""
+        return self._unread_since_s is not None
+
     def begin(self, now_ns: int) -> None:
-        """Begins a round, if none is under way and the controller has something to write."""
-        if self._round is not None:
+        """Begins a round, if none is under way or held and the controller has something to write."""
+        if self._round is not None or self.held_s() is not None:
             return
+        self._unread_since_s = None
         writes = self.controller.reconcile(now_ns)
         rest = iter(writes)
         first = next(rest, None)
@@ -91,7 +124,7 @@ class ControllerRunner:
         self._round = None
         kept, self._kept = self._kept, []
         for event in kept:
-            self.controller.observe(event)
+            self._read(event)
         self._wake()
 
     async def _run(self, sending: Coroutine[Any, Any, None]) -> None:
@@ -111,7 +144,7 @@ class ControllerRunner:
             self._emit(write)
             return
         try:
-            made = await self._queue.send(write, WritePriority.CONTROLLER)
+            made = await self._queue.send(write, self._priority)
         except Refused as why:
             self.controller.refused(write, why, now_ns)
             return

@@ -18,6 +18,7 @@ from enbloc.cluster.port import LiveCluster
 from enbloc.config import Config, default_scheduler_name
 from enbloc.controllers.built_in_queues import BuiltInQueues
 from enbloc.controllers.controller import Controller
+from enbloc.controllers.group_status import GroupStatus
 from enbloc.controllers.plugins.ssh import KeyPair, rsa_key_pair
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import Keyring
@@ -93,7 +94,15 @@ class LiveControlPlane:
         else:
             self._status_writer = StatusWriter(self._transport, _no_subject, self._status_changed.set)
         self._runners = [
-            ControllerRunner(controller, self._tasks, self._queue, self._observed, self._status_writer.emit, self.wake)
+            ControllerRunner(
+                controller,
+                self._tasks,
+                self._queue,
+                self._observed,
+                self._status_writer.emit,
+                self.wake,
+                only_reports=isinstance(controller, GroupStatus),
+            )
             for controller in (_controllers(key_pair, config, scheduler_names) if CONTROLLERS in parts else ())
         ]
         self._runners_by_kind: dict[str, list[ControllerRunner]] = {}
@@ -216,11 +225,14 @@ class LiveControlPlane:
     def _due_in_s(self) -> float | None:
         timers = [runner.controller.due() for runner in self._runners if not runner.is_under_way]
         late_s = None
+        held_s = min((left_s for runner in self._runners if (left_s := runner.held_s()) is not None), default=None)
         if self.scheduler is not None:
             timers.append(self.scheduler.engine.due())
             late_s = self.scheduler.executor.due_s()
         due_ns = min((timer for timer in timers if timer is not None), default=None)
         waits = [] if due_ns is None else [(due_ns - self._clock()) / SECOND]
+        if held_s is not None:
+            waits.append(held_s)
         if late_s is not None:
             waits.append(late_s - self._transport.time_s())
         return max(0.0, min(waits)) if waits else None
@@ -264,7 +276,7 @@ class LiveControlPlane:
             or self._queue.under_way
             or self._queue.waiting
             or self._status_writer.is_busy
-            or any(runner.is_under_way for runner in self._runners)
+            or any(runner.is_under_way or (self.leads and runner.has_unread) for runner in self._runners)
             or (self.scheduler is not None and self.scheduler.executor.is_busy)
         )
 

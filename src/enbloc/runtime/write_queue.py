@@ -45,6 +45,11 @@ class WriteQueue:
         return sum(map(len, self._waiting))
 
     @property
+    def decisions_wait(self) -> bool:
+        """Whether Bindings and other decisions wait for their turn."""
+        return any(self._waiting[: WritePriority.DECISION + 1])
+
+    @property
     def under_way(self) -> int:
         return sum(self._under_way)
 

@@ -94,8 +94,8 @@ def by_instant(result: Any) -> dict[float, list[str]]:
 
 
 def without_moves_in_place(lines: list[str]) -> list[str]:
-    """A claim that ends and is made anew on the same node within one instant is no change, nor is one that ends in the
-    instant in which its pod is bound."""
+    """A claim that ends and is made anew on the same node within one instant is no change, nor is one that is made or
+    ends in the instant in which its pod is bound."""
     left = list(lines)
     for line in lines:
         what, _, rest = line.partition(" ")
@@ -103,9 +103,8 @@ def without_moves_in_place(lines: list[str]) -> list[str]:
             left.remove(line)
             left.remove(f"released {rest}")
     bound = {line.split(" ")[1].partition("@")[0] for line in lines if line.startswith("bound ")}
-    return [
-        line for line in left if not (line.startswith("released ") and line.split(" ")[1].partition("@")[0] in bound)
-    ]
+    claims = ("released ", "held ", "reserved ")
+    return [line for line in left if not (line.startswith(claims) and line.split(" ")[1].partition("@")[0] in bound)]
 
 
 def in_pending(engine: Any, oracle: Any) -> list[str]:
@@ -116,9 +115,9 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
         mine, other = ours.get(key), theirs.get(key)
         if mine is None or other is None:
             found.append(f"pending at the end {key[0]}: engine {mine is not None}, oracle {other is not None}")
-        elif mine["reason"] not in (other["reason"], other["or"]):
+        elif mine["reason"] not in (other["reason"], *other["or"]):
             found.append(f"{key[0]} waits: engine {mine['reason']} ({mine['message']}), oracle {other['reason']}")
-        elif mine["reason"] == other["or"] != other["reason"]:
+        elif mine["reason"] != other["reason"]:
             continue  # its own pods lack room too: the oracle's attempt ended before it counted them
         elif comparable(other) and mine["missing"] != other["missing"]:
             found.append(

@@ -92,7 +92,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "satisfied": gang["satisfied"],
                 "missing": why["missing"],
                 "reason": why["reason"],
-                "or": why.get("or"),
+                "or": why.get("or", ()),
                 "message": why["reason"],
                 "reasons": [
                     {"role": role, "reason": why, "nodes": count} for (role, why), count in why["reasons"].items()

@@ -71,9 +71,14 @@ def is_non_strict(world: World, keys: list[Key]) -> bool:
 
 
 def unit(world: World, keys: list[Key]) -> list[Gang]:
-    """The gangs of a group whose minima are still to be bound, by order."""
-    found = [gang for gang in gangs_of(world, keys) if not gang["satisfied"] and not minima.m4_ready(world, gang)]
+    """The gangs of a group whose minima are still to be bound, or that hold pods, by order."""
+    found = [gang for gang in gangs_of(world, keys) if not gang["satisfied"] and not has_all(world, gang)]
     return sorted(found, key=lambda gang: order.g8_order(gang, order.MINIMA))
+
+
+def has_all(world: World, gang: Gang) -> bool:
+    """Its minima are bound, and it holds nothing: with a minimum that fell to 0 what it holds is still to be bound."""
+    return minima.m4_ready(world, gang) and not minima.held(world, gang)
 
 
 def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:

@@ -93,10 +93,10 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         if band == MINIMA and world["queues"][name]["fifo"] and g8_blocked(world, gang, lane, failed):
             unit = groups.unit(world, groups.k7_group_of(world, gang)) or [gang]
             for mate in unit if lane != KNOCKING else [gang]:
-                world["reasons"][mate["key"]] = reasons.g8_behind(world, mate, unit if lane != KNOCKING else [])
+                world["reasons"][mate["key"]] = reasons.g8_behind(world, mate, unit)
             for mate in groups.gangs_of(world, groups.k7_group_of(world, gang)):  # they cannot start without it
                 if not mate["satisfied"]:
-                    world["reasons"].setdefault(mate["key"], reasons.g8_behind(world, mate, []))
+                    world["reasons"].setdefault(mate["key"], reasons.g8_behind(world, mate, unit))
             failed[gang["key"]] = MINIMA
             continue
         if band == SURPLUS and g3_surplus_waits(world, gang):

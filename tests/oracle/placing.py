@@ -348,7 +348,7 @@ def serve(world: World, gang: Gang) -> dict[str, Any] | None:
 
 
 def one_turn(world: World, gang: Gang) -> dict[str, Any] | None:
-    if gang["satisfied"] or minima.m4_ready(world, gang):
+    if gang["satisfied"] or groups.has_all(world, gang):
         return g7_singly(world, gang)
     if groups.k7_is_group(world, gang):
         return groups.k5_start_together(world, gang)

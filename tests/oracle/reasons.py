@@ -31,13 +31,22 @@ def k8_timed_out(world: World, gang: Gang) -> dict[str, Any]:
 
 
 def g8_behind(world: World, gang: Gang, unit: list[Gang]) -> dict[str, Any]:
-    """It is not attempted. If it would not fit either, that may be said instead: a gang like it before it failed."""
-    from oracle import placing
+    """It is not attempted. If it would not be enqueued or would not fit either, that may be said instead, from before it
+    was blocked: a gang like it before it failed."""
+    from oracle import enqueue, placing
 
-    trial = placing.start_trial(world, {one["key"] for one in unit})
-    why = placing.g2_all_or_nothing(world, trial, unit)
+    if not gang["enqueued"]:
+        why = enqueue.m6_refusal(world, gang, {}, {})
+    else:
+        trial = placing.start_trial(world, {one["key"] for one in unit})
+        why = placing.g2_all_or_nothing(world, trial, unit)
     found = reason("BlockedByFIFO", minima.needed_by_role(world, gang))
-    return {**found, "or": why["reason"]} if why is not None else found
+    return {**found, "or": said_of(k7_of_mate(world, gang, why))} if why is not None else found
+
+
+def said_of(why: dict[str, Any]) -> tuple[str, ...]:
+    """The words that may be said: where two are true, either."""
+    return (why["reason"], *why.get("or", ()))
 
 
 def g10_does_not_fit(
@@ -70,4 +79,4 @@ def k7_of_mate(world: World, gang: Gang, why: dict[str, Any]) -> dict[str, Any]:
     too: the attempt ended before it came to them."""
     if why.get("of") in (None, gang["key"]):
         return why
-    return {**reason("GroupNotReady", minima.needed_by_role(world, gang)), "or": why["reason"]}
+    return {**reason("GroupNotReady", minima.needed_by_role(world, gang)), "or": (why["reason"],)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import Any
 
 from oracle import compare
@@ -29,7 +30,9 @@ KEPT = (
 
 
 def smallest(documents: list[Obj], settings: Obj, rounds: int = 6) -> list[Obj]:
-    """Leaves documents out, then simplifies what is left, until nothing more can go."""
+    """Leaves documents out, then simplifies what is left, until nothing more can go. What is left disagrees in the same
+    way: in the timelines on the same kind of line, in what is pending on the same two reasons."""
+    settings = {"settings": settings, "way": way(compare.disagreements(documents, settings))}
     for _ in range(rounds):
         size = len(str(documents))
         documents = fewer(documents, settings)
@@ -39,11 +42,17 @@ def smallest(documents: list[Obj], settings: Obj, rounds: int = 6) -> list[Obj]:
     return documents
 
 
-def disagrees(documents: list[Obj], settings: Obj) -> bool:
+def disagrees(documents: list[Obj], wanted: Obj) -> bool:
     try:
-        return bool(compare.disagreements(documents, settings))
+        return way(compare.disagreements(documents, wanted["settings"])) == wanted["way"]
     except Exception:
         return False
+
+
+def way(found: list[str]) -> list[str]:
+    """The words of a disagreement that are no names and no numbers."""
+    words = re.findall(r"engine|oracle|\| |bound|held|reserved|released|evicted|timeout|\b[A-Z][a-z]+[A-Z]\w+", "".join(found[:1]))
+    return list(dict.fromkeys(words))
 
 
 def fewer(documents: list[Obj], settings: Obj) -> list[Obj]:

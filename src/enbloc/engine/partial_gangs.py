@@ -66,7 +66,7 @@ def has_lost_members(gang: GangState) -> bool:
     """Whether the members that existed when bound ones started are too few for the minima: others are gone since then.
     To a scheduler that starts it shows that the gang was committed: the pod with its mark went while no scheduler ran.
     A gang whose decision was cut off still has the pods that were to be bound."""
-    starts = [task.since_ns for task in gang.tasks.values() if task.status is TaskStatus.BOUND and task.decision]
+    starts = [task.since_ns for task in gang.tasks.values() if task.status in STARTED and task.decision]
     known = [since_ns for since_ns in starts if since_ns is not None]
     if not known:
         return False

@@ -151,8 +151,8 @@ def _enabled(config: Config, name: str, point: str) -> bool:
 
 def _third_party(config: Config) -> list[tuple[str, Any]]:
     """Those that the tiers name, then those that were passed in code."""
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    names = [plugin.name for tier in config.tiers for plugin in tier.plugins if plugin.name in found]
-    listed = [(name, found[name].load()(config.arguments(name))) for name in names]
+    names = [plugin.name for tier in config.tiers for plugin in tier.plugins]
+    found = {entry.name: entry for entry in entry_points(group=GROUP)} if names else {}  # looking for some takes time
+    listed = [(name, found[name].load()(config.arguments(name))) for name in names if name in found]
     in_code = [_GangOrderFunction(given) if isfunction(given) else given for given in config.plugins_in_code]
     return [*listed, *(("", plugin) for plugin in in_code)]

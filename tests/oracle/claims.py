@@ -33,7 +33,7 @@ def slots_of(world: World, key: Key, kind: str) -> dict[str, str]:
 
 def make(world: World, key: Key, kind: str, slots: dict[str, str]) -> None:
     """In place of the claim of that kind that the gang has, if any."""
-    world["memory"]["claims"][key, kind] = {"slots": slots}
+    world["memory"]["claims"][key, kind] = {"slots": slots, "since": world["now"]}
 
 
 def end(world: World, key: Key, *kinds: str) -> None:

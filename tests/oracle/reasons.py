@@ -31,8 +31,8 @@ def k8_timed_out(world: World, gang: Gang) -> dict[str, Any]:
 
 
 def g8_behind(world: World, gang: Gang, unit: list[Gang]) -> dict[str, Any]:
-    """It is not attempted. If it would not be enqueued or would not fit either, that may be said instead, from before it
-    was blocked: a gang like it before it failed."""
+    """It is not attempted. If it would not be enqueued or would not fit either, that may be said instead: it was found
+    before it was blocked, or of a gang like it."""
     from oracle import enqueue, placing
 
     if not gang["enqueued"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from enbloc.units import SECOND
 from oracle import claims, groups, minima, order, placing, predicates, queues
 
 World = dict[str, Any]
@@ -113,7 +114,9 @@ def r4_plan(world: World, unit: list[Gang]) -> None:
     trial = placing.start_trial(world)
     below = min(gang["priority"] for gang in unit)
     lower = [gang for gang in reserving(world) if gang["priority"] < below]
-    plan, limit = new_plan(world, {gang["key"] for gang in lower}), r6_limit(world)
+    ignored = {gang["key"] for gang in lower}
+    plan, limit = new_plan(world, ignored), r6_limit(world)
+    plan["started"] = r4_started(world, ignored)
     chosen: list[tuple[Task, str]] = []
     for gang in unit:
         needed, rest, short = minima.o1_split(world, gang)
@@ -142,7 +145,8 @@ def r4_plan(world: World, unit: list[Gang]) -> None:
 
 def new_plan(world: World, ignored: set[Any]) -> dict[str, Any]:
     trial = placing.start_trial(world)
-    return {"reserved": r4_reserved(world, ignored), "idle": {node: dict(free) for node, free in trial["free"].items()}}
+    idle = {node: dict(free) for node, free in trial["free"].items()}
+    return {"reserved": r4_reserved(world, ignored), "idle": idle, "started": {}}
 
 
 def r6_limit(world: World) -> int:
@@ -157,6 +161,24 @@ def r4_reserved(world: World, ignored: set[Any]) -> dict[str, Amounts]:
         for task in gang["tasks"]:
             if task["uid"] in slots:
                 queues.add(found.setdefault(slots[task["uid"]], {}), task["request"])
+    return found
+
+
+def r4_started(world: World, ignored: set[Any]) -> dict[str, Amounts]:
+    """R4: node -> what was started on it since the oldest of its reservations was made, and runs: it counts in the sum
+    for whatever is to be reserved there from now on."""
+    oldest: dict[str, int] = {}
+    for key, claim in claims.all_of(world, "reserve"):
+        for node in set(claim["slots"].values()) if key not in ignored else ():
+            second = claim["since"] // SECOND * SECOND  # times of pods are in whole seconds
+            oldest[node] = min(second, oldest.get(node, second))
+    found: dict[str, Amounts] = {}
+    for task in world["tasks"]:
+        node = world["placed"].get(task["uid"]) or (task["node"] if task["status"] == "bound" else None)
+        if node not in oldest or task["uid"] in world["leaving"]:
+            continue
+        if task["uid"] in world["placed"] or task["started"] is None or task["started"] >= oldest[node]:
+            queues.add(found.setdefault(node, {}), task["request"])
     return found
 
 
@@ -183,6 +205,7 @@ def may_claim(world: World, plan: dict[str, Any], node: dict[str, Any], task: Ta
     if name not in plan["reserved"] and len(plan["reserved"]) >= limit:
         return False
     claimed = dict(plan["reserved"].get(name, {}))
+    queues.add(claimed, plan["started"].get(name, {}))
     for other, where in claims.room_taken(world, set()):
         if where == name:
             queues.add(claimed, other["request"])
@@ -295,7 +318,9 @@ def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
                 if node is not None:
                     slots[task["uid"]] = node
         if len(slots) == len(tasks):
+            since = world["memory"]["claims"][gang["key"], "reserve"]["since"]
             claims.make(world, gang["key"], "reserve", slots)
+            world["memory"]["claims"][gang["key"], "reserve"]["since"] = since
         else:
             for key in groups.k7_group_of(world, gang):
                 claims.end(world, key, "reserve")

@@ -51,7 +51,9 @@ def disagrees(documents: list[Obj], wanted: Obj) -> bool:
 
 def way(found: list[str]) -> list[str]:
     """The words of a disagreement that are no names and no numbers."""
-    words = re.findall(r"engine|oracle|\| |bound|held|reserved|released|evicted|timeout|\b[A-Z][a-z]+[A-Z]\w+", "".join(found[:1]))
+    words = re.findall(
+        r"engine|oracle|\| |bound|held|reserved|released|evicted|timeout|\b[A-Z][a-z]+[A-Z]\w+", "".join(found[:1])
+    )
     return list(dict.fromkeys(words))
 
 

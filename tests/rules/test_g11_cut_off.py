@@ -306,6 +306,25 @@ def test_g11_a_committed_gang_whose_marked_pod_goes_while_no_scheduler_runs_is_n
     assert answer.times("new-") == ([500.0, 500.0] if again else [])
 
 
+@pytest.mark.parametrize("gang", [_pod_group, _annotations, _scheduling_spec])
+def test_g11_a_member_that_ended_shows_that_its_gang_was_committed(gang: Callable[..., list[m.Obj]]) -> None:
+    """One member succeeds, the others are lost while the scheduler restarts: those that come for them are ordinary pods
+    (G7), and do not wait until the minimum exists again."""
+    members = gang()
+    for obj in members:
+        if obj["metadata"]["name"] == "a-1":
+            obj["metadata"].setdefault("annotations", {})["sim.enbloc.dev/run-time"] = "5s"
+    again = [obj for obj in gang("20s") if obj["metadata"]["name"] == "a-0"]
+    answer = simulate(
+        m.node("n", 3),
+        members,
+        *(m.step("10s", "delete", "Pod", name) for name in ("a-0", "a-2")),
+        m.restart("10s"),
+        [obj | {"metadata": obj["metadata"] | {"name": "new-a-0"}} for obj in again],
+    )
+    assert answer.at("new-a-0") == 20.0
+
+
 def test_g11_the_mark_outlives_the_pod_that_carried_it() -> None:
     wire = Wire()
     answer = simulate(m.node("n", 3), m.gang("a", 3), m.step("10s", "delete", "Pod", "a-2"), plane=wire.connect)

@@ -132,6 +132,49 @@ def test_r4_a_gang_that_shares_does_not_take_the_others_room() -> None:
     assert (answer.at("a"), answer.at("b")) == (100.0, 200.0)
 
 
+@pytest.mark.parametrize("restarts", [(), ("22s", "25s")], ids=["", "restarted"])
+def test_r4_what_started_beside_a_reservation_counts_in_the_sum(restarts: tuple[str, ...]) -> None:
+    """1 cpu beside `big` is free: the first small gang that starves is reserved for there and starts. Were it forgotten
+    then, the next one would follow it, and `big` would start last."""
+    answer = simulate(
+        m.node("n"),
+        full(2, run="60s"),
+        m.pod("big", 3, at="1s", run_time="10s"),
+        [m.pod(f"s-{i}", 1, at=f"{i}s", run_time="90s") for i in range(12, 52, 5)],
+        [m.restart(at) for at in restarts],
+        config=reserving(10),
+    )
+    assert answer.at("s-12") == 22.0, "beside the reservation there is room for it"
+    assert answer.at("big") == 60.0
+    assert answer.times("s-")[1:4] == [70.0] * 3
+
+
+def test_r4_what_started_beside_a_reservation_counts_until_it_ends() -> None:
+    answer = simulate(
+        m.node("n"),
+        full(2, run="60s"),
+        m.pod("big", 3, at="1s", run_time="10s"),
+        m.pod("a", 1, at="12s", run_time="20s"),
+        m.pod("b", 1, at="13s", run_time="90s"),
+        config=reserving(10),
+    )
+    assert (answer.at("a"), answer.at("b"), answer.at("big")) == (22.0, 42.0, 60.0)
+
+
+def test_r4_what_ran_before_the_reservation_does_not_count() -> None:
+    """Of 4 cpu, 3 are reserved for `big`: what ran there before has to end for it, and 1 is left for another gang."""
+    answer = simulate(
+        m.node("n"),
+        m.pod("early", 2, run_time="60s"),
+        full(2, run="80s"),
+        m.pod("big", 3, at="5s", run_time="10s"),
+        m.pod("s", 1, at="6s", run_time="5s"),
+        config=reserving(10),
+    )
+    assert first_reserved(answer, "s") == {"s": (16.0, "n")}
+    assert (answer.at("s"), answer.at("big")) == (60.0, 80.0)
+
+
 # ---- R9
 
 

@@ -79,7 +79,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=_WI
     slots: Mapping[str, Mapping[str, int]]
     version: int = VERSION
     clock_ns: int = 0
-    """When the clock of the gang's group started (K8): how long it may wait is what its gangs declare now."""
+    """When the clock of the gang's group started (K8): how long it may wait is what its gangs declare now. Of a
+    reservation: when it was made (R4)."""
     held: bool = False
     """Whether a held pod started it, in a NonStrict group."""
     brief: Literal[True] | msgspec.UnsetType = msgspec.UNSET

@@ -25,6 +25,7 @@ from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools, Request
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
+from enbloc.units import SECOND
 
 DOMAINS_TRIED: Final = 64
 """At most 64 domains are planned for a gang whose pods must be together."""
@@ -52,7 +53,7 @@ def run(cycle: Cycle) -> None:
         _end_those_taken_over(cycle, plan, lower, unit[0])
         for gang in unit:
             of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang.key == gang.key]
-            if of_gang and not cycle.claims.reservations.make(gang, of_gang):
+            if of_gang and not cycle.claims.reservations.make(gang, of_gang, cycle.now_ns):
                 cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
                 _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
     cycle.parts.expected_starts.forecast(cycle.now_ns)
@@ -105,7 +106,7 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
             continue
         kept = [(slot.task, slot.node) for slot in claim.slots.values() if slot.node not in taken and slot.task]
         lost = [slot.task for slot in claim.slots.values() if slot.node in taken and slot.task]
-        plan = _Plan(cycle, frozenset({gang.key}))
+        plan = _Plan(cycle, frozenset({gang.key}), with_started=False)
         for task, node in kept:
             plan.keep(task, node)
         found = plan.places_of(lost) if not is_constrained(gang) else None  # T7: elsewhere may be another domain
@@ -115,7 +116,7 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
                 reservations.end(mate, "ReservationEnded", f"its nodes were used by {title}, of higher priority")
             continue
         names = cycle.state.nodes.names
-        reservations.make(gang, [*kept, *((task, names[row]) for task, row in found)])
+        reservations.make(gang, [*kept, *((task, names[row]) for task, row in found)], claim.clock_ns)
 
 
 def _starving(cycle: Cycle) -> list[list[GangState]]:
@@ -155,7 +156,7 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     state = cycle.state
     stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
-    claimed = any(cycle.claims.has(kind) for kind in ClaimKind if kind is not ClaimKind.RESERVE)
+    claimed = any(cycle.claims.has(kind) for kind in ClaimKind)  # beside reservations, what started since counts (R4)
     ranked = cycle.config.reserve.node_percent < 100  # R6: which nodes are the nearest ones depends on what is free
     by_use = state.nodes.clock if stateful or limited or claimed or ranked else 0
     return (state.nodes.static_clock, cycle.claims.reservations.version, by_use)
@@ -164,10 +165,14 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
 class _Plan:
     """Chooses the nodes to reserve for a gang's tasks, whether they are free now or not (R4)."""
 
-    def __init__(self, cycle: Cycle, ignored: frozenset[GangKey], percent: int | None = None) -> None:
+    def __init__(
+        self, cycle: Cycle, ignored: frozenset[GangKey], percent: int | None = None, *, with_started: bool = True
+    ) -> None:
         """Reservations of the gangs in `ignored` do not count. `percent` of all nodes hold reservations at once, by
-        default as configured."""
+        default as configured. `with_started`: tasks count that started on a node after it was reserved for others."""
         self._cycle = cycle
+        self._ignored = ignored
+        self._with_started = with_started
         self._state = cycle.state
         reservations = cycle.claims.reservations
         alive = int(self._state.nodes.alive[: self._state.nodes.count].sum())
@@ -229,6 +234,7 @@ class _Plan:
     def has_place_for(self, gangs: Sequence[GangState]) -> bool:
         """Whether what these gangs reserve fits where it is, beside what is planned (R4, R6); it is then kept."""
         before = {row: dict(amounts) for row, amounts in self._reserved.items()}
+        self._with_started = False  # they stand already
         for gang in gangs:
             claim = self._cycle.claims.of(gang, ClaimKind.RESERVE)
             for slot in claim.slots.values() if claim is not None else ():
@@ -320,10 +326,13 @@ class _Plan:
         return all(claimed.get(column, 0) + amount <= allocatable[column, row] for column, amount in request)
 
     def _claimed_on(self, row: int) -> Mapping[int, int]:
-        """What is reserved on a row, plus what is held or nominated there."""
+        """What is reserved on a row, plus what is held or nominated there, and what started there since it was reserved
+        for others: else gangs that are reserved for beside them, one after the other, would keep them waiting."""
         claimed = dict(self._reserved.get(row, {}))
-        for task in self._state.stateful.assigned_to(self._state.nodes.names[row]):
-            if is_claim(task):
+        node = self._state.nodes.names[row]
+        since_ns = self._cycle.claims.reservations.since(node, self._ignored) if self._with_started else None
+        for task in self._state.stateful.assigned_to(node):
+            if is_claim(task) or (since_ns is not None and _started_since(task, since_ns)):
                 for column, amount in task.cls.request:
                     claimed[column] = claimed.get(column, 0) + amount
         return claimed
@@ -362,6 +371,13 @@ class _Plan:
         idle = self._idle_of(row)
         parts = {c: min(max(float(idle[c]), 0.0), float(amount)) / float(amount) for c, amount in request}
         return _near(parts, 1.0)
+
+
+def _started_since(task: Task, since_ns: int) -> bool:
+    """Whether a task was bound on its node since then; times of pods are in whole seconds."""
+    if task.status is TaskStatus.RELEASING:
+        return False
+    return task.since_ns is None or task.since_ns >= since_ns // SECOND * SECOND
 
 
 def _near(parts: Mapping[int, _N], whole: _N) -> _N:

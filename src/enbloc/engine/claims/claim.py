@@ -51,7 +51,7 @@ class Claim:
         self.until_ns = until_ns
         """When it expires; 0: it has no deadline."""
         self.clock_ns = 0
-        """When the clock of its group started (K8); 0 if its kind has none."""
+        """When the clock of its group started (K8), or when its nodes were reserved (R4); 0 if its kind has none."""
         self.held = False
         """Whether a held pod started it."""
         self.priority = gang.priority

@@ -84,6 +84,12 @@ class Reservations:
                 found += [slot.task for slot in claim.slots.values() if slot.node == node and slot.task is not None]
         return total(task.cls.request for task in found)
 
+    def since(self, node: str, exclude: frozenset[GangKey]) -> int | None:
+        """When the oldest reservation on a node was made, the gangs in `exclude` aside; `None`: there is none."""
+        gangs = [self._state.gangs.get(key) for key in self._gangs_on.get(node, ()) if key not in exclude]
+        claims = [self._claims.of(gang, self.kind) for gang in gangs if gang is not None]
+        return min((claim.clock_ns for claim in claims if claim is not None), default=None)
+
     def kept_from(self, gang: GangState, now_ns: int) -> Ints:
         """The free room, by column, on nodes that other gangs reserve and that the gang may not use: those are not of
         lower priority (R5), and it would run past the time when their reservations are due."""
@@ -139,9 +145,10 @@ class Reservations:
 
     # ---- made and ended
 
-    def make(self, gang: GangState, places: Sequence[tuple[Task, str]]) -> bool:
-        """Reserves nodes for tasks. `False`: the record would be too long to be written."""
+    def make(self, gang: GangState, places: Sequence[tuple[Task, str]], since_ns: int) -> bool:
+        """Reserves nodes for tasks, since then. `False`: the record would be too long to be written."""
         claim = Claim(gang, self.kind, [Slot(task.name, node, task) for task, node in places])
+        claim.clock_ns = since_ns
         nodes = claim.nodes
         where = f"{', '.join(nodes[:8])}{f' and {len(nodes) - 8} more' if len(nodes) > 8 else ''}"
         return self._claims.make(claim, "Reserved", f"starving: room for {len(places)} pods is reserved on {where}")
@@ -176,7 +183,9 @@ class Reservations:
             for task in make_placeholders(self._state, gang, role, template, 0, template.count):
                 for node in list(record.places(task.name))[:1]:
                     slots.append(Slot(task.name, node, task))
-        return Claim(gang, self.kind, slots) if slots else None
+        claim = Claim(gang, self.kind, slots)
+        claim.clock_ns = min(record.clock_ns or now_ns, now_ns)
+        return claim if slots else None
 
     @property
     def reviewed_on(self) -> frozenset[EventKind]:

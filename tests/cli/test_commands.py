@@ -159,7 +159,9 @@ def test_lint_reports_every_fault(write) -> None:  # type: ignore[no-untyped-def
     done = enbloc("lint", path)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
-    assert f"{path}:11 Job default/train: spec.queue: queue 'nowhere' does not exist" in lines
+    assert (
+        f"{path}:11 Job default/train: spec.queue: queue 'nowhere' does not exist: create it, or use another" in lines
+    )
     assert any(line.startswith(f"{path}:13 Job default/train: spec.tasks[0].replicas: ") for line in lines)
     data = json.loads(enbloc("lint", path, "-o", "json").stdout)
     assert [obj["kind"] for obj in data["objects"]] == ["Queue"]

@@ -63,6 +63,16 @@ def test_strict_runs_nothing_that_lint_would_refuse(tmp_path: Path) -> None:
 def test_n3_objects_without_effect_are_listed(tmp_path: Path) -> None:
     idle = {"apiVersion": "flow.volcano.sh/v1alpha1", "kind": "JobFlow", "metadata": {"name": "plain"}, "spec": {}}
     done = sim(tmp_path, [idle], "--nodes", "1")
-    assert (
-        "Objects without effect\n  JobFlow plain: no controller here acts on JobFlow of flow.volcano.sh" in done.stdout
-    )
+    said = "Objects without effect\n  JobFlow default/plain: no controller here acts on JobFlow of flow.volcano.sh"
+    assert said in done.stdout
+
+
+def test_n2_what_lint_warns_of_is_said_here_too(tmp_path: Path) -> None:
+    queue = m.queue("q", wieght=1)
+    queue["metadata"]["annotations"] = {"volcano.sh/hierarchy": "root/x"}
+    done = sim(tmp_path, [queue], "--nodes", "1")
+    said = done.stdout.partition("Warnings\n")[2]
+    assert "Queue q: spec.wieght: is not known; did you mean weight?" in said
+    assert said.count("volcano.sh/hierarchy") == 1  # the Warning event says the same
+    found = json.loads(sim(tmp_path, [queue], "--nodes", "1", "-o", "json").stdout)["warnings"]
+    assert [one["field"] for one in found] == ["spec.wieght", "metadata.annotations[volcano.sh/hierarchy]"]

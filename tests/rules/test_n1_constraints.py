@@ -298,6 +298,8 @@ VALUES: dict[str, Any] = {
     "spec.tasks[].topologyPolicy restricted, single-numa-node": "single-numa-node",
     "spec.tasks[].topologyPolicy best-effort": "best-effort",
     "spec.runningEstimate": "1h",
+    "spec.plugins.hcclrank": [],
+    "spec.plugins.ringsconfigmap": ["-volume-name", "rings"],
     "metadata.annotations[volcano.sh/task-topology-affinity]": "a,b",
     "metadata.annotations[volcano.sh/task-topology-anti-affinity]": "a,b",
     "metadata.annotations[volcano.sh/task-topology-task-order]": "a,b",

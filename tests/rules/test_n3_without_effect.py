@@ -55,3 +55,44 @@ def test_n3_what_has_an_effect_is_not_listed() -> None:
     found = [m.node("n"), m.queue("q"), m.CRDJOB_DEFINITION, owner, *pods, m.scheduling_spec(), config_map, foreign]
     assert simulate(found).data["without_effect"] == []
     assert not [one for one in lint(found).warnings if "no effect" in one.message]
+
+
+def test_n3_the_former_group_of_a_kind_names_the_present_one() -> None:
+    former = foreign_kind("scheduling.incubator.k8s.io/v1alpha1", "PodGroup")
+    del former["metadata"]["namespace"]  # it lives where its namesakes do
+    [found] = simulate(m.node("n"), m.pod("p"), former).data["without_effect"]
+    assert found["namespace"] == "default"
+    assert "PodGroup is acted on in " in found["reason"]
+    assert "scheduling.volcano.sh/v1beta1" in found["reason"]
+
+
+def workload(kind: str, template: dict[str, Any]) -> dict[str, Any]:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "c"}], **template}}
+    spec: dict[str, Any] = {"template": template}
+    if kind == "CronJob":
+        spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": template}}}
+    if kind in ("Job", "CronJob"):
+        template["spec"]["restartPolicy"] = "Never"
+        return {"apiVersion": "batch/v1", "kind": kind, "metadata": m.metadata("w"), "spec": spec}
+    spec["selector"] = {"matchLabels": labels}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": m.metadata("w"), "spec": spec}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "Job", "CronJob"])
+def test_n3_a_template_of_another_scheduler_is_warned_of(kind: str) -> None:
+    """`sim` lists its pods as without effect; `lint` and the API warn of the template that makes them."""
+    [warning] = lint(workload(kind, {"schedulerName": "another"})).warnings
+    assert warning.field.endswith("template.spec.schedulerName")
+    assert "'another' is not ours: its pods are not scheduled here; use enbloc" in warning.message
+    assert not lint(workload(kind, {})).warnings  # kube-scheduler's are ours where no other scheduler runs (G1)
+    [warning] = lint(workload(kind, {}), config={"compat": ["volcano"]}).warnings
+    assert "'default-scheduler' is not ours (kube-scheduler's)" in warning.message
+
+
+def test_n3_a_role_of_another_scheduler_is_warned_of() -> None:
+    job = m.job("j", m.role("w", 1, schedulerName="another"))
+    [warning] = lint(job).warnings
+    assert warning.field == "spec.tasks[0].template.spec.schedulerName"
+    answer = simulate(m.node("n"), job)
+    assert "another scheduler: another" in answer.why("default/j")

@@ -71,9 +71,11 @@ def test_n5_a_job_of_another_scheduler_is_not_reviewed() -> None:
     assert not simulate(m.node("n"), job).lines("rejected")
     linted = lint(job)
     assert linted.faults == []
-    assert [str(one).split(": ", 1)[1] for one in linted.warnings] == [
-        "spec.schedulerName: 'another' is not ours: no pods are created; use 'enbloc', or schedulerNames in the config"
-    ]
+    first, second = [str(one).split(": ", 1)[1] for one in linted.warnings]
+    way_out = "use enbloc, or add it to schedulerNames in the config"
+    assert first == f"spec.schedulerName: 'another' is not ours: no pods are created; {way_out}"
+    assert second.startswith("spec.minAvailable: 1 is not the sum of the roles' replicas, 3")
+    assert second.endswith("(refused once spec.schedulerName is enbloc)")
 
 
 def test_n5_the_printed_config_reads_back_as_the_same() -> None:
@@ -90,3 +92,30 @@ def test_n5_no_gang_is_announced_of_an_object_without_effect(tmp_path: Path) -> 
         said = CliRunner().invoke(cli, [command, str(file)]).output
         assert "no controller here acts on JobSet" in said
         assert "are a gang here" not in said
+
+
+def test_n5_lint_lists_what_it_takes_to_exist() -> None:
+    """A cluster refuses a job whose queue or class is missing; files say nothing about a cluster."""
+    job = m.job("j", m.role("w", 1), queue="team", priorityClassName="high")
+    linted = lint(job)
+    assert linted.faults == []
+    assert linted.assumed == ["PriorityClass high", "queue team"]
+    others = [m.queue("teams"), m.priority_class("higher", 1)]
+    linted = lint(job, others)
+    said = [one.message for one in linted.faults]
+    assert said == [
+        "queue 'team' does not exist; did you mean teams?",
+        "priority class 'high' does not exist; did you mean higher?",
+    ]
+    assert linted.assumed == []
+    [rejected] = simulate(m.node("n"), others, job).lines("rejected")
+    assert all(text in rejected["message"] for text in said)
+
+
+def test_n5_a_plugin_of_volcano_without_effect_is_warned_of_and_one_that_is_not_known_refused() -> None:
+    job = m.job("j", m.role("w", 1), plugins={"ringsconfigmap": [], "svcc": []})
+    linted = lint(job)
+    [fault] = linted.faults
+    assert fault.message.endswith("did you mean svc?")
+    [warning] = linted.warnings
+    assert (warning.field, "has no effect" in warning.message) == ("spec.plugins.ringsconfigmap", True)

@@ -296,7 +296,7 @@ def test_resources_and_nodes() -> None:
     }
     nodes = make_nodes(Options(nodes=3, resources={"cpu": "4"}), load_brings_nodes=True)
     assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2", "node-3"]
-    assert nodes[0]["status"]["allocatable"] == {"cpu": "4", "pods": "110"}
+    assert nodes[0]["status"]["allocatable"] == {"cpu": "4", "pods": "110", "ephemeral-storage": "100Gi"}
     assert make_nodes(Options(), load_brings_nodes=True) == []
     assert len(make_nodes(Options(), load_brings_nodes=False)) == 2
     assert len(make_nodes(Options(runtime="process"), load_brings_nodes=False)) == 1

@@ -29,7 +29,11 @@ def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
         assert validated == {"uid": mutated["uid"], "allowed": True}
         refused = await world.ask(review("CREATE", job(queue="nowhere")))
         assert refused["status"]["details"]["causes"] == [
-            {"reason": "FieldValueInvalid", "message": "queue 'nowhere' does not exist", "field": "spec.queue"}
+            {
+                "reason": "FieldValueInvalid",
+                "message": "queue 'nowhere' does not exist: create it, or use another",
+                "field": "spec.queue",
+            }
         ]
 
     play(story)

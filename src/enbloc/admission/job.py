@@ -24,10 +24,11 @@ from enbloc.admission.lookup import Lookup, default_queue, priority_class_faults
 from enbloc.admission.pod_template import template_faults
 from enbloc.admission.settings import Settings
 from enbloc.api import volcano
-from enbloc.api.job_plugins import NEEDS, with_needed
+from enbloc.api.job_plugins import NEEDS, WITHOUT_EFFECT, with_needed
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, annotations_of, namespace_of
 from enbloc.api.volcano import DEFAULT_QUEUE, DEFAULTED_MINIMA
+from enbloc.config.values import nearest
 from enbloc.units import is_dns_label, is_dns_subdomain
 
 MAX_RETRY: Final = 3
@@ -165,9 +166,9 @@ def _missing_replicas(written: Obj) -> str:
 
 def _plugin_faults(plugins: Iterable[str]) -> list[Fault]:
     return [
-        Fault(f"spec.plugins.{name}", f"unknown plugin {name!r} (known: {', '.join(NEEDS)})")
+        Fault(f"spec.plugins.{name}", f"unknown plugin {name!r} (known: {', '.join(NEEDS)}){nearest(name, NEEDS)}")
         for name in plugins
-        if name not in NEEDS
+        if name not in NEEDS and name not in WITHOUT_EFFECT
     ]
 
 

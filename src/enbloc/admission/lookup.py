@@ -10,6 +10,7 @@ from enbloc.api import volcano
 from enbloc.api.meta import Fault, Obj, annotations_of, labels_of, name_of
 from enbloc.api.queue_doors import doors_of
 from enbloc.api.volcano import CLOSED, ROOT_QUEUE, parent_of, state_of
+from enbloc.config.values import nearest
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 
 
@@ -31,7 +32,11 @@ def queue_faults(queue: str, namespace: str, field: str, lookup: Lookup) -> list
         return [Fault(field, f"queue {ROOT_QUEUE!r} accepts no jobs: use one of its children")]
     found = lookup.get(volcano.QUEUE, "", queue)
     if found is None:
-        return [Fault(field, f"queue {queue!r} does not exist")] if lookup.complete(volcano.QUEUE) else []
+        if not lookup.complete(volcano.QUEUE):
+            return []
+        known = {name_of(one) for one in lookup.list(volcano.QUEUE)} - {ROOT_QUEUE}
+        way_out = nearest(queue, known) or ": create it, or use another"
+        return [Fault(field, f"queue {queue!r} does not exist{way_out}")]
     closed = next((one for one in _with_ancestors(found, lookup) if state_of(one) in CLOSED), None)
     if closed is not None:
         which = "" if name_of(closed) == queue else f" by its ancestor {name_of(closed)!r}"
@@ -74,10 +79,12 @@ def _with_ancestors(queue: Obj, lookup: Lookup) -> Iterator[Obj]:
 
 
 def priority_class_faults(name: str, field: str, lookup: Lookup) -> list[Fault]:
-    if not name or name in SYSTEM_CLASSES or not lookup.complete(PRIORITY_CLASS):
+    if not name or name in SYSTEM_CLASSES:
         return []
-    if lookup.get(PRIORITY_CLASS, "", name) is None:
-        return [Fault(field, f"priority class {name!r} does not exist")]
+    if lookup.get(PRIORITY_CLASS, "", name) is None and lookup.complete(PRIORITY_CLASS):
+        known = [name_of(one) for one in lookup.list(PRIORITY_CLASS)] + [*SYSTEM_CLASSES]
+        way_out = nearest(name, known) or ": create it, or name none"
+        return [Fault(field, f"priority class {name!r} does not exist{way_out}")]
     return []
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from enbloc.api.meta import Obj
 from enbloc.config import Config, default_scheduler_name, scheduler_names
+from enbloc.config.compat import DEFAULT_SCHEDULER, preset_of
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 
 
@@ -40,3 +41,11 @@ def is_foreign(job: Obj, settings: Settings) -> bool:
     spec = job.get("spec")
     name = spec.get("schedulerName") if isinstance(spec, dict) else None
     return settings.ours is not None and isinstance(name, str) and name != "" and name not in settings.ours
+
+
+def not_ours(name: str, settings: Settings, effect: str = "") -> str:
+    """What a scheduler name that is not ours means, and what to do about it, for messages."""
+    preset = preset_of(name)
+    where = " (kube-scheduler's)" if name == DEFAULT_SCHEDULER else ""
+    way_out = f"--compat {preset}" if preset else "add it to schedulerNames in the config"
+    return f"is not ours{where}: {f'{effect}; ' if effect else ''}use {settings.scheduler_name}, or {way_out}"

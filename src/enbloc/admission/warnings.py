@@ -7,28 +7,36 @@ warned of by `gangs`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from enbloc.admission.job_policies import pending_without_timeout
 from enbloc.admission.pod_template import omissions
-from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
+from enbloc.admission.settings import DEFAULTS, Settings, is_foreign, not_ours
 from enbloc.admission.unknown_fields import unknown_fields
-from enbloc.api import arbitrator, volcano
+from enbloc.api import arbitrator, volcano, workloads
 from enbloc.api.kinds import kind_id, view
 from enbloc.api.meta import Fault, Obj
-from enbloc.config.compat import preset_of
+from enbloc.config.compat import DEFAULT_SCHEDULER
 from enbloc.gangs.compatibility import constraints_of, template_constraints
 
+_WORKLOADS: Final = (
+    workloads.DEPLOYMENT,
+    workloads.REPLICA_SET,
+    workloads.STATEFUL_SET,
+    workloads.DAEMON_SET,
+    workloads.JOB,
+)
 _ROLES: Final = {volcano.JOB: "tasks", arbitrator.QUEUE_JOB: "taskSpecs"}
 
 
 def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     """Of an object as it was written or as it is stored."""
     if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
-        return [_foreign_warning(obj["spec"]["schedulerName"], settings)]
-    found = [*unknown_fields(obj), *_constraints(obj)]
+        name = obj["spec"]["schedulerName"]
+        return [Fault("spec.schedulerName", f"{name!r} {not_ours(name, settings, 'no pods are created')}")]
+    found = [*unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
     try:
         match kind_id(obj):
             case volcano.JOB:
@@ -44,18 +52,38 @@ def _constraints(obj: Obj) -> Iterator[Fault]:
     """What the object and its pod templates set, and this version does not honour (N1)."""
     for one in constraints_of(obj):
         yield Fault(one.field, one.text)
-    roles = _ROLES.get(kind_id(obj), "")
+    for field, template in _templates(obj):
+        for one in template_constraints(template):
+            yield Fault(f"{field}.{one.field}", one.text)
+
+
+def _foreign_templates(obj: Obj, settings: Settings) -> Iterator[Fault]:
+    """Pod templates that name another scheduler: their pods are made, and not scheduled here (N3)."""
+    for field, template in _templates(obj):
+        spec = template.get("spec") if isinstance(template, dict) else None
+        if settings.ours is None or not isinstance(spec, dict):
+            continue
+        of_roles = kind_id(obj) in _ROLES  # the controller fills the name in
+        name = spec.get("schedulerName") or ("" if of_roles else DEFAULT_SCHEDULER)
+        if isinstance(name, str) and name and name not in settings.ours:
+            text = f"{name!r} {not_ours(name, settings, 'its pods are not scheduled here')}"
+            yield Fault(f"{field}.spec.schedulerName", text)
+
+
+def _templates(obj: Obj) -> Iterator[tuple[str, Any]]:
+    """The pod templates of an object, each with its path."""
     spec = obj.get("spec")
-    for index, role in enumerate((spec.get(roles) or ()) if roles and isinstance(spec, dict) else ()):
-        for one in template_constraints(role.get("template") if isinstance(role, dict) else None):
-            yield Fault(f"spec.{roles}[{index}].template.{one.field}", one.text)
-
-
-def _foreign_warning(name: str, settings: Settings) -> Fault:
-    preset = preset_of(name)
-    way_out = f"--compat {preset}" if preset else "schedulerNames in the config"
-    text = f"{name!r} is not ours: no pods are created; use {settings.scheduler_name!r}, or {way_out}"
-    return Fault("spec.schedulerName", text)
+    if not isinstance(spec, dict):
+        return
+    kind = kind_id(obj)
+    if kind in _ROLES:
+        for index, role in enumerate(spec.get(_ROLES[kind]) or ()):
+            yield f"spec.{_ROLES[kind]}[{index}].template", role.get("template") if isinstance(role, dict) else None
+    elif kind == workloads.CRON_JOB:
+        job = (spec.get("jobTemplate") or {}).get("spec")
+        yield "spec.jobTemplate.spec.template", job.get("template") if isinstance(job, dict) else None
+    elif kind in _WORKLOADS:
+        yield "spec.template", spec.get("template")
 
 
 def _job_warnings(spec: volcano.JobSpec) -> Iterator[Fault]:

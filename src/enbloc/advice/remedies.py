@@ -42,6 +42,7 @@ _ROOM: Final[tuple[Family, ...]] = (
     others.higher_priority,
     nodes.more_nodes,
     pods.smaller,
+    pods.without_resources,
     nodes.untainted,
     queues.another_queue,
     nodes.nodes_for_all_ahead,

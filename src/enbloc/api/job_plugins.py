@@ -15,6 +15,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
 }
 """Plugin → the plugins it needs, in the order in which they run."""
 
+WITHOUT_EFFECT = ("hcclrank", "ringsconfigmap")
+"""Volcano's plugins that have no counterpart here: they describe devices to a program and keep no pod from a node, so
+they are accepted with a Warning (N1)."""
+
 
 def with_needed(names: Iterable[str]) -> list[str]:
     """The known ones among `names` and all that they need, in the order in which they run."""

@@ -44,6 +44,8 @@ def command(files: tuple[str, ...], config_file: str | None, compat: str | None,
         linted = lint(documents, settings_of(config, alone=True), strict=strict)
     note_names_only_here(config, (document.value for document in documents))
     note_grouped_only_here(config, (document.value for document in documents))
+    if linted.assumed:
+        click.echo(f"enbloc: note: not in these files, taken to exist: {', '.join(linted.assumed)}", err=True)
     if output == "json":
         sys.stdout.buffer.write(msgspec.json.encode(linted) + b"\n")
     elif output == "yaml":

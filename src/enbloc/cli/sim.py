@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
 from enbloc import garbage_collector
 from enbloc.admission.settings import settings_of
@@ -19,7 +20,7 @@ from enbloc.cli.errors import Refusal, duration_of, read_config, readable_input
 from enbloc.scenario.documents import Finding, read_documents
 from enbloc.scenario.live_objects import resumed
 from enbloc.scenario.scenario import Scenario, read_scenario, with_nodes, with_run_time
-from enbloc.sim.linting import lint
+from enbloc.sim.linting import lint, written_warnings
 from enbloc.sim.result import CUT_OFF, Result
 from enbloc.sim.simulation import Progress, Records, Simulation
 from enbloc.up.options import MOST_NODES, Options, make_nodes, parse_resources
@@ -106,6 +107,8 @@ def command(
     with _progress(scenario) as progress:
         result = simulation.run(until_ns, progress)
     advise(simulation, result)
+    warned = written_warnings(documents, settings_of(config, alone=True))
+    result = msgspec.structs.replace(result, warnings=warned)
     if report is not None:
         _write_report(result, report, files)
     _print(result, output)
@@ -152,8 +155,6 @@ def _print(result: Result, output: str) -> None:
 
 def _write_report(result: Result, path: str, files: Sequence[str]) -> None:
     from io import BytesIO
-
-    import msgspec
 
     from enbloc.web.report import report_page
 

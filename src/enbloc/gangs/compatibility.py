@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from enbloc.api import arbitrator, coscheduling, kai, koordinator, kubernetes, topology, volcano, workloads, yunikorn
+from enbloc.api.job_plugins import WITHOUT_EFFECT
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
 from enbloc.gangs import hints
@@ -22,6 +23,7 @@ _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label o
 _USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
 _USE_PARENT: Final = "use spec.parent and spec.weight of the queues"
+_OWN_CONFIG: Final = "give the pods its data by a ConfigMap of your own, or remove it"
 _REMOVE_HINT: Final = "remove it if it is not needed"
 
 
@@ -51,6 +53,11 @@ def _is(*values: str) -> Callable[[Any], bool]:
 def _leaves_out_partitions(value: Any) -> bool:
     policy = _mapping(value)
     return bool(policy) and policy.get("minPartitions") not in (None, policy.get("totalPartitions"))
+
+
+def _is_set(value: Any) -> bool:
+    """Whether it is there: for keys that mean something with an empty value."""
+    return value is not None
 
 
 def _has_several(value: Any) -> bool:
@@ -267,6 +274,10 @@ _VOLCANO: Final = (
         _is("best-effort"),
     ),
     Field("Volcano", volcano.JOB, "spec.runningEstimate", _NONE),
+    *(
+        Field("Volcano", volcano.JOB, f"spec.plugins.{name}", _PREFERENCE, way_out=_OWN_CONFIG, applies=_is_set)
+        for name in WITHOUT_EFFECT
+    ),
     *(Field("Volcano", volcano.JOB, _annotation(key), _PREFERENCE, way_out=_REMOVE_HINT) for key in _TASK_TOPOLOGY),
     *_honoured(
         "Volcano",

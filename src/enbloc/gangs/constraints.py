@@ -52,7 +52,7 @@ class Unhonoured(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        what = "is not honoured in this version" if self.holds else "is a preference without effect in this version"
+        what = "is not honoured in this version" if self.holds else "has no effect in this version"
         return f"{self.value} {what}; {self.way_out}"
 
     @property

@@ -16,6 +16,7 @@ import msgspec
 from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, all_decode_faults, decode_faults, kind_id
 from enbloc.api.meta import Fault, Obj, Ref
+from enbloc.config.owner_kinds import shipped
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.units import is_dns_subdomain, parse_duration, parse_timestamp
 
@@ -111,11 +112,20 @@ def is_step(value: Any) -> bool:
     return isinstance(value, dict) and str(value.get("apiVersion")).startswith(PREFIX)
 
 
+_JOB_FLOWS: Final = ("JobFlow.flow.volcano.sh", "JobTemplate.flow.volcano.sh")
+_NAMESPACED_NAMES: Final = frozenset(kind.name for kind in KINDS.values() if kind.namespaced) - frozenset(
+    kind.name for kind in KINDS.values() if not kind.namespaced
+)
+"""A kind of a group that is not known, such as the former group of PodGroup, lives where its namesakes do."""
+
+
 class Scopes:
-    """Which kinds live in namespaces: the known ones, and those that a definition in the files declares."""
+    """Which kinds live in namespaces: the known ones, those that a definition in the files declares, and those that
+    are known to make pods, which live in namespaces."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._namespaced = {kind.id: kind.namespaced for kind in KINDS.values()}
+        self._namespaced = dict.fromkeys((*(entry.kind for entry in shipped()), *_JOB_FLOWS), True)
+        self._namespaced |= {kind.id: kind.namespaced for kind in KINDS.values()}
         for document in documents:
             value = document.value
             if value.get("kind") == "CustomResourceDefinition" and not decode_faults(value):
@@ -124,7 +134,7 @@ class Scopes:
 
     def namespace(self, kind: str, given: str) -> str:
         """The namespace of an object. For a kind that is not declared it is what the object says."""
-        namespaced = self._namespaced.get(kind)
+        namespaced = self._namespaced.get(kind, True if kind.partition(".")[0] in _NAMESPACED_NAMES else None)
         if namespaced is None:
             return given
         return given or DEFAULT_NAMESPACE if namespaced else ""

@@ -13,7 +13,7 @@ import msgspec
 
 from enbloc.admission.lookup import priority_class_faults
 from enbloc.admission.review import admit, warnings
-from enbloc.admission.settings import DEFAULTS, Settings
+from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
@@ -30,12 +30,17 @@ _JOBS: Final = (volcano.JOB, arbitrator.QUEUE_JOB)
 """Admission warns of those that name another scheduler."""
 
 
+_TAKEN_TO_EXIST: Final = {volcano.QUEUE: "queue", PRIORITY_CLASS: "PriorityClass"}
+
+
 class Linted(msgspec.Struct, frozen=True):
     """The objects as they would be stored, and the faults of those that would be rejected."""
 
     objects: list[Obj]
     faults: list[Finding]
     warnings: list[Finding]
+    assumed: list[str] = []
+    """Queues and priority classes that objects name and the files do not define: taken to exist."""
 
 
 class _FileLookup:
@@ -48,13 +53,18 @@ class _FileLookup:
         for obj in objects:
             self.put(obj)
         self._complete = {kind_id(obj) for obj in objects} & {volcano.QUEUE, PRIORITY_CLASS}
+        self.assumed: set[tuple[str, str]] = set()
+        """`(kind, name)` of what was asked for, is not in the files, and is taken to exist."""
 
     def put(self, obj: Obj) -> None:
         kind, namespace, name = ref_of(obj)
         self._objects.setdefault(kind, {})[namespace, name] = obj
 
     def get(self, kind: str, namespace: str, name: str) -> Obj | None:
-        return self._objects.get(kind, {}).get((namespace, name))
+        found = self._objects.get(kind, {}).get((namespace, name))
+        if found is None and kind in _TAKEN_TO_EXIST and kind not in self._complete:
+            self.assumed.add((_TAKEN_TO_EXIST[kind], name))
+        return found
 
     def list(self, kind: str) -> builtins.list[Obj]:
         return [obj for _, obj in sorted(self._objects.get(kind, {}).items(), key=lambda item: item[0])]
@@ -84,6 +94,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
         linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
+        linted.warnings.extend(place.finding(warning) for warning in _as_ours(obj, lookup, settings))
         if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
             linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))
         if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
@@ -91,9 +102,22 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         if not faults:
             linted.objects.append(admitted)
             lookup.put(admitted)
+    assumed = [f"{kind} {name}" for kind, name in sorted(lookup.assumed)]
     if strict:
-        return Linted(linted.objects, [*linted.faults, *linted.warnings], [])
-    return linted
+        return Linted(linted.objects, [*linted.faults, *linted.warnings], [], assumed)
+    return msgspec.structs.replace(linted, assumed=assumed)
+
+
+def written_warnings(documents: Sequence[Document], settings: Settings) -> list[Finding]:
+    """What admission warns of in documents that can be read; objects without effect are listed apart."""
+    scopes = Scopes(documents)
+    found: list[Finding] = []
+    for document in documents:
+        if is_step(document.value) or (kind_id(document.value) in _JOBS and is_foreign(document.value, settings)):
+            continue
+        place = msgspec.structs.replace(document, value=scopes.placed(document.value))
+        found.extend(place.finding(warning) for warning in warnings(place.value, settings))
+    return found
 
 
 def _readable(documents: Sequence[Document], settings: Settings, linted: Linted) -> list[Document]:
@@ -139,6 +163,17 @@ def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, l
         name = obj["spec"].get("priorityClassName") or ""
         faults = [*faults, *priority_class_faults(name, "spec.priorityClassName", lookup)]
     return admitted, faults
+
+
+def _as_ours(obj: Obj, lookup: _FileLookup, settings: Settings) -> Iterator[Fault]:
+    """What would be said of a Job or QueueJob that names another scheduler, if it named ours: nothing checks it now,
+    here or on a cluster, and its author learns all of it at once."""
+    if kind_id(obj) not in _JOBS or not is_foreign(obj, settings):
+        return
+    ours = {**obj, "spec": {**obj["spec"], "schedulerName": settings.scheduler_name}}
+    for fault in _admitted(ours, lookup, settings)[1]:
+        yield Fault(fault.field, f"{fault.message} (refused once spec.schedulerName is {settings.scheduler_name})")
+    yield from warnings(ours, settings)
 
 
 def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arrival: Arrival) -> Iterator[Fault]:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from enbloc.api.meta import Obj
+from enbloc.scenario.documents import Finding
 from enbloc.scenario.timeline import Line
 from enbloc.sim.statistics import GangRecord
 from enbloc.sim.without_effect import WithoutEffect
@@ -34,6 +35,8 @@ class Result(msgspec.Struct, frozen=True):
     all_gangs: list[dict[str, Any]] = []
     """The same as JSON, and those that never started."""
     without_effect: list[WithoutEffect] = []
+    warnings: list[Finding] = []
+    """What admission warns of in the files: what is not known, not honoured, or counts as something else (N2)."""
     series: list[dict[str, Any]] = []
     """The use of each resource over time."""
     reason: str = ""
@@ -48,6 +51,7 @@ class Result(msgspec.Struct, frozen=True):
             ("pending", self.pending),
             ("gangs", self.all_gangs),
             ("without_effect", self.without_effect),
+            ("warnings", self.warnings),
             ("series", self.series),
         )
         for key, items in lists:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from enbloc.api.reasons import PendingReason
 from enbloc.sim.result import CUT_OFF, IDLE, Result
 from enbloc.sim.statistics import GangRecord
 from enbloc.units import SECOND, format_duration, natural_key
@@ -20,6 +21,10 @@ from enbloc.units import SECOND, format_duration, natural_key
 _ROWS: Final = 40
 _NODES: Final = 4
 _PLAIN_WIDTH: Final = 120
+_OF_PENDING: Final = tuple(
+    f"{reason}: " for reason in (*PendingReason, "FailedScheduling") if reason != PendingReason.FAILED_CREATE
+)
+"""Warning events that say why a gang waits, or waited."""
 
 
 def print_result(result: Result, out: TextIO | None = None) -> None:
@@ -33,6 +38,7 @@ def print_result(result: Result, out: TextIO | None = None) -> None:
     _print_pending(console, result.pending)
     _print_rejected(console, result)
     _print_without_effect(console, result)
+    _print_warnings(console, result)
     warnings = result.summary["warnings"]
     if warnings:
         console.print(f"\n{_count(warnings, 'warning')}; `-o json` lists them in the timeline.", style="dim")
@@ -143,10 +149,33 @@ def _print_without_effect(console: Console, result: Result) -> None:
     if not result.without_effect:
         return
     console.print("\nObjects without effect", style="bold")
-    for one in result.without_effect[:_ROWS]:
-        name = f"{one.namespace}/{one.name}" if one.namespace else one.name
-        console.print(Text(f"  {one.kind} {name}: {one.reason}"), soft_wrap=True)
-    _print_rest(console, len(result.without_effect), "objects")
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for one in result.without_effect:
+        alike.setdefault((one.kind, one.namespace, one.reason), []).append(one.name)
+    for (kind, namespace, reason), names in list(alike.items())[:_ROWS]:
+        name = f"{namespace}/{names[0]}" if namespace else names[0]
+        rest = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+        console.print(Text(f"  {kind} {name}{rest}: {reason}"), soft_wrap=True)
+    _print_rest(console, len(alike), "objects")
+
+
+def _print_warnings(console: Console, result: Result) -> None:
+    """Those of the files, and Warning events; why a gang waits has its own list. Each message once."""
+    lines = {f"{one.field}: {one.message}": str(one) for one in reversed(result.warnings)}
+    known = {one.message for one in result.warnings}
+    texts = [*reversed(lines.values())]
+    events: dict[str, str] = {}
+    for line in result.timeline:
+        if line.what == "warning" and not line.message.startswith(_OF_PENDING):
+            name = f"{line.namespace}/{line.name}" if line.namespace else line.name
+            if not any(line.message.endswith(message) for message in known):
+                events.setdefault(line.message, f"{line.kind} {name} at {_seconds(line.t)}: {line.message}")
+    texts += events.values()
+    if texts:
+        console.print("\nWarnings", style="bold")
+    for text in texts[:_ROWS]:
+        console.print(Text(f"  {text}"), soft_wrap=True)
+    _print_rest(console, len(texts), "warnings")
 
 
 def _print_rest(console: Console, total: int, things: str) -> None:

@@ -10,11 +10,10 @@ from typing import Final
 
 import msgspec
 
-from enbloc.admission.settings import Settings, is_foreign
+from enbloc.admission.settings import Settings, is_foreign, not_ours
 from enbloc.api import arbitrator, kubernetes, volcano
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
-from enbloc.config.compat import preset_of
 from enbloc.config.owner_kinds import shipped
 
 _CONTEXT: Final = frozenset(
@@ -81,7 +80,14 @@ def _reason(obj: Obj, settings: Settings) -> str:
     if kind not in _IDLE and (kind in KINDS or group in _CONTEXT):
         return ""
     what = f"{obj['kind']} of {group}" if group else obj["kind"]
-    return f"no controller here acts on {what}: it makes no pods and decides nothing"
+    return f"no controller here acts on {what}: it makes no pods and decides nothing{_known_elsewhere(obj)}"
+
+
+def _known_elsewhere(obj: Obj) -> str:
+    """Groups in which a kind of this name is acted on: the manifest may be older than the group's present name."""
+    known = [kind for kind in KINDS.values() if kind.name == obj["kind"] and kind.id not in _IDLE]
+    versions = {f"{kind.group}/{kind.versions[-1]}".removeprefix("/") for kind in known}
+    return f"; {obj['kind']} is acted on in {', '.join(sorted(versions))}" if versions else ""
 
 
 def _foreign_pod(pod: Obj, settings: Settings) -> str:
@@ -93,6 +99,4 @@ def _foreign_pod(pod: Obj, settings: Settings) -> str:
 
 
 def _foreign(name: str, settings: Settings) -> str:
-    preset = preset_of(name)
-    way_out = f", or --compat {preset}" if preset else ", or add it to schedulerNames in the config"
-    return f"spec.schedulerName {name} is not ours: use {settings.scheduler_name}{way_out}"
+    return f"spec.schedulerName {name} {not_ours(name, settings)}"

@@ -13,7 +13,8 @@ from enbloc.units import parse_quantity
 Runtime = Literal["sim", "process"]
 DEFAULT_NODES: Final = 2
 DEFAULT_RESOURCES: Final = {"cpu": "8", "memory": "32Gi"}
-PODS: Final = "110"
+ALWAYS: Final = {"pods": "110", "ephemeral-storage": "100Gi"}
+"""What every kubelet reports: nodes have it whether `--node-resources` names it or not."""
 MOST_NODES: Final = 20_000
 
 
@@ -60,7 +61,7 @@ def make_nodes(options: Options, *, load_brings_nodes: bool) -> list[Obj]:
         from enbloc.cluster.embedded.process import local_node
 
         return [local_node(name, parts=count) for name in names]
-    capacity = {"pods": PODS, **(options.resources or DEFAULT_RESOURCES)}
+    capacity = {**ALWAYS, **(options.resources or DEFAULT_RESOURCES)}
     return [_node(name, capacity) for name in names]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from enbloc.advice.candidates.pods import taint_text
+from enbloc.advice.candidates.pods import missing_resources, taint_text
 from enbloc.advice.case import Case, allocatable_of, listed, requests_of
 from enbloc.advice.change import Candidates, Change, as_written, create, patch
 from enbloc.api.meta import Obj, labels_of, name_of
@@ -91,9 +91,8 @@ def nodes_for_all_ahead(case: Case) -> Candidates:
 def _plans(case: Case) -> list[tuple[tuple[int, int], Obj, Obj]]:
     """The shapes of nodes to try, the best first: how many at least and at most, a node, and a new one like it."""
     shapes: dict[tuple[tuple[str, int], ...], Obj] = {}
-    known = {name for node in case.nodes for name in allocatable_of(node)}
-    if case.nodes and any(not requests_of(spec).keys() <= known for spec in case.roles.values()):
-        return []  # a resource that no node has is rather misspelt
+    if case.nodes and any(missing_resources(case).values()):
+        return []  # it is misspelt
     for node in case.nodes or [PLAIN]:
         shapes.setdefault(tuple(sorted(allocatable_of(node).items())), node)
     plans = []

@@ -76,17 +76,36 @@ def our_scheduler(case: Case) -> Candidates:
         yield Change(f"set schedulerName: {ours} instead of {listed(sorted(foreign))}", steps)
 
 
-def known_resources(case: Case) -> Candidates:
-    """A resource that no node has is a misspelling of one that some node has."""
+def missing_resources(case: Case) -> dict[str, str]:
+    """Resources that are requested and no node has → the name that one of the nodes' may have been meant by, or none."""
     known = sorted({name for node in case.nodes for name in allocatable_of(node)})
     asked = {name for spec in case.roles.values() for name in requests_of(spec)}
-    for name in sorted(asked - set(known)):
-        for near in difflib.get_close_matches(name, known, n=1, cutoff=NEAR):
+    return {
+        name: next(iter(difflib.get_close_matches(name, known, n=1, cutoff=NEAR)), "")
+        for name in sorted(asked - set(known))
+    }
+
+
+def known_resources(case: Case) -> Candidates:
+    """A resource that no node has is a misspelling of one that some node has."""
+    for name, near in missing_resources(case).items():
+        if near:
 
             def edit(role: str, spec: dict[str, Any], name: str = name, near: str = near) -> bool:
                 return sum(_rename(part, name, near) for part in _resource_maps(spec)) > 0
 
             yield Change(f"request {near} instead of {name}", with_edited_pods(case.sources, edit))
+
+
+def without_resources(case: Case) -> Candidates:
+    """Without the requests that no node could serve."""
+    names = [name for name, near in missing_resources(case).items() if not near]
+
+    def edit(role: str, spec: dict[str, Any]) -> bool:
+        return sum(part.pop(name, None) is not None for part in _resource_maps(spec) for name in names) > 0
+
+    if names:
+        yield from _if_any(case, f"remove the request of {listed(names)}, which no node has", edit)
 
 
 def _resource_maps(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,12 @@ PODS: Final = 110
 def local_node(name: str, parts: int = 1) -> Obj:
     """A node with this machine's CPUs and memory, or with 1/`parts` of them. It has no conditions, which counts as
     Ready."""
-    room = {"cpu": f"{cpus() * 1000 // parts}m", "memory": f"{memory_bytes() // parts // 1024}Ki", "pods": str(PODS)}
+    room = {
+        "cpu": f"{cpus() * 1000 // parts}m",
+        "memory": f"{memory_bytes() // parts // 1024}Ki",
+        "ephemeral-storage": f"{shutil.disk_usage('/').total // parts // 1024}Ki",
+        "pods": str(PODS),
+    }
     system = os.uname()
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.machine, system.machine)
     labels = {

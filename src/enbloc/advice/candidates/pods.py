@@ -77,7 +77,7 @@ def our_scheduler(case: Case) -> Candidates:
 
 
 def missing_resources(case: Case) -> dict[str, str]:
-    """Resources that are requested and no node has → the name that one of the nodes' may have been meant by, or none."""
+    """Resources that are requested and no node has → the known name that is nearest, or nothing."""
     known = sorted({name for node in case.nodes for name in allocatable_of(node)})
     asked = {name for spec in case.roles.values() for name in requests_of(spec)}
     return {

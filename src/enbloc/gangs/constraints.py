@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -63,14 +64,35 @@ class Unhonoured(msgspec.Struct, frozen=True):
 def unhonoured(obj: Obj, fields: tuple[Field, ...]) -> list[Unhonoured]:
     """What an object sets and this version does not honour. `fields`: those of its kind."""
     found = []
-    for field in fields:
-        steps = _steps(field.path)
+    for _, field, steps in _begun(obj, fields):
         if not _is_set(obj, steps):
             continue
         for path, value in _values(obj, steps, ""):
             if field.applies(value):
                 holds = field.effect is Effect.HELD
                 found.append(Unhonoured(path, _shown(value), field.way_out, holds))
+    return found
+
+
+def _begun(obj: Obj, fields: tuple[Field, ...]) -> list[tuple[int, Field, tuple[str, ...]]]:
+    """The fields whose first two steps are set, by their place in the table: most objects set none of them, and every
+    pod is asked."""
+    found: list[tuple[int, Field, tuple[str, ...]]] = []
+    for head, by_key in _starts(fields).items():
+        value = obj.get(head)
+        for key in by_key.keys() & value.keys() if isinstance(value, dict) else ():
+            found += by_key[key]
+    return sorted(found, key=itemgetter(0)) if len(found) > 1 else found
+
+
+@lru_cache(maxsize=64)
+def _starts(fields: tuple[Field, ...]) -> dict[str, dict[str, list[tuple[int, Field, tuple[str, ...]]]]]:
+    """By their first and second step. Every path has two: the objects' top level is the API's."""
+    found: dict[str, dict[str, list[tuple[int, Field, tuple[str, ...]]]]] = {}
+    for at, field in enumerate(fields):
+        steps = _steps(field.path)
+        assert "[]" not in steps[:2], field.path
+        found.setdefault(steps[0], {}).setdefault(steps[1], []).append((at, field, steps))
     return found
 
 

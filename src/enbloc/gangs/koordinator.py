@@ -335,10 +335,13 @@ def _timeout_ns(spec: koordinator.PodGroupSpec) -> int | None:
 
 
 def gang_name(pod: Obj) -> str:
-    for texts, keys in ((annotations_of(pod), _NAME_KEYS), (labels_of(pod), _NAME_LABELS)):
-        for key in keys:
-            if texts.get(key):
-                return texts[key]
+    annotations, labels = annotations_of(pod), labels_of(pod)
+    for key in _NAME_KEYS if annotations else ():
+        if annotations.get(key):
+            return annotations[key]
+    for key in _NAME_LABELS if labels else ():
+        if labels.get(key):
+            return labels[key]
     return ""
 
 

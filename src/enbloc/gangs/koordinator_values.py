@@ -37,6 +37,10 @@ class Written(NamedTuple):
     policy: str | None = None
 
 
+_NOTHING = Written()
+_KEYS = frozenset({*_MINIMUM_KEYS, *_GROUPS_KEYS, keys.TOTAL_NUMBER, keys.MODE, keys.WAITING_TIME, keys.MATCH_POLICY})
+
+
 class Values(NamedTuple):
     """The same, parsed: `None` where there is no good value."""
 
@@ -54,6 +58,8 @@ class Values(NamedTuple):
 def written(obj: Obj) -> Written:
     """The values in an object's annotations, or else in its labels."""
     annotations, labels = annotations_of(obj), labels_of(obj)
+    if _KEYS.isdisjoint(annotations) and _KEYS.isdisjoint(labels):
+        return _NOTHING
 
     def text(*names: str) -> str | None:
         return _first(annotations, names) if any(name in annotations for name in names) else _first(labels, names)

@@ -193,17 +193,21 @@ async def _connected(options: Options, metrics: Metrics) -> KubeCluster:
 
 
 async def _started(plane: LiveControlPlane) -> bool:
-    await _retry(plane.start, "cannot list the cluster")
-    settle_memory()
+    gc.collect()
+    gc.disable()  # what is listed stays: the collector would walk it again and again, and find nothing
+    try:
+        await _retry(plane.start, "cannot list the cluster")
+    finally:
+        settle_memory()
     log.info("watching %d kinds", len(plane.kinds))
     return True
 
 
 def settle_memory() -> None:
-    """The listed objects stay: the collector would walk them again and again, and find nothing."""
-    gc.collect()
+    """Exempts the objects that exist now, the listed ones among them, and traverses later ones less often."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+    gc.enable()
 
 
 async def _retry(attempt: Callable[[], Awaitable[Result]], what: str) -> Result:

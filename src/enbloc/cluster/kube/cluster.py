@@ -64,10 +64,9 @@ class KubeCluster:
         informers = [self._informer(kind, observe) for kind in sorted(self._kinds) if self.serves(kind)]
         pods = [one for one in informers if one.resource.kind == _POD]  # last: their gangs and queues are known by then
         others = [one for one in informers if one.resource.kind != _POD]
-        for one, listed in zip(others, await asyncio.gather(*(one.fetch() for one in others)), strict=True):
+        fetched = await asyncio.gather(*(one.fetch() for one in [*others, *pods]))
+        for one, listed in zip([*others, *pods], fetched, strict=True):
             one.take(*listed)
-        for one in pods:
-            one.take(*await one.fetch())
         for one in informers:
             self._begin(self._follow(one))
         self._begin(self._discover_kinds(observe))

@@ -76,9 +76,10 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
     ports = Ports(free_port(), free_port(), free_port())
     objects = rendered(plane, operator)
     _apply(plane, _namespaces([operator.namespace]))
-    _apply(plane, [one for one in objects if one["kind"] not in (*LEFT_OUT, *HOOKS)])
-    _wait_established(plane, objects)
     authority = plane.authority.certificate.read_bytes()
+    kept = [one for one in objects if one["kind"] not in (*LEFT_OUT, *HOOKS)]
+    _apply(plane, [_with_conversion(one, operator, ports, authority) for one in kept])
+    _wait_established(plane, objects)
     if operator.service:
         _apply(plane, [_service(operator)])
         if operator.fixed_certificates is None:
@@ -137,11 +138,22 @@ def _service(operator: Operator) -> Json:
 
 def _pointed(hooks: Json, operator: Operator, ports: Ports, authority: bytes) -> Json:
     for hook in hooks["webhooks"]:
-        client = hook["clientConfig"]
-        client["service"] |= {"name": operator.service, "namespace": operator.namespace, "port": ports.webhook}
-        client["caBundle"] = base64.b64encode(authority).decode()
+        _point(hook["clientConfig"], operator, ports, authority)
         hook["timeoutSeconds"] = 30  # the machine may be busy
     return hooks
+
+
+def _with_conversion(obj: Json, operator: Operator, ports: Ports, authority: bytes) -> Json:
+    """A definition whose versions a webhook converts calls the process, too."""
+    client = (obj.get("spec") or {}).get("conversion", {}).get("webhook", {}).get("clientConfig")
+    if obj["kind"] == "CustomResourceDefinition" and client:
+        _point(client, operator, ports, authority)
+    return obj
+
+
+def _point(client: Json, operator: Operator, ports: Ports, authority: bytes) -> None:
+    client["service"] |= {"name": operator.service, "namespace": operator.namespace, "port": ports.webhook}
+    client["caBundle"] = base64.b64encode(authority).decode()
 
 
 def _wait_established(plane: ControlPlane, objects: Iterable[Json]) -> None:

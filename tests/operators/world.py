@@ -58,10 +58,10 @@ class World:
         self.plane.stop()
 
     def need(self, *names: str) -> None:
-        """These operators run, and no others."""
+        """These operators run, and no others. The last is started first: those before it watch its kinds."""
         for name in [name for name in self._installed if name not in names]:
             remove(self.plane, self._installed.pop(name))
-        for name in names:
+        for name in reversed(names):
             if name not in self._installed:
                 self._installed[name] = install(self.plane, OPERATORS[name], built(name))
 

@@ -42,6 +42,20 @@ def test_n3_an_object_without_effect_is_listed_with_the_reason(obj: dict[str, An
     assert words.partition(":")[0].rpartition(" ")[2] in warning.message
 
 
+def test_n3_a_queue_of_kai_says_which_queue_is_read_instead() -> None:
+    theirs = {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": "team"}, "spec": {}}
+    pod = m.pod("p", scheduler="kai-scheduler", labels={"kai.scheduler/queue": "team"})
+    answer = simulate(m.node("n"), theirs, pod)
+    [found] = answer.data["without_effect"]
+    assert found["reason"] == (
+        "Queue of scheduling.run.ai is not read: gangs of this queue wait until a Queue of scheduling.volcano.sh is"
+        " named team"
+    )
+    assert [one["gang"] for one in answer.data["pending"]] == ["default/p"]
+    answer = simulate(m.node("n"), theirs, m.queue("team"), pod)
+    assert answer.data["pending"] == []
+
+
 def test_n3_the_way_out_names_the_preset() -> None:
     answer = simulate(m.node("n"), m.pod("p", scheduler="volcano"), config={"compat": ["kai"]})
     assert "--compat volcano" in answer.data["without_effect"][0]["reason"]

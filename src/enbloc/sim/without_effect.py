@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from enbloc.admission.settings import Settings, is_foreign, not_ours
-from enbloc.api import arbitrator, kubernetes, volcano
+from enbloc.api import arbitrator, kai, kubernetes, volcano
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.config.owner_kinds import shipped
@@ -37,6 +37,9 @@ _CONTEXT: Final = frozenset(
 
 _IDLE: Final = frozenset({"HorizontalPodAutoscaler.autoscaling", "ReplicationController", kubernetes.WORKLOAD})
 """Kinds that are served as they are, and of which something is expected."""
+
+_QUEUES_OF_OTHERS: Final = frozenset({f"Queue.{kai.GROUP}"})
+"""Queues that pods name as they name ours, and that decide nothing here."""
 
 
 class WithoutEffect(msgspec.Struct, frozen=True):
@@ -80,6 +83,9 @@ def _reason(obj: Obj, settings: Settings) -> str:
     if kind not in _IDLE and (kind in KINDS or group in _CONTEXT):
         return ""
     what = f"{obj['kind']} of {group}" if group else obj["kind"]
+    if kind in _QUEUES_OF_OTHERS:
+        ours = volcano.QUEUE.partition(".")[2]
+        return f"{what} is not read: gangs of this queue wait until a Queue of {ours} is named {name_of(obj)}"
     return f"no controller here acts on {what}: it makes no pods and decides nothing{_known_elsewhere(obj)}"
 
 

@@ -23,6 +23,8 @@ class ServedKinds:
         self._custom: dict[str, Kind] = {}
         self._defaults: dict[tuple[str, str], Defaults] = {}
         """Kind and version -> the defaults of its schema, if it has any."""
+        self._columns: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        """Kind and version -> its `additionalPrinterColumns`."""
 
     def find(self, kind: str) -> Kind | None:
         """The kind, if it is served."""
@@ -54,12 +56,17 @@ class ServedKinds:
         """The defaults in the definition of a custom kind."""
         return self._defaults.get((kind, version)) if kind not in KINDS else None
 
+    def columns(self, kind: str, version: str) -> list[dict[str, Any]]:
+        """The columns that the definition of a custom kind declares for lists."""
+        return self._columns.get((kind, version), [])
+
     def follow(self, old: Obj | None, new: Obj | None) -> None:
         """Follows a CustomResourceDefinition that was created, changed or deleted."""
         if old is not None and old["spec"]["versions"]:
             self._custom.pop(_kind_of(old).id, None)
             for version in old["spec"]["versions"]:
                 self._defaults.pop((_kind_of(old).id, version["name"]), None)
+                self._columns.pop((_kind_of(old).id, version["name"]), None)
         if new is not None and new["spec"]["versions"]:
             kind = _kind_of(new)
             self._custom[kind.id] = kind
@@ -68,6 +75,9 @@ class ServedKinds:
                 found = read_defaults(schema.get("openAPIV3Schema")) if isinstance(schema, dict) else None
                 if found is not None:
                     self._defaults[kind.id, version["name"]] = found
+                declared = version.get("additionalPrinterColumns")
+                if isinstance(declared, list):
+                    self._columns[kind.id, version["name"]] = [one for one in declared if isinstance(one, dict)]
 
 
 def _kind_of(crd: Obj) -> Kind:

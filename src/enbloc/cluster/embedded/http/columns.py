@@ -37,10 +37,6 @@ class Column(msgspec.Struct, frozen=True):
         return cells.integer(value) if self.type == "integer" else cells.text(value, self.default)
 
 
-def columns_of(kind: str) -> tuple[Column, ...]:
-    return COLUMNS.get(kind, (_NAME, _AGE))
-
-
 def _count(name: str, path: str, description: str = "", priority: int = 0) -> Column:
     return Column(name, path, "integer", priority, description=description)
 
@@ -51,6 +47,8 @@ def _wide(name: str, cell: str | Cell, default: str = "", description: str = "")
 
 _NAME: Final = Column("Name", "metadata.name", format="name", description="Unique among its kind in its namespace.")
 _AGE: Final = Column("Age", cells.age, description="Time since its creation.")
+ONLY_NAME: Final = (_NAME,)
+WITH_AGE: Final = (_NAME, _AGE)
 
 _POD_GROUP: Final = (
     _NAME,

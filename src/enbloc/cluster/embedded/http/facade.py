@@ -22,6 +22,7 @@ from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http import logs, request_body, usage
 from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
+from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
 from enbloc.cluster.embedded.http.exec import serve_exec
@@ -29,6 +30,7 @@ from enbloc.cluster.embedded.http.listing import Lists, Page
 from enbloc.cluster.embedded.http.notify import Changes, Committed
 from enbloc.cluster.embedded.http.openapi import OpenApi, version_2
 from enbloc.cluster.embedded.http.port_forward import serve_port_forward
+from enbloc.cluster.embedded.http.printer_columns import columns_for
 from enbloc.cluster.embedded.http.queries import (
     Form,
     check_field_validation,
@@ -320,7 +322,10 @@ class Facade:
             return _json(partial(obj), code)
         include = included(request.query.get("includeObject", ""))
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return _json(table(target.kind.id, [obj], self._store.now(), include, metadata), code)
+        return _json(table(self._columns(target), [obj], self._store.now(), include, metadata), code)
+
+    def _columns(self, target: Target) -> tuple[Column, ...]:
+        return columns_for(self._store.discovery, target.kind.id, target.version)
 
     async def _collection(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
@@ -339,7 +344,7 @@ class Facade:
             if not asked.labels and not asked.fields:
                 metadata["remainingItemCount"] = page.remaining
         if form == "table":
-            return _json(table(target.kind.id, page.items, self._store.now(), include, metadata))
+            return _json(table(self._columns(target), page.items, self._store.now(), include, metadata))
         return await self._stream(request, self._list_pieces(target, page, metadata, form))
 
     def _list_pieces(self, target: Target, page: Page, metadata: dict[str, Any], form: Form) -> Iterator[bytes]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.http.columns import columns_of
+from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.status import refusal
 
 META = "meta.k8s.io/v1"
@@ -31,10 +31,15 @@ def partial(obj: Obj) -> dict[str, Any]:
 
 
 def table(
-    kind: str, objects: Iterable[Obj], now_ns: int, include: Included, metadata: dict[str, Any], *, heads: bool = True
+    columns: Sequence[Column],
+    objects: Iterable[Obj],
+    now_ns: int,
+    include: Included,
+    metadata: dict[str, Any],
+    *,
+    heads: bool = True,
 ) -> dict[str, Any]:
     """A Table of these objects; without `heads` as in the second and later events of a watch."""
-    columns = columns_of(kind)
     rows = []
     for obj in objects:
         row: dict[str, Any] = {"cells": [column.of(obj, now_ns) for column in columns]}

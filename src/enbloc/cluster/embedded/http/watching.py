@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -18,9 +18,11 @@ from enbloc.api.meta import Obj, namespace_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.watch_log import LogWatch
+from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.encoding import Encodings, event_line, line
 from enbloc.cluster.embedded.http.listing import Lists, tests
 from enbloc.cluster.embedded.http.notify import Changes
+from enbloc.cluster.embedded.http.printer_columns import columns_for
 from enbloc.cluster.embedded.http.queries import Form, ListQuery
 from enbloc.cluster.embedded.http.resources import Target
 from enbloc.cluster.embedded.http.selectors import Test
@@ -40,8 +42,17 @@ Write = Callable[[bytes], Awaitable[None]]
 class View:
     """What one watch shows: which objects, in which form."""
 
-    def __init__(self, target: Target, asked: ListQuery, form: Form, include: Included, encodings: Encodings) -> None:
+    def __init__(
+        self,
+        target: Target,
+        asked: ListQuery,
+        form: Form,
+        include: Included,
+        encodings: Encodings,
+        columns: Sequence[Column],
+    ) -> None:
         self.target = target
+        self._columns = columns
         self.form = form
         self._include = include
         self._encodings = encodings
@@ -84,7 +95,7 @@ class View:
             return partial(obj)
         heads, self._heads = self._heads, False
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return table(self.target.kind.id, [obj], now_ns, self._include, metadata, heads=heads)
+        return table(self._columns, [obj], now_ns, self._include, metadata, heads=heads)
 
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
@@ -94,7 +105,7 @@ class View:
         if self.form == "metadata":
             obj = partial(obj)
         elif self.form == "table":
-            obj = table(self.target.kind.id, [], 0, "None", metadata, heads=False)
+            obj = table(self._columns, [], 0, "None", metadata, heads=False)
         return event_line("BOOKMARK", obj)
 
 
@@ -133,7 +144,8 @@ class Watches:
     ) -> web.StreamResponse:
         if self.count >= WATCHES:
             raise refusal(429, f"too many watches: at most {WATCHES} are served")
-        view = View(target, asked, form, include, self._encodings)
+        columns = columns_for(self._store.discovery, target.kind.id, target.version)
+        view = View(target, asked, form, include, self._encodings, columns)
         self.count += 1
         try:
             return await self._serve(request, view, asked)

@@ -131,11 +131,11 @@ def restarted(layer: str, seed: int) -> list[str]:
         world = LiveWorld(seed=seed, config=parse(settings), tick_s=0.02, in_disorder=True, **lag)
         await world.begin()
         await play(world, documents, dice)
-        await world.settle(600)
+        await world.settle(600, timers=True)
         found = broken(world)
         before = left_behind(world)
         await world.restart()
-        await world.settle(600)
+        await world.settle(600, timers=True)
         after = left_behind(world)
         if before != after:
             gone, new = [one for one in before if one not in after], [one for one in after if one not in before]

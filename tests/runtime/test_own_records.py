@@ -121,6 +121,16 @@ def test_s2_a_write_that_was_refused_is_not_restored() -> None:
     assert records.foreign() == []
 
 
+def test_s2_a_removal_that_was_refused_and_carried_out_is_not_taken_for_a_change() -> None:
+    records = leading()
+    written = claim_text(records, group())
+    counts(records, group(written))
+    records.refused("u1", records.claim(group(), ClaimKind.RESERVE, None))  # its answer was lost
+    assert counts(records, group(written)) == written, "the object still carries it"
+    assert counts(records, group()) == {}
+    assert records.foreign() == []
+
+
 def test_s2_a_change_that_is_taken_back_in_time_is_not_written_back() -> None:
     records = leading()
     written = claim_text(records, group())

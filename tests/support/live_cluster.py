@@ -212,14 +212,18 @@ class LiveWorld:
         self.plane = self.new_plane()
         await self.lead()
 
-    async def settle(self, within_s: float = 120.0) -> None:
-        """Until nothing is under way for a while."""
+    async def settle(self, within_s: float = 120.0, *, timers: bool = False) -> None:
+        """Until nothing is under way for a while; `timers`: nor any timer is going to fire within that time."""
         until = self.loop.time() + within_s
         quiet = 0
         while self.loop.time() < until and quiet < 30:
             await asyncio.sleep(0.1)
             self.check()
-            quiet = quiet + 1 if self.plane.is_quiet and self.nodes.due() is None else 0
+            is_quiet = self.plane.is_quiet and self.nodes.due() is None
+            if is_quiet and timers:
+                due_in_s = self.plane._due_in_s()
+                is_quiet = due_in_s is None or self.loop.time() + due_in_s >= until
+            quiet = quiet + 1 if is_quiet else 0
         assert quiet, f"it does not come to rest: {self.plane.is_quiet}"
 
     def check(self) -> None:

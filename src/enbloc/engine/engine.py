@@ -262,7 +262,7 @@ class Engine:
         hold. `uid`, `node`: the pod of that write, and where it was to be bound."""
         match decision:
             case SetAside():
-                self._parts.claims.refused(decision.gang, decision.kind)
+                self._parts.claims.refused(decision.gang, decision.kind, decision.record)
             case Evict() if uid:
                 self._parts.evictions.refused(uid)
             case Bind() | TimeOut():

@@ -165,11 +165,12 @@ class OwnRecords:
         return dict(zip(keys, texts, strict=True))
 
     def refused(self, uid: str, change: Mapping[str, str | None]) -> None:
-        """Annotations of a claim could not be written."""
+        """Annotations of a claim could not be written. A removal stays wanted: the claim has ended."""
         known = self._records.get(uid, {})
         for keys in [keys for keys in known if keys[0] in change]:
             record, texts = known[keys], tuple([change.get(key) for key in keys])
-            record.sent = [one for one in record.sent if one != texts]
+            if any(texts):
+                record.sent = [one for one in record.sent if one != texts]
             if not any(record.counts) and not record.sent:
                 del known[keys]
         if not known:

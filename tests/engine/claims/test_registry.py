@@ -125,7 +125,7 @@ def test_a_record_that_no_longer_holds_is_withdrawn(kind: ClaimKind) -> None:
 def test_refused_leaves_no_claim_and_no_room_taken(kind: ClaimKind) -> None:
     scene = small()
     scene.make(kind, g_0="n", g_1="m")
-    scene.claims.refused(scene.gang().key, kind)
+    scene.claims.refused(scene.gang().key, kind, scene.record(kind))
     assert not scene.claims.has(kind)
     assert scene.free_cpu("n") == scene.free_cpu("m") == 4
     assert scene.gang().key in scene.state.dirty, "it is attempted again"
@@ -135,8 +135,31 @@ def test_refused_leaves_no_claim_and_no_room_taken(kind: ClaimKind) -> None:
 def test_refused_of_a_gang_that_is_gone_does_nothing() -> None:
     scene = small()
     key = scene.gang().key
-    scene.claims.refused(key._replace(name="unknown"), ClaimKind.RESERVE)
+    scene.claims.refused(key._replace(name="unknown"), ClaimKind.RESERVE, None)
     assert not scene.decided
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_r7_a_record_whose_removal_was_refused_is_removed_again_and_not_adopted(kind: ClaimKind) -> None:
+    scene = small()
+    record = scene.make(kind, g_0="n", g_1="m").record()
+    scene.claims.end(scene.gang(), kind, "Ended", "for a test")
+    scene.gang().assume(claims={kind: record})  # the object still carries it
+    assert scene.begin(1) == [], "its removal is under way"
+    scene.claims.refused(scene.gang().key, kind, None)
+    assert [(one.kind, one.record) for one in scene.begin(2)] == [(kind, None)]
+    assert not scene.claims.has(kind), "it has ended all the same"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_removal_does_not_end_the_claim_that_was_made_since(kind: ClaimKind) -> None:
+    scene = small()
+    scene.make(kind, g_0="n", g_1="m")
+    scene.claims.end(scene.gang(), kind, "Ended", "for a test")
+    made = scene.make(kind, g_0="m", g_1="n")
+    scene.claims.refused(scene.gang().key, kind, None)
+    assert scene.claims.of(scene.gang(), kind) is made
+    assert scene.begin(1) == [], "its own record is under way"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -88,6 +88,8 @@ class ClaimRegistry(Follower):
         self._is_first_cycle = True
         self._before_refusal: dict[tuple[GangKey, ClaimKind], Record] = {}
         """Records that count again, since the write that would have replaced them was refused."""
+        self._not_removed: set[tuple[GangKey, ClaimKind]] = set()
+        """Claims that have ended and whose records are left, since the write that would have removed them was refused."""
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
         self.blocked = False
@@ -235,6 +237,9 @@ class ClaimRegistry(Follower):
         for kind, record in gang.status.claims.items():
             if (gang.key, kind) in self._written:
                 continue
+            if (gang.key, kind) in self._not_removed:
+                self.write(gang, kind, self._policies[kind].ended, "the claim has ended; its record is removed")
+                continue
             if not self._is_first_cycle and self._before_refusal.pop((gang.key, kind), None) != record:
                 self.write(gang, kind, RECORD_REMOVED, f"{kind.annotation} was not written by this scheduler")
                 continue
@@ -312,17 +317,25 @@ class ClaimRegistry(Follower):
         record = claim.record() if claim is not None else None
         known = self._written.get((gang.key, kind))
         self._written[gang.key, kind] = _Written(gang.status.claim_home, record, known.record if known else None)
+        self._not_removed.discard((gang.key, kind))
         others = {other: known for other, known in gang.status.claims.items() if other is not kind}
         gang.assume(claims=others if record is None else {**others, kind: record})
         self._decide(SetAside(gang.key, kind, record, reason, message))
 
-    def refused(self, key: GangKey, kind: ClaimKind) -> None:
-        """A record could not be written: nothing relies on the claim. What was written before it counts again."""
-        written = self._written.pop((key, kind), None)
-        if written is not None and written.before is not None:
+    def refused(self, key: GangKey, kind: ClaimKind, record: Record | None) -> None:
+        """A record could not be written: nothing relies on the claim. What was written before it counts again. A claim
+        whose record could not be removed has ended all the same: the record is removed again."""
+        written = self._written.get((key, kind))
+        if written is None or written.record != record:
+            return  # another write has been decided since: what becomes of that one counts
+        del self._written[key, kind]
+        if record is None:
+            self._not_removed.add((key, kind))
+        elif written.before is not None:
             self._before_refusal[key, kind] = written.before
         gang = self._state.gangs.get(key)
-        if gang is not None and self._drop(gang, kind):
+        if gang is not None:
+            self._drop(gang, kind)
             self._state.touch(gang)
 
     def gang_gone(self, gang: GangState) -> None:
@@ -330,5 +343,6 @@ class ClaimRegistry(Follower):
             self._drop(gang, kind)
             self._written.pop((gang.key, kind), None)
             self._before_refusal.pop((gang.key, kind), None)
+            self._not_removed.discard((gang.key, kind))
             self._unrecorded.discard((gang.key, kind))
         self._notes.pop(gang.key, None)

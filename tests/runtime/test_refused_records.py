@@ -1,0 +1,37 @@
+"""Records of claims that the API refuses to write or to remove, on the live path (S2, R7, K8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from enbloc.api.koordinator import TIMEOUT
+from enbloc.api.meta import annotations_of
+from enbloc.api.writes import Patch, Refused, Write
+from support import manifests as m
+from support.live_cluster import LiveWorld, in_virtual_time
+
+
+@pytest.mark.parametrize("code", [503, 504])
+def test_k8_the_record_of_a_clock_that_could_not_be_removed_is_removed_later(code: int) -> None:
+    """The marks of the timeout come back before the refusal: nothing else happens to the gang afterwards."""
+
+    async def main() -> None:
+        gang = m.koordinator_gang("a", 2, groups=["default/a", "default/absent"], wait="5s")
+        world = LiveWorld(m.node("n1"), *gang)
+        refused: list[Write] = []
+
+        def refuse(write: Write) -> Refused | None:
+            if not isinstance(write, Patch) or "'enbloc.dev/claim-hold': None" not in str(write.patch) or refused:
+                return None
+            refused.append(write)
+            return Refused(code, "Bad", "no")
+
+        world.cluster.refuse = refuse
+        await world.begin()
+        await world.settle(timers=True)
+        assert refused
+        assert all(annotations_of(pod).get(TIMEOUT) == "true" for pod in world.pods())
+        assert [key for pod in world.pods() for key in annotations_of(pod) if "enbloc.dev/claim-" in key] == []
+        await world.end()
+
+    in_virtual_time(main)

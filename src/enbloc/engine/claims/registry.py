@@ -89,7 +89,7 @@ class ClaimRegistry(Follower):
         self._before_refusal: dict[tuple[GangKey, ClaimKind], Record] = {}
         """Records that count again, since the write that would have replaced them was refused."""
         self._not_removed: set[tuple[GangKey, ClaimKind]] = set()
-        """Claims that have ended and whose records are left, since the write that would have removed them was refused."""
+        """Claims that have ended and whose records are left: the write that would have removed them was refused."""
         self._recreating: dict[tuple[GangKey, ClaimKind], int] = {}
         """Claims with slots whose pods are being recreated: when the first of these slots is given up."""
         self.blocked = False

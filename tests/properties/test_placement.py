@@ -158,3 +158,24 @@ def test_a_taint_that_came_later_is_named_all_the_same() -> None:
     tainted = m.node("n0", taints=[{"key": "dedicated", "value": "x", "effect": "NoSchedule"}])
     rounds = [[m.node("n0"), m.pod("a", **spec)], [tainted, m.pod("b", **spec)]]
     compare(Scoring(), rounds)
+
+
+@pytest.mark.parametrize("minimum", [0, 3])
+def test_v4_a_guarantee_does_not_count_room_of_cordoned_nodes(minimum: int) -> None:
+    """Found by the comparison: pods that tolerate the cordon take nothing of the free room that is kept for a queue.
+    The bulk path had counted as if each of them did, and left surplus to a second decision and minima waiting."""
+    spec = strategies.pod_spec({"cpu": "1"}, tolerations=[{"operator": "Exists"}])
+    group = {**m.podgroup("g", minimum), "status": {"phase": "Inqueue"}}
+    objects = [
+        m.queue("q1", guarantee={"cpu": "3"}),
+        m.node("n0", cpu=4, unschedulable=True),
+        m.node("n1", cpu=4),
+        group,
+        *[m.pod(f"g-{index}", group="g", **spec) for index in range(3)],
+    ]
+    scoring = Scoring(most=5)
+    compare(scoring, [objects])
+    direct = DirectScheduler(strategies.configured(scoring))
+    for obj in objects:
+        direct.put(obj)
+    assert bindings(direct.engine.run(0)) == [("g-0", "n0"), ("g-1", "n0"), ("g-2", "n0")]

@@ -147,10 +147,17 @@ class Placer:
         """Places the first tasks of a run, at most `count`; returns how many were placed."""
         if self._plain and len(run) > 1:
             return self._place_plainly(transaction, run, count)
-        rows = self.rows(run, count, constraints)
-        if rows:
-            transaction.place(run[: len(rows)], rows)
-        return len(rows)
+        placed = 0
+        while placed < count:
+            part = run[placed:]
+            rows = self.rows(part, count - placed, constraints)
+            if rows:
+                transaction.place(part[: len(rows)], rows)
+            placed += len(rows)
+            # What is guaranteed to other queues limits the run; tasks on cordoned nodes took nothing of that (V4).
+            if not rows or not self.state.queues.guarantees:
+                break
+        return placed
 
     def _place_plainly(self, transaction: Transaction, run: Sequence[Task], count: int) -> int:
         candidates = self.state.candidates(run[0].cls)

@@ -1,12 +1,17 @@
 """I5: a scheduler that starts anew decides what the one before it would have decided: at every instant of every story,
-example and random scenario at which something happened. `make test` restarts at a few of them, `make soak` at all.
+example, situation and random scenario at which something happened.
+
+`make test` restarts at all instants of a run, and right after all of them; `make soak` also at each alone, so that no
+restart hides what an earlier one would have changed.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,56 +23,75 @@ from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import parse_duration
 from oracle import __main__ as command
-from oracle import compare, generate
-from support.restarts import Run, changed_by_restarts, restart_step
+from oracle import adapter, compare, generate
+from support.restarts import RunOften, changed_by_frequent_restarts, changed_by_restarts, restart_step
 
 HERE = Path(__file__).parent
-FILES = [*sorted((HERE / "scenarios").glob("*.yaml")), *sorted((HERE.parent / "examples").glob("*.yaml"))]
+FILES = [
+    *sorted((HERE / "scenarios").glob("*.yaml")),
+    *sorted((HERE.parent / "examples").rglob("*.yaml")),
+    *sorted((HERE / "situations").glob("*.yaml")),
+    *sorted((HERE / "install" / "stories").glob("*.yaml")),
+]
+NOT_YET = {"claims-released": "a gang that released pods (K12) says so until it starts, but not after a restart"}
 FOUND = sorted((HERE / "oracle" / "found").glob("*.yaml"))
 LAYERS = ("koordinator", "waves", "edits", "evict", "reserve")
-
-SAMPLE = 4
-"""At how many instants `make test` restarts the scheduler, in a run of its own each."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_RESTART_SEEDS", "200"))
 
 
-def of_file(path: Path) -> Run:
+def of_file(path: Path) -> RunOften:
     """Stories say in the comment that opens them with which config, and until when, they run."""
     header = path.read_text().partition("\n\n")[0]
     config = re.search(r"^# config: (.+)$", header, re.MULTILINE)
     until = re.search(r"^# until: (.+)$", header, re.MULTILINE)
 
-    def run(at: float | None) -> Result:
+    def run(moments: Sequence[float]) -> Result:
         documents = read_documents([str(path)])
-        if at is not None:
-            documents.append(Document("restart.yaml", 1, restart_step(at)))
+        documents += [Document("restart.yaml", number, restart_step(at)) for number, at in enumerate(moments, 1)]
         simulation = Simulation(read_scenario(documents), parse(yaml.safe_load(config[1]) if config else None))
         return simulation.run(parse_duration(until[1]) if until else None)
 
     return run
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def of_documents(documents: list[dict[str, Any]], settings: dict[str, Any] | None) -> RunOften:
+    def run(moments: Sequence[float]) -> Result:
+        steps = [restart_step(at) for at in moments]
+        return adapter.run_engine([*documents, *steps], adapter.configured(settings), compare.UNTIL)
+
+    return run
+
+
+def changed_by_each_restart(run: RunOften) -> list[str]:
+    return changed_by_restarts(lambda at: run(() if at is None else (at,)))
+
+
+def marked(path: Path) -> Any:
+    why = NOT_YET.get(path.stem)
+    return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(strict=True, reason=why)] if why else [])
+
+
+@pytest.mark.parametrize("path", map(marked, FILES))
 def test_i5_stories_and_examples_restarted(path: Path) -> None:
-    assert changed_by_restarts(of_file(path), SAMPLE) == []
+    assert changed_by_frequent_restarts(of_file(path)) == []
 
 
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_i5_what_the_oracle_found_restarted(path: Path) -> None:
     documents, settings, _ = command.load(str(path))
-    assert compare.restarts(documents, settings, SAMPLE) == []
+    assert changed_by_frequent_restarts(of_documents(documents, settings)) == []
 
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("layer", LAYERS)
 def test_i5_random_scenarios_restarted(layer: str, seed: int) -> None:
-    assert compare.restarts(*generate.scenario(seed, layer), SAMPLE) == []
+    assert changed_by_frequent_restarts(of_documents(*generate.scenario(seed, layer))) == []
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_i5_stories_and_examples_restarted_at_every_instant(path: Path) -> None:
-    assert changed_by_restarts(of_file(path)) == []
+    assert changed_by_each_restart(of_file(path)) == []
 
 
 @pytest.mark.soak
@@ -75,5 +99,7 @@ def test_i5_stories_and_examples_restarted_at_every_instant(path: Path) -> None:
 def test_i5_random_scenarios_restarted_at_every_instant(layer: str) -> None:
     found = []
     for seed in range(SOAK_SEEDS):
-        found += [f"{layer}/{seed}: {why}" for why in compare.restarts(*generate.scenario(seed, layer))]
+        run = of_documents(*generate.scenario(seed, layer))
+        whys = changed_by_frequent_restarts(run) + changed_by_each_restart(run)
+        found += [f"{layer}/{seed}: {why}" for why in whys]
     assert found == []

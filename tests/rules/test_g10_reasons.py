@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support import manifests as m
 from support.answers import condition, waits_because
 from support.simulation import NO_ENQUEUE, simulate
@@ -111,10 +113,23 @@ def test_g10_a_job_that_was_aborted_waits_for_nothing() -> None:
 
 def test_g10_a_gang_whose_minimum_was_lowered_to_what_is_met_waits_no_more() -> None:
     """Only its surplus does: its pods say so, and it does not."""
-    lowered = m.step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 0}})
-    answer = simulate(m.node("n", 1), m.gang("a", 2, cpu=2), lowered)
+    lowered = m.step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 1}})
+    answer = simulate(m.node("n", 1), m.gang("a", 2), lowered)
     assert not waits_because(answer.obj("PodGroup", "a"))
-    assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-0"))
+    assert "Insufficient cpu" in waits_because(answer.obj("Pod", "a-1"))
+
+
+@pytest.mark.parametrize("lowered_at", [None, "5s"])
+def test_g10_a_gang_with_minimum_0_that_waits_is_pending_too(lowered_at: str | None) -> None:
+    """Of it nothing has started: its object says so, as its pods do, until one of them has."""
+    gang = m.gang("a", 2, minimum=2 if lowered_at else 0, cpu=2)
+    steps = [m.step("5s", "patch", "PodGroup", "a", patch={"spec": {"minMember": 0}})] if lowered_at else []
+    answer = simulate(m.node("n", 1), gang, steps)
+    for reported in (answer.obj("PodGroup", "a"), answer.obj("Pod", "a-0")):
+        assert "Insufficient cpu" in waits_because(reported)
+    assert [one["gang"] for one in answer.data["pending"]] == ["default/a"]
+    started = simulate(m.node("n", 1), gang, steps, m.node("large", 2, at="10s"))
+    assert not waits_because(started.obj("PodGroup", "a")), "only surplus waits by now"
 
 
 def test_g10_capacity_of_a_queue_is_a_reason() -> None:

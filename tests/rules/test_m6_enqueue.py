@@ -293,3 +293,13 @@ def test_m6_i5_a_gang_that_was_attempted_does_not_count_again(lost: m.Obj, resta
         until="60s",
     )
     assert answer.times("j-") == [20.0]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("10s")]], ids=["running", "restarted"])
+def test_m6_i5_a_gang_with_minimum_0_that_was_attempted_does_not_count_again(restarts: list[m.Obj]) -> None:
+    """That it was attempted is on its object, though only pods beyond its minimum wait. If it counted again, b would be
+    refused at first, and the pod would have its room."""
+    attempted = m.gang("a", 1, minimum=0, cpu=5, resources={"cpu": "2"})
+    later = m.gang("b", 1, cpu=4, resources={"cpu": "4"}, at="10s")
+    answer = simulate(m.node("n", 4), attempted, later, m.pod("pod", 3, at="10s"), *restarts)
+    assert answer.at("b-0") == 10.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from enbloc.gangs import claim_records
+from enbloc.gangs.own_annotations import COMMITTED, DECISION
 from enbloc.sim.result import Result
 
 DECIDED = ("bound", "evicted", "held", "released", "reserved", "timeout", "phase", "succeeded", "failed")
@@ -16,6 +17,10 @@ _UID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 Run = Callable[[float | None], Result]
 """One run of a scenario, restarted at an instant, or not at all."""
+RunOften = Callable[[Sequence[float]], Result]
+"""One run of a scenario, restarted at each of these instants."""
+AFTER_S = 0.001
+"""A restart at an instant comes before the decisions of that instant; one so long after it, after them."""
 
 
 def restart_step(at: float) -> dict[str, Any]:
@@ -39,6 +44,16 @@ def changed_by_restarts(run: Run, most: int | None = None) -> list[str]:
     return found
 
 
+def changed_by_frequent_restarts(run: RunOften) -> list[str]:
+    """What differs from the run that is not restarted if the scheduler is restarted at every instant, before what is
+    decided then, and if it is restarted right after every instant: two runs for all of them."""
+    plain = run(())
+    often = instants(plain)
+    tried = {"at": often, "after": [at + AFTER_S for at in often]}
+    why = {word: difference(plain, run(moments)) for word, moments in tried.items()}
+    return [f"restarted {word} every instant: {text}" for word, text in why.items() if text]
+
+
 def difference(plain: Result, restarted: Result) -> str:
     for what in (decided, records, pending):
         before, after = what(plain), what(restarted)
@@ -59,8 +74,9 @@ def decided(result: Result) -> list[tuple[Any, ...]]:
 
 
 def records(result: Result) -> list[tuple[Any, ...]]:
-    """Our records on objects: claims, decisions and commit marks."""
+    """Our records on objects: claims, commit marks, and which pods were bound by one decision."""
     found = []
+    decisions: dict[str, list[tuple[str, ...]]] = {}
     for obj in result.objects:
         metadata = obj["metadata"]
         name = (obj["kind"], metadata.get("namespace") or "", _UID.sub("", metadata["name"]))
@@ -68,7 +84,11 @@ def records(result: Result) -> list[tuple[Any, ...]]:
             if key in claim_records.ANNOTATIONS:
                 record = claim_records.read(text)
                 found.append((*name, key, str(record)))
-    return sorted(found)
+            elif key == COMMITTED:
+                found.append((*name, key, text))
+            elif key == DECISION:
+                decisions.setdefault(text, []).append(name)
+    return sorted([*found, *(("decision", *sorted(names)) for names in decisions.values())], key=str)
 
 
 def pending(result: Result) -> list[tuple[Any, ...]]:

@@ -89,7 +89,9 @@ class Reporter(Follower):
         return min((one.numbers_after_ns for one in known if one is not None), default=None)
 
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
-        """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10)."""
+        """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10). A gang
+        of minimum 0 of which nothing has started is pending too: its object says so."""
+        of_gang = of_gang or is_unstarted(gang)
         message = self._message(gang, why)
         text = f"{why.reason}: {message}"
         known = self._of(gang)
@@ -210,11 +212,9 @@ def next_to_be_attempted(gang: GangState) -> Diagnosis:
 def is_pending(gang: GangState) -> bool:
     """Whether its minima are not all placed, and it is ours to place."""
     invalid = bool(gang.spec.problem) and gang.total_pending > 0
-    waiting = gang.total_pending or any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
-    unstarted = not gang.spec.minimum and not gang.total_occupied and waiting  # nothing of it is bound
     if (
         not invalid
-        and not unstarted
+        and not is_unstarted(gang)
         and (gang.ready() or ((gang.satisfied or gang.status.finished) and not gang.total_pending))
     ):
         return False
@@ -223,3 +223,10 @@ def is_pending(gang: GangState) -> bool:
     if not any(task.ours for task in gang.tasks.values()):
         return False
     return gang.spec.object is not None or any(task.status is not TaskStatus.RELEASING for task in gang.tasks.values())
+
+
+def is_unstarted(gang: GangState) -> bool:
+    """Whether a gang of minimum 0 waits with all its pods."""
+    if gang.spec.minimum or gang.total_occupied:
+        return False
+    return bool(gang.total_pending) or any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())

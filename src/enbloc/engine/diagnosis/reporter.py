@@ -89,8 +89,8 @@ class Reporter(Follower):
         return min((one.numbers_after_ns for one in known if one is not None), default=None)
 
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
-        """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10). A gang
-        of minimum 0 of which nothing has started is pending too: its object says so."""
+        """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10). The
+        object of a gang of minimum 0 of which nothing has started says so, too."""
         of_gang = of_gang or is_unstarted(gang)
         message = self._message(gang, why)
         text = f"{why.reason}: {message}"

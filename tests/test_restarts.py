@@ -71,7 +71,7 @@ def marked(path: Path) -> Any:
     return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(strict=True, reason=why)] if why else [])
 
 
-@pytest.mark.parametrize("path", map(marked, FILES))
+@pytest.mark.parametrize("path", [*map(marked, FILES)])
 def test_i5_stories_and_examples_restarted(path: Path) -> None:
     assert changed_by_frequent_restarts(of_file(path)) == []
 

@@ -91,7 +91,9 @@ def test_end_releases_the_room_and_withdraws_the_record(kind: ClaimKind) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_record_from_before_a_restart_is_adopted_once(kind: ClaimKind) -> None:
     scene = small()
-    made = scene.make(kind, g_0="n", g_1="m")
+    made = scene.claim(kind, g_0="n", g_1="m")
+    made.clock_ns = SECOND_NS if kind is ClaimKind.RESERVE else 0  # a reservation knows since when it is there (R4)
+    assert scene.claims.make(made, "Made", "for a test")
     places = made.places
     for task in scene.gang().tasks.values():
         if task.status is TaskStatus.NOMINATED:

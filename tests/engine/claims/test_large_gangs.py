@@ -50,6 +50,8 @@ def claim_of(scene: Scene, kind: ClaimKind) -> Claim:
     claim = Claim(gang, kind, slots, 60 * SECOND_NS if kind is ClaimKind.WAVE else 0)
     if kind is ClaimKind.HOLD:
         claim.clock_ns, claim.held = SECOND_NS, True
+    if kind is ClaimKind.RESERVE:
+        claim.clock_ns = SECOND_NS
     return claim
 
 

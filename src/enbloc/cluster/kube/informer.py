@@ -21,6 +21,7 @@ from enbloc.api.meta import Obj, uid_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.kube.discovery import Resource
 from enbloc.cluster.kube.http import Api, backoff_s, refusal
+from enbloc.cluster.kube.kept import Kept
 from enbloc.cluster.kube.objects import pruned, read_page
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,16 @@ _WARN_AFTER_FAILURES = 5
 """After this many connections in a row that broke at once, a warning is logged."""
 _SHORT_S = 1.0
 """A watch that lasted longer was healthy: the next attempt follows without delay."""
+
+
+_POD = "Pod"
+
+Keep = Callable[[Obj], Obj]
+"""What is kept of an object that was decoded and is not shared yet."""
+
+
+def _whole(obj: Obj) -> Obj:
+    return obj
 
 
 class _Line(msgspec.Struct):
@@ -58,7 +69,8 @@ class Informer:
         observe: Callable[[WatchEvent], None],
         find: Callable[[], Awaitable[Resource | None]],
     ) -> None:
-        """`find` discovers again where the cluster serves this kind."""
+        """`find` discovers again where the cluster serves this kind. Pods are reduced to what is read (`kept`)."""
+        self._keep: Keep = Kept().reduced if resource.kind == _POD else _whole
         self.resource = resource
         self._api = api
         self._observe = observe
@@ -80,7 +92,7 @@ class Informer:
 
     async def fetch(self) -> tuple[list[Obj], str]:
         """All objects, and the version of that list. Raises `Refused`."""
-        return await list_all(self._api, self.resource)
+        return await list_all(self._api, self.resource, keep=self._keep)
 
     def take(self, items: list[Obj], version: str) -> None:
         """Reports the differences between a list and the known objects, and continues from the list's version."""
@@ -174,7 +186,7 @@ class Informer:
         except (msgspec.DecodeError, KeyError, TypeError) as why:
             raise Cut(f"a line that is not an event: {why!r}") from None
         if line.type != "BOOKMARK":
-            self._report(pruned(obj), gone=line.type == "DELETED")
+            self._report(self._keep(pruned(obj)), gone=line.type == "DELETED")
         self._version = version
         self._cuts = 0
 
@@ -215,8 +227,10 @@ def _key(obj: Obj) -> tuple[str, str]:
     return metadata.get("namespace") or "", metadata["name"]
 
 
-async def list_all(api: Api, resource: Resource, namespace: str | None = None) -> tuple[list[Obj], str]:
-    """All objects of a kind and the version of the list, page by page. Raises `Refused`."""
+async def list_all(
+    api: Api, resource: Resource, namespace: str | None = None, keep: Keep = _whole
+) -> tuple[list[Obj], str]:
+    """All objects of a kind and the version of the list, page by page; `keep` gets each. Raises `Refused`."""
     base = f"{resource.collection(namespace)}?limit={api.bounds.page}"
     for _ in range(_MAX_LISTS):
         items: list[Obj] = []
@@ -226,7 +240,7 @@ async def list_all(api: Api, resource: Resource, namespace: str | None = None) -
             if not answer.is_good:
                 break
             page = read_page(answer.body, resource)
-            items += page.items or ()
+            items += map(keep, page.items or ())
             if not page.metadata.continue_:
                 return items, page.metadata.resource_version
             path = f"{base}&continue={quote(page.metadata.continue_, safe='')}"

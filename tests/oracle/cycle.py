@@ -5,7 +5,20 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from oracle import adapter, deadlocks, enqueue, evict, groups, minima, order, placing, reading, records, reserve
+from oracle import (
+    adapter,
+    deadlocks,
+    enqueue,
+    evict,
+    groups,
+    minima,
+    order,
+    placing,
+    reading,
+    reasons,
+    records,
+    reserve,
+)
 
 World = dict[str, Any]
 
@@ -82,7 +95,8 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
             continue
         if gang["object"] is None and all(task["status"] == "terminating" for task in gang["tasks"]):
             continue
-        why = world["reasons"].get(gang["key"]) or {"reason": "GangInvalid", "missing": {}, "reasons": {}}
+        none = reasons.k8_timed_out(world, gang) if marked else reasons.reason("GangInvalid", {})
+        why = world["reasons"].get(gang["key"]) or none
         found.append(
             {
                 "gang": gang["title"],

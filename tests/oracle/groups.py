@@ -165,9 +165,11 @@ def k6_hold(world: World, keys: list[Key], waiting: list[Gang]) -> None:
     for gang in waiting:
         trial = placing.start_trial(world, set(keys))
         needed, rest, short = minima.o1_split(world, gang)
+        world["holding"] = True
         placing.one_by_one(world, trial, gang, needed)
         if short:
             placing.one_by_one(world, trial, gang, rest, short)
+        world["holding"] = False
         if trial["new"]:
             k8_start_clock(world, keys, gang, "hold")
             held = claims.slots_of(world, gang["key"], "hold")

@@ -68,7 +68,7 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
     if queue["closed"] and gang["object"] is None and not gang["satisfied"]:
         return reasons.invalid(world, gang)
     if gang["enqueued"] and not gang["satisfied"] and minima.g4_missing(world, gang):
-        if minima.g7_replacements(world, gang):
+        if minima.g7_replacements(world, gang) or minima.k9_lacks_nothing(world, gang):
             return None
         if any(task["status"] == "marked" for task in gang["tasks"]):
             return reasons.k8_timed_out(world, gang)

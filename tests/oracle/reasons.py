@@ -77,6 +77,8 @@ def g10_does_not_fit(
 def k7_of_mate(world: World, gang: Gang, why: dict[str, Any]) -> dict[str, Any]:
     """K7, G10: a gang speaks of its own pods; of those that it starts with only that they wait. Its own may lack room
     too: the attempt ended before it came to them."""
-    if why.get("of") in (None, gang["key"]):
+    if why.get("of") == gang["key"]:
         return why
+    if why.get("of") is None:
+        return {**why, "missing": minima.needed_by_role(world, gang)}  # `minResources` of them all
     return {**reason("GroupNotReady", minima.needed_by_role(world, gang)), "or": (why["reason"],)}

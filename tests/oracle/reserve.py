@@ -259,14 +259,15 @@ def beyond_queue(world: World, trial: dict[str, Any], gang: Gang, asked: Amounts
 
 
 def r5_closed_nodes(world: World, gang: Gang, task: Task) -> set[str]:
-    """R5: a node with a reservation takes no new tasks but BestEffort ones and those that it is reserved for. Room that
-    is being made for a gang is its own, wherever it is."""
+    """R5: a node with a reservation takes no new tasks but BestEffort ones and those that it is reserved for. Nodes of
+    gangs that it starts with are its own, but not to hold pods there; and so is room that is being made for it."""
     if task["best_effort"]:
         return set()
     closed: set[str] = set()
     own: set[str] = set()
+    mates = groups.k7_group_of(world, gang) if not gang["satisfied"] and not world.get("holding") else [gang["key"]]
     for key, claim in claims.all_of(world, "reserve"):
-        if key != gang["key"] and key not in world.get("opened", ()):
+        if key not in mates and key not in world.get("opened", ()):
             closed |= set(claim["slots"].values())
     for key in groups.k7_group_of(world, gang):
         own |= set(claims.slots_of(world, key, "preempt").values())

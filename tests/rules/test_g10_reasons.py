@@ -163,3 +163,42 @@ def test_g10_what_a_scheduler_said_before_it_died_is_withdrawn_by_the_next() -> 
         answer = simulate(m.node("n"), m.gang("a", 2), more, said, m.restart("6s"), until="9s")
         assert len(answer.bound("a-")) == 2
         assert condition(answer.obj("PodGroup", "a"), "Unschedulable")["status"] == "False"
+
+
+TOGETHER = ["default/a", "default/b"]
+
+
+def test_g10_a_gang_of_minimum_0_whose_group_waits_says_for_which_gang() -> None:
+    """Also after the gang that it waits for was read again, with other pods."""
+    answer = simulate(
+        m.koordinator_gang("a", 1, 0, groups=TOGETHER),
+        m.koordinator_gang("b", 2, 1, groups=TOGETHER),
+        m.step("33s", "delete", "Pod", "b-0"),
+        m.koordinator_gang("b", 1, 1, groups=TOGETHER, first=5, at="40s"),
+    )
+    assert answer.pending("default/a")["reason"] == "GroupNotReady"
+    assert answer.pending("default/a")["message"].startswith("default/b of its group waits: 1 of 1 pod does not fit")
+    assert answer.pending("default/a")["missing"] == {}
+
+
+def test_g10_a_gang_of_minimum_0_whose_pods_timed_out_says_so() -> None:
+    """And has not the numbers of the gang that it starts with."""
+    answer = simulate(
+        m.koordinator_gang("a", 1, 0, groups=TOGETHER, wait="12s"),
+        m.koordinator_gang("b", 1, 2, groups=TOGETHER, wait="12s"),
+        m.koordinator_gang("b", 1, 2, groups=TOGETHER, first=1, at="35s", wait="12s"),
+        m.step("35s", "patch", "Pod", "b-0", patch={"metadata": {"annotations": {m.KOORDINATOR + "timeout": None}}}),
+    )
+    assert [line["name"] for line in answer.lines("timeout")][:1] == ["a-0"]
+    assert answer.pending("default/a")["reason"] == "TimedOut"
+    assert answer.pending("default/a")["missing"] == {}
+    assert "1 pod is annotated" in answer.pending("default/a")["message"]
+
+
+def test_g10_a_gang_of_minimum_0_alone_whose_pods_timed_out_says_so() -> None:
+    """It waited for the gang that it names, then for room."""
+    answer = simulate(
+        m.node("n", 2), m.koordinator_gang("a", 1, 0, groups=TOGETHER, wait="12s"), m.koordinator_gang("b", 2)
+    )
+    assert [line["name"] for line in answer.lines("timeout")] == ["a-0"]
+    assert answer.pending("default/a")["reason"] == "TimedOut"

@@ -53,3 +53,17 @@ def test_k9_g10_a_queue_that_is_gone_is_said_though_none_waits() -> None:
     found["metadata"].setdefault("labels", {})["volcano.sh/queue-name"] = "team"
     answer = simulate(m.node("n", 4), team, found, m.labelled_pods("g", 2))
     assert "team" in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_k9_a_gang_of_which_none_waits_is_not_in_its_groups_way() -> None:
+    """Pods of the other gang that come later are placed, and their time does not run out (K7, K8)."""
+    both = ["default/g", "default/h"]
+    found = m.sigs_podgroup("g", 2, groups=both)
+    found["metadata"]["annotations"].update(POLICY)
+    other = m.sigs_podgroup("h", 2, groups=both, scheduleTimeoutSeconds=20)
+    other["metadata"]["annotations"] |= {"gang.scheduling.koordinator.sh/match-policy": "waiting-and-running"}
+    late = later(m.labelled_pods("h", 3)[2])
+    answer = simulate(m.node("n", 8), found, other, m.labelled_pods("g", 2), m.labelled_pods("h", 2), late)
+    assert answer.times("g-") == [0.0] * 2
+    assert answer.at("h-2") == 10.0
+    assert not answer.lines("timeout")

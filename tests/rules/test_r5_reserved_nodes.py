@@ -343,3 +343,39 @@ def test_r5_a_job_of_higher_priority_is_enqueued_though_only_reserved_nodes_have
 
     assert answer("high").times("j-") == [15.0] * 3
     assert not answer("low").all("Pod", "j-")
+
+
+GROUP = ["default/a", "default/b"]
+
+
+@pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
+def test_r5_nodes_of_a_groups_gangs_are_open_to_all_of_them_when_it_preempts(mode: str) -> None:
+    """`late` starts in the cycle in which the group is complete, so that nodes are reserved before it may be evicted; in
+    the next cycle the group preempts, on the nodes that are reserved for its gangs."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 8),
+        m.pod("early", 3),
+        m.koordinator_gang("a", 1, 2, 2, groups=GROUP, mode=mode, priority="high"),
+        m.koordinator_gang("b", 2, 2, 2, groups=GROUP, mode=mode, priority="high"),
+        m.koordinator_gang("a", 1, 2, 2, first=1, groups=GROUP, mode=mode, priority="high", at="10s"),
+        m.pod("late", 4, at="10s"),
+        config=reserving(5, actions=(*QUIET, "preempt")),
+    )
+    assert answer.times("a-") == answer.times("b-") == [10.0, 10.0]
+
+
+def test_r5_nodes_of_a_groups_gangs_are_open_to_all_of_them_when_it_starts() -> None:
+    """`a` is reserved for on n, `b` on m. The node that b was to start on grows, and has room for both."""
+    answer = simulate(
+        m.node("n", 2),
+        m.node("m", 2),
+        full(2, run=None),
+        full(2, run="50s", on="m", name="other"),
+        m.koordinator_gang("a", 1, 1, 2, groups=GROUP),
+        m.koordinator_gang("b", 1, 1, 2, groups=GROUP),
+        m.patch("20s", "Node", "m", status={"allocatable": {"cpu": "4", "memory": "64Gi", "pods": "110"}}),
+        config=reserving(10),
+    )
+    assert {where for _, where in reserved(answer).values()} == {"n", "m"}
+    assert answer.times("a-") == answer.times("b-") == [50.0]

@@ -96,16 +96,24 @@ class Cycle:
     # ---- room that is kept for other gangs, and for the gang itself
 
     def constraints(
-        self, gang: GangState, exclude: frozenset[GangKey] = frozenset(), *, honor_run_times: bool = True
+        self,
+        gang: GangState,
+        exclude: frozenset[GangKey] = frozenset(),
+        *,
+        honor_run_times: bool = True,
+        together: bool = True,
     ) -> Constraints:
         """Closes nodes that are reserved for other gangs (R5), or needed by partially bound ones (G11). Reservations of
-        the gangs in `exclude` are ignored. `honor_run_times=False` disables R8: a gang that waits for evictions may not
-        end before a reservation is due."""
+        the gangs in `exclude` are ignored; so are those of the gangs that it starts `together` with: they are its own.
+        `honor_run_times=False` disables R8: a gang that waits for evictions may not end before a reservation is due."""
         partial_gangs, claims = self.parts.partial_gangs, self.claims
         kept = partial_gangs.closed_to(gang) if partial_gangs else None
         if kept is None and not claims.reservations:
             return UNCONSTRAINED
-        nominated = [task for mate in self.groups.mates(gang) for task in claims.nominations.of(mate)]
+        mates = self.groups.mates(gang)
+        if together and not gang.satisfied:
+            exclude |= {mate.key for mate in mates}
+        nominated = [task for mate in mates for task in claims.nominations.of(mate)]
         freed_rows = [self.state.nodes.rows[task.node] for task in nominated]
         now_ns = self.now_ns if honor_run_times else None
 

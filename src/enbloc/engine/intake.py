@@ -10,7 +10,7 @@ from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.reporter import Reporter, is_pending
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
@@ -101,6 +101,8 @@ class Intake(Follower):
         if held and not gang.satisfied:
             return diagnosis.unsupported(gang, held)
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
+            if not gang.total_pending and self._lacks_nothing(gang):
+                return None  # nor is it in the way of gangs that it started with
             if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
                 return diagnosis.timed_out(gang)
             ours = default_scheduler_name(self._config)
@@ -228,13 +230,20 @@ class Intake(Follower):
             else:  # the first in order is queued for all; surplus waits until all have started
                 self._queues.remove(gang)
         if unit:
-            self._queue_group(unit, group.holds)
+            self._queue_group(unit, [gang for gang in gangs if gang not in unit and not gang.satisfied], group.holds)
 
     # ---- queueing
 
     def queue(self, gang: GangState) -> None:
         """Queues a gang for what it still needs, or removes it from its queue if it needs nothing."""
         waiting = pending_tasks(gang)
+        if (
+            not waiting
+            and is_pending(gang)
+            and any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values())
+        ):
+            self._queues.hold_back(gang, diagnosis.timed_out(gang))  # with a minimum of 0 no member is missing
+            return
         if not waiting:
             self._queues.remove(gang)
             if gang.ready() or gang.satisfied:
@@ -282,10 +291,11 @@ class Intake(Follower):
         if self._queues.share_diagnosis(gang, equivalence, of_gang=not is_surplus):
             self._demand.note_attempt(gang)
 
-    def _queue_group(self, unit: list[GangState], holds: bool) -> None:
+    def _queue_group(self, unit: list[GangState], others: list[GangState], holds: bool) -> None:
+        """`others`: gangs of the group that need nothing; what waits of them waits for the unit."""
         first = unit[0]
         alike = signature.of_unit(self._state, unit, holds, self._claims.reservations)
-        self._queues.put_unit(unit, self._order(first), alike)
+        self._queues.put_unit(unit, others, self._order(first), alike)
         self._starvation.retry(first)  # earlier failures were those of other gangs together
         self._evictions.retry(first)
 

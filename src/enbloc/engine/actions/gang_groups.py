@@ -47,8 +47,9 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
     if _beyond_cluster(cycle, unit) is None and too_little_free(cycle, group) is None:
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
-            _hold(cycle, group, unit, constraints)  # with an obstacle the hold would end at once
-    return _of_each(cycle, unit, failure)
+            apart = cycle.constraints(unit[0], together=False)._replace(shadow=constraints.shadow)
+            _hold(cycle, group, unit, apart)  # with an obstacle the hold would end at once
+    return _of_each(cycle, group, unit, failure)
 
 
 def why_not_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
@@ -59,17 +60,20 @@ def why_not_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagn
         transaction = Transaction(cycle.state)
         failure = place_unit(cycle, unit, transaction, constraints)
         transaction.rollback()
-    return _of_each(cycle, unit, failure) if failure is not None else None
+    return _of_each(cycle, group, unit, failure) if failure is not None else None
 
 
-def _of_each(cycle: Cycle, unit: list[GangState], failure: Diagnosis) -> Diagnosis:
-    """What each gang of a unit says: what it lacks itself, else which gang of its group does; and how many of its pods
-    are held."""
+def _of_each(cycle: Cycle, group: Group, unit: list[GangState], failure: Diagnosis) -> Diagnosis:
+    """What each gang of a group says: what it lacks itself, else which gang of its group does; and how many of its pods
+    are held. Those beside the unit have a minimum of 0, or only surplus waits."""
     found: dict[GangKey, Diagnosis] = {}
-    for gang in unit:
-        why = failure.of_gangs.get(gang.key)
-        if why is None and failure.of_gangs:
-            why = diagnosis.waits_for_others(gang, (), cycle.state.gangs, failure.of_gangs, cycle.titles)
+    lacking = failure.of_gangs or {unit[0].key: failure}
+    for gang in cycle.groups.gangs(group):
+        why = lacking.get(gang.key)
+        if gang not in unit and not gang.total_pending:
+            why = diagnosis.timed_out(gang)
+        elif why is None and (failure.of_gangs or gang not in unit):
+            why = diagnosis.waits_for_others(gang, (), cycle.state.gangs, lacking, cycle.titles)
         why = why or failure
         held = gang.total_held
         if held:

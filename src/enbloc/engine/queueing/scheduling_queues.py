@@ -73,9 +73,11 @@ class SchedulingQueues(Follower):
         self._why.pop(gang.key, None)
         return queue.put(gang, gang.spec.queue, order, signature)
 
-    def put_unit(self, unit: Sequence[GangState], order: Order, signature: Signature) -> None:
-        """Queues the first of gangs that start together, for all of them."""
-        first, *mates = unit
+    def put_unit(
+        self, unit: Sequence[GangState], others: Sequence[GangState], order: Order, signature: Signature
+    ) -> None:
+        """Queues the first of gangs that start together, for all of them, and for `others` that wait for them."""
+        first, *mates = [*unit, *others]
         equivalence = self.put(self.placement, first, order, signature)
         if equivalence.unschedulable and equivalence.diagnosis is not None:
             self._why.update((mate.key, equivalence.diagnosis.of(mate)) for mate in mates)

@@ -350,8 +350,8 @@ GROUP = ["default/a", "default/b"]
 
 @pytest.mark.parametrize("mode", ["Strict", "NonStrict"])
 def test_r5_nodes_of_a_groups_gangs_are_open_to_all_of_them_when_it_preempts(mode: str) -> None:
-    """`late` starts in the cycle in which the group is complete: nodes are reserved before it may be evicted. In the next
-    cycle the group preempts, on the nodes that are reserved for its gangs."""
+    """`late` starts in the cycle in which the group is complete: nodes are reserved before it may be evicted. In the
+    next cycle the group preempts, on the nodes that are reserved for its gangs."""
     answer = simulate(
         CLASSES,
         m.node("n", 8),

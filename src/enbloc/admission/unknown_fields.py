@@ -59,6 +59,7 @@ _KEYS: Final = sorted(
         hints.RUN_TIME,
         hints.PREEMPTABLE,
         hints.COOLDOWN,
+        hints.USER,
         hints.EXPECTED_START,
         hints.DOMAINS,
         topology.KUEUE_SLICE_SIZE,

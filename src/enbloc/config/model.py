@@ -70,6 +70,15 @@ class Preempt(msgspec.Struct, frozen=True):
     by: Literal["priority", "order"] = "priority"
 
 
+class Fair(msgspec.Struct, frozen=True):
+    """G12, where the plugin `fair` is in the tiers."""
+
+    by: Literal["user", "queue"] = "user"
+    half_life_ns: int = 7 * 86_400 * SECOND
+    shares: dict[str, int] = {}
+    """Of namespaces, and of NAMESPACE/USER inside one; 1 where nothing is said. Queues have their weight."""
+
+
 class Enqueue(msgspec.Struct, frozen=True):
     """M6. The overcommit factor in thousandths, so that room is computed in integers."""
 
@@ -146,6 +155,7 @@ class Config(msgspec.Struct, frozen=True):
     reserve: Reserve = Reserve()
     backfill: Backfill = Backfill()
     preempt: Preempt = Preempt()
+    fair: Fair = Fair()
     enqueue: Enqueue = Enqueue()
     admission: Admission = Admission()
     koordinator: Koordinator = Koordinator()

@@ -51,6 +51,10 @@ POLICIES: Final = {
         "shortest expected run time first; others pass a gang that does not fit",
         {"actions": "allocate", "tiers": _by("sjf", _SPREAD)},
     ),
+    "fair": Policy(
+        "by what users have used over time against their share; others pass a gang that does not fit",
+        {"actions": "allocate", "tiers": _by("fair", _SPREAD)},
+    ),
     "srtf": Policy(
         "shortest remaining run time first: gangs with more to do are evicted, and packed anew",
         {"actions": _IN_ORDER, "tiers": _by("srtf", _PACK)},

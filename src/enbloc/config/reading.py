@@ -74,6 +74,7 @@ def parse(data: Any) -> Config:
         reserve=volcano.reserve(actions),
         backfill=volcano.backfill(actions),
         preempt=volcano.preempt(actions),
+        fair=volcano.fair(tiers),
         sla_waiting_ns=volcano.sla_waiting_ns(tiers),
         enqueue=_enqueue(reader, top.get("enqueue"), volcano.overcommit_milli(actions, tiers)),
         scheduler_names=_scheduler_names(reader, top.get("schedulerNames")),

@@ -19,9 +19,12 @@ _ARGUMENT_NOTES = {
     "starvingJobTimeThreshold": "seconds a gang waits before it counts as starving",
     "reservedNodePercent": "at most this share of all nodes holds reservations at once, 1 to 100",
     "mode": "best-effort: pods that request nothing; easy, conservative: others that delay not the first, or none",
+    "fair.by": "user: of a namespace, then of its users (enbloc.dev/user); queue: of queues",
     "by": "priority: of gangs of lower priority; order: of all gangs that come later, which are then packed anew",
     "overcommit-factor": "gangs are enqueued up to allocatable times this, less what is used",
     "sla-waiting-time": "the deadline of a gang without an annotation of its own: so long after its creation",
+    "halfLife": "usage that is this old counts half",
+    "shares": "of namespaces, and of NAMESPACE/USER in one, where they are not 1; queues have their weight",
     "binpack.weight": "of the whole score",
     "binpack.cpu": "of cpu in it",
     "binpack.memory": "of memory in it",
@@ -140,7 +143,7 @@ def _tenancy(tenancy: Tenancy) -> Iterator[str]:
 def _action(action: Action) -> Iterator[str]:
     yield f"  # {vocabulary.ACTIONS[action.name]}"
     yield f"  - name: {action.name}"
-    yield from _arguments(action.arguments, "    ")
+    yield from _arguments(action.name, action.arguments, "    ")
 
 
 def _tier(tier: Tier) -> Iterator[str]:
@@ -155,14 +158,14 @@ def _plugin(plugin: Plugin) -> Iterator[str]:
     yield f"      - name: {_flow(plugin.name)}"
     for point, enabled in plugin.points.items():
         yield f"        {vocabulary.flag_of(point)}: {_flow(enabled)}  # whether it takes part at this point"
-    yield from _arguments(plugin.arguments, "        ")
+    yield from _arguments(plugin.name, plugin.arguments, "        ")
 
 
-def _arguments(arguments: dict[str, Any], indent: str) -> Iterator[str]:
+def _arguments(of: str, arguments: dict[str, Any], indent: str) -> Iterator[str]:
     if arguments:
         yield f"{indent}arguments:"
     for key, value in arguments.items():
-        note = _ARGUMENT_NOTES.get(key)
+        note = _ARGUMENT_NOTES.get(f"{of}.{key}") or _ARGUMENT_NOTES.get(key)
         if note is None:
             note = "its weight" if key.startswith("binpack.resources.") else "passed on as it is"
         yield f"{indent}  {_flow(key)}: {_flow(value)}  # {note}"

@@ -52,6 +52,7 @@ PLUGINS: Final = {
     # Choices: left out of the tiers, they are off.
     "nodeorder": PluginNote("scores nodes; each weight 0 switches its score off", built_in=False),
     "binpack": PluginNote("scores full nodes higher, to keep others free", built_in=False),
+    "fair": PluginNote("by usage over time against a share, among gangs of equal priority", built_in=False),
     "sjf": PluginNote("shortest expected run time first, among gangs of equal priority", built_in=False),
     "srtf": PluginNote("shortest remaining run time first, among gangs of equal priority", built_in=False),
     "srsf": PluginNote("least remaining service (run time x GPUs, or cpus) first", built_in=False),

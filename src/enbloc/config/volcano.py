@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 from enbloc.config import vocabulary
-from enbloc.config.model import Action, Backfill, Binpack, Enqueue, Plugin, Preempt, Reserve, Scoring, Tier
+from enbloc.config.model import Action, Backfill, Binpack, Enqueue, Fair, Plugin, Preempt, Reserve, Scoring, Tier
 from enbloc.config.values import ValueReader, child, label, nearest, shown
-from enbloc.units import SECOND, parse_duration
+from enbloc.units import SECOND, format_duration, parse_duration
 
 MAX_WEIGHT = 10_000
 """Keeps the sum of all weighted scores far inside 64 bits."""
@@ -21,6 +21,9 @@ _FACTOR = "overcommit-factor"
 _FACTOR_MILLI = (0, 1_000_000)
 _LEAST_FACTOR_MILLI = 1_000
 _SLA = "sla-waiting-time"
+_HALF_LIFE = "halfLife"
+_LEAST_HALF_LIFE_NS = SECOND
+_SHARES = "shares"
 
 Given = dict[str, tuple[Any, str]]
 """Arguments as written: key -> value and field path."""
@@ -242,12 +245,28 @@ def _plugin_arguments(reader: ValueReader, name: str, given: Given, actions: tup
         case "overcommit":
             factor = _factor(reader, *_get(given, _FACTOR), default=overcommit_milli(actions, ()))
             return {_FACTOR: factor} | _ignored(reader, given, (_FACTOR,))
+        case "fair":
+            return _fair_arguments(reader, given)
         case "sla":
             _ignored(reader, given, (_SLA,))
             # Kept as written: without the argument there is no limit.
             nanos = reader.duration(*_get(given, _SLA), default=0)
             return {_SLA: given[_SLA][0]} if nanos else {}
     return _plain(reader, given)
+
+
+def _fair_arguments(reader: ValueReader, given: Given) -> dict[str, Any]:
+    default = Fair()
+    half_life_ns = reader.duration(*_get(given, _HALF_LIFE), default.half_life_ns)
+    if half_life_ns < _LEAST_HALF_LIFE_NS and _HALF_LIFE in given:
+        reader.problem(given[_HALF_LIFE][1], f"must be at least {format_duration(_LEAST_HALF_LIFE_NS)}")
+    listed, path = _get(given, _SHARES)
+    shares: dict[str, int] = {}
+    for name, share in reader.mapping(listed, path).items():
+        shares[label(name)] = reader.integer(share, f'{path}["{label(name)}"]', 1, 1, MAX_WEIGHT)
+    arguments = {"by": reader.choice(*_get(given, "by"), ("user", "queue"), default.by)}
+    _ignored(reader, given, ("by", _HALF_LIFE, _SHARES))
+    return arguments | {_HALF_LIFE: format_duration(half_life_ns), _SHARES: shares}
 
 
 _RESOURCES = "binpack.resources"
@@ -312,6 +331,14 @@ def overcommit_milli(actions: tuple[Action, ...], tiers: tuple[Tier, ...]) -> in
     """From the plugin `overcommit`, or the action `enqueue` as older files have it, or the default."""
     factor = _arguments(_plugins(tiers), "overcommit").get(_FACTOR) or _arguments(actions, "enqueue").get(_FACTOR)
     return round(factor * 1000) if factor else Enqueue().overcommit_milli
+
+
+def fair(tiers: tuple[Tier, ...]) -> Fair:
+    arguments = _arguments(_plugins(tiers), "fair")
+    if not arguments:
+        return Fair()
+    by = cast(Literal["user", "queue"], arguments["by"])
+    return Fair(by, parse_duration(arguments[_HALF_LIFE]), arguments[_SHARES])
 
 
 def sla_waiting_ns(tiers: tuple[Tier, ...]) -> int | None:

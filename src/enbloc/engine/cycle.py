@@ -34,6 +34,7 @@ from enbloc.engine.queueing.demand import QueueDemand
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
+from enbloc.engine.queueing.usage import Usage
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
@@ -62,6 +63,8 @@ class Parts(NamedTuple):
     partial_gangs: PartialGangs
     partial_allocations: PartialAllocations
     evictions: EvictionHistory
+    usage: Usage | None
+    """`None`: usage over time does not count (G12)."""
     easy: EasyBackfill | None
     conservative: ConservativeBackfill | None
     expected_starts: ExpectedStarts
@@ -160,6 +163,9 @@ class Cycle:
             self.claims.drop_notes(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
+        if self.parts.usage is not None:
+            for gang in gangs:
+                self.parts.usage.note_bound(gang)
         self.state.events.add(EventKind.POD_PLACED)
         self.decide(binding(self.state, gangs, placed, commits))
         for gang in gangs:

@@ -9,6 +9,7 @@ import msgspec
 
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
+from enbloc.gangs.usage_records import UsageRecord
 
 
 class Placement(msgspec.Struct, frozen=True, gc=False):
@@ -114,6 +115,18 @@ class Expect(msgspec.Struct, frozen=True):
     at_ns: int | None
 
 
+class RecordUsage(msgspec.Struct, frozen=True):
+    """What the accounts of a queue have used, to be written on its Queue (G12)."""
+
+    queue: str
+    record: UsageRecord
+
+    @property
+    def gang(self) -> GangKey:
+        """None: records of one queue are written one after the other, as those of a gang are."""
+        return GangKey("", "", self.queue)
+
+
 RECORD_REMOVED: Final = "RecordRemoved"
 """The reason of Events about records that this scheduler did not write (S2)."""
 
@@ -140,7 +153,7 @@ class PlannedDomains(msgspec.Struct, frozen=True):
     """1.0: provably the best of T2."""
 
 
-Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect | InDomains
+Decision = Bind | Evict | Enqueue | Waits | Marked | SetAside | TimeOut | Complain | Expect | InDomains | RecordUsage
 
 
 class Reason(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ from enbloc.engine.actions import ACTIONS
 from enbloc.engine.actions.rediagnose import rediagnose
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
-from enbloc.engine.decisions import Bind, Decision, Evict, Pending, SetAside, TimeOut
+from enbloc.engine.decisions import Bind, Decision, Evict, Pending, RecordUsage, SetAside, TimeOut
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.details import Details, Obstacle, details
 from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
@@ -42,13 +42,14 @@ from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder
 from enbloc.engine.partial_gangs import PartialGangs, mark_others, update_satisfied
 from enbloc.engine.placement.attempt import Placer
-from enbloc.engine.plugins.plugin import load
+from enbloc.engine.plugins.plugin import Plugins, load
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
 from enbloc.engine.queueing.demand import QueueDemand
 from enbloc.engine.queueing.partial_allocations import PartialAllocations
 from enbloc.engine.queueing.scheduling_queues import SchedulingQueues
 from enbloc.engine.queueing.starvation import Starvation
+from enbloc.engine.queueing.usage import Usage
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, pending_tasks
@@ -82,6 +83,7 @@ class Engine:
             parts.queues,
             parts.awaited,
             parts.demand,
+            parts.usage,
             parts.starvation,
             parts.deadlines,
             parts.partial_gangs,
@@ -95,14 +97,16 @@ class Engine:
         self._followers: tuple[Follower, ...] = tuple(part for part in every if part is not None)
         # In this order for each gang that is read: whether it is satisfied decides all that follows; demand decides
         # whether its pods are awaited.
-        parts.intake.followers = (
+        of_gangs: tuple[Follower | None, ...] = (
             parts.partial_gangs,
             parts.starvation,
             parts.deadlines,
             parts.evictions,
             parts.demand,
             parts.awaited,
+            parts.usage,
         )
+        parts.intake.followers = tuple(part for part in of_gangs if part is not None)
 
     def _make_parts(self, config: Config, plain: bool) -> Parts:
         runs = {action.name for action in config.actions}
@@ -134,6 +138,9 @@ class Engine:
         claims.adopted_kinds = _kinds_made_by(runs)
         claims.refresh = lambda gang: update_satisfied(state, gang, groups.of(gang))
         mode = config.backfill.mode if "backfill" in runs else ""
+        usage = self._make_usage(config, state, plugins, plans=mode in ("easy", "conservative"))
+        if usage is not None:
+            reporter.usage_note = usage.note_of
         planning = (state, placer, lambda transaction, gang: take_claimed_room(placer, claims, transaction, gang))
         return Parts(
             config=config,
@@ -152,12 +159,21 @@ class Engine:
             partial_gangs=PartialGangs(state, groups, config.partial_gang_timeout_ns),
             partial_allocations=partial_allocations,
             evictions=evictions,
+            usage=usage,
             easy=EasyBackfill(*planning) if mode == "easy" else None,
             conservative=ConservativeBackfill(*planning) if mode == "conservative" else None,
             expected_starts=ExpectedStarts(state, claims.reservations, self._decide),
             reporter=reporter,
             titles=Titles(config.tenancy.isolated),
         )
+
+    def _make_usage(self, config: Config, state: State, plugins: Plugins, *, plans: bool) -> Usage | None:
+        fair = plugins.fair
+        if fair is None:
+            return None
+        if fair.by_queue:
+            state.queues.usage_of = fair.usage_of
+        return Usage(state, fair, self._decide, plans=plans)
 
     @property
     def parts(self) -> Parts:
@@ -192,6 +208,8 @@ class Engine:
         self._wake()
         self._read()
         self._time_out(now_ns)
+        if parts.usage is not None:
+            self._settle_usage(parts.usage)
         if parts.claims.reservations:
             parts.expected_starts.forecast(now_ns)
         return Cycle(parts, now_ns, self._decisions)
@@ -227,6 +245,12 @@ class Engine:
             self._wake()
             self._read()
 
+    def _settle_usage(self, usage: Usage) -> None:
+        """What gangs use from now on is charged. If gangs changed places by it, those behind others may start (G12)."""
+        usage.settle()
+        if usage.order_changed():
+            self._parts.queues.wake_all()
+
     def _set_timed(self) -> None:
         """While nodes are reserved, gangs of equal requests and different run times are not equal (R8)."""
         timed = bool(self._parts.claims.reservations) or self._parts.plans
@@ -244,6 +268,8 @@ class Engine:
         for evict in self._parts.partial_gangs.evict_timed_out(cycle.now_ns):
             self._decide(evict)
         self._parts.expected_starts.publish()
+        if self._parts.usage is not None:
+            self._parts.usage.publish()
         self.compact()
         return list(self._decisions)
 
@@ -263,6 +289,8 @@ class Engine:
         match decision:
             case SetAside():
                 self._parts.claims.refused(decision.gang, decision.kind, decision.record)
+            case RecordUsage() if self._parts.usage is not None:
+                self._parts.usage.refused(decision.queue)
             case Evict() if uid:
                 self._parts.evictions.refused(uid)
             case Bind() | TimeOut():
@@ -281,7 +309,9 @@ class Engine:
 
     def busy(self) -> bool:
         """Whether a cycle would have anything to look at. An idle cluster costs nothing."""
-        return bool(self.state.dirty or self.state.unmarked or self.state.events)
+        usage = self._parts.usage
+        unwritten = usage is not None and usage.has_unwritten()
+        return bool(self.state.dirty or self.state.unmarked or self.state.events or unwritten)
 
     def pending(self) -> list[Pending]:
         """Every gang whose minima are not all placed, and why (G10)."""

@@ -32,11 +32,14 @@ class Order(NamedTuple):
     namespace: str
     title: str
     band: Band
+    account: str = ""
+    """Whose usage over time is among the keys (G12): keys of two accounts may be equal now and differ later."""
 
     @property
     def level(self) -> tuple[Hashable, ...]:
         """Equal for gangs that differ only in age and name: such gangs may share an equivalence class."""
-        return (self.keys, self.is_last, self.is_whole, self.band)
+        keys = (self.keys, self.account) if self.account else self.keys
+        return (keys, self.is_last, self.is_whole, self.band)
 
 
 class GangOrder:
@@ -45,6 +48,7 @@ class GangOrder:
     def __init__(self, state: State, plugins: Plugins) -> None:
         self._state = state
         self._plugins = plugins
+        self._fair = plugins.fair
 
     def __call__(self, gang: GangState, band: Band = Band.MINIMA) -> Order:
         """The order of a gang inside its queue."""
@@ -60,7 +64,8 @@ class GangOrder:
         spec = gang.spec
         is_last = band is Band.SURPLUS and not (gang.satisfied and spec.leftovers_in_turn)
         is_whole = gang.partial_since_ns is None
-        return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band)
+        account = self._fair.account_of(gang) if self._fair is not None else ""
+        return Order(keys, is_last, is_whole, spec.created_ns, spec.key.namespace, spec.title, band, account)
 
     def across_queues(self, gang: GangState) -> tuple[object, Order]:
         """The order of gangs of different queues: by queue first, then inside the queue."""

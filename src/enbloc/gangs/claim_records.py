@@ -22,7 +22,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from enbloc.gangs.record_digests import Keyring, sign, verify
+from enbloc.gangs import record_digests
+from enbloc.gangs.record_digests import SEAL_CHARS, Keyring, parted
 
 
 class ClaimKind(StrEnum):
@@ -63,9 +64,6 @@ NAMES_CHARS: Final = 128 * 1024
 _DIGEST_BYTES: Final = 6
 _PLAIN_BYTES: Final = 16 * 1024 * 1024
 _COMPRESSED: Final = "zlib:"
-_SEALED: Final = "hmac:"
-_SEAL_CHARS: Final = 128
-"""The digest before a record, with its key's id, is shorter than this."""
 
 _WIRE_NAMES: Final = {"until_ns": "until", "clock_ns": "clock"}
 
@@ -127,10 +125,10 @@ def with_nodes(record: Record, nodes: Iterable[str]) -> Record:
 
 def read(text: str | None) -> Record | None:
     """The record in an annotation's text; `None` for none, and for text that is no record of a known version."""
-    if not text or len(text) > RECORD_BYTES + _SEAL_CHARS:
+    if not text or len(text) > RECORD_BYTES + SEAL_CHARS:
         return None
     try:
-        record = msgspec.json.decode(_plain(_parted(text)[1]), type=Record)
+        record = msgspec.json.decode(_plain(parted(text)[1]), type=Record)
     except (msgspec.DecodeError, UnicodeEncodeError, binascii.Error, zlib.error, ValueError):
         return None
     counts = [count for nodes in record.slots.values() for count in nodes.values()]
@@ -166,28 +164,18 @@ def write(record: Record) -> str:
 
 def sealed(keyring: Keyring, home_uid: str, kind: ClaimKind, body: str) -> str:
     """The text of a record with its digest: it counts on the object with this UID only."""
-    return f"{_SEALED}{sign(keyring, _signed_parts(home_uid, kind, body))}:{body}"
+    return record_digests.sealed(keyring, _signed_parts(home_uid, kind), body)
 
 
 def is_ours(keyring: Keyring, home_uid: str, kind: ClaimKind, text: str) -> bool:
     """Whether this scheduler, or one with the same keys, wrote the text on the object with this UID."""
-    if len(text) > RECORD_BYTES + _SEAL_CHARS:
+    if len(text) > RECORD_BYTES + SEAL_CHARS:
         return False
-    digest, body = _parted(text)
-    return verify(keyring, digest, _signed_parts(home_uid, kind, body))
+    return record_digests.is_sealed(keyring, _signed_parts(home_uid, kind), text)
 
 
-def _signed_parts(home_uid: str, kind: ClaimKind, body: str) -> tuple[str, ...]:
-    return ("claim", home_uid, kind.value, body)
-
-
-def _parted(text: str) -> tuple[str, str]:
-    """The digest, which may be missing, and the record."""
-    if not text.startswith(_SEALED):
-        return "", text
-    key_id, _, rest = text.removeprefix(_SEALED).partition(":")
-    digest, _, body = rest.partition(":")
-    return f"{key_id}:{digest}", body
+def _signed_parts(home_uid: str, kind: ClaimKind) -> tuple[str, ...]:
+    return ("claim", home_uid, kind.value)
 
 
 def fits(record: Record) -> bool:

@@ -19,6 +19,8 @@ SLA_WAITING_TIME_BARE: Final = "sla-waiting-time"
 RUN_TIME: Final = "enbloc.dev/expected-duration"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN: Final = "volcano.sh/cooldown-time"
+USER: Final = "enbloc.dev/user"
+MOST_USER_CHARS: Final = 63
 DOMAINS = "enbloc.dev/domains"
 """On a gang's object: where its pods that must or should be together are, with the score of the plan (T2)."""
 EXPECTED_START: Final = "enbloc.dev/expected-start"
@@ -38,6 +40,8 @@ class SchedulingHints(NamedTuple):
     """Never a victim."""
     cooldown_ns: int = 0
     """No victim before it has run this long."""
+    user: str = ""
+    """Who submitted it, as its namespace's tenants say (G12)."""
 
 
 NONE: Final = SchedulingHints()
@@ -54,6 +58,7 @@ def hints_of(obj: Obj) -> SchedulingHints:
         _duration(annotations.get(RUN_TIME)),
         "false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
         _duration(annotations.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
+        user_name(annotations.get(USER) or labels.get(USER)),
     )
     return found if found != NONE else NONE
 
@@ -75,9 +80,17 @@ def complaints(obj: Obj) -> Iterator[str]:
         text = annotations.get(key) or (labels.get(key) if key == COOLDOWN else None)
         if text and _duration(text) is None:
             yield f"{key} {text!r:.80} is not a duration above 0 such as 90s or 1h30m: it does not count"
+    text = annotations.get(USER) or labels.get(USER)
+    if text and not user_name(text):
+        yield f"{USER} {text!r:.80} is longer than {MOST_USER_CHARS} characters or not printable: it does not count"
     text = annotations.get(PREEMPTABLE) or labels.get(PREEMPTABLE)
     if text not in (None, "", "true", "false"):
         yield f"{PREEMPTABLE} {text!r:.80} is neither true nor false: it does not count"
+
+
+def user_name(text: str | None) -> str:
+    """The name of a user; empty if the text cannot be one."""
+    return text if text and len(text) <= MOST_USER_CHARS and text.isprintable() else ""
 
 
 def _duration(text: str | None) -> int | None:

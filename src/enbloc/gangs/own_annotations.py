@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from enbloc.gangs import claim_records
+from enbloc.gangs import claim_records, usage_records
 from enbloc.gangs.hints import EXPECTED_START
 
 DECISION: Final = "enbloc.dev/decision"
@@ -23,7 +23,14 @@ EXPECTED_START_DIGEST: Final = "enbloc.dev/expected-start-digest"
 MARKS: Final = (DECISION, COMMITTED, DIGEST)
 """On pods."""
 OWN_ANNOTATIONS: Final = frozenset(
-    {*MARKS, *claim_records.ANNOTATIONS, claim_records.LEGACY_ANNOTATION, EXPECTED_START, EXPECTED_START_DIGEST}
+    {
+        *MARKS,
+        *claim_records.ANNOTATIONS,
+        claim_records.LEGACY_ANNOTATION,
+        EXPECTED_START,
+        EXPECTED_START_DIGEST,
+        usage_records.ANNOTATION,
+    }
 )
 
 

@@ -27,6 +27,9 @@ BLOCK_BYTES: Final = 64
 """Of SHA-256."""
 DIGEST_CHARS: Final = 32
 """128 bits in hexadecimal digits."""
+SEAL_CHARS: Final = 128
+"""The digest before a record, with its key's id, is shorter than this."""
+_SEALED: Final = "hmac:"
 _KEY_ID: Final = re.compile(r"key-([1-9][0-9]{0,8})", re.ASCII)
 
 
@@ -73,6 +76,26 @@ def verify(keyring: Keyring, digest: str, parts: Sequence[str]) -> bool:
     if key is None or len(given) != DIGEST_CHARS or message is None:
         return False
     return hmac.compare_digest(given.encode(errors="replace"), _digest(key, message).encode())
+
+
+def sealed(keyring: Keyring, parts: Sequence[str], body: str) -> str:
+    """The text of a record with its digest before it."""
+    return f"{_SEALED}{sign(keyring, (*parts, body))}:{body}"
+
+
+def is_sealed(keyring: Keyring, parts: Sequence[str], text: str) -> bool:
+    """Whether a text was made by `sealed` of these parts with one of the keys."""
+    digest, body = parted(text)
+    return verify(keyring, digest, (*parts, body))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The digest, which may be missing, and the record."""
+    if not text.startswith(_SEALED):
+        return "", text
+    key_id, _, rest = text.removeprefix(_SEALED).partition(":")
+    digest, _, body = rest.partition(":")
+    return f"{key_id}:{digest}", body
 
 
 def names_known_key(keyring: Keyring, digest: str) -> bool:

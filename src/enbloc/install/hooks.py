@@ -42,6 +42,7 @@ SPOKEN: Final = (
     hints.RUN_TIME,
     hints.PREEMPTABLE,
     hints.COOLDOWN,
+    hints.USER,
 )
 """Prefixes of the keys of pods whose values may be invalid."""
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from enbloc.api.kinds import ref_of
 from enbloc.api.meta import Obj, Ref, annotations_of, uid_of
-from enbloc.gangs import claim_records
+from enbloc.gangs import claim_records, usage_records
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import GangKey
@@ -32,9 +32,11 @@ REMEMBERED: Final = 8
 
 _START: Final = (EXPECTED_START, EXPECTED_START_DIGEST)
 _KIND_OF: Final = {(kind.annotation,): kind for kind in ClaimKind}
+_USAGE: Final = (usage_records.ANNOTATION,)
+"""On a Queue."""
 _LEGACY: Final = (claim_records.LEGACY_ANNOTATION,)
-_RECORDS: Final = (*_KIND_OF, _LEGACY, _START)
-"""The annotations of every record that a gang's object, or its oldest pod, may carry."""
+_RECORDS: Final = (*_KIND_OF, _LEGACY, _START, _USAGE)
+"""The annotations of every record that a gang's object, its oldest pod, or a Queue may carry."""
 _RECORD_KEYS: Final = OWN_ANNOTATIONS - set(MARKS)
 NO_MARKS: Final = ("", "")
 
@@ -140,6 +142,8 @@ class OwnRecords:
             start, digest = texts
             return verify(self._keyring, digest or "", ("expected-start", uid, start or ""))
         text = texts[0] or ""
+        if keys == _USAGE:
+            return usage_records.is_ours(self._keyring, uid, text)
         if keys not in _KIND_OF:
             return self._keyring.trusts_all  # of version 0.1, which had no digests
         return claim_records.is_ours(self._keyring, uid, _KIND_OF[keys], text)
@@ -153,6 +157,11 @@ class OwnRecords:
             change |= self._sent(uid, _LEGACY, (None,))
         return change
 
+    def usage(self, obj: Obj, body: str) -> Change:
+        """The annotation that records usage over time on a Queue."""
+        uid = uid_of(obj)
+        return self._sent(uid, _USAGE, (usage_records.sealed(self._keyring, uid, body),))
+
     def expected_start(self, obj: Obj, text: str | None) -> Change:
         """The annotations that publish an expected start on an object."""
         uid = uid_of(obj)
@@ -165,7 +174,7 @@ class OwnRecords:
         return dict(zip(keys, texts, strict=True))
 
     def refused(self, uid: str, change: Mapping[str, str | None]) -> None:
-        """Annotations of a claim could not be written. A removal stays wanted: the claim has ended."""
+        """Annotations of a claim, or of usage, could not be written. A removal stays wanted: the claim has ended."""
         known = self._records.get(uid, {})
         for keys in [keys for keys in known if keys[0] in change]:
             record, texts = known[keys], tuple([change.get(key) for key in keys])

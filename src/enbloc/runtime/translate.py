@@ -31,6 +31,7 @@ from enbloc.engine.decisions import (
     Expect,
     InDomains,
     Marked,
+    RecordUsage,
     SetAside,
     TimeOut,
     Waits,
@@ -56,6 +57,7 @@ from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.outcome import report_refused
 from enbloc.runtime.own_records import NO_MARKS, OwnRecords
 from enbloc.runtime.recorder import Recorder
+from enbloc.runtime.usage_on_queues import UsageOnQueues
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import format_timestamp
 
@@ -64,7 +66,7 @@ UNSCHEDULABLE = "Unschedulable"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
-_CARRY_RECORDS: Final = GangRegistry.kinds | {"Pod"}
+_CARRY_RECORDS: Final = GangRegistry.kinds | {"Pod", volcano.QUEUE}
 _VOLUME_KINDS = frozenset({"PersistentVolume", "PersistentVolumeClaim", "StorageClass.storage.k8s.io"})
 
 
@@ -92,6 +94,8 @@ class Translator:
         self.kinds = Translator.kinds | self._registry.kinds
         self.engine = Engine(config)
         self._records = records if records is not None else OwnRecords(keyring)
+        usage = self.engine.parts.usage
+        self._usage = UsageOnQueues(usage, self._records) if usage is not None else None
         self.recorder: Recorder | None = None
         """Records what is observed and decided (`enbloc run --record`)."""
         self._suspected: dict[str, Ref] = {}
@@ -143,6 +147,8 @@ class Translator:
                     held = self._held_by(obj, constraints_of(obj), satisfied=False)
                     config = self.engine.config
                     state.put_queue(queue_facts(obj, config.tenancy, held, config.queues.fifo))
+                if self._usage is not None:
+                    self._usage.observe(obj, gone)
             case kind if kind in TREE_KINDS:
                 if observe_tree(state.trees, kind, obj, gone):
                     state.events.add(EventKind.TOPOLOGY_CHANGED)
@@ -295,9 +301,9 @@ class Translator:
             self.recorder.refused(plan.decision, write)
         if plan.decision is not None:
             report_refused(self.engine, plan.decision, write)
+        if isinstance(plan.decision, SetAside | RecordUsage) and isinstance(write, Patch):
+            self._records.refused(write.uid, write.patch["metadata"]["annotations"])
         if isinstance(plan.decision, SetAside):
-            if isinstance(write, Patch):
-                self._records.refused(write.uid, write.patch["metadata"]["annotations"])
             self._read_gang(plan.decision.gang)
 
     def subject(self, gang: GangKey | None, ref: Ref, uid: str) -> Obj | None:
@@ -321,6 +327,8 @@ class Translator:
                 yield from self._set_aside(decision, now_ns)
             case Expect():
                 yield from self._expect(decision)
+            case RecordUsage() if self._usage is not None:
+                yield from self._usage.write(decision)
             case InDomains():
                 yield from self._in_domains(decision)
             case TimeOut():

@@ -17,10 +17,11 @@ import yaml
 from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config, parse
-from enbloc.engine.decisions import Bind, Decision, Evict, SetAside, TimeOut
+from enbloc.engine.decisions import Bind, Decision, Evict, RecordUsage, SetAside, TimeOut
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import TRUSTING
+from enbloc.gangs.usage_records import UsageRecord
 from enbloc.runtime.own_records import TrustedRecords
 from enbloc.runtime.recorder import BASE, HEAD, SEGMENT, read_lines
 from enbloc.runtime.translate import Translator
@@ -171,6 +172,8 @@ def _decision(name: str, gang: GangKey, kind: str | None) -> Decision | None:
             return Evict(gang, "", "", "", "", "")
         case "Bind":
             return Bind(gang, "", (), "", commits=False)
+        case "RecordUsage":
+            return RecordUsage(gang.name, UsageRecord({}))
         case "TimeOut":
             return TimeOut(gang, ())
         case _:

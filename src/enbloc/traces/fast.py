@@ -18,7 +18,7 @@ from enbloc.engine.engine import Engine
 from enbloc.engine.tables.nodes import NodeFacts
 from enbloc.engine.tables.queues import QueueFacts
 from enbloc.engine.tables.tasks import PodFacts, TaskStatus
-from enbloc.gangs.hints import NONE, SchedulingHints
+from enbloc.gangs.hints import SchedulingHints, user_name
 from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.volcano import TRIED
 from enbloc.sim.clock import EPOCH
@@ -125,7 +125,7 @@ class FastReplay:
             minimum=members,
             minima={part.role: part.pods for part in parts},
             min_resources={self._shape.resource: job.units * NANO},
-            hints=SchedulingHints(run_time_ns=job.estimate_ns) if job.estimate_ns is not None else NONE,
+            hints=SchedulingHints(run_time_ns=job.estimate_ns, user=user_name(job.user)),
             observed=GangStatus(enqueued=False),
         )
         self._jobs[key] = _Job(job, number, parts, spec)

@@ -9,7 +9,7 @@ from enbloc.api.meta import Obj, Ref, annotations_of, labels_of, namespace_of
 from enbloc.api.volcano import GROUP_NAME_KEYS, JOB_NAME, POD_GROUP
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
-from enbloc.gangs.hints import RUN_TIME
+from enbloc.gangs.hints import RUN_TIME, USER
 from enbloc.scenario.scenario import Arrival, Scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.traces.cluster import NAMESPACE, Part, Shape, job_name, node, node_name, pod_spec
@@ -77,8 +77,11 @@ def _arrivals(shape: Shape, jobs: Sequence[TraceJob]) -> Iterator[Arrival]:
 
 def job_object(shape: Shape, job: TraceJob, number: int) -> Obj:
     metadata: dict[str, Any] = {"name": job_name(number), "namespace": NAMESPACE}
+    annotations = {USER: job.user} if job.user else {}
     if job.estimate_ns is not None:
-        metadata["annotations"] = {RUN_TIME: format_duration(job.estimate_ns)}
+        annotations[RUN_TIME] = format_duration(job.estimate_ns)
+    if annotations:
+        metadata["annotations"] = annotations
     return {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",

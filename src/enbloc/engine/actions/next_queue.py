@@ -13,11 +13,10 @@ from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.ordering import Order
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
-from enbloc.engine.tables.queues import ROOT, Queue
+from enbloc.engine.tables.queues import ROOT, Queue, QueueOrder
 
 Line = list[tuple[Order, int, EquivalenceClass]]
 """A heap of the heads of equivalence classes, by order."""
-_Key = tuple[tuple[int, float, str], ...]
 
 
 class NextQueue:
@@ -31,8 +30,8 @@ class NextQueue:
         self._kept = kept
         self._waiting: dict[str, None] = {}
         """Queues whose line was not empty when it was last looked at."""
-        self._keys: dict[str, _Key] = {}
-        self._heap: list[tuple[_Key, str]] = []
+        self._keys: dict[str, QueueOrder] = {}
+        self._heap: list[tuple[QueueOrder, str]] = []
         """By key; an entry whose key is no longer that of its queue is outdated."""
         self._outdated: dict[str, None] = {}
         """Waiting queues whose key is to be computed."""

@@ -66,6 +66,8 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         if failure is not None:
             cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)
             continue
+        if cycle.parts.usage is not None:
+            heapq.heapify(line)  # the account of the gang uses more now (G12)
         _line_up(queue, line, equivalence)
         for mate in cycle.groups.mates(gang):  # they wait again, for their surplus
             again = cycle.queues.equivalence_of(mate)

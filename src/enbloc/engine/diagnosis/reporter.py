@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
+from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -18,6 +19,10 @@ from enbloc.units import SECOND
 
 NUMBERS_EVERY_NS: Final = 30 * SECOND
 """A text of which only numbers changed is written at most this often, and never on every pod (G10)."""
+_BY_ORDER: Final = frozenset(
+    {PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES, PendingReason.BLOCKED_BY_FIFO}
+)
+"""Reasons of gangs that would have started if others were not served first."""
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?:[numkKMGTPE]i?)?(?![\w-])")
 
 
@@ -61,6 +66,8 @@ class Reporter(Follower):
         self._now_ns = 0
         self._late: dict[GangKey, tuple[GangState, Diagnosis, bool]] = {}
         """Numbers that changed too soon after they were written."""
+        self.usage_note: Callable[[GangState], str] | None = None
+        """What the account of a gang has used, if that makes it wait longer (G12); set by the engine."""
         self.claims: ClaimedRoom | None = None
         """Set by the engine: claims are made above this floor."""
 
@@ -144,6 +151,9 @@ class Reporter(Follower):
         return self._complete(gang, why, why.message)
 
     def _complete(self, gang: GangState, why: Diagnosis, message: str) -> str:
+        note = self.usage_note(gang) if self.usage_note is not None and why.reason in _BY_ORDER else ""
+        if note:
+            message = f"{message.removesuffix('.')}; {note}"
         proved = self._impossibilities.of(gang, why.reason)
         return self._with_claims(gang, f"{message.removesuffix('.')}. {proved}" if proved else message)
 

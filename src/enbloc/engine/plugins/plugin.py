@@ -24,6 +24,7 @@ import numpy as np
 from enbloc.config import Config
 from enbloc.engine.filters.filter import Check
 from enbloc.engine.plugins.binpack import Binpack
+from enbloc.engine.plugins.fair_share import FairShare
 from enbloc.engine.plugins.nodeorder import TIE, NodeOrder
 from enbloc.engine.plugins.priority import Priority
 from enbloc.engine.plugins.remaining_first import RemainingFirst
@@ -57,6 +58,8 @@ class Plugins(NamedTuple):
     queue_order: bool
     """Whether queues are ordered by share (G8)."""
     by_remaining: Sequence[RemainingFirst]
+    fair: FairShare | None
+    """Usage over time, if gangs are ordered by it (G12)."""
     deadlines: Sla | None
     """By which a gang is enqueued at the latest (C); `None`: gangs have no deadlines."""
 
@@ -96,15 +99,17 @@ def load(config: Config) -> Plugins:
         task_priority=config.enabled("priority", "taskOrder"),
         queue_order=config.enabled("proportion", "queueOrder") and config.enabled("capacity", "queueOrder"),
         by_remaining=[order for order in orders if isinstance(order, RemainingFirst)],
+        fair=next((order for order in orders if isinstance(order, FairShare)), None),
         deadlines=sla if config.enabled("sla", "jobEnqueued") else None,
     )
 
 
 def _built_in_order(config: Config, sla: Sla) -> list[Any]:
-    """Priority first, then run times; deadlines where `sla` is listed among them (C)."""
+    """Priority first, then usage over time, then run times; deadlines where `sla` is listed among them (C)."""
     found: list[tuple[str, Any]] = []
     for name, order in (
         ("priority", Priority()),
+        ("fair", FairShare(config.fair)),
         ("sjf", ShortestFirst()),
         ("srtf", RemainingFirst(by_service=False)),
         ("srsf", RemainingFirst(by_service=True)),

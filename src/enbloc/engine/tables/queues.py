@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -30,6 +30,10 @@ LIMIT_WAKES_ON: Final = frozenset({EventKind.QUEUE_USES_LESS})
 """Events after which a queue may use more again."""
 GUARANTEE_WAKES_ON: Final = frozenset({EventKind.POD_PLACED})
 """A queue that comes to use its guarantee keeps less of the free room from other queues (V4)."""
+
+
+QueueOrder = tuple[tuple[int, float, float, str], ...]
+"""Of each queue from the root down: priority, usage over time, share, name."""
 
 
 class QueueFacts(msgspec.Struct, frozen=True):
@@ -115,6 +119,8 @@ class QueueTree:
         self.deserved_version = 0
         """Increases when what queues deserve is computed, or the tree changes."""
         self._touched: set[Queue] = set()
+        self.usage_of: Callable[[Queue], float] | None = None
+        """What a queue has used over time against its weight; `None`: that does not order queues (G12)."""
 
     # ---- events
 
@@ -323,15 +329,22 @@ class QueueTree:
         touched, self._touched = self._touched, set()
         return touched
 
-    def order(self, queue: Queue, totals: Ints, with_enqueued: bool = False) -> tuple[tuple[int, float, str], ...]:
-        """The sort key of a queue: priority, share and name of each queue from the root down to it."""
+    def order(self, queue: Queue, totals: Ints, with_enqueued: bool = False) -> QueueOrder:
+        """The sort key of a queue: priority, usage over time (G12), share and name of each queue from the root down to
+        it."""
         self.update_deserved(totals)
         return self.order_now(queue, with_enqueued)
 
-    def order_now(self, queue: Queue, with_enqueued: bool) -> tuple[tuple[int, float, str], ...]:
+    def order_now(self, queue: Queue, with_enqueued: bool) -> QueueOrder:
         """The same, when what queues deserve is up to date."""
+        usage_of = self.usage_of
         return tuple(
-            (-ancestor.facts.priority, self.share(ancestor, with_enqueued), ancestor.name)
+            (
+                -ancestor.facts.priority,
+                usage_of(ancestor) if usage_of is not None else 0.0,
+                self.share(ancestor, with_enqueued),
+                ancestor.name,
+            )
             for ancestor in reversed(queue.ancestors)
             if ancestor.name != ROOT
         )

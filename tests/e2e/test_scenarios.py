@@ -28,6 +28,7 @@ IN_ANY_ORDER = ("queues",)
 LEFT_OUT = {
     "surplus-of-an-elastic-job": "an urgent job and the node it wants come at one instant; here its pods are made a "
     "moment after the node has come, when surplus is on it already, and is evicted",
+    "fair-share": "it needs a config of its own, and run times to the second",
     "easy-backfill": "it needs a config of its own, and run times to the second",
     "starving": "how long it can wait counts in seconds that are not scaled",
     "job-with-scheduling": "this API server does not know the field spec.scheduling of a Job, and drops it",

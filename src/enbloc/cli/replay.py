@@ -76,7 +76,8 @@ def command(
 
     \b
     Fields of --map: submit, duration, estimate (units ns us ms s m h), gpus | cpus | pods, id, user, queue.
-    Policies by name: default, fifo, fifo-skip, easy, conservative, sjf, srtf, srsf.
+    Policies by name: default, fifo, fifo-skip, easy, conservative, sjf, fair, srtf,
+    srsf.
     `enbloc config --policy NAME` prints one.
 
     \b

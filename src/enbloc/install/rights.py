@@ -95,6 +95,7 @@ WRITES: Final[Mapping[str, Sequence[Right]]] = {
         _on("Pod", "patch", sub="status"),  # why it is unschedulable
         *(_on(kind, "patch", sub="status") for kind in _GANG_KINDS),  # why it is unschedulable
         *(_on(kind, "patch") for kind in _GANG_KINDS),  # its claims and its expected start
+        _on(volcano.QUEUE, "patch"),  # what was used in it over time (G12)
         _on("PersistentVolumeClaim", "patch"),  # its selected node
         _on("PersistentVolume", "patch"),  # the claim it is reserved for
         _EVENTS,

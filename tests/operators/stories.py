@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import yaml
 
 from e2e.api import Json
 from operators import programs
-from operators.world import World, name, phase, uids
+from operators.world import World, decision, name, phase, uids
 
 SCHEDULER = "enbloc"
 
@@ -109,7 +110,8 @@ def _launcher_is_tried_again(world: World, story: Story, pods: list[Json]) -> st
 
 def _jobset_starts_over(world: World, story: Story, pods: list[Json]) -> str:
     world.fail(pods[0])
-    _wait_replaced(world, story, pods, story.pods)
+    found = _wait_replaced(world, story, pods, story.pods)
+    _assert_one_decision(found)
     status = world.get("jobset", name(story.objects()[-1]), story.namespace)["status"]
     assert status["restarts"] == 1, status
     return "the whole JobSet is restarted, and starts as a gang again"
@@ -122,19 +124,15 @@ def _group_is_recreated(world: World, story: Story, pods: list[Json]) -> str:
     world.fail(group[-1])
     found = _wait_replaced(world, story, group, story.pods)
     assert uids(others) <= uids(found), "pods of other groups were replaced"
+    _assert_one_decision([one for one in found if uids([one]) - uids(others)])
     return "RecreateGroupOnPodRestart: its group alone is recreated, and starts as a gang again"
 
 
-def _trainjob_fails(world: World, story: Story, pods: list[Json]) -> str:
-    trainjob = name(story.objects()[-1])
-    world.fail(pods[0])
-
-    def failed(_: list[Json]) -> bool:
-        status = world.get("trainjob", trainjob, story.namespace).get("status") or {}
-        return any(one["type"] == "Failed" and one["status"] == "True" for one in status.get("conditions") or ())
-
-    world.wait_pods(story.namespace, story.selector, failed, "the TrainJob is Failed")
-    return "no restarts are configured: the TrainJob fails"
+def _assert_one_decision(pods: list[Json]) -> None:
+    """They started together again."""
+    decisions = Counter(decision(one) for one in pods)
+    assert set(decisions.values()) == {len(pods)}, f"not one decision: {decisions}"
+    assert "" not in decisions
 
 
 def _wait_replaced(world: World, story: Story, lost: list[Json], count: int) -> list[Json]:
@@ -285,7 +283,7 @@ UNPROVEN = (
         3,
         3,
         "grouping by owner (its JobSet)",
-        _trainjob_fails,
+        _restarted_in_place,
         ("pods", "jobs.batch", "jobset", "trainjob"),
         renamed=True,
     ),
@@ -299,7 +297,7 @@ UNPROVEN = (
         4,
         4,
         "Volcano's PodGroup",
-        _trainjob_fails,
+        _restarted_in_place,
         ("pods", "jobs.batch", "jobset", "trainjob", "podgroups.scheduling.volcano.sh"),
         renamed=True,
     ),
@@ -313,7 +311,7 @@ UNPROVEN = (
         3,
         3,
         "suspended until Kueue admits it, then grouping by owner",
-        _trainjob_fails,
+        _restarted_in_place,
         ("pods", "jobs.batch", "jobset", "trainjob", "workloads.kueue.x-k8s.io"),
         renamed=True,
         before=_kueue_queues,

@@ -29,11 +29,15 @@ Job.spec.schedulerName | The scheduler of the job's pods. It may not change.
 runningEstimate | How long the user expects the job to run. It is kept and has no effect.
 ttlSecondsAfterFinished | Seconds after its end until the job is deleted.
 tasks[].name | The name of the role; part of the names of its pods.
-replicas | How many pods the role has.
+replicas | How many pods are wanted.
+tasks[].replicas | How many pods the role has.
+taskSpecs[].replicas | How many pods the role has.
 tasks[].minAvailable | How many pods of the role must be able to run together; by default all.
 tasks[].policies | What happens on events of the role's pods; comes before the job's policies.
 tasks[].maxRetry | How many restarts the role may have.
-template | The pod template of the role.
+template | The template that the pods are made of.
+tasks[].template | The pod template of the role.
+taskSpecs[].template | The pod template of the role.
 dependsOn | The roles whose pods must run before those of this role are created.
 dependsOn.name | The names of those roles.
 iteration | `any`: one of the roles is enough; `all`: every one of them.

@@ -164,7 +164,7 @@ def _wait_established(plane: ControlPlane, objects: Iterable[Json]) -> None:
 
 
 def _is_established(found: Json) -> bool:
-    conditions: list[Any] = found.get("status", {}).get("conditions", [])
+    conditions: list[Any] = (found.get("status") or {}).get("conditions") or []
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 

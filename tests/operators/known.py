@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from e2e.api import Json
-from operators.installation import Operator, Ports
+from operators.installation import CERTIFICATES, Operator, Ports
 
 LOOPBACK = "127.0.0.1"
 
@@ -49,9 +49,18 @@ def _jobset(ports: Ports, folder: Path) -> Json:
 
 
 def _lws(ports: Ports, folder: Path) -> Json:
-    gangs = {"schedulerProvider": "volcano"}
-    off = {"enable": False}
-    return _manager_config("lws.x-k8s.io", ports, internalCertManagement=off, gangSchedulingManagement=gangs)
+    return _manager_config(
+        "lws.x-k8s.io",
+        ports,
+        webhook=_webhook(ports, folder),
+        internalCertManagement={"enable": False},
+        gangSchedulingManagement={"schedulerProvider": "volcano"},
+    )
+
+
+def _webhook(ports: Ports, folder: Path) -> Json:
+    """For those that look for the certificate in one place, whatever the folder for temporary files."""
+    return {"port": ports.webhook, "host": LOOPBACK, "certDir": str(folder / CERTIFICATES)}
 
 
 def _trainer(ports: Ports, folder: Path) -> Json:
@@ -64,6 +73,7 @@ def _kueue(ports: Ports, folder: Path) -> Json:
         "kueue.x-k8s.io",
         ports,
         "v1beta2",
+        webhook=_webhook(ports, folder),
         internalCertManagement={"enable": False},
         integrations={"frameworks": frameworks},
         featureGates={"VisibilityOnDemand": False},

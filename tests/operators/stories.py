@@ -227,24 +227,6 @@ PROVEN = (
         ("pods", "podgroups.scheduling.volcano.sh", "pytorchjob"),
         local=True,
     ),
-)
-"""Stories that were walked."""
-
-UNPROVEN = (
-    Story(
-        "mpi-operator",
-        ("mpi-operator",),
-        "examples/v2beta1/pi/pi.yaml",
-        _sample("mpi-operator", "examples/v2beta1/pi/pi.yaml"),
-        "default",
-        "training.kubeflow.org/job-name=pi",
-        3,
-        3,
-        "Volcano's PodGroup",
-        _launcher_is_tried_again,
-        ("pods", "podgroups.scheduling.volcano.sh", "jobs.batch", "mpijob"),
-        local=True,
-    ),
     Story(
         "jobset",
         ("jobset",),
@@ -300,6 +282,24 @@ UNPROVEN = (
         _restarted_in_place,
         ("pods", "jobs.batch", "jobset", "trainjob", "podgroups.scheduling.volcano.sh"),
         renamed=True,
+    ),
+)
+"""Stories that were walked."""
+
+UNPROVEN = (
+    Story(
+        "mpi-operator",
+        ("mpi-operator",),
+        "examples/v2beta1/pi/pi.yaml",
+        _sample("mpi-operator", "examples/v2beta1/pi/pi.yaml"),
+        "default",
+        "training.kubeflow.org/job-name=pi",
+        3,
+        3,
+        "Volcano's PodGroup",
+        _launcher_is_tried_again,
+        ("pods", "podgroups.scheduling.volcano.sh", "jobs.batch", "mpijob"),
+        local=True,
     ),
     Story(
         "kueue",

@@ -69,7 +69,7 @@ def main() -> None:
     options.add_argument("--trace-jobs", type=int, default=400)
     asked = options.parse_args()
     print(_HEAD)
-    for load in LOADS:
+    for load in LOADS if asked.loads else ():
         found: list[Forecast] = []
         for number in range(asked.loads):
             rng = random.Random(f"{asked.seed}/{number}")
@@ -134,23 +134,22 @@ def job(name: str, at_s: int, size: int, cpu: int, expected_s: int, actual_s: in
 
 def ask(documents: Sequence[Obj], config: Config, every_s: int = ASKED_EVERY_S) -> list[Forecast]:
     """At regular instants, every gang that waits then: when is it expected to start, and when did it?"""
-    started = {gang["gang"]: gang["started"] for gang in _simulation(documents, config).run().all_gangs}
-    found: list[Forecast] = []
+    simulation = _simulation(documents, config)
+    said: list[tuple[int, str, int | None]] = []
     for number in range(1, MOST_ASKED + 1):
         at_s = number * every_s
-        simulation = _simulation(documents, config)
         result = simulation.run(at_s * SECOND)
         waiting = [entry["gang"] for entry in result.pending]
-        if not waiting:
-            continue
-        known = [_without_run_time(obj) for obj in result.objects]
-        trials = Trials(known, simulation.begin_ns + at_s * SECOND, config)
-        expected = trials.forecast(waiting)
-        for gang in waiting:
-            if started.get(gang) is not None:
-                start_ns = expected.get(gang)
-                found.append(Forecast(round(started[gang] - at_s), None if start_ns is None else start_ns // SECOND))
-    return found
+        if waiting:
+            known = [_without_run_time(obj) for obj in result.objects]
+            expected = Trials(known, simulation.begin_ns + at_s * SECOND, config).forecast(waiting)
+            said += [(at_s, gang, expected.get(gang)) for gang in waiting]
+    started = {gang["gang"]: gang["started"] for gang in simulation.run().all_gangs}
+    return [
+        Forecast(round(started[gang] - at_s), None if start_ns is None else start_ns // SECOND)
+        for at_s, gang, start_ns in said
+        if started.get(gang) is not None
+    ]
 
 
 def _simulation(documents: Sequence[Obj], config: Config) -> Simulation:

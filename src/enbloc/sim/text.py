@@ -161,7 +161,9 @@ def _print_without_effect(console: Console, result: Result) -> None:
 
 def _print_warnings(console: Console, result: Result) -> None:
     """Those of the files, and Warning events; why a gang waits has its own list. Each message once."""
-    lines = {f"{one.field}: {one.message}": str(one) for one in reversed(result.warnings)}
+    why = [entry.get("message") or "" for entry in result.pending]
+    written = [one for one in result.warnings if not any(one.message in text for text in why)]
+    lines = {f"{one.field}: {one.message}": str(one) for one in reversed(written)}
     known = {one.message for one in result.warnings}
     texts = [*reversed(lines.values())]
     events: dict[str, str] = {}

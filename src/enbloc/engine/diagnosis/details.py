@@ -67,8 +67,9 @@ def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
 
 def _role(state: State, gang: GangState, role: str, tasks: list[Task]) -> dict[str, Any]:
     waiting = [task for task in pending_tasks(gang) if task.role == role]
+    several = gang.spec.minima or len(tasks) < len(gang.tasks)  # a minimum of all roles is of no single one
     numbers: dict[str, Any] = {
-        "minimum": gang.spec.minima.get(role, 0),
+        "minimum": gang.spec.minima.get(role, 0 if several else gang.spec.minimum),
         "exist": len(tasks),
         "occupied": sum(task.status in OCCUPIED for task in tasks),
         "waiting": len(waiting),

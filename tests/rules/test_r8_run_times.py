@@ -514,3 +514,19 @@ def test_r8_a_plan_counts_what_another_queue_bound_in_the_same_cycle() -> None:
         config=CONSERVATIVE,
     )
     assert [answer.at(name) for name in ("a1", "other", "a2", "a3")] == [10.0, 10.0, 200.0, 100.0]
+
+
+@pytest.mark.parametrize("second", [1, "500m"])
+def test_r8_easy_a_gang_takes_no_room_of_the_first_twice(second: Any) -> None:
+    """The head leaves 1 cpu of n2 to gangs behind it: the second pod of an attempt does not get it again."""
+    hostname = "kubernetes.io/hostname"
+    answer = simulate(
+        [m.node(name, 4, labels={hostname: name}) for name in ("n1", "n2")],
+        timed("ahead", 4, "100s", nodeSelector={hostname: "n1"}),
+        m.gang("head", 2, cpu=3, at="1s", run_time="10s"),
+        m.podgroup("behind", 2, at="2s"),
+        [m.pod(f"behind-{i}", cpu, group="behind", at="2s") for i, cpu in enumerate((1, second))],
+        config=EASY,
+    )
+    assert answer.times("head") == [100.0, 100.0]
+    assert answer.times("behind") == [100.0, 100.0]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from enbloc.advice.explanation import explain, nearest_gang
+from enbloc.config import parse
+from enbloc.scenario.scenario import read_scenario
+from enbloc.sim.simulation import Simulation
 from support import manifests as m
 from support.answers import waits_because
-from support.simulation import simulate
+from support.simulation import documents, simulate
 
 
 def test_v5_pods_wait_for_a_group_that_does_not_exist_yet() -> None:
@@ -113,3 +117,13 @@ def test_v5_a_bare_pod_whose_queue_does_not_exist_says_so() -> None:
     answer = simulate(m.node("n"), m.pod("p", annotations={"scheduling.volcano.sh/queue-name": "nowhere"}))
     assert not answer.bound()
     assert "queue nowhere does not exist" in waits_because(answer.obj("Pod", "p"))
+
+
+def test_g10_a_pod_whose_podgroup_is_missing_is_explained() -> None:
+    simulation = Simulation(read_scenario(documents(m.node("n"), m.pod("orphan-0", group="nowhere"))), parse(None))
+    objects = simulation.run().objects
+    said = explain(objects, simulation.begin_ns, parse(None), "orphan-0")
+    assert said is not None
+    assert (said.gang, said.sentence) == ("default/nowhere", "It waits: PodGroup default/nowhere does not exist.")
+    assert explain(objects, simulation.begin_ns, parse(None), "orphans-0") is None
+    assert nearest_gang(objects, parse(None), "orphans-0") == "default/orphan-0"

@@ -7,6 +7,7 @@ its diagnosis, for the very state that is shown (G10). Nothing is written to the
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -72,6 +73,17 @@ def explain(objects: Sequence[Obj], now_ns: int, config: Config, name: str) -> E
         text = f"{base.sentence} {count} more pod{' waits' if count == 1 else 's wait'}: {why.message}"
         return msgspec.structs.replace(base, sentence=ended(text))
     return _waiting(base, row, gang, trials, config, now_ns)
+
+
+def nearest_gang(objects: Sequence[Obj], config: Config, name: str) -> str:
+    """The gang, or the object or pod of one, whose name is most like a name that nothing has; empty: none is."""
+    lists: dict[str, list[Obj]] = {}
+    for obj in objects:
+        lists.setdefault(kind_id(obj), []).append(obj)
+    overview = read_overview(lists, config)
+    known = {*(row.gang for row in overview.gangs), *overview.aliases}
+    wanted = name if "/" in name else f"default/{name}"
+    return next(iter(difflib.get_close_matches(wanted, sorted(known), n=1, cutoff=0.75)), "")
 
 
 def with_names_in_use(config: Config, objects: Iterable[Obj]) -> Config:

@@ -54,14 +54,16 @@ def command(
       enbloc explain default/bert
       enbloc explain bert --from now.yaml -o json
     """
-    from enbloc.advice.explanation import explain
+    from enbloc.advice.explanation import explain, nearest_gang
 
     until_ns = duration_of("--until", until)
     config = read_config(config_file, compat)
     objects, now_ns = _fetched(kubeconfig, context) if source == CLUSTER else _read(source, config, until_ns)
     explanation = explain(objects, now_ns, config, gang)
     if explanation is None:
-        click.echo(f"enbloc: there is no gang {gang} (`enbloc gangs` lists them)", err=True)
+        near = nearest_gang(objects, config, gang)
+        hint = f"; did you mean {near}?" if near else " (`enbloc gangs` lists them)"
+        click.echo(f"enbloc: there is no gang {gang}{hint}", err=True)
         raise click.exceptions.Exit(1)
     if output == "json":
         click.echo(json.dumps(msgspec.to_builtins(explanation)))

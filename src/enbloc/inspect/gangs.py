@@ -201,7 +201,7 @@ class Reading:
                 self.rooms.pop(key, None)
             else:
                 self._rows[key] = row
-                self.rooms[key] = self._room(key, self.members.get(key, []))
+                self.rooms[key] = self._room(key, self.members.get(key, []), row.gang if row is not None else "")
         self.keys = list(self._rows)
         if len(self._requests) > 2 * len(self._gang_of) + _SPARE:
             self._requests.clear()
@@ -226,7 +226,7 @@ class Reading:
             found.update(room.object_aliases)
         return found
 
-    def _room(self, key: GangKey, members: list[tuple[str, Obj]]) -> Room:
+    def _room(self, key: GangKey, members: list[tuple[str, Obj]], title: str) -> Room:
         spec, obj = self.registry.spec(key), self.registry.object(key)
         of_queues: dict[str, Counter[str]] = {}
         on_nodes: dict[str, Counter[str]] = {}
@@ -238,10 +238,8 @@ class Reading:
             _add(on_nodes.setdefault(node, Counter()), {"pods": NANO, **requests})
             if pod_is != "leaving":
                 _add(of_queues.setdefault(spec.queue if spec is not None else queue_hint(pod), Counter()), requests)
-        if spec is None:
-            return Room(of_queues, on_nodes, {}, {})
-        pods = {f"{namespace_of(pod)}/{name_of(pod)}": spec.title for _, pod in members}
-        objects = {f"{namespace_of(obj)}/{name_of(obj)}": spec.title} if obj is not None else {}
+        pods = {f"{namespace_of(pod)}/{name_of(pod)}": title for _, pod in members}
+        objects = {f"{namespace_of(obj)}/{name_of(obj)}": title} if obj is not None else {}
         return Room(of_queues, on_nodes, pods, objects)
 
     def _row(self, key: GangKey, members: list[tuple[str, Obj]]) -> Gang | None:

@@ -179,7 +179,9 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
         requests = ", ".join(f"{amount} {name}" for name, amount in (figures.get("requests") or {}).items())
         each = f", each requests {requests}" if requests else ""
         waiting = f"{figures['waiting']} wait{'s' if figures['waiting'] == 1 else ''}"
-        minimum = f", minimum {figures['minimum']}" if figures["minimum"] else ""  # some minima are of all roles together
+        minimum = (
+            f", minimum {figures['minimum']}" if figures["minimum"] else ""
+        )  # some minima are of all roles together
         lines.append(_line("role", f"{role}: {waiting}{minimum}{each}"))
         for group in figures.get("nodes") or ():
             lines.append(_line("", _group(group)))

@@ -61,7 +61,8 @@ def make_nodes(options: Options, *, load_brings_nodes: bool) -> list[Obj]:
         from enbloc.cluster.embedded.process import local_node
 
         return [local_node(name, parts=count) for name in names]
-    capacity = {**ALWAYS, **(options.resources or DEFAULT_RESOURCES)}
+    resources = options.resources or DEFAULT_RESOURCES
+    capacity = resources | {name: amount for name, amount in ALWAYS.items() if name not in resources}
     return [_node(name, capacity) for name in names]
 
 

@@ -15,7 +15,7 @@ import msgspec
 from enbloc.admission.own_annotations import guard
 from enbloc.admission.review import Settings, admit, admit_delete, warnings
 from enbloc.api import arbitrator, json_patch
-from enbloc.api.kinds import decode_faults
+from enbloc.api.kinds import all_decode_faults, decode_faults
 from enbloc.api.meta import Fault, Obj
 from enbloc.gangs.registry import GangRegistry
 from enbloc.webhook.cache import RecordingLookup
@@ -148,7 +148,7 @@ def _evaluate(request: Request, lookup: RecordingLookup, settings: Settings) -> 
         return Verdict(None, None, [])
     given, old = request.object, request.old_object
     obj = arbitrator.canonical(_named(given, request.uid))
-    faults = decode_faults(obj)
+    faults = all_decode_faults(obj)[0]
     if old is not None and decode_faults(old):
         # It was stored before this webhook existed, or without it. Its metadata may change, finalizers above all, or it
         # could never be deleted; with another spec it is reviewed as if it were new.

@@ -152,7 +152,9 @@ def _added(case: Case, like: Obj, made: Obj, count: int, note: str = "") -> Chan
         for name in names
     ]
     room, had = allocatable_of(made), allocatable_of(like)
-    shape = ", ".join(f"{name} {format_amount(name, nanos)}" for name, nanos in room.items() if name != "pods")
+    asked = {name for spec in case.roles.values() for name in requests_of(spec)}
+    told = [name for name in room if name != "pods" and (name != "ephemeral-storage" or name in asked)]
+    shape = ", ".join(f"{name} {format_amount(name, room[name])}" for name in told)
     differs = "" if room == had or not name_of(like) else "larger "
     wanted = {key: value for key, value in labels_of(made).items() if labels_of(like).get(key) != value}
     labelled = f" and label{'' if len(wanted) == 1 else 's'} {_pairs(wanted)}" if wanted else ""

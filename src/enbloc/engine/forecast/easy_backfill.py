@@ -29,6 +29,8 @@ from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 
 Amounts = dict[int, int]
+Kept = dict[int, tuple[tuple[int, int], ...]]
+"""Row → `(column, amount)`."""
 
 
 class Start(NamedTuple):
@@ -67,7 +69,7 @@ class EasyBackfill(Follower):
         self._state = state
         self._placer = placer
         self._take_claimed_room = take_claimed_room
-        self._starts: dict[GangKey, tuple[object, Start]] = {}
+        self._starts: dict[GangKey, tuple[object, Start, Kept]] = {}
         self.heads: dict[str, tuple[GangKey, Start]] = {}
         """Queue → its first gang, and when that could start."""
 
@@ -79,8 +81,9 @@ class EasyBackfill(Follower):
         """What gangs behind `head` may not use; a forecast is reused while `position` is equal: nothing was placed."""
         known = self._starts.get(head.key)
         if known is None or known[0] != position:
-            known = self._starts[head.key] = (position, self._forecast(head, constraints, now_ns))
-        start = known[1]
+            forecast = self._forecast(head, constraints, now_ns)
+            known = self._starts[head.key] = (position, forecast, self._kept(forecast))
+        _, start, kept = known
         self.heads[head.spec.queue] = (head.key, start)
 
         def over(task: Task) -> AbstractContextManager[None]:
@@ -89,18 +92,26 @@ class EasyBackfill(Follower):
                 run_time_ns is not None and now_ns + run_time_ns <= start.shadow_time_ns
             ):
                 return nullcontext()
-            return self._taken(start)
+            return self._taken(kept)
 
         return over
 
+    def _kept(self, start: Start) -> Kept:
+        """What of the room that is free now the first gang will need."""
+        free = self._state.nodes.free
+        return {
+            row: tuple((c, over) for c, room in left.items() if (over := int(free[c, row]) - max(room, 0)) > 0)
+            for row, left in start.left.items()
+        }
+
     @contextmanager
-    def _taken(self, start: Start) -> Iterator[None]:
-        """Reduces the rows of the first gang to what it leaves there, within the context."""
+    def _taken(self, kept: Kept) -> Iterator[None]:
+        """Takes what is kept for the first gang, within the context. It is so much as was free before the attempt: what
+        tasks of the attempt have taken meanwhile stays taken."""
         nodes = self._state.nodes
         taken = []
-        for row, left in start.left.items():
-            over = tuple((c, int(nodes.free[c, row]) - max(room, 0)) for c, room in left.items())
-            request = tuple((column, amount) for column, amount in over if amount > 0)
+        for row, amounts in kept.items():
+            request = tuple((c, some) for c, over in amounts if (some := min(over, int(nodes.free[c, row]))) > 0)
             if request:
                 nodes.allocate(row, request)
                 taken.append((row, request))

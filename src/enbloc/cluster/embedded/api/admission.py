@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from enbloc.api import arbitrator
-from enbloc.api.kinds import KINDS, decode_faults, kind_id, view
+from enbloc.api.kinds import KINDS, all_decode_faults, kind_id, view
 from enbloc.api.meta import Fault, Obj, ObjectMeta, condition_of, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
@@ -81,7 +81,7 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     if old is not None and _differs_in_metadata_only(old, obj) and not _metadata_faults(obj):
         return obj  # the rest was checked when it was stored
     obj = arbitrator.canonical(obj)
-    faults = decode_faults(obj)
+    faults = all_decode_faults(obj)[0]  # a wrong type hides no other (N2)
     if not faults and not _has_view(obj):
         faults = _metadata_faults(obj)  # owners and finalizers are read for every kind
     if not faults and not isinstance(obj.get("status") or {}, dict):

@@ -119,3 +119,16 @@ def test_n5_a_plugin_of_volcano_without_effect_is_warned_of_and_one_that_is_not_
     assert fault.message.endswith("did you mean svc?")
     [warning] = linted.warnings
     assert (warning.field, "has no effect" in warning.message) == ("spec.plugins.ringsconfigmap", True)
+
+
+def test_n5_a_version_that_no_api_server_serves_is_warned_of() -> None:
+    """A cluster refuses it; in files it is read as the kind that it names."""
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1beta1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "b"},
+    }
+    [warning] = lint(binding).warnings
+    assert warning.field == "apiVersion"
+    assert warning.message.endswith("is not served for ClusterRoleBinding: use rbac.authorization.k8s.io/v1")
+    assert not lint({**binding, "apiVersion": "rbac.authorization.k8s.io/v1"}).warnings

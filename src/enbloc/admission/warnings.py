@@ -16,7 +16,7 @@ from enbloc.admission.pod_template import omissions
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign, not_ours
 from enbloc.admission.unknown_fields import unknown_fields
 from enbloc.api import arbitrator, volcano, workloads
-from enbloc.api.kinds import kind_id, view
+from enbloc.api.kinds import KINDS, kind_id, view
 from enbloc.api.meta import Fault, Obj
 from enbloc.config.compat import DEFAULT_SCHEDULER
 from enbloc.gangs.compatibility import constraints_of, template_constraints
@@ -36,7 +36,7 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
         name = obj["spec"]["schedulerName"]
         return [Fault("spec.schedulerName", f"{name!r} {not_ours(name, settings, 'no pods are created')}")]
-    found = [*unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
+    found = [*_version(obj), *unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
     try:
         match kind_id(obj):
             case volcano.JOB:
@@ -46,6 +46,13 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
     except (msgspec.ValidationError, KeyError):
         pass  # reported as a fault
     return found
+
+
+def _version(obj: Obj) -> Iterator[Fault]:
+    """An API server refuses versions that it does not serve; files are read all the same (N5)."""
+    kind = KINDS.get(kind_id(obj))
+    if kind is not None and obj["apiVersion"].rpartition("/")[2] not in kind.versions:
+        yield Fault("apiVersion", f"{obj['apiVersion']} is not served for {kind.name}: use {kind.api_version}")
 
 
 def _constraints(obj: Obj) -> Iterator[Fault]:

@@ -92,7 +92,7 @@ def _reason(obj: Obj, settings: Settings) -> str:
 def _known_elsewhere(obj: Obj) -> str:
     """Groups in which a kind of this name is acted on: the manifest may be older than the group's present name."""
     known = [kind for kind in KINDS.values() if kind.name == obj["kind"] and kind.id not in _IDLE]
-    versions = {f"{kind.group}/{kind.versions[-1]}".removeprefix("/") for kind in known}
+    versions = {kind.api_version for kind in known}
     return f"; {obj['kind']} is acted on in {', '.join(sorted(versions))}" if versions else ""
 
 

@@ -42,6 +42,8 @@ class Up:
         self.server: str = cluster["server"]
         self._tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
         self._token = config["users"][0]["user"]["token"]
+        self.warnings: list[str] = []
+        """The `Warning` headers of the last answer."""
 
     def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """With a body it is a POST; `method="PATCH"`: a merge patch."""
@@ -50,6 +52,7 @@ class Up:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.server + path, data=data, headers=headers, method=method)
         with urllib.request.urlopen(request, context=self._tls, timeout=20) as answer:
+            self.warnings = answer.headers.get_all("Warning") or []
             return json.load(answer)
 
     def page(self, path: str) -> str:

@@ -95,8 +95,8 @@ def pods_in_simulations(examples: list[Path]) -> tuple[int, int]:
 
 
 def lint_warnings(documents: list[dict[str, Any]], document: dict[str, Any]) -> list[str]:
-    """What `lint` warns of in one of the documents, as far as an API server can: not of kinds that it does not serve, not
-    of what would be refused under another name."""
+    """What `lint` warns of in one of the documents, as far as an API server can: not of kinds that it does not serve,
+    nor of what would be refused under another name."""
     name = document["metadata"].get("name")
     found = [one for one in lint(documents, config=COMPAT).warnings if (one.kind, one.name) == (document["kind"], name)]
     texts = [": ".join(filter(None, (one.field, one.message))) for one in found if "refused once" not in one.message]

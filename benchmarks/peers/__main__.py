@@ -26,7 +26,7 @@ from schedulers import GIVEN, Scheduler, enbloc, kube_scheduler, other  # noqa: 
 
 from e2e import binaries, running  # noqa: E402
 from e2e.control_plane import ControlPlane  # noqa: E402
-from enbloc.bench.live import measure  # noqa: E402
+from enbloc.bench.live import measure, rank, shares  # noqa: E402
 from enbloc.bench.live_bench import LiveBench  # noqa: E402
 from enbloc.bench.live_load import Load  # noqa: E402
 from enbloc.cluster.kube import connect  # noqa: E402
@@ -42,11 +42,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--pods", type=int, nargs="+", default=[5000, 10000])
     parser.add_argument("--gang-size", type=int, nargs="+", default=[1, 20, 500])
-    parser.add_argument("--arrive", type=float, default=0, help="also let pods arrive at this rate")
+    parser.add_argument(
+        "--arrive", action="store_true", help="also let pods arrive, at half the rate at which a bare loop takes them"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="a scheduler's binary")
-    parser.add_argument("--without", action="append", default=[], metavar="NAME", help="leave a scheduler out")
-    parser.add_argument("--results", type=Path, help="write the measurements here, as JSON lines")
+    parser.add_argument("--without", action="append", default=[], metavar="NAME[/DIALECT]", help="leave it out")
+    parser.add_argument("--results", type=Path, help="add the measurements to this file, as JSON lines")
     parser.add_argument("--from", dest="earlier", type=Path, nargs="+", help="write the document from these results")
     parser.add_argument("--no-document", action="store_true", help=f"do not write {DOCUMENT.relative_to(ROOT)}")
     return parser.parse_args()
@@ -61,7 +63,8 @@ def schedulers(given: Sequence[str], without: Sequence[str]) -> list[Scheduler]:
         if not os.access(path, os.X_OK):
             raise SystemExit(f"--peer: {one}: NAME=PATH, and the path is that of a program")
         found.append(GIVEN[name](Path(path)) if name in GIVEN else other(name, Path(path)))
-    return [one for one in found if one.name.lower() not in {name.lower() for name in without}]
+    left_out = {name.lower() for name in without}
+    return [one for one in found if not left_out & {one.name.lower(), f"{one.name}/{one.dialect}".lower()}]
 
 
 async def one_run(kubeconfig: Path, scheduler: Scheduler, load: dict[str, Any]) -> dict[str, Any]:
@@ -71,22 +74,24 @@ async def one_run(kubeconfig: Path, scheduler: Scheduler, load: dict[str, Any]) 
     half = max(1, load["pods"] // 2)
     try:
         await bench.make_nodes(load["nodes"])
-        before_s = await bench.bare(half)
+        before = await bench.bare(half)
         wanted = Load(bench.namespace, bench.namespace, scheduler.dialect, load["pods"], load["gang_size"])
         command = scheduler.command(kubeconfig)
-        took, listed_s = await measure(cluster, bench, wanted, load["arrive"], command, lambda what: None)
-        after_s = await bench.bare(half)
+        rate = before.created_and_bound_per_s / 2 if load["arrive"] else 0.0
+        waits_s = await bench.bare_arrivals(wanted, rate) if rate else []
+        took, listed_s = await measure(cluster, bench, wanted, rate, command, lambda what: None)
+        bare = before.with_another(await bench.bare(half))
     finally:
         await bench.clean()
         await cluster.close()
-    bare = 2 * half / (before_s + after_s)
+    arrivals = {"rate": round(rate), "bare_gang_p50_s": rank(waits_s, 50), "bare_gang_p99_s": rank(waits_s, 99)}
     return {
         **load,
         "scheduler": scheduler.name,
         "version": scheduler.version,
         "dialect": scheduler.dialect,
-        "bare_bind_per_s": round(bare),
-        "share_of_limit": round(took.binds_per_s / bare, 3),
+        **shares(took, bare),
+        **(arrivals if rate else {}),
         "list_and_decode_s": round(listed_s, 3),
         "load_average": round(os.getloadavg()[0], 1),
         **took.figures(),
@@ -105,7 +110,7 @@ def main() -> None:
         {"nodes": nodes, "pods": pods, "gang_size": size, "arrive": arrive}
         for nodes, pods in zip(chosen.nodes, chosen.pods, strict=True)
         for size in chosen.gang_size
-        for arrive in ([0.0, chosen.arrive] if chosen.arrive else [0.0])
+        for arrive in ([False, True] if chosen.arrive else [False])
     ]
     results: list[dict[str, Any]] = []
     with (
@@ -124,8 +129,9 @@ def main() -> None:
                         print(f"failed: {why}", file=sys.stderr)
                         continue
                     print(json.dumps(results[-1]), flush=True)
-    if chosen.results is not None:
-        chosen.results.write_text("".join(json.dumps(one) + "\n" for one in results))
+                    if chosen.results is not None:  # what was measured is there though the rest is cut off
+                        with chosen.results.open("a") as file:
+                            file.write(json.dumps(results[-1]) + "\n")
     if not chosen.no_document and results:
         DOCUMENT.write_text(markdown(results, statistics.median))
 

@@ -25,6 +25,7 @@ last Binding; CPU and memory are those of the scheduler's process.
 
 TIMES = ("first_bind_s", "all_bound_s", "gang_p50_s", "gang_p99_s")
 """Figures that only a run has in which something was bound."""
+BARE_WAITS = ("bare_gang_p50_s", "bare_gang_p99_s")
 NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
 
@@ -55,14 +56,15 @@ def _unique(items: Any) -> list[Any]:
 
 def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Median) -> str:
     nodes, pods, size, arrive = load
-    how = f", arriving at {arrive:.0f} a second" if arrive else ", all waiting at the start"
+    how = ", arriving at half of what the bare loop creates and binds" if arrive else ", all waiting at the start"
     text = f"## {nodes:,} nodes, {pods:,} pods in gangs of {size}{how}\n"
     text += (
         "| scheduler, gangs | binds/s | share | first bind s | all bound s | gang p50 s | gang p99 s | CPU s | MB |\n"
     )
     text += "|---|---|---|---|---|---|---|---|---|\n"
     bare = [one["bare_bind_per_s"] for one in results]
-    text += f"| bare loop | {_spread(bare, median, 0)} | 1 | | | | | | |\n"
+    waits = [_spread([one[key] for one in results], median, 2) if arrive else "" for key in BARE_WAITS]
+    text += f"| bare loop | {_spread(bare, median, 0)} | 1 | | | {waits[0]} | {waits[1]} | | |\n"
     for key in _unique((one["scheduler"], one["dialect"]) for one in results):
         mine = [one for one in results if (one["scheduler"], one["dialect"]) == key]
         unfinished = sum(one["bound"] < one["pods"] for one in mine)

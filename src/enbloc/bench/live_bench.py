@@ -10,7 +10,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, Refused, WatchEvent
@@ -38,6 +38,8 @@ class Seen:
         self.bound_s: dict[str, float] = {}
         """Gang → when all of its pods were bound."""
         self.first_s = self.last_s = 0.0
+        self.at_first: Callable[[], None] = lambda: None
+        """Called at the first Binding."""
         self.bound = 0
         self._sizes = {gang.name: gang.size for gang in load.gangs()}
         self._bound_of: Counter[str] = Counter()
@@ -60,7 +62,10 @@ class Seen:
         if event.obj["spec"].get("nodeName") and uid not in self._done:
             self._done.add(uid)
             self.bound += 1
-            self.first_s, self.last_s = self.first_s or now_s, now_s
+            if not self.first_s:
+                self.first_s = now_s
+                self.at_first()
+            self.last_s = now_s
             self._bound_of[gang] += 1
             if self._bound_of[gang] == self._sizes[gang]:
                 self.bound_s[gang] = now_s
@@ -76,6 +81,26 @@ class Seen:
     @property
     def partly_started(self) -> int:
         return sum(0 < count < self._sizes[name] for name, count in self._bound_of.items())
+
+
+class Bare(NamedTuple):
+    """Loops that only create and only bind: the limit of the API server."""
+
+    pods: int
+    create_s: float
+    bind_s: float
+
+    def with_another(self, other: Bare) -> Bare:
+        return Bare(self.pods + other.pods, self.create_s + other.create_s, self.bind_s + other.bind_s)
+
+    @property
+    def binds_per_s(self) -> float:
+        return self.pods / self.bind_s
+
+    @property
+    def created_and_bound_per_s(self) -> float:
+        """The limit where the pods are created meanwhile: by a controller, or as they arrive."""
+        return self.pods / (self.create_s + self.bind_s)
 
 
 class LiveBench:
@@ -103,16 +128,18 @@ class LiveBench:
 
     # ---- the loop that only binds
 
-    async def bare(self, count: int) -> float:
-        """The seconds that a loop needs that only binds."""
+    async def bare(self, count: int) -> Bare:
+        """The seconds that a loop needs that only binds, and those of creating its pods before."""
+        begun = time.monotonic()
         pods = await many(self._create, [bare_pod(f"bare-{index}", self.namespace) for index in range(count)])
+        created = time.monotonic()
         self._progress(f"binds {count} pods in a bare loop")
         binds = [self._binding(pod, index) for index, pod in enumerate(pods)]
-        begun = time.monotonic()
+        first = time.monotonic()
         await many(self._cluster.execute, binds)
-        took_s = time.monotonic() - begun
+        took = Bare(count, created - begun, time.monotonic() - first)
         await self.delete_gangs(None)
-        return took_s
+        return took
 
     async def bare_arrivals(self, load: Load, rate: float) -> list[float]:
         """Gangs arrive at a rate and are bound as soon as their last pod exists: the time of each, sorted."""
@@ -154,6 +181,22 @@ class LiveBench:
                 seen.complete_s[gang.name] = time.monotonic()
 
         await self._arrive(load, rate, arrived)
+
+    async def warm_up(self, load: Load, process: SchedulerProcess) -> None:
+        """Until the scheduler has bound a gang of one pod: it is running by then."""
+        gang = load.one_more()
+        if gang.group is not None:
+            await self._create(gang.group)
+        await many(self._create, gang.pods)
+        until = time.monotonic() + WAIT_S
+        while time.monotonic() < until:
+            why = process.failure()
+            if why is not None:
+                raise RuntimeError(why)
+            pods = await self._cluster.list("Pod", self.namespace)
+            if any(gang_of(name_of(pod)) == gang.name and pod["spec"].get("nodeName") for pod in pods):
+                return
+            await asyncio.sleep(0.1)
 
     async def _arrive(self, load: Load, rate: float, arrived: Callable[[Gang, list[Obj]], Awaitable[None]]) -> None:
         begun_s, created = time.monotonic(), 0

@@ -49,6 +49,10 @@ class Load(NamedTuple):
             size = min(self.gang_size, self.pods - number * self.gang_size)
             yield self._gang(f"gang-{number:05d}", size)
 
+    def one_more(self) -> Gang:
+        """A gang of one pod that does not count."""
+        return self._gang("warm-up", 1)
+
     def _gang(self, name: str, size: int) -> Gang:
         if self.dialect == "job":
             return Gang(name, size, self._job(name, size), ())

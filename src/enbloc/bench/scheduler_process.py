@@ -41,6 +41,16 @@ class SchedulerProcess:
                 self._command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
             )
 
+    def cpu_s(self) -> float:
+        """The CPU seconds that it has used so far; 0 if unknown (no /proc)."""
+        if self._process is None:
+            return 0.0
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def failure(self) -> str | None:
         """Why it has ended, if it has."""
         if self._process is None or self._process.poll() is None:

@@ -1,8 +1,8 @@
 """Where the API server is, and the credentials for it.
 
-Kubeconfigs, contexts, exec plug-ins, client certificates and a pod's own token are read by `kubernetes_asyncio`, which
-is imported here and nowhere else. This module adds: which file to use, one-line errors for the user, and when to
-refresh credentials.
+Kubeconfigs of the usual kind are read by `usual_kubeconfig`. All others (several files, exec plug-ins, passwords) are
+read by `kubernetes_asyncio`, which is imported here and nowhere else, and only then. This module adds: which file to
+use, one-line errors for the user, and when to refresh credentials.
 """
 
 from __future__ import annotations
@@ -13,9 +13,13 @@ import ssl
 from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
+
+from enbloc.cluster.kube.usual_kubeconfig import Usual, of_pod
+from enbloc.cluster.kube.usual_kubeconfig import read as read_usual
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
@@ -55,6 +59,30 @@ class Credentials:
     async def authorization(self, *, refused: bool = False) -> str | None:
         """The present `Authorization` header. `refused`: the last one was rejected, so nothing cached may be used."""
         return self._authorization
+
+
+class UsualCredentials(Credentials):
+    """Those of a kubeconfig of the usual kind. Token files and certificates are read again when they are refreshed."""
+
+    def __init__(self, file: str, context: str | None, usual: Usual) -> None:
+        self._file = file
+        self._context = context
+        self._usual = usual
+        tls = _usual_tls(usual) if usual.server.startswith("https:") else None
+        super().__init__(usual.server, tls, usual.server_name)
+
+    async def authorization(self, *, refused: bool = False) -> str | None:
+        if refused:
+            self._usual = read_usual(self._file, self._context) or self._usual
+        if self.tls is not None and self._usual.certificate is not None:
+            _load_pair(self.tls, self._usual)
+        token = self._usual.token
+        if self._usual.token_file:
+            try:
+                token = Path(self._usual.token_file).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as why:
+                raise NoCredentials(f"{self._file}: tokenFile: {_one_line(why)}") from None
+        return f"Bearer {token}" if token else None
 
 
 class KubeconfigCredentials(Credentials):
@@ -123,13 +151,17 @@ async def load(kubeconfig: str | None, context: str | None) -> Credentials:
         elif context:
             raise NoCredentials(f"there is no kubeconfig with context {context!r}: {usual} does not exist")
         elif "KUBERNETES_SERVICE_HOST" in os.environ:
-            return PodCredentials()
+            own = of_pod(os.environ, TOKEN_FILE, CA_FILE)
+            return UsualCredentials("in this pod", None, own) if own is not None else PodCredentials()
         else:
             raise NoCredentials(
                 f"no cluster: no --kubeconfig, no $KUBECONFIG, no {usual}, and this is not a pod in a cluster"
             )
     if not any(Path(file).expanduser().is_file() for file in files.split(os.pathsep) if file):
         raise NoCredentials(f"{files}: there is no such kubeconfig")
+    found = read_usual(files, context)
+    if found is not None:
+        return UsualCredentials(files, context, found)
     loader, loaded = await _load(files, context)
     server = str(getattr(loader, "host", ""))
     if not server.startswith(("https://", "http://")):
@@ -162,18 +194,49 @@ async def _set(loader: KubeConfigLoader, loaded: Configuration, files: str) -> N
 
 
 def _tls(loaded: Configuration) -> ssl.SSLContext:
+    context = _context(loaded.ssl_ca_cert, None, verifies=bool(loaded.verify_ssl))
+    if loaded.cert_file:
+        _load_certificate(context, loaded)
+    return context
+
+
+def _usual_tls(usual: Usual) -> ssl.SSLContext:
+    authority = usual.authority
+    file, text = (authority.file or None, authority.text or None) if authority is not None else (None, None)
+    context = _context(file, text, verifies=usual.verifies)
+    if usual.certificate is not None:
+        _load_pair(context, usual)
+    return context
+
+
+def _context(ca_file: str | None, ca_text: str | None, *, verifies: bool) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+        context = ssl.create_default_context(cafile=ca_file, cadata=ca_text)
     except (OSError, ssl.SSLError) as why:
         raise NoCredentials(f"the cluster's certificate authority cannot be read: {_one_line(why)}") from None
     # Newer Pythons reject certificates that kubectl accepts, such as those of many clusters' own authorities.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if not loaded.verify_ssl:
+    if not verifies:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    if loaded.cert_file:
-        _load_certificate(context, loaded)
     return context
+
+
+def _load_pair(context: ssl.SSLContext, usual: Usual) -> None:
+    """Loads the client's certificate, for new connections. Python reads it from files alone."""
+    assert usual.certificate is not None
+    assert usual.key is not None
+    with TemporaryDirectory(prefix="enbloc-") as folder:  # only its owner can read it
+        files = []
+        for name, material in (("certificate", usual.certificate), ("key", usual.key)):
+            path = Path(material.file or folder, "" if material.file else name)
+            if not material.file:
+                path.write_text(material.text, encoding="ascii")
+            files.append(str(path))
+        try:
+            context.load_cert_chain(files[0], keyfile=files[1])
+        except (OSError, ssl.SSLError) as why:
+            raise NoCredentials(f"the client certificate cannot be read: {_one_line(why)}") from None
 
 
 def _load_certificate(context: ssl.SSLContext, loaded: Configuration) -> None:

@@ -259,6 +259,114 @@ ownerReferences | The objects that own it: it goes with the last of them.
 controller | Whether that owner controls it; at most one does.
 blockOwnerDeletion | Whether the owner waits for it when it is deleted in the foreground.
 finalizers | Who must agree before it is removed.
+
+CommandObject.action | What is asked of the object: AbortJob, RestartJob, ResumeJob, OpenQueue, CloseQueue and others.
+Guarantee.resource | What is kept free for the queue, by resource.
+SchedulingTemplate.minAvailable | How many pods must be able to run together.
+SubGroup.parent | The sub-group that this one is part of.
+TopologyConstraint.topology | The Topology whose levels are meant.
+schedulingPolicy | How its pods are scheduled: as a gang, or one by one.
+schedulingConstraints | Where its pods must be, beside each other.
+disruptionMode | Whether its pods are evicted one by one or all together.
+parentCompositePodGroupName | The CompositePodGroup that it is part of.
+SchedulingPolicy.gang | Its pods start together or not at all.
+SchedulingPolicy.basic | Its pods start one by one.
+GroupPolicy.gang | Its groups start together or not at all.
+GroupPolicy.basic | Its groups start one by one.
+minCount | How many pods must start together.
+minGroupCount | How many of its groups must start together.
+HyperNode.spec.tier | The height in the tree of the network: 1 is the lowest.
+HyperNode.spec.tierName | A name for the tier.
+HyperNode.spec.members | What belongs to it: nodes, or HyperNodes of a lower tier.
+Member.type | Node or HyperNode.
+Member.selector | Which nodes or HyperNodes: by name, by pattern or by label.
+exactMatch | The one of this name.
+regexMatch | Those whose names match a pattern.
+labelMatch | Those whose labels match.
+PatternMatch.pattern | A regular expression that the whole name must match.
+Topology.spec.levels | The levels, from the widest to the narrowest.
+TopologyLevel.nodeLabel | The label of the nodes that names their domain at this level.
+TopologyLevel.alias | Another name for the level.
+networkTopologySpec | The layers of the network, each with the label that names its domains.
+NetworkLayer.topologyLayer | The name of the layer.
+NetworkLayer.parentTopologyLayer | The layer above it.
+NetworkLayer.labelKey | The labels of the nodes that name their domain in this layer.
+batch.Toleration.value | The value of the taint that is tolerated.
+Toleration.value | The value of the taint that is tolerated.
+
+Taint.value | The value of the taint.
+Node.spec.taints | Taints: pods that do not tolerate them are not placed here.
+unschedulable | Whether the node is cordoned: it takes no new pods.
+Node.status.capacity | What the node has, by resource.
+Node.status.allocatable | What pods may use of it, by resource.
+batch.Condition.type | What the condition is about.
+Condition.type | What the condition is about.
+startTime | When it started.
+completionTime | When it ended.
+selector | Which pods are meant, by their labels.
+minReadySeconds | How long a pod must be ready to count as available.
+revisionHistoryLimit | How many old revisions are kept.
+updateStrategy | How pods are replaced after a change of the template.
+strategy | How pods are replaced after a change of the template.
+UpdateStrategy.type | RollingUpdate, Recreate or OnDelete.
+rollingUpdate | How many pods may be replaced at a time.
+maxSurge | How many pods, or what share, there may be above the wanted number.
+maxUnavailable | How many pods, or what share, may be unavailable.
+RollingUpdate.partition | Pods of this ordinal and above are updated.
+paused | Whether changes of the template wait.
+progressDeadlineSeconds | How long an update may make no progress before it counts as failed.
+podManagementPolicy | OrderedReady or Parallel.
+ordinals | Which number the first pod has.
+Ordinals.start | The number of the first pod.
+serviceName | The Service that gives the pods their names in DNS.
+volumeClaimTemplates | Claims that are made for each pod.
+currentRevision | The revision of the pods that are not updated yet.
+updateRevision | The revision that pods are updated to.
+ControllerRevision.revision | The number of the revision.
+ControllerRevision.data | The template of the revision.
+parallelism | How many pods run at a time.
+completions | How many pods must succeed.
+completionMode | Indexed or NonIndexed.
+completedIndexes | The indexes whose pods succeeded.
+backoffLimit | How many failed pods are replaced before the Job fails.
+manualSelector | Whether the author chose the selector.
+managedBy | The controller that the Job is left to.
+suspend | Whether nothing is started for now.
+uncountedTerminatedPods | Pods that ended and are not counted yet.
+batch.CronJobSpec.schedule | When Jobs are created, as in crontab.
+timeZone | The time zone of the schedule.
+concurrencyPolicy | Allow, Forbid or Replace: what happens while the last Job runs.
+startingDeadlineSeconds | How late a Job may still be created.
+jobTemplate | The Job that is created.
+successfulJobsHistoryLimit | How many completed Jobs are kept.
+failedJobsHistoryLimit | How many failed Jobs are kept.
+lastScheduleTime | When a Job was created last.
+lastSuccessfulTime | When a Job succeeded last.
+accessModes | ReadWriteOnce, ReadOnlyMany, ReadWriteMany or ReadWriteOncePod.
+storageClassName | The StorageClass.
+volumeName | The PersistentVolume that it is bound to.
+PersistentVolume.spec.capacity | The size of the volume.
+claimRef | The claim that it is bound to.
+VolumeNodeAffinity.required | The nodes that the volume can be used on.
+provisioner | What makes the volumes.
+volumeBindingMode | Immediate or WaitForFirstConsumer.
+allowedTopologies | Where volumes may be made.
+matchLabelExpressions | Labels of the nodes, each with its values.
+PriorityClass.value | The priority of pods of the class: higher ones come first.
+globalDefault | Whether pods that name no class are of this one.
+PodDisruptionBudget.spec.minAvailable | How many of the pods, or what share, must stay.
+ResourceQuota.spec.hard | The most that the namespace may use, by resource.
+ResourceQuota.spec.scopes | Which pods are counted.
+scopeSelector | Which pods are counted, by scope: by priority class, for instance.
+CustomResourceDefinition.spec.group | The API group of the kind.
+CustomResourceDefinition.spec.scope | Namespaced or Cluster.
+CustomResourceDefinition.spec.names | The names of the kind.
+CustomResourceDefinition.spec.versions | The versions of the kind, each with its schema.
+plural | Its name in paths.
+singular | Its name for one object.
+shortNames | Short names for kubectl.
+served | Whether the version is served.
+CustomResourceVersion.storage | Whether objects are stored in this version.
 """
 
 _PATHS: Final = {
@@ -280,7 +388,9 @@ def description_of(path: tuple[str, ...]) -> str:
 def described(schema: dict[str, Any], *path: str) -> dict[str, Any]:
     """The schema with a description of each field in it, at any depth, where it has none of its own."""
     made = dict(schema)
-    if path and "$ref" not in made and (text := description_of(path)):
+    if path and (text := description_of(path)):
+        if "$ref" in made:  # beside a reference everything else is ignored
+            made["allOf"] = [{"$ref": made.pop("$ref")}]
         made.setdefault("description", text)
     if isinstance(made.get("properties"), dict):
         made["properties"] = {key: described(child, *path, key) for key, child in made["properties"].items()}

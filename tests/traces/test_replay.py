@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.support.real_traces import TRACES, needs_traces
@@ -15,7 +16,7 @@ from enbloc.cli.replay import command
 from enbloc.config import parse, render
 from enbloc.config.policies import POLICIES, policy_config
 from enbloc.traces.batsim_output import jobs_csv
-from enbloc.traces.cluster import Part, shape_of
+from enbloc.traces.cluster import Part, shape_of, with_queues
 from enbloc.traces.comparison import compare, size_class
 from enbloc.traces.formats.columns import parse_map
 from enbloc.traces.measures import measure
@@ -140,12 +141,13 @@ def test_sjf_orders_by_estimates() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))])
 @pytest.mark.parametrize("policy", [*POLICIES])
 def test_the_whole_stack_starts_jobs_as_the_engine_alone_does(policy: str, seed: int) -> None:
-    dice = random.Random(f"{policy}{seed}")
+    dice, users = random.Random(f"{policy}{seed}"), random.Random(seed)
     jobs, at = [], 0
     for number in range(25):
         at += dice.choice((0, 0, 5, 30))
         run = dice.randint(1, 120)
-        jobs.append(_job(str(number), at, run, dice.randint(1, 6), run + dice.choice((0, 0, 40))))
+        job = _job(str(number), at, run, dice.randint(1, 6), run + dice.choice((0, 0, 40)))
+        jobs.append(msgspec.structs.replace(job, user=users.choice(("", "ann", "bob"))))
     assert _starts(policy, jobs, 6, fast=True) == _starts(policy, jobs, 6, fast=False)
 
 
@@ -194,6 +196,23 @@ def test_batsims_columns() -> None:
     header, row = jobs_csv([Outcome(job, 5 * SECOND, 15 * SECOND, (0, 1, 2, 5)), Outcome(job, None, None)]).split()[:2]
     assert dict(zip(header.split(","), row.split(","), strict=False))["waiting_time"] == "4.0"
     assert jobs_csv([Outcome(job, 5 * SECOND, 15 * SECOND, (0, 1, 2, 5))]).endswith("1.4,0-2 5,-1,\n")
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_jobs_are_in_the_queues_that_the_trace_names(fast: bool) -> None:
+    """By usage of queues: `b` used nothing yet when the processor is free at 100. Queue names need not be valid."""
+    config = parse({"actions": "allocate", "tiers": [{"plugins": [{"name": "fair", "arguments": {"by": "queue"}}]}]})
+    jobs = [
+        TraceJob("a1", 0, 100 * SECOND, 1, queue="Big_GPU"),
+        TraceJob("a2", SECOND, 10 * SECOND, 1, queue="Big_GPU"),
+        TraceJob("b1", 2 * SECOND, 10 * SECOND, 1, queue=""),
+    ]
+    trace = Trace(jobs, processors=1, queues={"Big_GPU": 2})
+    shape = with_queues(shape_of(trace, None, None), trace)
+    assert shape.queues == {"big-gpu": 2, "default": 1}
+    for cluster, starts in ((shape, [0, 110, 100]), (shape._replace(queues=None), [0, 100, 110])):
+        found = replay("fair", config, Settings(cluster, fast), jobs).outcomes
+        assert [_seconds(one.start_ns) for one in found] == starts
 
 
 @pytest.mark.parametrize("name", [*POLICIES])

@@ -17,7 +17,7 @@ from enbloc.config import Config
 from enbloc.config.policies import POLICIES, policy_config
 from enbloc.traces import batsim_output
 from enbloc.traces.answer import answer_of
-from enbloc.traces.cluster import Shape, shape_of
+from enbloc.traces.cluster import Shape, shape_of, with_queues
 from enbloc.traces.formats.columns import Column, parse_map
 from enbloc.traces.outcome import Progress
 from enbloc.traces.reading import FORMATS, BadTrace, read_trace
@@ -49,6 +49,12 @@ from enbloc.up.options import parse_resources
     help="A job that is evicted goes on where it was (default), or starts over.",
 )
 @click.option("--fast", is_flag=True, help="Engine and nodes only, without API and controllers: the same starts.")
+@click.option(
+    "--queues",
+    type=click.Choice(["one", "trace"]),
+    default="one",
+    help="All jobs in one queue (default), or each in the queue that the trace names.",
+)
 @click.option("--strict", is_flag=True, help="Stop if a line of the trace cannot be read.")
 @click.option("--batsim", metavar="PREFIX", help="Also write PREFIX_POLICY_jobs.csv and …_schedule.json.")
 @click.option("--report", metavar="FILE.html", help="Also write a page: policies, waits, who won and lost.")
@@ -64,6 +70,7 @@ def command(
     duration_factor: float,
     progress: str,
     fast: bool,
+    queues: str,
     strict: bool,
     batsim: str | None,
     report: str | None,
@@ -92,6 +99,7 @@ def command(
         shape = shape_of(trace, nodes, parse_resources(node_resources) if node_resources else None)
     except ValueError as why:
         raise Refusal([str(why)]) from None
+    shape = with_queues(shape, trace) if queues == "trace" else shape
     settings = Settings(shape, fast, cast(Estimates, estimates), duration_factor, progress == "kept")
     jobs, too_large = prepare(trace, settings)
     if not jobs:

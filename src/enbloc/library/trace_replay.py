@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from enbloc.config import Config
 from enbloc.library.inputs import ConfigLike, amounts_of, config_of
 from enbloc.library.plot import Bar, Picture, gantt
 from enbloc.traces.answer import answer_of
-from enbloc.traces.cluster import shape_of
+from enbloc.traces.cluster import shape_of, with_queues
 from enbloc.traces.formats.columns import parse_map
 from enbloc.traces.reading import read_trace
 from enbloc.traces.replay import Estimates, Settings, prepare, replay_all
@@ -64,16 +64,21 @@ def replay(
     estimates: Estimates = "users",
     duration_factor: float = 1.0,
     fast: bool = True,
+    queues: Literal["one", "trace"] = "one",
+    progress: Literal["kept", "lost"] = "kept",
     plugins: Sequence[object] = (),
 ) -> Replays:
     """Replays a trace (SWF, CSV, Batsim's JSON, `sacct --parsable`) in virtual time.
 
     `columns` is `--map` of the command: `"submit=t:ms,duration=d:ms,gpus=n"`. `fast` leaves out API and controllers;
-    the starts are the same. `plugins`: as for `simulate`, in every policy. Raises `BadTrace`, `ConfigError`, or
-    `ValueError` for another argument.
+    the starts are the same. `queues`: all jobs in one, or each in the one that the trace names. `progress`: whether a
+    job that is evicted goes on where it was. `plugins`: as for `simulate`, in every policy. Raises `BadTrace`,
+    `ConfigError`, or `ValueError` for another argument.
     """
     read = read_trace(Path(trace), format, parse_map(columns) if columns is not None else None)
-    settings = Settings(shape_of(read, nodes, amounts_of(node_resources)), fast, estimates, duration_factor)
+    shape = shape_of(read, nodes, amounts_of(node_resources))
+    shape = with_queues(shape, read) if queues == "trace" else shape
+    settings = Settings(shape, fast, estimates, duration_factor, progress == "kept")
     jobs, too_large = prepare(read, settings)
     if not jobs:
         raise ValueError(f"{os.fspath(trace)}: has no job that ran and fits on {settings.shape.nodes} nodes")

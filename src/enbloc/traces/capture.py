@@ -8,6 +8,7 @@ only; no object is copied.
 from __future__ import annotations
 
 import csv
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TextIO
@@ -39,7 +40,7 @@ class CapturedJob(NamedTuple):
     end_ns: int
     estimate_ns: int | None
     user: str
-    """Its namespace."""
+    """Its namespace, and its user in it, if its object says who submitted it (G12)."""
     queue: str
     requests: Mapping[str, int]
     """Resource → nano-units, of all its pods."""
@@ -79,7 +80,8 @@ def capture(lists: Mapping[str, Sequence[Obj]], config: Config) -> Captured:
         queue = spec.queue if spec is not None else queue_hint(members[0])
         created_ns = spec.created_ns if spec is not None else None
         estimate_ns = spec.hints.run_time_ns if spec is not None else None
-        found = _of_pods(title, members, queue, created_ns, estimate_ns)
+        user = spec.hints.user if spec is not None else ""
+        found = _of_pods(title, members, queue, created_ns, estimate_ns, user)
         _sort_in(found, jobs, skipped)
     for kind, read in ((volcano.JOB, _of_volcano_job), (BATCH_JOB, _of_batch_job)):
         for job in lists.get(kind, ()):
@@ -98,7 +100,7 @@ def _sort_in(found: CapturedJob | str, jobs: list[CapturedJob], skipped: Counter
 
 
 def _of_pods(
-    title: str, pods: Sequence[Obj], queue: str, created_ns: int | None, estimate_ns: int | None
+    title: str, pods: Sequence[Obj], queue: str, created_ns: int | None, estimate_ns: int | None, user: str
 ) -> CapturedJob | str:
     started: list[int] = []
     ended: list[int] = []
@@ -119,8 +121,12 @@ def _of_pods(
     if estimate_ns is None and all(one is not None for one in estimates):
         estimate_ns = max(one for one in estimates if one is not None)
     submit_ns = min([*created, *([created_ns] if created_ns is not None else [])])
-    namespace = namespace_of(pods[0])
-    return _job(title, submit_ns, max(started), max(ended), estimate_ns, namespace, queue, requests)
+    user = _user(namespace_of(pods[0]), user or pod_hints(pods[0]).user)
+    return _job(title, submit_ns, max(started), max(ended), estimate_ns, user, queue, requests)
+
+
+def _user(namespace: str, user: str) -> str:
+    return f"{namespace}/{user}" if user else namespace
 
 
 def _finished(status: Mapping[str, Any]) -> Iterator[int]:
@@ -164,7 +170,9 @@ def _of_owner(job: Obj, began: str, ended: str, queue: str, requests: Mapping[st
     submit_ns = parse_timestamp(job["metadata"]["creationTimestamp"])
     title = f"{namespace_of(job)}/{name_of(job)}"
     times = parse_timestamp(began), parse_timestamp(ended)
-    return _job(title, submit_ns, *times, hints_of(job).run_time_ns, namespace_of(job), queue, requests)
+    hints = hints_of(job)
+    user = _user(namespace_of(job), hints.user)
+    return _job(title, submit_ns, *times, hints.run_time_ns, user, queue, requests)
 
 
 def _job(
@@ -224,7 +232,7 @@ def _head(captured: Captured, resource: str) -> Iterator[str]:
     for queue in captured.queues:
         spec = queue.get("spec") or {}
         shown = {key: spec[key] for key in ("weight", "priority", "parent", "deserved", "capability") if spec.get(key)}
-        yield f"queue: {name_of(queue)} {shown}"
+        yield f"queue: {name_of(queue)} {json.dumps(shown, sort_keys=True)}"
 
 
 def _amount(node: Mapping[str, str], resource: str) -> int:

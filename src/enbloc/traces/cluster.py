@@ -6,10 +6,12 @@ So a job of 12 GPUs on nodes of 8 is a pod of 8 and one of 4; on one-processor n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj
+from enbloc.api.volcano import DEFAULT_QUEUE
 from enbloc.traces.trace import CPU, GPU, PODS, Trace, TraceJob
 from enbloc.units import NANO, parse_quantity
 
@@ -37,6 +39,8 @@ class Shape(NamedTuple):
     """Units on one node."""
     whole_pods: bool = False
     """The trace counts pods: each is one, of one unit."""
+    queues: Mapping[str, int] | None = None
+    """Queues by name, and their weights; `None`: all jobs are in one."""
 
     @property
     def units(self) -> int:
@@ -53,6 +57,9 @@ class Shape(NamedTuple):
     def fits(self, job: TraceJob) -> bool:
         """Whether the empty cluster could hold it."""
         return sum(part.pods for part in self.parts(job)) <= self.nodes or (self.whole_pods and job.units <= self.units)
+
+    def queue_of(self, job: TraceJob) -> str:
+        return DEFAULT_QUEUE if self.queues is None else queue_name(job.queue)
 
     def request(self, units: int) -> dict[str, str]:
         return {self.resource: str(units)}
@@ -74,6 +81,25 @@ def shape_of(trace: Trace, nodes: int | None, resources: Mapping[str, str] | Non
         nodes = -(-(trace.processors or largest) // per_node)
     given.setdefault("pods", str(max(110, per_node)))
     return Shape(nodes, given, resource, per_node, trace.resource == PODS)
+
+
+def with_queues(shape: Shape, trace: Trace) -> Shape:
+    """The cluster with the queues that the trace's jobs name, each with its weight if the trace says so."""
+    weights = {queue_name(name): weight for name, weight in trace.queues.items()}
+    return shape._replace(
+        queues={name: weights.get(name, 1) for name in sorted({queue_name(job.queue) for job in trace.jobs})}
+    )
+
+
+def queue_name(text: str) -> str:
+    """A trace's queue as the name of a Queue: letters, digits and dashes."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:50].rstrip("-")
+    return "queue-root" if name == "root" else name or DEFAULT_QUEUE
+
+
+def queue(name: str, weight: int) -> Obj:
+    spec = {"weight": weight}
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}, "spec": spec}
 
 
 def job_name(number: int) -> str:

@@ -105,6 +105,8 @@ class FastReplay:
         state, shape = self._engine.state, self._shape
         state.put_queue(QueueFacts("root", fifo=config.queues.fifo))
         state.put_queue(QueueFacts("default", parent="root", fifo=config.queues.fifo))
+        for name, weight in (shape.queues or {}).items():
+            state.put_queue(QueueFacts(name, weight, parent="root", fifo=config.queues.fifo))
         allocatable = {name: parse_quantity(amount).nanos for name, amount in shape.resources.items()}
         for number in range(shape.nodes):
             name = node_name(number)
@@ -122,6 +124,7 @@ class FastReplay:
             key=key,
             title=f"{NAMESPACE}/{name}",
             created_ns=EPOCH + job.submit_ns // SECOND * SECOND,
+            queue=self._shape.queue_of(job),
             minimum=members,
             minima={part.role: part.pods for part in parts},
             min_resources={self._shape.resource: job.units * NANO},

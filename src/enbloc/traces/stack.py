@@ -12,7 +12,7 @@ from enbloc.config import Config
 from enbloc.gangs.hints import RUN_TIME, USER
 from enbloc.scenario.scenario import Arrival, Scenario
 from enbloc.sim.simulation import Simulation
-from enbloc.traces.cluster import NAMESPACE, Part, Shape, job_name, node, node_name, pod_spec
+from enbloc.traces.cluster import NAMESPACE, Part, Shape, job_name, node, node_name, pod_spec, queue
 from enbloc.traces.outcome import Outcome, Progress
 from enbloc.traces.trace import TraceJob
 from enbloc.units import format_duration
@@ -29,11 +29,11 @@ def run(
     simulation = Simulation(Scenario(list(_arrivals(shape, jobs))), config)
     if keeps_progress:
         keep_progress(simulation, jobs)
-    total = shape.nodes + len(jobs)
+    furniture = shape.nodes + len(shape.queues or ())
 
     def update(_: float, done: int, __: int) -> None:
         if progress is not None:
-            progress(max(0, done - shape.nodes), total - shape.nodes)
+            progress(max(0, done - furniture), len(jobs))
 
     result = simulation.run(None, update)
     gangs = {gang.name: gang for gang in result.gangs}
@@ -71,8 +71,11 @@ def _note_progress(store: Store, pod: Obj, done_ns: int, estimates: Mapping[str,
 def _arrivals(shape: Shape, jobs: Sequence[TraceJob]) -> Iterator[Arrival]:
     for number in range(shape.nodes):
         yield Arrival(0, number, node(shape, number))
+    queues = [queue(name, weight) for name, weight in (shape.queues or {}).items()]
+    for number, one in enumerate(queues, shape.nodes):
+        yield Arrival(0, number, one)
     for number, job in enumerate(jobs):
-        yield Arrival(job.submit_ns, shape.nodes + number, job_object(shape, job, number))
+        yield Arrival(job.submit_ns, shape.nodes + len(queues) + number, job_object(shape, job, number))
 
 
 def job_object(shape: Shape, job: TraceJob, number: int) -> Obj:
@@ -88,7 +91,7 @@ def job_object(shape: Shape, job: TraceJob, number: int) -> Obj:
         "metadata": metadata,
         "spec": {
             "schedulerName": "enbloc",
-            "queue": "default",
+            "queue": shape.queue_of(job),
             "ttlSecondsAfterFinished": 0,
             "tasks": [_task(shape, part, job) for part in shape.parts(job)],
         },

@@ -54,6 +54,8 @@ class Trace(msgspec.Struct, frozen=True):
     nodes: int | None = None
     node_resources: dict[str, str] | None = None
     """The cluster that it was captured on, if the trace says so."""
+    queues: dict[str, int] = {}
+    """Queues by name, and their weights, if the trace says so."""
     faults: tuple[Fault, ...] = ()
     skipped: dict[str, int] = {}
     """Reason → number of jobs."""

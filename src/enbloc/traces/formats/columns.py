@@ -20,6 +20,7 @@ from enbloc.units import SECOND
 UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
 RESOURCES: Final = {"gpus": GPU, "cpus": CPU, "pods": PODS}
 MOST_NODES: Final = 20_000
+MOST_WEIGHT: Final = 1_000_000
 TIMES: Final = ("submit", "duration", "estimate")
 FIELDS: Final = (*TIMES, *RESOURCES, "id", "user", "queue")
 
@@ -85,7 +86,18 @@ def _cluster(head: Iterable[str]) -> dict[str, Any]:
             found["nodes"] = int(value)
         elif key == "node-resources" and amount.isdecimal() and int(amount):
             found["node_resources"] = {name: amount}
+        elif key == "queue":
+            name, _, spec = value.partition(" ")
+            found.setdefault("queues", {})[name] = _weight(spec)
     return found
+
+
+def _weight(spec: str) -> int:
+    try:
+        weight = msgspec.json.decode(spec, type=dict[str, Any]).get("weight")
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return 1
+    return weight if isinstance(weight, int) and 0 < weight <= MOST_WEIGHT else 1
 
 
 def _chosen(header: list[str], given: dict[str, Column]) -> dict[str, Column]:

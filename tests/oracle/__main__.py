@@ -15,12 +15,12 @@ import traceback
 
 import yaml
 
-from oracle import compare, generate, rules, shrink
+from oracle import compare, families, generate, rules, shrink
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle", description=__doc__)
-    parser.add_argument("--layer", choices=generate.LAYERS, default=generate.LAYERS[0])
+    parser.add_argument("--layer", choices=families.LAYERS, default=families.LAYERS[0])
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", default="0-200", help="FIRST-LAST")
     parser.add_argument("--most", type=int, default=10, help="stop after so many disagreements")
@@ -34,7 +34,7 @@ def main() -> int:
         if asked.file:
             documents, settings, texts = load(asked.file)
         else:
-            documents, settings = generate.scenario(asked.seed, asked.layer)
+            documents, settings = families.scenario(asked.seed, asked.layer)
         rules.RULES_AS_OF.update(texts)
         if asked.verbose:
             show(documents, settings)
@@ -57,7 +57,7 @@ def many(asked: argparse.Namespace) -> int:
     for seed in range(int(first), int(last or first)):
         try:
             compared = compare.restarts if asked.restarts else compare.disagreements
-            found = compared(*generate.scenario(seed, asked.layer))
+            found = compared(*families.scenario(seed, asked.layer))
         except Exception:
             found = [traceback.format_exc(limit=-3)]
         if found:

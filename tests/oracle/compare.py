@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.engine.diagnosis.reporter import NUMBERS_EVERY_NS
-from oracle import adapter, cycle, rules
+from oracle import adapter, cycle
 from support.restarts import changed_by_restarts, restart_step
 
 WATCHED = ("bound", "evicted", "timeout", "held", "reserved", "released", "succeeded", "failed")
 
 
+R6_SAYS = "no nodes are reserved for it: it needs more than"
 UNTIL = 120 * adapter.SECOND
 """A run ends here: jobs that fail for ever would go on."""
 
@@ -115,6 +116,8 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
         mine, other = ours.get(key), theirs.get(key)
         if mine is None or other is None:
             found.append(f"pending at the end {key[0]}: engine {mine is not None}, oracle {other is not None}")
+        elif (R6_SAYS in mine["message"]) != other["needs_more_nodes"]:
+            found.append(f"{key[0]} says that it needs more nodes than may be reserved: engine {mine['message']}")
         elif mine["reason"] not in (other["reason"], *other["or"]):
             found.append(f"{key[0]} waits: engine {mine['reason']} ({mine['message']}), oracle {other['reason']}")
         elif mine["reason"] != other["reason"]:
@@ -128,9 +131,8 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
 
 
 def comparable(entry: dict[str, Any]) -> bool:
-    """By the old G10 the numbers of a gang that was attempted are those of the attempt, and may be out of date."""
-    attempted = entry["reason"] in ("Unschedulable", "QueueFull", "NotEnoughResources", "BlockedByFIFO")
-    return not entry["satisfied"] and (rules.follows("G10") or not attempted)
+    """Of a gang that is satisfied only surplus or replacements wait."""
+    return not entry["satisfied"]
 
 
 # ---- I5

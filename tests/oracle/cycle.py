@@ -108,6 +108,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "reason": why["reason"],
                 "or": why.get("or", ()),
                 "message": why["reason"],
+                "needs_more_nodes": memory["needs_more_nodes"].get(gang["key"], False),
                 "reasons": [
                     {"role": role, "reason": why, "nodes": count} for (role, why), count in why["reasons"].items()
                 ],

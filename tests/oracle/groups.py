@@ -218,10 +218,11 @@ def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> No
 def k7_beyond_cluster(world: World, gangs: list[Gang]) -> dict[str, Any] | None:
     """A gang whose `minResources` the cluster's allocatable could never hold is not attempted."""
     has = queues.totals(world)
+    each = {}
     for gang in gangs:
         if any(count > has.get(name, 0) for name, count in gang["needs_free"].items() if name != "pods"):
-            return reasons.reason("NotEnoughResources", minima.needed_by_role(world, gang))
-    return None
+            each[gang["key"]] = reasons.reason("NotEnoughResources", minima.needed_by_role(world, gang))
+    return {**next(iter(each.values())), "each": each, "of": next(iter(each))} if each else None
 
 
 def k7_too_little_free(world: World, keys: list[Key]) -> dict[str, Any] | None:

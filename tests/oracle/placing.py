@@ -138,16 +138,17 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
             if pack(world, before, gangs):
                 trial.update(before)
                 return None
-            return why
+            each = reasons.g10_lacking(world, trial, gangs)
+            return {**(each.get(gang["key"]) or why), "each": each}
     return None
 
 
 def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | None:
     needed, rest, short = wanted_now(world, trial, gang)
-    for position, task in enumerate(needed):
+    for task in needed:
         node = best_node(world, trial, gang, task)
         if node is None:
-            return reasons.g10_does_not_fit(world, trial, gang, task, needed[position:], rest, short)
+            return reasons.g10_does_not_fit(world, trial, gang, task, 1)
         put(world, trial, task, node)
     failed = None
     for task in rest:
@@ -160,7 +161,7 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
         put(world, trial, task, node)
         short -= 1
     if short and failed is not None:
-        return reasons.g10_does_not_fit(world, trial, gang, failed, [], [failed], short)
+        return reasons.g10_does_not_fit(world, trial, gang, failed, short)
     assert not short, f"{gang['title']} was attempted though too few of its members exist"
     return None
 
@@ -322,18 +323,20 @@ def room_for(world: World, trial: Trial, gang: Gang, task: Task) -> list[str]:
 def one_by_one(
     world: World, trial: Trial, gang: Gang, tasks: list[Task], most: int | None = None
 ) -> dict[str, Any] | None:
-    """As many as there is room for, or `most` of them; the reason is that of the first one that found none."""
-    why = None
+    """As many as there is room for, or `most` of them; the reason says how many of each role found none."""
+    whys: dict[str, dict[str, Any]] = {}
+    missing: dict[str, int] = {}
     for task in tasks:
         if most == 0:
             break
         node = best_node(world, trial, gang, task)
         if node is None:
-            why = why or reasons.g10_does_not_fit(world, trial, gang, task, [task], [], 0)
+            whys.setdefault(task["role"], reasons.g10_does_not_fit(world, trial, gang, task, 1))
+            missing[task["role"]] = missing.get(task["role"], 0) + 1
             continue
         put(world, trial, task, node)
         most = None if most is None else most - 1
-    return why
+    return {**whys[min(whys)], "missing": missing} if whys else None
 
 
 # ---- one turn of a gang
@@ -409,4 +412,5 @@ def decide(world: World, trial: Trial, gangs: list[Gang], *, commits: bool) -> N
             minima.remember_bound(world, gang)
         world["served"].append(gang["key"])
         world["reasons"].pop(gang["key"], None)
+        world["memory"]["needs_more_nodes"].pop(gang["key"], None)
     claims.end_used(world, gangs, commits=commits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, minima, predicates, queues, rules
+from oracle import claims, minima, predicates, queues
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -49,16 +49,9 @@ def said_of(why: dict[str, Any]) -> tuple[str, ...]:
     return (why["reason"], *why.get("or", ()))
 
 
-def g10_does_not_fit(
-    world: World, trial: dict[str, Any], gang: Gang, task: Task, left: list[Task], rest: list[Task], short: int
-) -> dict[str, Any]:
-    """The task found no node; `left` are the needed tasks without a place, it included."""
-    missing: dict[str, int] = {}
-    for one in left:
-        if one["role"] == task["role"] or rules.follows("G10"):
-            missing[one["role"]] = missing.get(one["role"], 0) + 1
-    if not left:
-        missing = {task["role"]: short}
+def g10_does_not_fit(world: World, trial: dict[str, Any], gang: Gang, task: Task, count: int) -> dict[str, Any]:
+    """The task found no node, and with it so many of its role."""
+    missing = {task["role"]: count}
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return {**reason("QueueFull", missing, {(task["role"], "queue"): 0}), "of": gang["key"]}
     counts: dict[tuple[str, str], int] = {}
@@ -74,11 +67,62 @@ def g10_does_not_fit(
     return {**reason("Unschedulable", missing, counts), "of": gang["key"]}
 
 
+def g10_lacking(world: World, trial: dict[str, Any], gangs: list[Gang]) -> dict[Any, dict[str, Any]]:
+    """G10: of gangs that were tried together, and one of which failed: what else fits is placed, and each role of each
+    gang says what it lacks. Gangs that lack nothing are not in the answer."""
+    from oracle import placing
+
+    attempt = placing.copy_trial(trial)
+    found = {}
+    for gang in gangs:
+        why = lacking_of(world, attempt, gang)
+        if why is not None:
+            found[gang["key"]] = why
+    return found
+
+
+def lacking_of(world: World, trial: dict[str, Any], gang: Gang) -> dict[str, Any] | None:
+    from oracle import placing
+
+    needed, rest, short = placing.wanted_now(world, trial, gang)
+    whys: dict[str, dict[str, Any]] = {}
+    missing: dict[str, int] = {}
+    left: dict[str, int] = {}
+    for task in [*needed, *rest]:
+        if task in rest and not short:
+            break
+        node = placing.best_node(world, trial, gang, task)
+        if node is not None:
+            placing.put(world, trial, task, node)
+            short -= task in rest
+            continue
+        whys.setdefault(task["role"], g10_does_not_fit(world, trial, gang, task, 1))
+        counts = left if task in rest else missing
+        counts[task["role"]] = counts.get(task["role"], 0) + 1
+    for role, count in total_lacks(left, short).items():
+        missing[role] = missing.get(role, 0) + count
+        whys.setdefault(role, whys[next(iter(left))])
+    if not missing:
+        return None
+    first = min(missing, key=lambda role: (role == "" and len(missing) > 1, role))
+    merged = {key: count for role in missing for key, count in whys[role]["reasons"].items()}
+    return {**reason(whys[first]["reason"], missing, merged), "of": gang["key"]}
+
+
+def total_lacks(left: dict[str, int], short: int) -> dict[str, int]:
+    """What the total lacks: of the one role that is left, of each if all of them are needed, else of any role."""
+    if not short:
+        return {}
+    if len(left) == 1:
+        return dict.fromkeys(left, short)
+    return left if sum(left.values()) == short else {"": short}
+
+
 def k7_of_mate(world: World, gang: Gang, why: dict[str, Any]) -> dict[str, Any]:
-    """K7, G10: a gang speaks of its own pods; of those that it starts with only that they wait. Its own may lack room
-    too: the attempt ended before it came to them."""
-    if why.get("of") == gang["key"]:
-        return why
+    """K7, G10: a gang speaks of its own pods; of those that it starts with only that they wait."""
+    own: dict[str, Any] | None = why.get("each", {}).get(gang["key"])
+    if own is not None or why.get("of") == gang["key"]:
+        return own or why
     if why.get("of") is None:
         return {**why, "missing": minima.needed_by_role(world, gang)}  # `minResources` of them all
-    return {**reason("GroupNotReady", minima.needed_by_role(world, gang)), "or": (why["reason"],)}
+    return reason("GroupNotReady", minima.needed_by_role(world, gang))

@@ -25,6 +25,7 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
         "clocks": {},  # K8: gang -> when its clock started
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
+        "needs_more_nodes": {},  # R6: gangs that say so
         "had_a_spec": set(),  # V5: owners that have a SchedulingSpec
         "lost_their_spec": set(),  # V5: owners whose SchedulingSpec was deleted while pods waited
         "timers": [],

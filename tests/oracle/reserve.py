@@ -82,7 +82,9 @@ def r3_reserve(world: World) -> None:
         found[unit[0]["key"]] = (turn(world, trial, unit[0]), unit)
     for _, unit in sorted(found.values(), key=lambda entry: entry[0]):
         if not r3_was_served_before(world, unit[0]) and not order.g8_awaited_above(world, unit[0]):
-            r4_plan(world, unit)
+            reserved = r4_plan(world, unit)
+            for gang in unit:
+                world["memory"]["needs_more_nodes"][gang["key"]] = not reserved and r6_needs_more_nodes(world, unit)
 
 
 def turn(world: World, trial: dict[str, Any], gang: Gang) -> tuple[Any, ...]:
@@ -109,24 +111,36 @@ def r3_was_served_before(world: World, gang: Gang) -> bool:
 # ---- R4, R6
 
 
-def r4_plan(world: World, unit: list[Gang]) -> None:
+def r4_plan(world: World, unit: list[Gang]) -> bool:
     """R4: each needed task claims a node that passes every predicate but free room. All of them, or no trace."""
-    trial = placing.start_trial(world)
     below = min(gang["priority"] for gang in unit)
     lower = [gang for gang in reserving(world) if gang["priority"] < below]
     ignored = {gang["key"] for gang in lower}
-    plan, limit = new_plan(world, ignored), r6_limit(world)
-    plan["started"] = r4_started(world, ignored)
+    plan = {**new_plan(world, ignored), "started": r4_started(world, ignored)}
+    chosen = r4_places(world, unit, plan, r6_limit(world))
+    if chosen is None:
+        return False
+    for gang in unit:
+        slots = {task["uid"]: node for task, node in chosen if task["gang"] == gang["key"]}
+        if slots:
+            claims.make(world, gang["key"], "reserve", slots)
+    r3_end_those_taken_over(world, lower)
+    return True
+
+
+def r4_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) -> list[tuple[Task, str]] | None:
+    """A node for each needed task of gangs that start together, on at most so many nodes; `None`: not for all."""
+    trial = placing.start_trial(world)
     chosen: list[tuple[Task, str]] = []
     for gang in unit:
         needed, rest, short = minima.o1_split(world, gang)
         if queue_is_full(world, trial, gang, [*needed, *rest[:short]]):
-            return
+            return None
         mine: list[tuple[Task, str]] = []
         for task in needed:
             node = r6_nearest(world, plan, gang, task, limit)
             if node is None:
-                return
+                return None
             mine.append((task, node))
         for task in rest:
             node = r6_nearest(world, plan, gang, task, limit) if short else None
@@ -134,13 +148,17 @@ def r4_plan(world: World, unit: list[Gang]) -> None:
                 mine.append((task, node))
                 short -= 1
         if short or not r2_condition_ready(world, gang, [task for task, _ in mine]):
-            return
+            return None
         chosen += mine
-    for gang in unit:
-        slots = {task["uid"]: node for task, node in chosen if task["gang"] == gang["key"]}
-        if slots:
-            claims.make(world, gang["key"], "reserve", slots)
-    r3_end_those_taken_over(world, lower)
+    return chosen
+
+
+def r6_needs_more_nodes(world: World, unit: list[Gang]) -> bool:
+    """R6: whether a gang needs more nodes than may be reserved, were it alone: then it says so."""
+    others = {gang["key"] for gang in reserving(world)}
+    if r4_places(world, unit, new_plan(world, others), r6_limit(world)) is not None:
+        return False
+    return r4_places(world, unit, new_plan(world, others), len(world["nodes"])) is not None
 
 
 def new_plan(world: World, ignored: set[Any]) -> dict[str, Any]:

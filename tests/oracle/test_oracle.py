@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from oracle import __main__ as command
-from oracle import compare, generate, rules
+from oracle import compare, families, rules
 
 CHUNK = 10
-SEEDS = {"jobs": 60, "queues": 60, "koordinator": 60, "waves": 40, "edits": 60, "evict": 50, "reserve": 50, "all": 50}
+SEEDS = {
+    **{"jobs": 50, "queues": 50, "koordinator": 60, "waves": 40, "edits": 50, "evict": 50, "reserve": 50, "all": 50},
+    **{"policies": 20, "relaxed": 20},
+}
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))
 OPEN: frozenset[str] = frozenset()
@@ -26,7 +29,7 @@ FOUND = sorted((Path(__file__).parent / "found").glob("*.yaml"))
 def disagreeing(layer: str, seeds: range) -> list[str]:
     found = []
     for seed in seeds:
-        why = compare.disagreements(*generate.scenario(seed, layer))
+        why = compare.disagreements(*families.scenario(seed, layer))
         if why:
             found.append(f"{layer}/{seed}: {'; '.join(why)}")
             print(found[-1], flush=True)
@@ -41,7 +44,7 @@ def test_engine_and_oracle_agree(layer: str, first: int) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("layer", [layer for layer in generate.LAYERS if SEEDS[layer]])
+@pytest.mark.parametrize("layer", [layer for layer in families.LAYERS if SEEDS[layer]])
 def test_engine_and_oracle_agree_for_long(layer: str) -> None:
     count = SOAK_SEEDS // sum(1 for each in SEEDS.values() if each)
     assert disagreeing(layer, range(count)) == []

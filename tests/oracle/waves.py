@@ -8,8 +8,8 @@ Gang = dict[str, Any]
 
 
 def d3_present_waves(gang: Gang, group: dict[str, Any], job: dict[str, Any] | None) -> None:
-    """D3: gang checks skip roles whose wave has not begun, and the total shrinks by their minima. Which roles have
-    begun is noted by the controller on the PodGroup."""
+    """D3: gang checks skip roles whose wave has not begun, and the total shrinks by their minima, or where a role has
+    none by its replicas. Which roles have begun is noted by the controller on the PodGroup."""
     notes = group["metadata"].get("annotations") or {}
     if notes.get("dependent-job") != "true":
         return
@@ -18,17 +18,37 @@ def d3_present_waves(gang: Gang, group: dict[str, Any], job: dict[str, Any] | No
     begun = notes.get("enbloc.dev/begun-roles")
     if begun is None:
         return
+    roles = begun.split(",")
     all_minima = (group.get("spec") or {}).get("minTaskMember") or {}
-    later = {role: count for role, count in gang["minima"].items() if role not in begun.split(",")}
-    gang["minima"] = {role: count for role, count in gang["minima"].items() if role not in later}
-    gang["minimum"] = max(gang["minimum"] - sum(later.values()), 0)
-    gang["more_waves"] = any(role not in begun.split(",") for role in all_minima)
+    replicas = {role["name"]: role.get("replicas") or 0 for role in tasks_of(job)}
+    present = {role: count for role, count in all_minima.items() if role in roles}
+    for role in d2_awaited(job, roles):
+        present[role] = present.get(role) or replicas[role]
+    later = {role: count or replicas.get(role, 0) for role, count in all_minima.items() if role not in roles}
+    gang["minima"] = {role: count for role, count in present.items() if count > 0}
+    gang["minimum"] = max(gang["minimum"] - sum(later.values()), sum(gang["minima"].values()))
+    gang["more_waves"] = bool(later)
+
+
+def d2_awaited(job: dict[str, Any] | None, begun: list[str]) -> list[str]:
+    """D2: begun roles whose minimum is not set, and on which a role waits that has not begun: all their replicas must
+    run before it does."""
+    if job is None:
+        return []
+    unset = ((job["metadata"].get("annotations") or {}).get("enbloc.dev/defaulted-minima") or "").split(",")
+    waits = [role for role in tasks_of(job) if role["name"] not in begun]
+    named = {name for role in waits for name in (role.get("dependsOn") or {}).get("name") or ()}
+    return sorted(name for name in named if name in begun and name in unset)
+
+
+def tasks_of(job: dict[str, Any] | None) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ((job or {}).get("spec") or {}).get("tasks") or []
+    return found
 
 
 def wave_numbers(job: dict[str, Any] | None) -> dict[str, int]:
     """How many waves come before each role's own."""
-    roles = (job or {}).get("spec", {}).get("tasks") or ()
-    needs = {role["name"]: (role.get("dependsOn") or {}).get("name") or () for role in roles}
+    needs = {role["name"]: (role.get("dependsOn") or {}).get("name") or () for role in tasks_of(job)}
     found = dict.fromkeys(needs, 0)
     for _ in needs:
         for role, names in needs.items():

@@ -202,3 +202,30 @@ def test_g10_a_gang_of_minimum_0_alone_whose_pods_timed_out_says_so() -> None:
     )
     assert [line["name"] for line in answer.lines("timeout")] == ["a-0"]
     assert answer.pending("default/a")["reason"] == "TimedOut"
+
+
+def test_g10_behind_a_fifo_gang_each_gang_of_a_group_has_its_own_numbers() -> None:
+    """The second one is in another queue, with another minimum: it waits behind that gang too."""
+    answer = simulate(
+        m.queue("q", dequeueStrategy="fifo"),
+        m.gang("first", 1, queue="q"),
+        m.koordinator_gang("a", 3, 3, groups=TOGETHER, labels={"volcano.sh/queue-name": "q"}, at="1s"),
+        m.koordinator_gang("b", 2, 1, groups=TOGETHER, at="1s"),
+    )
+    for name, missing in (("a", 3), ("b", 1)):
+        found = answer.pending(f"default/{name}")
+        assert found["message"] == "waits behind default/first in the FIFO queue q"
+        assert found["missing"] == {"": missing}
+
+
+def test_g10_of_a_group_only_the_gang_that_the_cluster_could_never_hold_says_so() -> None:
+    answer = simulate(
+        m.node("n", 3),
+        m.sigs_podgroup("a", 1, groups=TOGETHER, minResources={"cpu": "4"}),
+        m.labelled_pods("a", 1),
+        m.koordinator_gang("b", 2, groups=TOGETHER),
+    )
+    assert answer.pending("default/a")["reason"] == "NotEnoughResources"
+    assert answer.pending("default/a")["missing"] == {"": 1}
+    assert answer.pending("default/b")["reason"] == "GroupNotReady"
+    assert answer.pending("default/b")["missing"] == {"": 2}

@@ -131,7 +131,8 @@ def _hold(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constr
 
 
 def _beyond_cluster(cycle: Cycle, unit: list[GangState]) -> Diagnosis | None:
-    return next((why for gang in unit if (why := cycle.intake.beyond_cluster(gang)) is not None), None)
+    found = {gang.key: why for gang in unit if (why := cycle.intake.beyond_cluster(gang)) is not None}
+    return msgspec.structs.replace(next(iter(found.values())), of_gangs=found) if found else None
 
 
 def too_little_free(cycle: Cycle, group: Group) -> Diagnosis | None:

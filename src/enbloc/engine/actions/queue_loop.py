@@ -142,8 +142,11 @@ def _blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> 
 
 
 def _report_behind(cycle: Cycle, queue: SchedulingQueue, name: str, ahead: GangState) -> None:
+    def behind(gang: GangState) -> Diagnosis:
+        return diagnosis.behind(gang, cycle.titles.of(ahead, gang.key.namespace), name)
+
     for equivalence in queue.active_in(name):
         head = equivalence.head()
         if head is not None and head[0].band is Band.MINIMA:
             for gang in equivalence.first(REPORTED_BEHIND):
-                cycle.queues.hold_behind(gang, diagnosis.behind(gang, cycle.titles.of(ahead, gang.key.namespace)))
+                cycle.queues.hold_behind(gang, behind)

@@ -298,11 +298,12 @@ def queue_full(state: State, gang: GangState, task: Task, missing: int) -> str:
     return f"queue {place.name} would use {shown(name, would_use)} {name}, its capability is {limit}"
 
 
-def behind(gang: GangState, ahead: str) -> Diagnosis:
-    """Strict FIFO: a gang that waits blocks the gangs behind it (G8). `ahead` is its name."""
+def behind(gang: GangState, ahead: str, queue: str) -> Diagnosis:
+    """Strict FIFO: a gang that waits blocks the gangs behind it (G8), and with one of them those that it starts with.
+    `ahead` is its name."""
     return Diagnosis(
         PendingReason.BLOCKED_BY_FIFO,
-        f"waits behind {ahead} in the FIFO queue {gang.spec.queue}",
+        f"waits behind {ahead} in the FIFO queue {queue}",
         missing=_needed(gang),
         other=ahead,
     )

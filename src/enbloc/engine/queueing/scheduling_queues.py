@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.events import EventKind
@@ -103,16 +104,20 @@ class SchedulingQueues(Follower):
         self._why[gang.key] = why
         self._wait(gang, why, of_gang=True)
 
-    def hold_behind(self, gang: GangState, why: Diagnosis) -> None:
+    def hold_behind(self, gang: GangState, behind: Callable[[GangState], Diagnosis]) -> None:
         """Another gang of its FIFO queue comes first: it stays queued, and is not attempted. So do gangs that it starts
-        together with, unless something else keeps them waiting."""
+        together with, unless something else keeps them waiting. `behind`: what each of them says."""
         waiting = [gang]
         for mate in self._groups.mates(gang) if not gang.satisfied else ():
             known = self.why(mate)
-            if mate is not gang and not mate.satisfied and (known is None or known.reason is why.reason):
+            if (
+                mate is not gang
+                and not mate.satisfied
+                and (known is None or known.reason is PendingReason.BLOCKED_BY_FIFO)
+            ):
                 waiting.append(mate)
         for one in waiting:
-            self._why[one.key] = why
+            why = self._why[one.key] = behind(one)
             self._wait(one, why, of_gang=True)
 
     def share_diagnosis(self, gang: GangState, equivalence: EquivalenceClass, of_gang: bool) -> bool:

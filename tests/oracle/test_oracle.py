@@ -16,8 +16,16 @@ from oracle import compare, families, rules
 
 CHUNK = 10
 SEEDS = {
-    **{"jobs": 50, "queues": 50, "koordinator": 60, "waves": 40, "edits": 50, "evict": 50, "reserve": 50, "all": 50},
-    **{"policies": 20, "relaxed": 20},
+    "jobs": 50,
+    "queues": 50,
+    "koordinator": 60,
+    "waves": 40,
+    "edits": 50,
+    "evict": 50,
+    "reserve": 50,
+    "all": 50,
+    "policies": 20,
+    "relaxed": 20,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))

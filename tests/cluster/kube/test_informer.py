@@ -50,6 +50,40 @@ def test_a_list_is_paged_and_pods_come_last() -> None:
     play(story)
 
 
+def test_a_list_of_pods_that_expires_between_its_pages_is_reported_once() -> None:
+    async def story() -> None:
+        async with a_cluster() as (server, cluster):
+            for number in range(7):
+                server.put(pod(f"p{number}"))
+            server.next("GET", "/pods?limit=3&continue=", Fail(410, "Expired"))
+            seen = SeenEvents()
+            await cluster.start({"Pod"}, seen)
+            assert sorted((kind, name) for kind, name, _ in seen) == [("ADDED", f"p{n}") for n in range(7)]
+
+    play(story)
+
+
+def test_a_start_that_is_tried_again_reports_what_has_changed_since() -> None:
+    async def story() -> None:
+        async with a_cluster() as (server, cluster):
+            for number in range(7):
+                server.put(pod(f"p{number}"))
+            server.put(node("n1"))
+            server.next("GET", "/pods?limit=3&continue=108-6", Fail(403, "Forbidden"))
+            seen = SeenEvents()
+            with pytest.raises(Refused):
+                await cluster.start({"Node", "Pod"}, seen)
+            assert ("ADDED", "p0") in {(kind, name) for kind, name, _ in seen}
+            server.remove("/api/v1/namespaces/default/pods/p0")
+            await cluster.start({"Node", "Pod"}, seen)
+            found = [(kind, name) for kind, name, _ in seen]
+            assert len(set(found)) == len(found), "nothing is reported twice"
+            assert ("DELETED", "p0") in found
+            assert {name for kind, name in found if kind == "ADDED"} == {"n1", *(f"p{n}" for n in range(7))}
+
+    play(story)
+
+
 def test_pages_that_took_too_long_are_listed_at_once() -> None:
     async def story() -> None:
         async with a_cluster() as (server, cluster):

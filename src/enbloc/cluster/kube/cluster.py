@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from builtins import list as List  # noqa: N812 - the port names its method `list`
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -61,12 +61,20 @@ class KubeCluster:
         """
         self._kinds = frozenset(kinds)
         await self._discovery.look_up(self._kinds)
-        informers = [self._informer(kind, observe) for kind in sorted(self._kinds) if self.serves(kind)]
+        # Those of a start that failed halfway know what they have reported: only what has changed since is reported.
+        known = self._informers
+        informers = [
+            known[kind] if kind in known else self._informer(kind, observe)
+            for kind in sorted(self._kinds)
+            if self.serves(kind)
+        ]
         pods = [one for one in informers if one.resource.kind == _POD]  # last: their gangs and queues are known by then
         others = [one for one in informers if one.resource.kind != _POD]
-        fetched = await asyncio.gather(*(one.fetch() for one in [*others, *pods]))
-        for one, listed in zip([*others, *pods], fetched, strict=True):
-            one.take(*listed)
+        taken = asyncio.ensure_future(_take_all(others))
+        try:
+            await asyncio.gather(taken, *(one.begin(asyncio.shield(taken)) for one in pods))
+        finally:
+            taken.cancel()
         for one in informers:
             self._begin(self._follow(one))
         self._begin(self._discover_kinds(observe))
@@ -188,6 +196,12 @@ class KubeCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+async def _take_all(informers: Sequence[Informer]) -> None:
+    fetched = await asyncio.gather(*(one.fetch() for one in informers))
+    for one, listed in zip(informers, fetched, strict=True):
+        one.take(*listed)
 
 
 async def connect(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 from urllib.parse import quote
 
@@ -22,7 +23,7 @@ from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.kube.discovery import Resource
 from enbloc.cluster.kube.http import Api, backoff_s, refusal
 from enbloc.cluster.kube.kept import Kept
-from enbloc.cluster.kube.objects import pruned, read_page
+from enbloc.cluster.kube.objects import page_token, pruned, read_page
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +95,39 @@ class Informer:
         """All objects, and the version of that list. Raises `Refused`."""
         return await list_all(self._api, self.resource, keep=self._keep)
 
+    async def begin(self, after: Awaitable[object]) -> None:
+        """Lists for the first time. Each page is reported while the server makes the next one; the first is asked for
+        at once, and reported when `after` is done. Raises `Refused`."""
+        if self._objects:
+            await after
+            self.take(*await self.fetch())
+            return
+        pages = _pages(self._api, f"{self.resource.collection()}?limit={self._api.bounds.page}")
+        try:
+            async with aclosing(pages):
+                first = await anext(pages)
+                await after
+                self._report_all(first)
+                async for body in pages:
+                    self._report_all(body)
+        except Refused as why:
+            if why.code != 410:
+                raise
+            await after
+            self.take(*await self.fetch())  # the list expired between pages: what was reported stays, if it is there
+
+    def _report_all(self, body: bytes) -> None:
+        page = read_page(body, self.resource)
+        for item in page.items or ():
+            self._report(self._keep(item), gone=False)
+        self._listed(page.metadata.resource_version)
+
     def take(self, items: list[Obj], version: str) -> None:
         """Reports the differences between a list and the known objects, and continues from the list's version."""
         self._report_differences(items)
+        self._listed(version)
+
+    def _listed(self, version: str) -> None:
         self._version = version
         self._cuts = 0
         self._last_connected_s = asyncio.get_running_loop().time()
@@ -248,6 +279,25 @@ async def list_all(
             raise refusal(answer)
         base = resource.collection(namespace)  # the list expired between pages: read it in one piece
     raise refusal(answer)
+
+
+async def _pages(api: Api, base: str) -> AsyncGenerator[bytes, None]:
+    """The bodies of the pages of a list; the next one is asked for before one is returned. Raises `Refused`."""
+    asked = asyncio.ensure_future(api.read(base, is_page=True))
+    try:
+        while True:
+            answer = await asked
+            if not answer.is_good:
+                raise refusal(answer)
+            token = page_token(answer.body)
+            if token:
+                asked = asyncio.ensure_future(api.read(f"{base}&continue={quote(token, safe='')}", is_page=True))
+                await asyncio.sleep(0.001)  # so that it is on its way while the caller is busy
+            yield answer.body
+            if not token:
+                return
+    finally:
+        asked.cancel()
 
 
 def _error(status: Obj) -> Refused:

@@ -25,11 +25,24 @@ class Page(msgspec.Struct):
     items: list[dict[str, Any]] | None = None
 
 
+class _Head(msgspec.Struct):
+    """Of a page, its metadata alone."""
+
+    metadata: PageMeta
+
+
 _page_decoder = msgspec.json.Decoder(Page)
+_head_decoder = msgspec.json.Decoder(_Head)
 
 
 def read_object(body: bytes) -> Obj:
     return pruned(_decode(_object_decoder, body))
+
+
+def page_token(body: bytes) -> str:
+    """With which the next page is asked for; empty for the last one."""
+    head: _Head = _decode(_head_decoder, body)
+    return head.metadata.continue_
 
 
 def read_page(body: bytes, resource: Resource) -> Page:

@@ -74,6 +74,8 @@ class ControlPlane:
         apiserver_flags: Iterable[str] = (),
         etcd_flags: Iterable[str] = (),
         controller_flags: Iterable[str] = (),
+        features: Iterable[str] = FEATURES,
+        apis: Iterable[str] = APIS,
     ) -> None:
         """`durable` lets etcd sync every write to the disk, as a real one does: slower, and right for tests that pull
         the plug. No `controllers`, no controller manager."""
@@ -87,6 +89,7 @@ class ControlPlane:
         self.kubeconfig = self.write_kubeconfig("admin", self.url, {"token": self.token})
         self._warden: Warden | None = None
         self._flags = (tuple(etcd_flags), tuple(apiserver_flags), tuple(controller_flags))
+        self._features, self._apis = ",".join(features), ",".join(apis)
         self._durable = durable
         self._controllers = tuple(controllers)
         self.etcd: Part
@@ -297,8 +300,8 @@ class ControlPlane:
             "--service-cluster-ip-range=10.96.0.0/16",
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",
-            f"--feature-gates={','.join(FEATURES)}",
-            f"--runtime-config={','.join(APIS)}",
+            f"--feature-gates={self._features}",
+            f"--runtime-config={self._apis}",
         ]
 
     def _part(self, warden: Warden, name: str, *flags: str, **more: Any) -> Part:

@@ -29,7 +29,8 @@ class Row(NamedTuple):
 class Table:
     """Rows of one cluster; `write` puts them between that cluster's marks and leaves the rest of the page alone."""
 
-    def __init__(self, cluster: str, page: Path = PAGE) -> None:
+    def __init__(self, block: str, cluster: str, page: Path = PAGE) -> None:
+        self._block = block
         self._cluster = cluster
         self._page = page
         self._rows: list[Row] = []
@@ -40,13 +41,12 @@ class Table:
     def write(self) -> None:
         if not self._rows:
             return
-        key = self._cluster.split()[0]
-        known = self._known(self._page.read_text(), key)
+        known = self._known(self._page.read_text(), self._block)
         rows = known | {row.name: row.text() for row in self._rows}
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
         lines = [f"On {self._cluster}, {day}:", "", HEAD, "|---|---|---|---|---|---|"]
         lines += [f"{rows[name]}<!-- {name} -->" for name in rows]
-        write_block(key, lines, self._page)
+        write_block(self._block, lines, self._page)
 
     def _known(self, text: str, key: str) -> dict[str, str]:
         """The rows that an earlier run wrote, so that a run of one story keeps the others."""

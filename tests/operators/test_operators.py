@@ -14,14 +14,21 @@ from e2e import binaries
 from enbloc.version import __version__
 from operators import programs
 from operators.local_plane import LocalPlane
+from operators.releases import RELEASES, Release
 from operators.stories import STORIES, Story, with_scheduler
 from operators.table import Row, Table
 from operators.world import RealWorld, World, decision, name, node, phase, why
 
 
+@pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.version)
+def release(request: pytest.FixtureRequest) -> Release:
+    found: Release = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with RealWorld(binaries.ensure(), tmp_path_factory.mktemp("operators")) as started:
+def world(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with RealWorld(release, tmp_path_factory.mktemp("operators")) as started:
         yield started
 
 
@@ -33,14 +40,14 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def local_table() -> Iterator[Table]:
-    kept = Table(f"up {__version__}")
+    kept = Table("up", f"up {__version__}")
     yield kept
     kept.write()
 
 
 @pytest.fixture(scope="module")
-def table() -> Iterator[Table]:
-    kept = Table("kube-apiserver " + binaries.version(binaries.PROGRAMS[0]))
+def table(release: Release) -> Iterator[Table]:
+    kept = Table(release.block, f"kube-apiserver {release.version}")
     yield kept
     kept.write()
 

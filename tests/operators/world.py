@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from enbloc.cluster.embedded.nodes.pod_script import EXIT_CODE, RUN_TIME
 from operators.installation import Installed, install, remove
 from operators.known import OPERATORS
 from operators.programs import built
+from operators.releases import Release
 
 WITHIN_S = 120
 POLL_S = 0.2
@@ -133,8 +134,12 @@ class World:
 class RealWorld(World):
     """On a real control plane, with `enbloc run`."""
 
-    def __init__(self, programs: Mapping[str, Path], folder: Path) -> None:
-        super().__init__(ControlPlane(programs, folder, controllers=(*CONTROLLERS, *WORKLOADS)))
+    def __init__(self, release: Release, folder: Path) -> None:
+        controllers = (*CONTROLLERS, *WORKLOADS)
+        plane = ControlPlane(
+            release.programs(), folder, controllers=controllers, features=release.features, apis=release.apis
+        )
+        super().__init__(plane)
 
     def _start_enbloc(self) -> None:
         define(self.plane)

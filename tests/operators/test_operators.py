@@ -84,6 +84,8 @@ def walk(world: World, table: Table, story: Story) -> None:
     finally:
         world.plane.kubectl("delete", "pods", "--all", "-n", story.namespace, "--force", check=False)
         world.remove_nodes()
+        if story.local:
+            world.need()  # it runs on another cluster next, and some listen on a port that cannot be chosen
 
 
 def _nothing_starts(world: World, story: Story) -> str:

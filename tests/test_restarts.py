@@ -33,7 +33,6 @@ FILES = [
     *sorted((HERE / "situations").glob("*.yaml")),
     *sorted((HERE / "install" / "stories").glob("*.yaml")),
 ]
-NOT_YET = {"claims-released": "a gang that released pods (K12) says so until it starts, but not after a restart"}
 FOUND = sorted((HERE / "oracle" / "found").glob("*.yaml"))
 LAYERS = ("koordinator", "waves", "edits", "evict", "reserve")
 SOAK_SEEDS = int(os.environ.get("ENBLOC_RESTART_SEEDS", "200"))
@@ -66,12 +65,7 @@ def changed_by_each_restart(run: RunOften) -> list[str]:
     return changed_by_restarts(lambda at: run(() if at is None else (at,)))
 
 
-def marked(path: Path) -> Any:
-    why = NOT_YET.get(path.stem)
-    return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(strict=True, reason=why)] if why else [])
-
-
-@pytest.mark.parametrize("path", [*map(marked, FILES)])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_i5_stories_and_examples_restarted(path: Path) -> None:
     assert changed_by_frequent_restarts(of_file(path)) == []
 

@@ -79,6 +79,23 @@ def test_k12_a_restart_changes_nothing(at: str) -> None:
     assert simulate(*documents, m.restart(at), config=reserving()).bound() == plain.bound()
 
 
+@pytest.mark.parametrize("declared", ["pods", "PodGroup"])
+def test_k12_i5_the_victim_says_so_after_a_restart_too(declared: str) -> None:
+    documents = by_capability("20s")
+    if declared == "PodGroup":
+        group = m.sigs_podgroup("a", 5, mode="NonStrict", at="20s", wait="1h")
+        group["metadata"]["annotations"]["scheduling.volcano.sh/queue-name"] = "q"
+        documents[-1] = [group, *m.labelled_pods("a", 5, at="20s", run_time="50s")]
+    whys = [
+        simulate(*documents, *restarts, config=reserving(), until="120s").why("default/a")
+        for restarts in ([], [m.restart("110s")])
+    ]
+    assert "it released 4 held pods so that default/b could start" in whys[0]
+    assert whys[0] == whys[1]
+    started = simulate(*documents, m.restart("110s"), m.restart("160s"), config=reserving())
+    assert started.times("a-") == [150.0] * 5
+
+
 # ---- a hold and room that is being freed, by minResources
 
 

@@ -302,6 +302,10 @@ class Engine:
         """The gang's object says from before a restart that it waits: withdrawn when that no longer holds (G10)."""
         self._parts.reporter.was_reported(gang)
 
+    def adopt_note(self, gang: GangState, note: str) -> None:
+        """The gang says from before a restart that it released its claims: it does until it starts (K12)."""
+        self._parts.claims.note(gang, ClaimKind.HOLD, note)
+
     def due(self) -> int | None:
         """When a cycle is needed though nothing happens."""
         timers = [timer for follower in self._followers if (timer := follower.due()) is not None]

@@ -54,6 +54,7 @@ from enbloc.gangs.registry import CONDITIONS_READ, GangRegistry, queue_hint
 from enbloc.gangs.volcano import ATTEMPTED, ENQUEUED, TRIED
 from enbloc.runtime import gang_events
 from enbloc.runtime.cycle_metrics import CycleMetrics
+from enbloc.runtime.earlier_reports import UNSCHEDULABLE, released_before, waited_before
 from enbloc.runtime.outcome import report_refused
 from enbloc.runtime.own_records import NO_MARKS, OwnRecords
 from enbloc.runtime.recorder import Recorder
@@ -61,8 +62,6 @@ from enbloc.runtime.usage_on_queues import UsageOnQueues
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
 from enbloc.units import format_timestamp
 
-UNSCHEDULABLE = "Unschedulable"
-"""The condition of a gang's object that says why it waits (G10)."""
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 UNSUPPORTED_PREFERENCE = "UnsupportedPreference"
 """The reason of Events about preferences that have no effect (N1)."""
@@ -108,6 +107,8 @@ class Translator:
         """By UID: faults in an object as its author wrote it. Each is emitted once."""
         self._new_complaints: dict[str, list[Complaint]] = {}
         """Those that were not emitted yet."""
+        self._leads = False
+        """Whether a cycle has run."""
 
     # ---- events into facts
 
@@ -186,7 +187,7 @@ class Translator:
         if spec is not None:
             is_new = known is None or known.spec.object_uid != spec.object_uid
             state.put_gang(self._with_constraints(spec, satisfied=known is not None and known.satisfied))
-            if is_new and self._is_unschedulable(key):
+            if is_new and waited_before(self._registry.object(key)):
                 self.engine.adopt_report(state.gangs[key])
             for complaint in spec.complaints:
                 self._add_complaint(complaint)
@@ -216,12 +217,6 @@ class Translator:
                 reason = PendingReason.UNSUPPORTED_CONSTRAINT if one.holds else UNSUPPORTED_PREFERENCE
                 self._add_complaint(Complaint(ref_of(obj), uid_of(obj), message, reason))
         return f"{'; '.join(held)}, or set `unsupported: warn` in the config" if held else ""
-
-    def _is_unschedulable(self, key: GangKey) -> bool:
-        """Whether the condition of a gang's object says so, written before the object was observed."""
-        obj = self._registry.object(key)
-        condition = condition_of(obj, UNSCHEDULABLE) if obj is not None else None
-        return condition is not None and condition.get("status") == "True"
 
     def _observe_pod(self, pod: Obj, gone: bool) -> None:
         uid = uid_of(pod)
@@ -270,6 +265,11 @@ class Translator:
         self._records.lead()
         if self.recorder is not None:
             self.recorder.cycle(now_ns)
+        if not self._leads:
+            self._leads = True
+            for gang in self.engine.state.gangs.values():
+                if note := released_before(self._registry.home(gang.key)):
+                    self.engine.adopt_note(gang, note)
         yield from self._write_back()
         complaints, self._new_complaints = self._new_complaints, {}
         for one in chain.from_iterable(complaints.values()):

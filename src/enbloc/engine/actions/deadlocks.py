@@ -15,6 +15,7 @@ from enbloc.engine.actions.gang_groups import place_unit, too_little_free
 from enbloc.engine.claims.room import still_fits
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.diagnosis.released import released_note, what_was_released
 from enbloc.engine.ordering import Order
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
@@ -131,12 +132,12 @@ def _release(cycle: Cycle, victim: Party, title: str) -> None:
     """A party releases all its claims, says so, and its clock starts anew with its next hold (K8)."""
     count = sum(len(claim.slots) for gang in victim for kind in _KINDS if (claim := cycle.claims.of(gang, kind)))
     held = sum(gang.total_held for gang in victim)
-    what = f"{held} held pods" if held == count else f"the room of {count} pods"
+    what = what_was_released(held, count)
     for gang in victim:
         for kind in _KINDS:
             message = f"released {what} so that {title} can start: they blocked each other"
             cycle.claims.end(gang, kind, "HoldReleased" if kind is ClaimKind.HOLD else "ClaimReleased", message)
-    said = f"it released {what} so that {title} could start"
+    said = released_note(held, count, title)
     for gang in _unit(cycle, victim):
         cycle.reporter.report(gang, Diagnosis(PendingReason.HOLD_RELEASED, said), of_gang=True)
     for gang in victim:

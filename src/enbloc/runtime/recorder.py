@@ -92,7 +92,8 @@ class Recorder:
         node = write.node if isinstance(write, BindPod) else ""
         kind = decision.kind if isinstance(decision, SetAside) else None
         annotations = write.patch["metadata"]["annotations"] if kind and isinstance(write, Patch) else None
-        self._put((REFUSED, type(decision).__name__, decision.gang, kind, uid, node, annotations))
+        record = decision.record if isinstance(decision, SetAside) else None
+        self._put((REFUSED, type(decision).__name__, decision.gang, kind, uid, node, annotations, record))
 
     def _put(self, line: tuple[Any, ...]) -> None:
         if self._ended:

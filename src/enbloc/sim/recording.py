@@ -18,7 +18,7 @@ from enbloc.api.meta import Ref
 from enbloc.api.writes import BindPod, EvictPod, Patch, WatchEvent, Write
 from enbloc.config import Config, parse
 from enbloc.engine.decisions import Bind, Decision, Evict, RecordUsage, SetAside, TimeOut
-from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import TRUSTING
 from enbloc.gangs.usage_records import UsageRecord
@@ -148,7 +148,14 @@ class _Replay:
             )
 
     def _refuse(
-        self, name: str, gang: list[str], kind: str | None, uid: str, node: str, annotations: dict[str, Any] | None
+        self,
+        name: str,
+        gang: list[str],
+        kind: str | None,
+        uid: str,
+        node: str,
+        annotations: dict[str, Any] | None,
+        record: Any = None,
     ) -> None:
         key = GangKey(*gang)
         write: Write | None = None
@@ -158,16 +165,16 @@ class _Replay:
             write = Patch(Ref("", key.namespace, ""), {"metadata": {"annotations": annotations}}, uid=uid)
         elif uid:
             write = EvictPod(key.namespace, "", uid, "", "")
-        decision = _decision(name, key, kind)
+        decision = _decision(name, key, kind, msgspec.convert(record, Record) if record is not None else None)
         if decision is not None:
             self._translator.refused(WritePlan(decision, (key,), ()), write)
 
 
-def _decision(name: str, gang: GangKey, kind: str | None) -> Decision | None:
+def _decision(name: str, gang: GangKey, kind: str | None, record: Record | None) -> Decision | None:
     """As much of a decision as a refusal needs."""
     match name:
         case "SetAside":
-            return SetAside(gang, ClaimKind(kind or ""), None, "", "")
+            return SetAside(gang, ClaimKind(kind or ""), record, "", "")
         case "Evict":
             return Evict(gang, "", "", "", "", "")
         case "Bind":

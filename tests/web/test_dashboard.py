@@ -184,6 +184,11 @@ def test_waiting_gangs_are_grouped_by_what_is_missing() -> None:
     assert cause_of(first, "Unschedulable") == "had untolerated taint {a: b}"
     assert cause_of("0/2 nodes: 2 Insufficient nvidia.com/gpu.", "Unschedulable") == "Insufficient nvidia.com/gpu"
     assert cause_of("not enqueued: requests 6 cpu", "NotEnoughResources") == "NotEnoughResources"
+    diagnosed = [
+        {"reason": "Insufficient cpu", "nodes": 1},
+        {"reason": "node(s) had untolerated taint {a: b}", "nodes": 3},
+    ]
+    assert cause_of("2 Insufficient memory", "Unschedulable", diagnosed) == "had untolerated taint {a: b}"
 
 
 def test_the_report_has_the_gangs_of_the_answer_with_their_times() -> None:

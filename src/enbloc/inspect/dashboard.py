@@ -12,6 +12,9 @@ from typing import Any, Final
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
+from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT
+from enbloc.engine.filters import node_affinity, taints
+from enbloc.engine.filters.stateful import affinity, spread
 from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
 from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence
@@ -25,7 +28,12 @@ DOMAIN_LABELS: Final = (
 )
 """The first of them that a node has groups it on the map, if no node tree does."""
 _HOLDS_ROOM: Final = ("starting", "running", "leaving")
-_CAUSE: Final = re.compile(r"Insufficient [\w./-]*\w|didn't match [^,.]+|had untolerated taint[^,.]*")
+_NODES: Final = "node(s) "
+_FILTERS: Final = (node_affinity.REASON, taints.REASON, affinity.AFFINITY, affinity.ANTI_AFFINITY, spread.SKEWED)
+_CAUSE: Final = re.compile(
+    rf"{INSUFFICIENT}[\w./-]*\w|(?:{'|'.join(re.escape(one.removeprefix(_NODES)) for one in _FILTERS)})(?: {{[^}}]*}})?"
+)
+"""What the engine's sentence in a condition says of nodes, in the engine's own words."""
 _EVENTS: Final = 50
 
 
@@ -63,8 +71,12 @@ def scarce_resource(names: Mapping[str, object]) -> str:
     return (gpus or extended or ["cpu"])[0]
 
 
-def cause_of(message: str, reason: str) -> str:
-    """A few words by which waiting gangs are grouped: what is missing, else the reason."""
+def cause_of(message: str, reason: str, reasons: Sequence[Mapping[str, Any]] = ()) -> str:
+    """A few words by which waiting gangs are grouped: what is missing, else the reason. `reasons`: of the diagnosis,
+    where it is at hand; a condition has only its sentence."""
+    if reasons:
+        most = max(reasons, key=lambda one: one["nodes"])
+        return str(most["reason"]).removeprefix(_NODES)
     found = _CAUSE.search(message)
     return found.group() if found else reason or "not scheduled yet"
 

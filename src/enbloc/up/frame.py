@@ -43,6 +43,15 @@ class Around(NamedTuple):
     """What to do next, if the cluster is empty or all is over."""
 
 
+class _Content(NamedTuple):
+    """What the rows are made of."""
+
+    overview: Overview
+    events: Sequence[str]
+    now_ns: int
+    advice: Sequence[str]
+
+
 def frame(
     viewer: Viewer,
     overview: Overview,
@@ -61,11 +70,9 @@ def frame(
         head[1:1] = [_styled(_cut(line, width), _BOLD) for line in around.commands]
     foot = [_hints(viewer, width)]
     room = height - len(head) - len(foot)
-    now_ns = round(as_of_s * SECOND)
-    if viewer.view is View.ALL and height >= _TALL:
-        body = _all(viewer, overview, events, now_ns, around.advice, (width, room))
-    else:
-        body = _one(viewer, overview, events, now_ns, around.advice, (width, room))
+    content = _Content(overview, events, round(as_of_s * SECOND), around.advice)
+    show = _all if viewer.view is View.ALL and height >= _TALL else _one
+    body = show(viewer, content, width, room)
     return _exactly([*head, *_exactly(body, room), *foot], height)
 
 
@@ -74,16 +81,9 @@ def rows_on(height: int) -> int:
     return max(1, height - 4 - _FOOT)
 
 
-def _one(
-    viewer: Viewer,
-    overview: Overview,
-    events: Sequence[str],
-    now_ns: int,
-    advice: Sequence[str],
-    size: tuple[int, int],
-) -> list[str]:
+def _one(viewer: Viewer, content: _Content, width: int, room: int) -> list[str]:
     """One view, and what is said of the selected row."""
-    width, room = size
+    overview, events, now_ns, advice = content
     found = viewer.rows(viewer.view, overview, events, now_ns)
     if not found.rows:
         text = [f"Nothing has {viewer.filter!r}. Esc clears the filter."] if viewer.filter else advice
@@ -100,22 +100,15 @@ def _one(
     return [*_exactly(lines, room - said), *_exactly([_styled(line, _DIM) for line in below], said)]
 
 
-def _all(
-    viewer: Viewer,
-    overview: Overview,
-    events: Sequence[str],
-    now_ns: int,
-    advice: Sequence[str],
-    size: tuple[int, int],
-) -> list[str]:
+def _all(viewer: Viewer, content: _Content, width: int, room: int) -> list[str]:
     """Gangs, queues, nodes and the last events below each other; the selection is among the gangs."""
-    width, room = size
+    overview, events, now_ns, _ = content
     queues = viewer.rows(View.QUEUES, overview, events, now_ns)
     nodes = viewer.rows(View.NODES, overview, events, now_ns)
     last = list(events[-6:])
     for_queues, for_nodes = min(len(queues.rows), 5) + 1, min(len(nodes.rows), max(4, room // 6)) + 1
     for_gangs = room - for_queues - for_nodes - len(last) - 2
-    gangs = _one(viewer, overview, events, now_ns, advice, (width, for_gangs))
+    gangs = _one(viewer, content, width, for_gangs)
     return [
         *_exactly(gangs, for_gangs),
         *_exactly(_table(queues, width, for_queues, None), for_queues),

@@ -80,7 +80,7 @@ def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping
     gang.update({key: played[key] for key in ("came", "started", "ended")})
     gang["state"] = WAITING if pending is not None else _STATES.get(played["outcome"], FINISHED)
     why = pending["message"] if pending is not None else played["why"]
-    gang["cause"] = cause_of(why, gang["reason"]) if pending is not None else ""
+    gang["cause"] = cause_of(why, pending["reason"], pending["reasons"]) if pending is not None else ""
     gang["expected"] = (pending or {}).get("expected_start")
     if pending is not None:
         gang["sentence"] = f"It waits: {why}"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from enbloc.admission.settings import DEFAULTS
-from enbloc.scenario.documents import read_documents
+from enbloc.scenario.documents import BadInput, read_documents
 from enbloc.sim import linting
 from support import manifests as m
 from support.simulation import documents, lint, simulate
@@ -133,3 +133,33 @@ def test_the_line_of_an_item_of_a_list(tmp_path: Path) -> None:
     )
     [fault] = linting.lint(read_documents([str(file)])).faults
     assert (fault.line, fault.field) == (8, "items[0].spec.restartPolicy")
+
+
+def test_n2_a_queue_with_a_wrong_value_exists_all_the_same() -> None:
+    """Its fault hides neither the misspelt queue of the job nor the job's other faults."""
+    queue = m.queue("research", capability={"cpu": "4cores"})
+    faults = lint(queue, m.job("j", m.role("w", 2), queue="reserch")).faults
+    assert [one.field for one in faults] == ["spec.capability.cpu", "spec.queue"]
+    assert faults[1].message.endswith("did you mean research?")
+
+
+def test_n2_a_bad_annotation_of_a_simulation_hides_no_warning() -> None:
+    annotated = m.job(
+        "j", m.role("w", 2), annotations={"sim.enbloc.dev/at": "soon", "enbloc.dev/expected-duraton": "5m"}
+    )
+    linted = lint(annotated)
+    assert [one.field for one in linted.faults] == ["metadata.annotations[sim.enbloc.dev/at]"]
+    assert [one.field for one in linted.warnings] == ["metadata.annotations[enbloc.dev/expected-duraton]"]
+
+
+def test_n2_a_job_of_the_wrong_group_is_told_the_right_one() -> None:
+    wrong = {**m.job("j", m.role("w", 2)), "apiVersion": "batch/v1"}
+    [fault] = lint(wrong).faults
+    assert fault.message == "is missing; a Job with `tasks` is of batch.volcano.sh/v1alpha1"
+
+
+def test_n2_a_tab_is_called_a_tab(tmp_path: Path) -> None:
+    path = tmp_path / "in.yaml"
+    path.write_text("apiVersion: v1\nkind: Pod\nmetadata:\n\tname: x\n")
+    with pytest.raises(BadInput, match="line 4, column 1: a tab: YAML is indented with spaces"):
+        read_documents([str(path)])

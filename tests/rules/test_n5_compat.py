@@ -132,3 +132,15 @@ def test_n5_a_version_that_no_api_server_serves_is_warned_of() -> None:
     assert warning.field == "apiVersion"
     assert warning.message.endswith("is not served for ClusterRoleBinding: use rbac.authorization.k8s.io/v1")
     assert not lint({**binding, "apiVersion": "rbac.authorization.k8s.io/v1"}).warnings
+
+
+def test_n5_what_is_created_before_the_queue_that_it_names_is_warned_of() -> None:
+    """`lint` reads all files at once; a cluster creates one object after the other, and refuses."""
+    job, queue = m.job("j", m.role("w", 1), queue="child"), m.queue("child", parent="top")
+    fields = [one.field for one in lint(job, queue, m.queue("top")).warnings]
+    assert fields == ["spec.queue", "spec.parent"]
+    assert simulate(m.node("n"), job, queue, m.queue("top")).rejected("j")
+    assert not lint(m.queue("top"), queue, job).warnings
+    assert simulate(m.node("n"), m.queue("top"), queue, job).bound()
+    later = m.job("j", m.role("w", 1), queue="child", at="1s")
+    assert not lint(later, m.queue("top"), queue).warnings

@@ -201,7 +201,11 @@ def decode_faults(obj: Any) -> list[Fault]:
     try:
         view(obj, kind.view)
     except msgspec.ValidationError as why:
-        return [_fault_of(obj, str(why), kind.view)]
+        found = _fault_of(obj, str(why), kind.view)
+        if kind.id == workloads.JOB and "tasks" in (obj.get("spec") or ()):
+            hint = f"{found.message}; a Job with `tasks` is of {KINDS[volcano.JOB].api_version}"
+            return [Fault(found.field, hint)]
+        return [found]
     return []
 
 

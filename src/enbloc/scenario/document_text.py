@@ -56,9 +56,16 @@ def parsed(chunk: str) -> Iterator[Any]:
     except yaml.MarkedYAMLError as why:
         mark = why.problem_mark or why.context_mark
         what = " ".join(part for part in (why.context, why.problem) if part) or "is not YAML"
+        if mark is not None and _is_tab(chunk, mark.line, mark.column):
+            what = "a tab: YAML is indented with spaces"
         raise Problem(what, "", mark.line if mark else None, mark.column if mark else 0) from None
     except (yaml.YAMLError, RecursionError) as why:
         raise Problem(" ".join(str(why).split()) or "is not YAML") from None
+
+
+def _is_tab(text: str, line: int, column: int) -> bool:
+    lines = text.splitlines()
+    return line < len(lines) and lines[line][column : column + 1] == "\t"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry
 from enbloc.scenario.documents import BadInput, Document, Finding
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
+from enbloc.sim.creation_order import CreationOrder
 from enbloc.sim.without_effect import without_effect
 
 _JOBS: Final = (volcano.JOB, arbitrator.QUEUE_JOB)
@@ -76,11 +77,13 @@ class _FileLookup:
 def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict: bool = False) -> Linted:
     """`strict`: warnings are faults."""
     linted = Linted([], [], [])
-    documents = _readable(documents, settings, linted)
+    partly = [rest for document in documents if (rest := _without_faults(document)) is not None]
+    documents = _readable(documents, settings, linted, partly)
     arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
+    creation = CreationOrder(arrivals.values())
     scopes = Scopes(documents)
     placed = {order: scopes.placed(arrival.obj) for order, arrival in arrivals.items()}
-    lookup = _FileLookup([placed[order] for order in sorted(placed)])
+    lookup = _FileLookup([*partly, *(placed[order] for order in sorted(placed))])
     idle = {(one.kind, one.namespace, one.name): one.reason for one in without_effect(list(placed.values()), settings)}
     seen: dict[Ref, tuple[Document, Arrival]] = {}
     registry = GangRegistry()
@@ -95,6 +98,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         place = msgspec.structs.replace(document, value=obj)
         linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
         linted.warnings.extend(place.finding(warning) for warning in _as_ours(obj, lookup, settings))
+        linted.warnings.extend(place.finding(warning) for warning in creation.warnings(obj, arrival))
         if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
             linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))
         if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
@@ -111,16 +115,32 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
 def written_warnings(documents: Sequence[Document], settings: Settings) -> list[Finding]:
     """What admission warns of in documents that can be read; objects without effect are listed apart."""
     scopes = Scopes(documents)
+    arrivals = {arrival.order: arrival for arrival in read_scenario(documents).arrivals}
+    creation = CreationOrder(arrivals.values())
     found: list[Finding] = []
-    for document in documents:
+    for order, document in enumerate(documents):
         if is_step(document.value) or (kind_id(document.value) in _JOBS and is_foreign(document.value, settings)):
             continue
         place = msgspec.structs.replace(document, value=scopes.placed(document.value))
         found.extend(place.finding(warning) for warning in warnings(place.value, settings))
+        if order in arrivals:
+            found.extend(place.finding(warning) for warning in creation.warnings(place.value, arrivals[order]))
     return found
 
 
-def _readable(documents: Sequence[Document], settings: Settings, linted: Linted) -> list[Document]:
+def _without_faults(document: Document) -> Obj | None:
+    """A queue or class whose values are partly wrong exists all the same; `None`: it is no such object, or has no
+    fault, or nothing of it can be read."""
+    if document.value.get("kind") not in ("Queue", "PriorityClass"):
+        return None
+    faults, rest = all_decode_faults(document.value)
+    known = bool(faults) and not decode_faults(rest) and kind_id(rest) in _TAKEN_TO_EXIST
+    return Scopes([document]).placed(rest) if known else None
+
+
+def _readable(
+    documents: Sequence[Document], settings: Settings, linted: Linted, partly: Sequence[Obj]
+) -> list[Document]:
     """The documents that can be read; every fault of the others is added."""
     readable: list[Document] = []
     for document in documents:
@@ -129,17 +149,19 @@ def _readable(documents: Sequence[Document], settings: Settings, linted: Linted)
             readable.append(document)
         except BadInput as why:
             linted.faults.extend(why.findings)
-            _lint_rest(document, settings, linted)
+            _lint_rest(document, settings, linted, partly)
     return readable
 
 
-def _lint_rest(document: Document, settings: Settings, linted: Linted) -> None:
-    """What admission would say of a document that cannot be decoded, were its bad values left out."""
+def _lint_rest(document: Document, settings: Settings, linted: Linted, partly: Sequence[Obj]) -> None:
+    """What admission would say of a document that cannot be read, were its bad values left out."""
+    if is_step(document.value):
+        return
     faults, rest = all_decode_faults(document.value)
-    if is_step(document.value) or not faults or decode_faults(rest):
+    if decode_faults(rest):
         return
     placed = Scopes([document]).placed(rest)
-    found = [one for one in _admitted(placed, _FileLookup([]), settings)[1] if not _is_of(one, faults)]
+    found = [one for one in _admitted(placed, _FileLookup(partly), settings)[1] if not _is_of(one, faults)]
     linted.faults.extend(map(document.finding, found))
     linted.warnings.extend(document.finding(one) for one in warnings(placed, settings) if not _is_of(one, faults))
 

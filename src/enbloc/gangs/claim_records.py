@@ -136,9 +136,14 @@ def read(text: str | None) -> Record | None:
     return record if known and all(count > 0 for count in counts) and sum(counts) <= TASKS else None
 
 
+_ANNOTATIONS = frozenset({LEGACY_ANNOTATION, *(kind.annotation for kind in ClaimKind)})
+
+
 def read_all(annotations: Mapping[str, str]) -> dict[ClaimKind, Record]:
     """The records that an object carries, by kind."""
     found: dict[ClaimKind, Record] = {}
+    if _ANNOTATIONS.isdisjoint(annotations):  # most objects
+        return found
     legacy = read(annotations.get(LEGACY_ANNOTATION))
     if legacy is not None:
         found[legacy.kind] = legacy
@@ -151,7 +156,7 @@ def read_all(annotations: Mapping[str, str]) -> dict[ClaimKind, Record]:
 
 def texts(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
     """What `read_all` reads: while it is the same, so are the records."""
-    return tuple(annotations.get(key) for key in (LEGACY_ANNOTATION, *(kind.annotation for kind in ClaimKind)))
+    return () if _ANNOTATIONS.isdisjoint(annotations) else tuple(annotations.get(key) for key in sorted(_ANNOTATIONS))
 
 
 def write(record: Record) -> str:

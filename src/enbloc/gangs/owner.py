@@ -21,7 +21,7 @@ from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
 from enbloc.gangs.oldest_pod import Members
-from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, reference_of
+from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, references
 from enbloc.units import parse_timestamp
 
 _DEFAULT_NAMESPACE = "default"
@@ -118,15 +118,13 @@ class Owner:
 
     def _named(self, pod: Obj) -> Iterator[_Place]:
         namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
-        found = (reference_of(entry, pod) for entry in self._entries)
-        return iter(dict.fromkeys((namespace, one) for one in found if one is not None))
+        return iter(dict.fromkeys((namespace, one) for _, one in references(self._entries, pod)))
 
     def _found(self, pod: Obj) -> tuple[OwnerKind, Obj] | None:
         """The first entry that the pod and its owner match."""
         namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
-        for entry in self._entries:
-            reference = reference_of(entry, pod)
-            owner = self._owners.get(self._places.get((namespace, reference), "")) if reference is not None else None
+        for entry, reference in references(self._entries, pod):
+            owner = self._owners.get(self._places.get((namespace, reference), ""))
             if owner is not None and entry in owner.entries:
                 return entry, owner.obj
         return None

@@ -5,7 +5,7 @@ Free functions on JSON. Nothing in here raises, whatever an object contains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from enbloc.api.meta import Obj, controller_of, labels_of
@@ -24,19 +24,22 @@ class Minima(NamedTuple):
     problem: str = ""
 
 
-def reference_of(entry: OwnerKind, pod: Obj) -> Reference | None:
-    """The owner of a pod by this entry; `None` if the pod is none of it."""
-    labels = labels_of(pod)
-    if any(labels.get(key) != text for key, text in entry.pod_labels.items()):
-        return None
-    if entry.pod_label:
-        return (entry.kind, labels[entry.pod_label]) if labels.get(entry.pod_label) else None
-    owner = controller_of(pod)
-    if owner is None:
-        return None
+def references(entries: Iterable[OwnerKind], pod: Obj) -> Iterator[tuple[OwnerKind, Reference]]:
+    """The entries that a pod is of, each with its owner by that entry."""
+    labels, owner = labels_of(pod), controller_of(pod)
+    kind, uid = _kind_of(owner) if owner is not None else "", str((owner or {}).get("uid") or "")
+    for entry in entries:
+        if entry.pod_label:
+            found = (entry.kind, labels[entry.pod_label]) if labels.get(entry.pod_label) else None
+        else:
+            found = ("", uid) if owner is not None and kind == entry.kind else None
+        if found is not None and all(labels.get(key) == text for key, text in entry.pod_labels.items()):
+            yield entry, found
+
+
+def _kind_of(owner: Mapping[str, Any]) -> str:
     group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
-    kind = f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
-    return ("", str(owner.get("uid") or "")) if kind == entry.kind else None
+    return f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
 
 
 def applies(entry: OwnerKind, owner: Obj) -> bool:

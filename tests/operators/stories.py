@@ -38,8 +38,6 @@ class Story(NamedTuple):
     """Kinds of which nothing is left in the namespace after deletion."""
     local: bool = False
     """Whether it is also walked on `enbloc up`, which calls no webhooks."""
-    fails_on_up: bool = False
-    """Whether its pod is lost by deletion: a simulated pod cannot be made to fail once it runs."""
     renamed: bool = False
     """Whether the sample must name our scheduler; else the operator names Volcano's, which is ours by config."""
     before: Callable[[], list[Json]] = list
@@ -206,7 +204,6 @@ PROVEN = (
         _kuberay_replaces_it,
         ("pods", "podgroups.scheduling.volcano.sh", "raycluster"),
         local=True,
-        fails_on_up=True,
     ),
     Story(
         "training-operator",

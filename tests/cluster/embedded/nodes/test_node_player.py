@@ -103,6 +103,25 @@ def test_a_run_of_no_time_still_ran() -> None:
     assert [phase for _, _, phase in stage.log] == ["Pending", "Running", "Succeeded"]
 
 
+def test_annotations_of_a_running_pod_that_are_changed_count_from_then_on() -> None:
+    stage = Stage().play(pod(restartPolicy="Never")).until(10)
+
+    def annotate(**notes: str) -> None:
+        keyed = {f"sim.enbloc.dev/{name.replace('_', '-')}": value for name, value in notes.items()}
+        stage.store.patch(Ref("Pod", "default", "p"), {"metadata": {"annotations": keyed}})
+
+    annotate(run_time="25s")
+    stage.until(20)
+    assert stage.pod()["status"]["phase"] == "Running"
+    annotate(run_time="1h")
+    stage.until(30)
+    assert stage.pod()["status"]["phase"] == "Running"
+    annotate(run_time="0s", exit_code="7")
+    stage.until(40)
+    assert stage.log[-1] == (30, "p", "Failed"), "its new time is over: it exits at once, not in the past"
+    assert container(stage.pod())["state"]["terminated"]["exitCode"] == 7
+
+
 def test_a_failure_says_its_exit_code() -> None:
     stage = Stage().play(pod(annotations={"run-time": "1s", "exit-code": "3"}, restartPolicy="Never")).until(9)
     assert stage.pod()["status"]["phase"] == "Failed"

@@ -193,8 +193,7 @@ class NodePlayer(Kubelets[SimulatedPod]):
 
     def _added(self, tracked: SimulatedPod, pod: Obj) -> None:
         self._plan(tracked, self._store.now(), "admit")
-        for fault in tracked.script.faults:
-            self._warn(tracked, "BadAnnotation", fault)
+        self._report_faults(tracked)
         self._changed(tracked, pod)
 
     def _changed(self, tracked: SimulatedPod, pod: Obj) -> None:
@@ -205,7 +204,23 @@ class NodePlayer(Kubelets[SimulatedPod]):
             delay_ns = tracked.script.stop_delay_ns if self._pool.is_ready(tracked.node) else 0
             self._plan(tracked, self._store.now() + delay_ns, "remove")
         elif tracked.admitted_ns is not None:
+            self._follow_script(tracked, pod)
             self._plan_deadline(tracked, pod)
+
+    def _follow_script(self, tracked: SimulatedPod, pod: Obj) -> None:
+        """Annotations that were changed count from now on: a pod that runs exits at its new time, or at once if that is
+        over."""
+        script = read_script(pod).at_speed(self._speed)
+        if script == tracked.script:
+            return
+        tracked.script = script
+        self._report_faults(tracked)
+        if tracked.stage == "running":
+            self._plan_exit(tracked, pod)
+
+    def _report_faults(self, tracked: SimulatedPod) -> None:
+        for fault in tracked.script.faults:
+            self._warn(tracked, "BadAnnotation", fault)
 
     def _keep_done(self, tracked: SimulatedPod, pod: Obj, checkpoint: Callable[[Obj, int], None]) -> None:
         done_ns = self._done.pop(tracked.key, 0) + self._store.now() - tracked.started_ns
@@ -238,7 +253,8 @@ class NodePlayer(Kubelets[SimulatedPod]):
         if run_time_ns is None:
             tracked.turn += 1  # it runs until it is deleted
         else:
-            self._plan(tracked, tracked.started_ns + run_time_ns - self._done.get(tracked.key, 0), "exit")
+            exit_ns = tracked.started_ns + run_time_ns - self._done.get(tracked.key, 0)
+            self._plan(tracked, max(exit_ns, self._store.now()), "exit")
 
     def _plan_deadline(self, tracked: SimulatedPod, pod: Obj) -> None:
         seconds = pod["spec"].get("activeDeadlineSeconds")

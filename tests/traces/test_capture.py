@@ -63,3 +63,25 @@ def test_the_command_reads_a_running_cluster(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "0 jobs written" in result.output
     assert path.read_text().startswith("# nodes: 2\n# node-resources: cpu=4\n")
+
+
+def test_queues_and_users_are_captured_and_come_back(tmp_path: Path) -> None:
+    job = m.job("j", m.role("w", 2, cpu=2, run_time="10s"), annotations={"enbloc.dev/user": "ann"})
+    job["spec"]["queue"] = "research"
+    captured = capture(_history(m.node("n1", 4), m.queue("research", 3), job), parse(None))
+    path = tmp_path / "trace.csv"
+    with path.open("w") as out:
+        write(captured, out)
+    assert '# queue: research {"parent": "root", "weight": 3}' in path.read_text().splitlines()
+    trace = read_trace(path)
+    assert trace.queues["research"] == 3
+    assert [(one.user, one.queue) for one in trace.jobs] == [("default/ann", "research")]
+    options = ["--fast", "--queues", "trace", "--policy", "fair", "-o", "json"]
+    shown = CliRunner().invoke(replay_command, [str(path), *options])
+    assert shown.exit_code == 0, shown.output
+
+
+def test_a_head_that_was_edited_badly_counts_as_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text('# queue: a {"weight": "x"}\n# queue: b {\n# queue:\nsubmit,duration,gpus\n0,1,1\n')
+    assert read_trace(path).queues == {"a": 1, "b": 1}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 import time
 from collections import Counter
@@ -36,6 +37,8 @@ class Wanted(NamedTuple):
     dialect: str
     arrive: float = 0.0
     """Pods per second that arrive while the scheduler runs; 0: all of them wait when it is started."""
+    record: bool = False
+    """Whether it keeps a flight recorder, whose share of its CPU time is shown."""
 
 
 class Run(NamedTuple):
@@ -53,6 +56,8 @@ class Run(NamedTuple):
     """CPU seconds of the process until the first Binding."""
     requests: dict[str, int]
     """`VERB resource[/subresource]` → how many; without watches, and without those of the bench."""
+    log: str = ""
+    """What it printed."""
 
     def figures(self) -> dict[str, Any]:
         return {
@@ -66,6 +71,7 @@ class Run(NamedTuple):
             "cpu_s": self.used.cpu_s,
             "first_bind_cpu_s": round(self.first_cpu_s, 2),
             "peak_memory_mb": self.used.peak_mb,
+            **recorder_figures(self.log, self.used.cpu_s),
             "requests": self.requests,
         }
 
@@ -84,7 +90,8 @@ async def run(kubeconfig: str | None, context: str | None, wanted: Wanted, progr
         def command(namespace: str, folder: Path) -> list[str]:
             config = folder / "config.yaml"
             config.write_text(json.dumps({"schedulerNames": [namespace]}))
-            return enbloc_run(kubeconfig, context, namespace, config)
+            words = enbloc_run(kubeconfig, context, namespace, config)
+            return [*words, "--record", str(folder / "recording")] if wanted.record else words
 
         load = Load(bench.namespace, bench.namespace, wanted.dialect, wanted.pods, wanted.gang_size)
         took, listed_s = await measure(cluster, bench, load, wanted.arrive, command, progress)
@@ -145,6 +152,7 @@ async def measure(
             requests = await requests_of(cluster)
         finally:
             used = await process.stop()
+            log = (folder / "log").read_text(errors="replace")
             await cluster.stop_watching()
     await bench.delete_gangs(load.dialect)
     span_s = max(seen.last_s - seen.first_s, 1e-9)
@@ -160,9 +168,23 @@ async def measure(
             used,
             first_cpu_s[0] if first_cpu_s else 0.0,
             dict(sorted((requests - before - own).items())),
+            log,
         ),
         listed_s,
     )
+
+
+def recorder_figures(log: str, cpu_s: float) -> dict[str, float]:
+    """What a flight recorder took, by its own last line: on the scheduler's thread, and in all."""
+    found = re.search(r"recorder: \d+ calls, ([\d.]+) s of CPU in them, ([\d.]+) s in its own thread", log)
+    if not found or not cpu_s:
+        return {}
+    hot_s, own_s = float(found[1]), float(found[2])
+    return {
+        "recorder_cpu_s": round(hot_s + own_s, 3),
+        "recorder_hot_path_share": round(hot_s / cpu_s, 4),
+        "recorder_share": round((hot_s + own_s) / cpu_s, 4),
+    }
 
 
 async def requests_of(cluster: KubeCluster) -> Counter[str]:

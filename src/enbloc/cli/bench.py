@@ -85,6 +85,7 @@ def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | Non
     type=click.FloatRange(0, 100_000),
     help="Create so many pods a second while it runs, instead of all of them before.",
 )
+@click.option("--record", is_flag=True, help="Keep a flight recorder, and show its share of the CPU time.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def live(
     kubeconfig: str | None,
@@ -94,6 +95,7 @@ def live(
     gang_size: int,
     dialect: str,
     arrive: float,
+    record: bool,
     output: str,
 ) -> None:
     """Run `enbloc run` on a real API server and watch it from outside; compare with a loop that only binds.
@@ -114,7 +116,7 @@ def live(
     def note(what: str) -> None:
         click.echo(f"enbloc: {what}", err=True)
 
-    wanted = measured.Wanted(nodes, pods, gang_size, dialect, arrive)
+    wanted = measured.Wanted(nodes, pods, gang_size, dialect, arrive, record)
     try:
         figures = asyncio.run(measured.run(kubeconfig, context, wanted, note))
     except (NoCredentials, NotServed, Refused, RuntimeError) as why:

@@ -56,7 +56,7 @@ from enbloc.runtime import gang_events
 from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.earlier_reports import UNSCHEDULABLE, released_before, waited_before
 from enbloc.runtime.outcome import report_refused
-from enbloc.runtime.own_records import NO_MARKS, OwnRecords
+from enbloc.runtime.own_records import OwnRecords
 from enbloc.runtime.recorder import Recorder
 from enbloc.runtime.usage_on_queues import UsageOnQueues
 from enbloc.runtime.write_plans import StatusUpdate, Step, WritePlan
@@ -122,7 +122,7 @@ class Translator:
             event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
         self._read(event, gone)
         if self.recorder is not None:
-            self.recorder.observed(event, self._marks_of(obj) if event.kind == "Pod" and not gone else NO_MARKS)
+            self.recorder.observed(event, self._marks_of)
 
     def _marks_of(self, pod: Obj) -> tuple[str, str]:
         return self._records.marks(pod, self._registry.member(pod).gang)

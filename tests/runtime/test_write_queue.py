@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from enbloc.api.writes import BindPod, Write
+from enbloc.cluster.kube.cluster import IN_FLIGHT
 from enbloc.runtime.metrics import Metrics
 from enbloc.runtime.transport import WritePriority
 from enbloc.runtime.write_queue import MOST, WriteQueue
@@ -50,3 +51,31 @@ def test_g11_the_last_binding_of_a_gang_goes_before_the_first_of_the_next() -> N
         return list(cluster.sent[MOST:])
 
     assert asyncio.run(run()) == ["last", f"p{MOST}", f"p{MOST + 1}"]
+
+
+def test_the_pods_that_controllers_create_do_not_wait_for_all_bindings() -> None:
+    """And all that is under way together leaves the HTTP client room for the Lease."""
+
+    async def run() -> tuple[int, int]:
+        cluster: Any = Held()
+        queue = WriteQueue(cluster, Metrics())
+        loop = asyncio.get_running_loop()
+        sent = [queue.send(binding(f"b{number}"), WritePriority.DECISION) for number in range(200)]
+        sent += [queue.send(binding(f"c{number}"), WritePriority.CONTROLLER) for number in range(200)]
+        sent += [queue.send(binding(f"s{number}"), WritePriority.STATUS) for number in range(20)]
+        tasks = [loop.create_task(one) for one in sent]
+        most = 0
+        for _ in range(120):
+            for _ in range(4):
+                await asyncio.sleep(0)
+            most = max(most, queue.under_way)
+            cluster.answers.pop(0).set_result(None)
+        created = sum(name.startswith("c") for name in cluster.sent)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return created, most
+
+    created, most = asyncio.run(run())
+    assert created > 50
+    assert most < IN_FLIGHT

@@ -1,7 +1,8 @@
 """Writes on their way to the API server: how many at once, and which go first.
 
 Decisions go before what controllers create, and that before status. So a backlog of Bindings is not slowed down by
-conditions; but no priority starves: each may have a few writes under way whatever waits before it.
+conditions; but no priority starves: each may have some writes under way whatever waits before it. What controllers
+create are mostly the pods that are bound next: they get nearly half of the writes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from enbloc.runtime.transport import MOST_STATUS, WritePriority
 MOST: Final = 48
 """At most this many writes under way: enough to keep an API server busy, fewer than the HTTP client's limit, so that a
 lease is renewed while thousands of writes wait."""
-ALWAYS: Final = {WritePriority.CONTROLLER: 8, WritePriority.STATUS: 1}
+CEILING: Final = 56
+"""No creation begins while so many writes are under way, and with 4 of status they are still fewer than the limit."""
+LEFT: Final = 16
+"""While controllers wait, so many fewer decisions are under way at once."""
+ALWAYS: Final = {WritePriority.CONTROLLER: 24, WritePriority.STATUS: 1}
 """How many writes of a priority may be under way though a higher one waits."""
 
 
@@ -85,8 +90,11 @@ class WriteQueue:
 
     def _has_room(self, priority: WritePriority) -> bool:
         if priority <= WritePriority.DECISION:
-            return sum(self._under_way[: WritePriority.DECISION + 1]) < MOST
+            most = MOST - LEFT if self._waiting[WritePriority.CONTROLLER] else MOST
+            return sum(self._under_way[: WritePriority.DECISION + 1]) < most
         if priority is WritePriority.STATUS and self._under_way[priority] >= MOST_STATUS:
+            return False
+        if priority is WritePriority.CONTROLLER and self.under_way >= CEILING:
             return False
         higher_waits = any(self._waiting[:priority])
         return self._under_way[priority] < ALWAYS[priority] or (not higher_waits and self.under_way < MOST)

@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 
+import without_network  # noqa: E402
 from performance import markdown  # noqa: E402
 from schedulers import GIVEN, Scheduler, enbloc, kube_scheduler, other  # noqa: E402
 
@@ -48,6 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="a scheduler's binary")
     parser.add_argument("--without", action="append", default=[], metavar="NAME[/DIALECT]", help="leave it out")
+    parser.add_argument("--engine", action="store_true", help="measure only what needs no API server")
     parser.add_argument("--results", type=Path, help="add the measurements to this file, as JSON lines")
     parser.add_argument("--from", dest="earlier", type=Path, nargs="+", help="write the document from these results")
     parser.add_argument("--no-document", action="store_true", help=f"do not write {DOCUMENT.relative_to(ROOT)}")
@@ -103,6 +105,13 @@ def main() -> None:
     if chosen.earlier:
         lines = [line for path in chosen.earlier for line in path.read_text().splitlines()]
         DOCUMENT.write_text(markdown([json.loads(line) for line in lines], statistics.median))
+        return
+    if chosen.engine:
+        figures = json.dumps(without_network.figures())
+        print(figures)
+        if chosen.results is not None:
+            with chosen.results.open("a") as file:
+                file.write(figures + "\n")
         return
     found = schedulers(chosen.peer, chosen.without)
     programs = binaries.ensure()

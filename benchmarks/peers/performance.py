@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import targets
 from schedulers import NOT_RUN, QPS, python_version
 
 Median = Callable[[Sequence[float]], float]
@@ -30,8 +31,13 @@ NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
 
 
-def markdown(results: Sequence[dict[str, Any]], median: Median) -> str:
-    text = HEAD + _machine(results)
+def markdown(measured: Sequence[dict[str, Any]], median: Median) -> str:
+    """`measured`: runs of schedulers, and figures of other kinds, which have no scheduler."""
+    results = [one for one in measured if "scheduler" in one]
+    others: dict[str, Any] = {}
+    for one in measured:
+        others |= one if "scheduler" not in one else {}
+    text = HEAD + _machine(results) + targets.table(results, others, median)
     for load in _unique((one["nodes"], one["pods"], one["gang_size"], one["arrive"]) for one in results):
         mine = [one for one in results if (one["nodes"], one["pods"], one["gang_size"], one["arrive"]) == load]
         text += _table(load, mine, median)

@@ -19,15 +19,20 @@ def run(**figures: Any) -> dict[str, Any]:
     return {**found, **load, **named, "cpu_s": 2.0, "peak_memory_mb": 0, **figures}
 
 
-def cells(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> list[str]:
+def page_of(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> str:
     monkeypatch.syspath_prepend(str(PEERS))
     from performance import markdown  # type: ignore[import-not-found]
 
     try:
-        page = markdown(runs, statistics.median)
+        page: str = markdown(runs, statistics.median)
     finally:
-        for name in ("performance", "schedulers"):
+        for name in ("performance", "schedulers", "targets"):
             sys.modules.pop(name, None)
+    return page
+
+
+def cells(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> list[str]:
+    page = page_of(monkeypatch, *runs)
     (line,) = [line for line in page.splitlines() if line.startswith("| other, native (")]
     return [cell.strip() for cell in line.split("|")[2:-1]]
 
@@ -40,3 +45,21 @@ def test_a_scheduler_that_bound_nothing_is_shown_with_its_zeros(monkeypatch: pyt
 def test_times_are_those_of_the_runs_that_bound_something(monkeypatch: pytest.MonkeyPatch) -> None:
     half = run(bound=10, bound_per_s=50, share_of_limit=0.5, first_bind_s=1.0, all_bound_s=2.0, peak_memory_mb=80)
     assert cells(monkeypatch, run(), half)[:4] == ["25 (0–50)", "0.25 (0.00–0.50)", "1.0", "2.0"]
+
+
+def test_every_target_is_met_or_missed_or_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"pods": 5000, "gang_size": 20, "bound": 5000, "share_of_create_and_bind": 1.1, "list_and_decode_s": 1.0}
+    native = run(**whole, scheduler="Enbloc", share_of_limit=0.95, all_bound_s=10.0, first_bind_s=3.0, cpu_s=5.0)
+    small = {**native, "pods": 500, "bound": 500, "share_of_limit": 0.1}
+    peer = run(**whole, scheduler="kube-scheduler", all_bound_s=90.0, cpu_s=10.0)
+    page = page_of(monkeypatch, native, small, peer, {"pending_cycle_ratio": 1.1}, {"memory": {"peak_memory_mb": 1300}})
+    rows = [line for line in page.partition("## Targets")[2].partition("\n## ")[0].splitlines() if "|" in line][2:]
+    verdicts = {row.split("|")[1].strip(): row.split("|")[-2].strip() for row in rows}
+    assert len(verdicts) == 14
+    assert verdicts["share of the bare bind loop, native"] == "met"
+    assert verdicts["all bound, against kube-scheduler"] == "met"
+    assert verdicts["all bound, against Volcano"] == "not measured"
+    assert verdicts["CPU of the scheduler, against the best peer"] == "**missed**"
+    assert verdicts["start to first bind, against listing and decoding"] == "**missed**"
+    assert verdicts["peak memory of `enbloc run`, 10,000 nodes and 200,000 pods"] == "**missed**"
+    assert verdicts["cycle beside 5,000 gangs that do not fit, against none"] == "met"

@@ -1,0 +1,116 @@
+"""The targets of this project's speed, each with what was measured: met, missed, or not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Median = Callable[[Sequence[float]], float]
+Runs = Sequence[Mapping[str, Any]]
+
+LEAST_PODS = 5_000
+"""Targets of live runs hold for at least so many pods in gangs of 20."""
+
+
+class Row(NamedTuple):
+    what: str
+    target: str
+    measured: str
+    is_met: bool | None
+    """`None`: not measured."""
+
+
+def table(runs: Runs, others: Mapping[str, Any], median: Median) -> str:
+    """As Markdown. `others`: figures that need no API server, and memory."""
+    text = "## Targets\nOn two cores shared with the API server. Live rows are those of gangs of 20 and "
+    text += f"{LEAST_PODS:,} pods or more.\n\n| what | target | measured | |\n|---|---|---|---|\n"
+    for row in (*_live(runs, median), *_without_network(others)):
+        verdict = {True: "met", False: "**missed**", None: "not measured"}[row.is_met]
+        text += f"| {row.what} | {row.target} | {row.measured or '–'} | {verdict} |\n"
+    return text + "\n"
+
+
+def _of(runs: Runs, scheduler: str, dialect: str, *, arrive: bool) -> Runs:
+    return [
+        one
+        for one in runs
+        if (one["scheduler"], one["dialect"], bool(one["arrive"])) == (scheduler, dialect, arrive)
+        and one["gang_size"] == 20
+        and one["pods"] >= LEAST_PODS
+        and one["bound"] >= one["pods"]
+    ]
+
+
+def _live(runs: Runs, median: Median) -> Iterator[Row]:
+    def middle(some: Runs, key: str) -> float | None:
+        return median([one[key] for one in some]) if some else None
+
+    ours = {name: _of(runs, "Enbloc", name, arrive=False) for name in ("native", "volcano", "job")}
+    for name, least in (("native", 0.9), ("volcano", 0.85), ("job", 0.85)):
+        share = middle(ours[name], "share_of_limit")
+        shown = "" if share is None else f"{share:.2f}"
+        if name == "job" and share is not None:
+            shown += f"; {middle(ours[name], 'share_of_create_and_bind'):.2f} of a loop that creates and binds"
+        yield Row(
+            f"share of the bare bind loop, {name}", f"≥ {least}", shown, None if share is None else share >= least
+        )
+    peer = _of(runs, "kube-scheduler", "native", arrive=False)
+    yield _ratio(
+        "all bound, against kube-scheduler", 8, middle(peer, "all_bound_s"), middle(ours["native"], "all_bound_s")
+    )
+    volcano = _of(runs, "Volcano", "volcano", arrive=False)
+    yield _ratio(
+        "all bound, against Volcano", 4, middle(volcano, "all_bound_s"), middle(ours["volcano"], "all_bound_s")
+    )
+    peers = [middle(some, "cpu_s") for some in (peer, volcano) if some]
+    cpu, best = middle(ours["native"], "cpu_s"), min((one for one in peers if one is not None), default=None)
+    part = cpu / best if cpu is not None and best else None
+    yield Row(
+        "CPU of the scheduler, against the best peer", "≤ 0.25", "" if part is None else f"{part:.2f}",
+        None if part is None else part <= 0.25,
+    )  # fmt: skip
+    first, listed = middle(ours["native"], "first_bind_s"), middle(ours["native"], "list_and_decode_s")
+    times = first / listed if first is not None and listed else None
+    shown = "" if times is None else f"{times:.1f}× ({first:.1f} s and {listed:.1f} s)"
+    yield Row("start to first bind, against listing and decoding", "≤ 2×", shown, None if times is None else times <= 2)
+    for name in ("native", "volcano"):
+        yield _arrivals(name, _of(runs, "Enbloc", name, arrive=True), middle)
+
+
+def _arrivals(name: str, some: Runs, middle: Callable[[Runs, str], float | None]) -> Row:
+    keys = ("gang_p50_s", "gang_p99_s", "bare_gang_p50_s", "bare_gang_p99_s")
+    p50, p99, bare50, bare99 = (middle(some, key) for key in keys)
+    what, target = f"arrivals at half the limit, {name}: a gang's p50 and p99", "≤ 0.1 s and ≤ 0.5 s"
+    if p50 is None or p99 is None or bare50 is None or bare99 is None:
+        return Row(what, target, "", None)
+    return Row(
+        what, target, f"{p50:.2f} s and {p99:.2f} s; the bare loop's own: {bare50:.2f} s and {bare99:.2f} s",
+        p50 <= 0.1 and p99 <= 0.5,
+    )  # fmt: skip
+
+
+def _ratio(what: str, least: float, theirs: float | None, ours: float | None) -> Row:
+    if theirs is None or not ours:
+        return Row(what, f"≥ {least:g}×", "", None)
+    shown = f"{theirs / ours:.1f}× ({theirs:.0f} s and {ours:.0f} s)"
+    return Row(what, f"≥ {least:g}×", shown, theirs / ours >= least)
+
+
+def _without_network(others: Mapping[str, Any]) -> Iterator[Row]:
+    engine = others.get("engine") or {}
+    for size, least in (("20", 10), ("64", 25)):
+        found = engine.get(size)
+        what = f"engine, 20,000 pods in gangs of {size} on 5,000 nodes, against pod by pod"
+        shown = f"{found['ratio']:.1f}× ({found['pods_per_s']:,} pods/s)" if found else ""
+        yield Row(what, f"≥ {least}×", shown, found["ratio"] >= least if found else None)
+    ratio, share = others.get("pending_cycle_ratio"), others.get("simulation_share")
+    what = "cycle beside 5,000 gangs that do not fit, against none"
+    yield Row(what, "≤ 2×", f"{ratio:.2f}×" if ratio else "", ratio <= 2 if ratio else None)
+    what = "simulation, whole stack, against the bare store doing the same writes"
+    yield Row(what, "≥ 0.25", f"{share:.2f}" if share else "", share >= 0.25 if share else None)
+    memory = others.get("memory")
+    what = "peak memory of `enbloc run`, 10,000 nodes and 200,000 pods"
+    yield Row(
+        what, "< 1.2 GB", f"{memory['peak_memory_mb'] / 1000:.2f} GB" if memory else "",
+        memory["peak_memory_mb"] < 1_200 if memory else None,
+    )  # fmt: skip

@@ -146,7 +146,7 @@ def read_task(world: World, pod: dict[str, Any]) -> Task:
         "priority": priority,
         "node": "" if ended else spec.get("nodeName") or "",
         "status": pod_status(pod, phase),
-        "ours": spec.get("schedulerName") in world["names"],
+        "ours": spec.get("schedulerName") in world["names"],  # G1
         "request": {**request, "pods": 1},
         "best_effort": not request,
         "order": o2_order(priority, index, created, metadata["name"], metadata["uid"]),

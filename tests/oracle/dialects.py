@@ -319,6 +319,7 @@ def first_wave(gang: dict[str, Any], job: Obj | None) -> list[dict[str, Any]]:
                     "ours": True,
                     "request": {**request, "pods": 1},
                     "best_effort": not request,
+                    "labels": (templates[role].get("metadata") or {}).get("labels") or {},
                 }
             )
     return found

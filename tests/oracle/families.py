@@ -57,6 +57,37 @@ def relaxed(rng: random.Random) -> Scenario:
     return documents, {**plain_settings("enqueue, allocate, backfill"), "admission": {"minAvailable": "relaxed"}}
 
 
+def affinities(rng: random.Random) -> Scenario:
+    """G6: pods that must be beside others, or away from them, on a node or in a zone."""
+    documents = [*generate.priority_classes(), *generate.nodes(rng, 4)]
+    for one in documents:
+        if one["kind"] == "Node":
+            one["metadata"]["labels"]["kubernetes.io/hostname"] = one["metadata"]["name"]
+    for number in range(rng.randint(2, 5)):
+        made = generate.gang(rng, f"g{number}", None, rng.choice([0, 0, 2]))
+        templates = [role["template"] for one in made if one["kind"] == "Job" for role in one["spec"]["tasks"]]
+        shared = some_affinity(rng)
+        for one in [*(one for one in made if one["kind"] == "Pod"), *templates]:
+            one["metadata"].setdefault("labels", {})["app"] = rng.choice(["a", "a", "b"])
+            one["metadata"]["annotations"].pop(KOORDINATOR + "mode", None)
+            one["spec"] = {**one["spec"], **(shared if rng.random() < 0.8 else some_affinity(rng))}
+        for one in made:
+            if one["kind"] == "PodGroup":
+                one["metadata"]["annotations"].pop(KOORDINATOR + "mode", None)
+        documents += made
+    documents += generate.edits(rng, documents, ("restart", "delete", "node", "cordon"))
+    return documents, plain_settings("enqueue, allocate, backfill")
+
+
+def some_affinity(rng: random.Random) -> Obj:
+    kind = rng.choice([None, None, "podAntiAffinity", "podAntiAffinity", "podAffinity"])
+    if kind is None:
+        return {}
+    topology = rng.choice(["kubernetes.io/hostname", "zone"])
+    term = {"labelSelector": {"matchLabels": {"app": rng.choice(["a", "b"])}}, "topologyKey": topology}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
 def pods_that_come_later(rng: random.Random, documents: list[Obj]) -> list[Obj]:
     """Some pods come again, under other names."""
     found = []
@@ -73,5 +104,9 @@ def plain_settings(actions: str) -> dict[str, Any]:
     return {"actions": actions, "koordinator": {"defaultWaitingTime": "60s"}}
 
 
-FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {"policies": policies, "relaxed": relaxed}
+FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
+    "policies": policies,
+    "relaxed": relaxed,
+    "affinities": affinities,
+}
 LAYERS = (*generate.LAYERS, *FAMILIES)

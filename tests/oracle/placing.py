@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.units import SECOND
-from oracle import claims, groups, minima, order, predicates, queues, reasons, reserve, scoring
+from oracle import affinity, claims, groups, minima, order, predicates, queues, reasons, reserve, scoring
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -105,6 +105,7 @@ def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[
         for node in world["nodes"]
         if predicates.g6_standing_reason(gang, task, node) is None
         and claims.closed_reason(world, gang, task, node["name"]) is None
+        and affinity.g6_beside_others(world, trial, task, node)
     ]
 
 
@@ -213,6 +214,8 @@ def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
     if not queues_allow(world, trial, wanted):
         return False
+    if any(affinity.is_about_others(world, task) for _, needed, rest, _ in wanted for task in [*needed, *rest]):
+        return False  # there task after task decides
     hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
     if hint and take_hint(world, trial, wanted, hint):
         return True

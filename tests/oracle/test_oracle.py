@@ -26,6 +26,7 @@ SEEDS = {
     "all": 50,
     "policies": 20,
     "relaxed": 20,
+    "affinities": 20,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))

@@ -61,7 +61,7 @@ def k9_only_waiting(world: World, gang: Gang) -> bool:
 def k9_lacks_nothing(world: World, gang: Gang) -> bool:
     """K9: of a gang of which only waiting pods count, none waits, and none is kept from waiting."""
     kept = any(task["status"] in ("gated", "marked") for task in gang["tasks"])
-    return k9_only_waiting(world, gang) and not waiting(world, gang) and not kept
+    return k9_only_waiting(world, gang) and not waiting(world, gang) and not held(world, gang) and not kept
 
 
 # ---- waves (D3): a role that has run is no part of the present wave, nor is one whose turn comes later

@@ -54,8 +54,8 @@ NOT_WRITTEN = {
     "S7": "names of others",
     **{f"T{number}": "topology" for number in range(9)},
 }
-"""Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness, taints,
-node selectors, required pod affinity and anti-affinity, and resources."""
+"""Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness,
+taints, node selectors, required pod affinity and anti-affinity, and resources."""
 
 
 def follows(rule: str) -> bool:

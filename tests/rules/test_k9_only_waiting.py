@@ -1,6 +1,9 @@
-"""K9, G10: a gang of which only waiting pods count, and none waits, lacks nothing."""
+"""K9, G10: a gang of which only waiting pods count, and none waits, lacks nothing; nor does one all of whose pods run,
+in a group that waits."""
 
 from __future__ import annotations
+
+import pytest
 
 from enbloc.api.koordinator import TIMEOUT
 from support import manifests as m
@@ -67,3 +70,51 @@ def test_k9_a_gang_of_which_none_waits_is_not_in_its_groups_way() -> None:
     assert answer.times("g-") == [0.0] * 2
     assert answer.at("h-2") == 10.0
     assert not answer.lines("timeout")
+
+
+@pytest.mark.parametrize("policy", ["waiting-and-running", "only-waiting"])
+@pytest.mark.parametrize("again", [False, True], ids=["lost", "no-room"])
+def test_k9_g10_a_gang_whose_pods_all_run_says_nothing_though_its_group_waits(policy: str, again: bool) -> None:
+    """The other gang loses a pod; what comes for it finds no room."""
+    both = ["default/g", "default/h"]
+    groups = [m.sigs_podgroup(name, 2, groups=both, scheduleTimeoutSeconds=500) for name in ("g", "h")]
+    for one in groups:
+        one["metadata"]["annotations"] |= {"gang.scheduling.koordinator.sh/match-policy": policy}
+    late = [later(m.labelled_pods("h", 3)[2]), m.pod("in-its-place", at="6s")] if again else []
+    answer = simulate(
+        m.node("n", 4),
+        groups,
+        m.labelled_pods("g", 2),
+        m.labelled_pods("h", 2),
+        m.step("5s", "delete", "Pod", "h-0"),
+        late,
+        until="60s",
+    )
+    assert answer.times("g-") == [0.0, 0.0]
+    assert not waits_because(answer.obj("PodGroup", "g"))
+    assert not [line for line in answer.lines("warning") if line["name"].startswith("g")]
+    assert bool(waits_because(answer.obj("PodGroup", "h"))) == (again or policy == "waiting-and-running")
+
+
+def test_k9_a_held_pod_waits_too() -> None:
+    """Of two pods that come later one is held, the other is deleted: a third one is missing, and is said to be."""
+    found = m.sigs_podgroup("g", 2, mode="NonStrict", scheduleTimeoutSeconds=500)
+    found["metadata"]["annotations"].update(POLICY)
+    late = [later(pod) for pod in m.labelled_pods("g", 4)[2:]]
+    answer = simulate(
+        m.node("n", 3), found, m.labelled_pods("g", 2), late, m.step("20s", "delete", "Pod", "g-3"), until="60s"
+    )
+    assert [line["name"] for line in answer.lines("held")] == ["g-2"]
+    assert "1 more is needed" in waits_because(answer.obj("PodGroup", "g"))
+
+
+@pytest.mark.parametrize("groups", [[], ["default/g", "default/h"]], ids=["alone", "in-a-group"])
+def test_k9_of_pods_that_come_later_too_few_are_left(groups: list[str]) -> None:
+    """Five come, two and two are placed; the fifth waits for another."""
+    found = m.sigs_podgroup("g", 2, groups=groups, scheduleTimeoutSeconds=500)
+    found["metadata"]["annotations"].update(POLICY)
+    late = [later(pod) for pod in m.labelled_pods("g", 7)[2:]]
+    other = m.koordinator_gang("h", 1, groups=groups) if groups else []
+    answer = simulate(m.node("n", 9), found, other, m.labelled_pods("g", 2), late, until="60s")
+    assert answer.times("g-") == [0.0] * 2 + [10.0] * 4
+    assert "1 more is needed" in waits_because(answer.obj("PodGroup", "g"))

@@ -10,7 +10,7 @@ from enbloc.engine.claims.reservations import is_beyond_queue
 from enbloc.engine.decisions import Decision, Enqueue
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter, is_pending
+from enbloc.engine.diagnosis.reporter import Reporter, has_to_say, is_pending
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.eviction.history import EvictionHistory
 from enbloc.engine.follower import Follower
@@ -101,7 +101,7 @@ class Intake(Follower):
         if held and not gang.satisfied:
             return diagnosis.unsupported(gang, held)
         if gang.status.enqueued and not gang.satisfied and gang.missing() and not replacements(gang):
-            if not gang.total_pending and self._lacks_nothing(gang):
+            if not gang.total_pending and not gang.total_held and self._lacks_nothing(gang):
                 return None  # nor is it in the way of gangs that it started with
             if any(task.status is TaskStatus.TIMED_OUT for task in gang.tasks.values()):
                 return diagnosis.timed_out(gang)
@@ -218,7 +218,10 @@ class Intake(Follower):
             if complete:
                 self._claims.holds.start_clock(group, complete[0], self._now_ns)
             for gang in gangs:
-                if not gang.satisfied:
+                if not has_to_say(gang) and gang.key not in obstacles:
+                    self._queues.remove(gang)
+                    self._reporter.withdraw(gang)
+                elif not gang.satisfied:
                     other = diagnosis.waits_for_others(
                         gang, group.unsatisfied, self._state.gangs, obstacles, self._titles
                     )
@@ -229,14 +232,21 @@ class Intake(Follower):
                 self.queue(gang)
             else:  # the first in order is queued for all; surplus waits until all have started
                 self._queues.remove(gang)
+                if not has_to_say(gang):
+                    self._reporter.withdraw(gang)
         if unit:
-            self._queue_group(unit, [gang for gang in gangs if gang not in unit and not gang.satisfied], group.holds)
+            others = [gang for gang in gangs if gang not in unit and not gang.satisfied and has_to_say(gang)]
+            self._queue_group(unit, others, group.holds)
 
     # ---- queueing
 
     def queue(self, gang: GangState) -> None:
         """Queues a gang for what it still needs, or removes it from its queue if it needs nothing."""
         waiting = pending_tasks(gang)
+        obstacle = self.obstacle(gang) if waiting and gang.only_waiting else None
+        if obstacle is not None:  # K9: of those that waited some were placed, and too few are left
+            self._queues.hold_back(gang, obstacle)
+            return
         if (
             not waiting
             and is_pending(gang)

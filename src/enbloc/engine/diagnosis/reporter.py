@@ -219,6 +219,12 @@ def next_to_be_attempted(gang: GangState) -> Diagnosis:
     return diagnosis.problem(gang, "is next to be attempted")
 
 
+def has_to_say(gang: GangState) -> bool:
+    """Whether it waits: its minima are not all placed, or surplus waits. A gang all of whose pods run says nothing,
+    whatever gangs that it started with wait for (G10, K9)."""
+    return gang.total_pending > 0 or is_pending(gang)
+
+
 def is_pending(gang: GangState) -> bool:
     """Whether its minima are not all placed, and it is ours to place."""
     invalid = bool(gang.spec.problem) and gang.total_pending > 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.reporter import Reporter
+from enbloc.engine.diagnosis.reporter import Reporter, has_to_say
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import Order
@@ -110,11 +110,9 @@ class SchedulingQueues(Follower):
         waiting = [gang]
         for mate in self._groups.mates(gang) if not gang.satisfied else ():
             known = self.why(mate)
-            if (
-                mate is not gang
-                and not mate.satisfied
-                and (known is None or known.reason is PendingReason.BLOCKED_BY_FIFO)
-            ):
+            if mate is gang or mate.satisfied or not has_to_say(mate):
+                continue
+            if known is None or known.reason is PendingReason.BLOCKED_BY_FIFO:
                 waiting.append(mate)
         for one in waiting:
             why = self._why[one.key] = behind(one)
@@ -139,7 +137,7 @@ class SchedulingQueues(Follower):
         for gang in {gang.key: gang for gang in [*equivalence.first(REPORTED_OF_A_CLASS), *fresh]}.values():
             self._wait(gang, diagnosis.of(gang), of_gang)
             for mate in self._groups.mates(gang) if of_gang and not gang.satisfied else ():
-                if mate is not gang and not mate.satisfied:
+                if mate is not gang and not mate.satisfied and has_to_say(mate):
                     self._why[mate.key] = diagnosis.of(mate)
                     self._wait(mate, diagnosis.of(mate), of_gang)
 

@@ -33,7 +33,8 @@ def run(nodes: int, pods: int, writes_per_s: int, seconds: float) -> dict[str, A
     provide_queues(store, ())
     _fill(store, nodes, pods)
     anew_s, updated_s = _cost(store, pods)
-    ages = sorted(asyncio.run(_follow(store, pods, writes_per_s, seconds)))
+    ages = sorted(asyncio.run(_follow(store, pods, writes_per_s, seconds, "/api/overview")))
+    drawn = sorted(asyncio.run(_follow(store, pods, writes_per_s, seconds, "/api/model")))
     return {
         "nodes": nodes,
         "pods": pods,
@@ -41,6 +42,9 @@ def run(nodes: int, pods: int, writes_per_s: int, seconds: float) -> dict[str, A
         "answers": len(ages),
         "age_median_s": round(ages[len(ages) // 2], 3),
         "age_worst_s": round(ages[-1], 3),
+        "model_answers": len(drawn),
+        "model_age_median_s": round(drawn[len(drawn) // 2], 3),
+        "model_age_worst_s": round(drawn[-1], 3),
         "read_anew_cpu_s": round(anew_s, 3),
         "read_changes_cpu_s": round(updated_s, 3),
         "ratio": round(anew_s / updated_s, 1),
@@ -106,10 +110,10 @@ def _write(store: Store, number: int) -> None:
     store.patch(Ref("Pod", "default", f"pod-{number}"), mark)
 
 
-async def _follow(store: Store, pods: int, writes_per_s: int, seconds: float) -> list[float]:
+async def _follow(store: Store, pods: int, writes_per_s: int, seconds: float, path: str) -> list[float]:
     """The age of each answer: from the oldest write that it does not show to its arrival."""
     pages = Pages(lambda: _listed(store), dict)
-    handle = pages.handlers()["/api/overview"]
+    handle = pages.handlers()[path]
     written: list[float] = []
     stop = asyncio.Event()
 
@@ -128,7 +132,7 @@ async def _follow(store: Store, pods: int, writes_per_s: int, seconds: float) ->
     end_s = time.monotonic() + seconds
     await pages.overview()
     while time.monotonic() < end_s:
-        answer = await handle(_Request())  # type: ignore[arg-type]
+        answer = await handle(_Request(path))  # type: ignore[arg-type]
         as_of_s = msgspec.json.decode(answer.body)["asOf"]  # type: ignore[attr-defined]
         unseen = next((at_s for at_s in written if at_s > as_of_s), None)
         ages.append(time.time() - unseen if unseen is not None else 0.0)
@@ -141,5 +145,7 @@ async def _follow(store: Store, pods: int, writes_per_s: int, seconds: float) ->
 class _Request:
     """As much of a request as the pages read."""
 
-    query: Final[dict[str, str]] = {}
-    path = "/api/overview"
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.query: dict[str, str] = {}
+        self.headers: dict[str, str] = {}

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from rich.console import Console
 
 from enbloc import config
+from enbloc.inspect.capacity import readable
 from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, shown
 from enbloc.inspect.tables import explanation_lines, gangs_table, node_columns, nodes_table, queues_table
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
-from enbloc.units import SECOND, parse_timestamp
+from enbloc.units import NANO, SECOND, parse_timestamp
 from support import manifests as m
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
@@ -197,3 +199,18 @@ def test_r7_reserved_room_is_shown_on_its_node(tmp_path: Path) -> None:
     assert "default/g (2)" in text_of(nodes_table(overview))
     assert node_columns(overview)[-1] == "RESERVED"
     assert node_columns(overview_at(0))[-1] != "RESERVED"
+
+
+@pytest.mark.parametrize(
+    ("name", "nanos", "text"),
+    [
+        ("memory", 24_684_100 * 1024 * NANO, "23.5Gi"),
+        ("memory", 126_208 * 2**20 * NANO, "123.2Gi"),
+        ("memory", 32 * 2**30 * NANO, "32Gi"),
+        ("memory", 1000 * NANO, "1000"),
+        ("cpu", 25_500 * 10**6, "25500m"),
+        ("nvidia.com/gpu", 8 * NANO, "8"),
+    ],
+)
+def test_long_amounts_are_rounded_in_tables(name: str, nanos: int, text: str) -> None:
+    assert readable(name, nanos) == text

@@ -14,6 +14,8 @@ from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.units import NANO, Quantity, format_amount, natural_key
 
 KINDS = ("Node", "Pod", volcano.QUEUE)
+_LONGEST = 6
+"""Amounts of more characters are rounded in tables."""
 
 
 class Use(msgspec.Struct, frozen=True, rename="camel"):
@@ -150,5 +152,16 @@ def _nanos(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
 
 
 def amount(name: str, nanos: int) -> str:
-    """As people write it: memory in Gi, the rest plainly."""
+    """As Kubernetes writes it, and exactly."""
     return format_amount(name, nanos)
+
+
+def readable(name: str, nanos: int) -> str:
+    """For a column of a table: long amounts of bytes are rounded to a tenth, `23.5Gi` instead of `24684100Ki`."""
+    exact = format_amount(name, nanos)
+    if len(exact) <= _LONGEST or not exact.endswith(("i", *"0123456789")) or name == "cpu":
+        return exact
+    value, units = nanos / NANO, ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:.1f}{units[0]}"

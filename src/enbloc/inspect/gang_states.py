@@ -108,5 +108,8 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
 
 
 def _with_codes(text: str, pods: Iterable[Obj]) -> str:
-    codes = [code if count == 1 else f"{code} of {count}" for code, count in exit_codes(pods).items()]
+    counts = exit_codes(pods)
+    if len(counts) == 1:
+        return f"{text}: {next(iter(counts))}"
+    codes = [f"{code} in {count} pod{'' if count == 1 else 's'}" for code, count in counts.items()]
     return f"{text}: {', '.join(codes)}" if codes else text

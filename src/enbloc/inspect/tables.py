@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from enbloc.inspect.capacity import Node, Queue, amount
+from enbloc.inspect.capacity import Node, Queue, readable
 from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, PREEMPTED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview
@@ -19,6 +19,7 @@ from enbloc.units import SECOND, parse_timestamp
 _STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
 _MOST_ROWS = 1_000
 _MOST_AHEAD = 8
+_STORAGE = "ephemeral-storage"
 
 
 def _table(*columns: str) -> Table:
@@ -82,8 +83,8 @@ def queue_cells(queue: Queue) -> list[str]:
     used = []
     for name in sorted({**queue.used, **queue.capability}):
         bound = queue.capability.get(name)
-        most = f"/{amount(name, bound)}" if bound is not None else ""
-        used.append(f"{name} {amount(name, queue.used.get(name, 0))}{most}")
+        most = f"/{readable(name, bound)}" if bound is not None else ""
+        used.append(f"{name} {readable(name, queue.used.get(name, 0))}{most}")
     counts = [str(queue.weight), str(queue.running), str(queue.waiting)]
     return [queue.queue, queue.parent, queue.state, *counts, ", ".join(used)]
 
@@ -139,12 +140,16 @@ def _reserved(row: Node | Domain, rows: Sequence[Node | Domain]) -> list[str]:
 
 
 def _resources(rows: Sequence[Node | Domain]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row.resources))
+    """Those of the columns. Every kubelet reports ephemeral-storage, and most pods ask for none."""
+    found = dict.fromkeys(name for row in rows for name in row.resources)
+    if not any(row.resources[_STORAGE].used for row in rows if _STORAGE in row.resources):
+        found.pop(_STORAGE, None)
+    return list(found)
 
 
 def _use(node: Node | Domain, name: str) -> str:
     use = node.resources.get(name)
-    return f"{amount(name, use.used)}/{amount(name, use.capacity)}" if use is not None else ""
+    return f"{readable(name, use.used)}/{readable(name, use.capacity)}" if use is not None else ""
 
 
 def nodes_table(overview: Overview, rows: int = _MOST_ROWS, *, bars: bool = False) -> Table:

@@ -70,6 +70,8 @@ def test_a_container_without_a_command_fails_with_a_word_on_it() -> None:
         status = world.ended()["status"]
         assert status["reason"] == "NoCommand"
         assert "--runtime sim" in status["message"]
+        with pytest.raises(Refused, match=r'"main" in pod .* did not start: NoCommand: .*--runtime sim'):
+            world.log()
 
 
 @pytest.mark.parametrize(

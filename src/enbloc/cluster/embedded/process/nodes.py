@@ -174,7 +174,11 @@ class ProcessNodes(Kubelets[ProcessPod]):
         try:
             return FileLogReader(directory.log(name, run), query, lambda: one.is_alive and one.run == run)
         except FileNotFoundError:
+            status = found.get("status") or {}
             reason = (one.state.get("waiting") or {}).get("reason")
+            if status.get("phase") == "Failed" and status.get("reason"):  # it never ran, and will not
+                why = ": ".join(filter(None, (status["reason"], status.get("message"))))
+                raise Refused(400, "BadRequest", f"{what} did not start: {why}") from None
             if reason:
                 raise Refused(400, "BadRequest", f"{what} is waiting to start: {reason}") from None
             raise Refused(404, "NotFound", f"there is no log of {what}") from None

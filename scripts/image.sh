@@ -41,7 +41,7 @@ mmdebstrap --quiet --mode=root --variant=custom "${options[@]}" \
   --customize-hook='find "$1"/usr -xdev -name __pycache__ -type d -prune -exec rm -rf {} +' \
   bookworm "$work/base.tar" "$sources"
 
-# The packages, for the Python of that base (3.11); no compiled files, which carry times.
+# The packages, for the Python of that base (3.11).
 python=$root/.venv/bin/python
 "$python" -c 'import sys; assert sys.version_info[:2] == (3, 11), "the image has Python 3.11: make PYTHON=python3.11"'
 mkdir -p "$work/tree/opt/enbloc/lib" "$work/tree/opt/enbloc/bin"
@@ -57,6 +57,9 @@ find "$work/tree" -name 'direct_url.json' -delete
 printf '#!/usr/bin/python3 -I\nimport sys\nsys.path.insert(0, "/opt/enbloc/lib")\nfrom enbloc.cli.main import main\nmain()\n' \
   > "$work/tree/opt/enbloc/bin/enbloc"
 chmod 755 "$work/tree/opt/enbloc/bin/enbloc"
+# Compiled files, so that no start has to compile a thousand modules; by hash, since those by time would carry times.
+PYTHONHASHSEED=0 "$python" -m compileall -q --invalidation-mode unchecked-hash -s "$work/tree" -p / \
+  "$work/tree/opt/enbloc/lib"
 chmod -R u=rwX,go=rX "$work/tree" # those of a checkout depend on the umask that it was made with
 find "$work/tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 

@@ -11,6 +11,12 @@ from support import manifests as m
 from support.advised import advised, followed
 
 Obj = dict[str, Any]
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {}},
+}
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
 
@@ -22,6 +28,7 @@ def clusters(draw: st.DrawFn) -> list[Obj]:
             f"n{number}",
             cpu=draw(st.sampled_from([2, 4, 8])),
             labels={"disk": draw(st.sampled_from(["ssd", "hdd"]))},
+            extra=draw(st.sampled_from([{}, {}, {"nvidia.com/gpu": 2}])),
             taints=[TAINT] if draw(st.integers(0, 3)) == 0 else [],
             unschedulable=draw(st.integers(0, 5)) == 0,
         )
@@ -30,6 +37,8 @@ def clusters(draw: st.DrawFn) -> list[Obj]:
     found.append(m.queue("small", capability={"cpu": str(draw(st.integers(1, 4)))}))
     found.append(m.queue("line", dequeueStrategy="fifo"))
     found.append(m.priority_class("high", 100))
+    if draw(st.integers(0, 7)) == 0:
+        found.append(m.resource_quota(draw(st.integers(1, 5))))
     for number in range(draw(st.integers(1, 5))):
         found += draw(gangs(f"g{number}", at=f"{draw(st.integers(0, 3))}s"))
     return found
@@ -44,12 +53,24 @@ def gangs(draw: st.DrawFn, name: str, at: str) -> list[Obj]:
         pod["schedulerName"] = "another"
     if draw(st.integers(0, 9)) == 0:
         pod["schedulingGates"] = [{"name": "example.com/hold"}]
+    if draw(st.integers(0, 5)) == 0:
+        name_of_gpu = draw(st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpuu", "example.com/fpga"]))
+        pod["extra"] = {name_of_gpu: draw(st.integers(1, 3))}
+    if draw(st.integers(0, 7)) == 0:
+        pod["topologySpreadConstraints"] = [SPREAD]
+    if draw(st.integers(0, 5)) == 0:
+        pod["priority"] = "high"
     count = draw(st.integers(1, 4))
     cpu = draw(st.sampled_from([1, 2, 3, 5, 12]))
     queue = draw(st.sampled_from(["default", "default", "small", "line", "smal"]))
     run_time = draw(st.sampled_from([None, None, "5s"]))
     if draw(st.booleans()):
         return [m.job(name, m.role("w", count, cpu=cpu, run_time=run_time, **pod), queue=queue, at=at)]
+    if draw(st.integers(0, 3)) == 0:
+        annotations = m.koordinator_annotations(name, draw(st.integers(1, count + 1)))
+        return [
+            m.pod(f"{name}-{i}", cpu, at=at, run_time=run_time, annotations=annotations, **pod) for i in range(count)
+        ]
     exist = count - draw(st.sampled_from([0, 0, 0, 1])) if count > 1 else count
     group = m.podgroup(name, count, queue=queue, at=at)
     return [group, *m.gang(name, exist, cpu=cpu, at=at, run_time=run_time, **pod)[1:]]

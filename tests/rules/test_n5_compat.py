@@ -78,6 +78,23 @@ def test_n5_a_job_of_another_scheduler_is_not_reviewed() -> None:
     assert second.endswith("(refused once spec.schedulerName is enbloc)")
 
 
+def test_n5_what_the_definition_checks_is_checked_of_every_job() -> None:
+    """An API server refuses these before any webhook is asked, whatever the scheduler."""
+    role = {**m.role("w", 1, 2), "policies": [{"event": "PodFailled", "action": "RestartJob"}]}
+    job = m.job("j", role, m.role("w", -1), schedulerName="another", maxRetry=-1)
+    fields = [
+        "spec.maxRetry",
+        "spec.tasks[0].minAvailable",
+        "spec.tasks[0].policies[0].event",
+        "spec.tasks[1].name",
+        "spec.tasks[1].replicas",
+    ]
+    linted = lint(job)
+    assert [one.field for one in linted.faults] == fields
+    rejected = simulate(m.node("n"), job).rejected("j")
+    assert all(field in rejected for field in fields)
+
+
 def test_n5_the_printed_config_reads_back_as_the_same() -> None:
     for data in ({}, {"compat": ["volcano", "kai"]}, {"compat": ["yunikorn"], "schedulerNames": ["mine"]}):
         found = parse(data)

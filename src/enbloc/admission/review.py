@@ -11,6 +11,7 @@ from typing import Final, Literal
 import msgspec
 
 from enbloc.admission import job, podgroup, queue, queuejob, schedulingspec
+from enbloc.admission.definition_checks import definition_faults
 from enbloc.admission.lookup import Lookup
 from enbloc.admission.pod_template import template_faults
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
@@ -34,8 +35,8 @@ def admit(
 ) -> tuple[Obj, list[Fault]]:
     """The object after mutation, and every fault in it."""
     before = old if operation == "UPDATE" else None
-    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):
-        return obj, []  # another scheduler's (N5)
+    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):  # another scheduler's (N5)
+        return obj, (decode_faults(obj) or definition_faults(obj)) if before is None else []
     try:
         match kind_id(obj):
             case volcano.JOB:

@@ -97,7 +97,9 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
         linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
-        linted.warnings.extend(place.finding(warning) for warning in _as_ours(obj, lookup, settings))
+        known = {fault.field for fault in faults}
+        as_ours = (one for one in _as_ours(obj, lookup, settings) if one.field not in known)
+        linted.warnings.extend(map(place.finding, as_ours))
         linted.warnings.extend(place.finding(warning) for warning in creation.warnings(obj, arrival))
         if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
             linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))

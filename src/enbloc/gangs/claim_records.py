@@ -154,6 +154,11 @@ def read_all(annotations: Mapping[str, str]) -> dict[ClaimKind, Record]:
     return found
 
 
+def has_records(annotations: Mapping[str, str]) -> bool:
+    """Whether an object carries a record, one that can be read or not."""
+    return bool(annotations) and not ANNOTATIONS.isdisjoint(annotations)
+
+
 def texts(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
     """What `read_all` reads: while it is the same, so are the records."""
     return () if _ANNOTATIONS.isdisjoint(annotations) else tuple(annotations.get(key) for key in sorted(_ANNOTATIONS))

@@ -7,6 +7,7 @@ import msgspec
 from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.gangs import claim_records
+from enbloc.gangs.claim_records import has_records
 from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
 
@@ -16,18 +17,19 @@ class SinglePod:
     kinds: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
-        self._waiting: dict[GangKey, Obj] = {}
-        """Pods without a node, whatever their dialect: a single pod carries its own claim record."""
+        self._homes: dict[GangKey, Obj] = {}
+        """Pods without a node, whatever their dialect: a single pod carries its own claim record. And bound ones from
+        which a record is still to be removed."""
 
     def observe(self, event: WatchEvent) -> Changed:
         return NOTHING
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         key = self._key(pod)
-        if gone or pod["spec"].get("nodeName"):
-            self._waiting.pop(key, None)
+        if gone or (pod["spec"].get("nodeName") and not has_records(annotations_of(pod))):
+            self._homes.pop(key, None)
         else:
-            self._waiting[key] = pod
+            self._homes[key] = pod
         return NOTHING
 
     def member(self, pod: Obj) -> Membership | None:
@@ -41,7 +43,7 @@ class SinglePod:
 
     def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=1, queue=queue)
-        pod = self._waiting.get(key)
+        pod = self._homes.get(key)
         claims = claim_records.read_all(annotations_of(pod)) if pod is not None else {}
         if pod is None or not claims:
             return spec
@@ -51,7 +53,7 @@ class SinglePod:
         return None
 
     def home(self, key: GangKey) -> Obj | None:
-        return self._waiting.get(key)
+        return self._homes.get(key)
 
     def complaints(self, obj: Obj) -> tuple[str, ...]:
         return ()

@@ -31,7 +31,7 @@ def test_k8_the_record_of_a_clock_that_could_not_be_removed_is_removed_later(cod
 
         world.cluster.refuse = refuse
         await world.begin()
-        await world.settle(timers=True)
+        assert await world.comes_to_rest(120, timers=True)
         assert refused
         assert all(annotations_of(pod).get(TIMEOUT) == "true" for pod in world.pods())
         assert [key for pod in world.pods() for key in annotations_of(pod) if "enbloc.dev/claim-" in key] == []
@@ -65,7 +65,7 @@ def test_r7_the_record_of_a_pod_that_was_bound_meanwhile_is_removed_later(killed
             assert [key for pod in world.pods() for key in annotations_of(pod) if "enbloc.dev/claim-" in key]
             world.cluster.refuse = lambda write: None
             await world.restart()
-        await world.settle(timers=True)
+        assert await world.comes_to_rest(120, timers=True)
         assert refused
         assert world.bound().keys() == {"a", "b"}
         assert [key for pod in world.pods() for key in annotations_of(pod) if "enbloc.dev/claim-" in key] == []

@@ -212,8 +212,12 @@ class LiveWorld:
         self.plane = self.new_plane()
         await self.lead()
 
-    async def settle(self, within_s: float = 120.0, *, timers: bool = False) -> None:
-        """Until nothing is under way for a while; `timers`: nor any timer is going to fire within that time."""
+    async def settle(self, within_s: float = 120.0) -> None:
+        """Until nothing is under way for a while."""
+        assert await self.comes_to_rest(within_s), f"it does not come to rest: {self.plane.is_quiet}"
+
+    async def comes_to_rest(self, within_s: float, *, timers: bool = False) -> bool:
+        """Whether nothing is under way for a while; `timers`: nor is a timer going to fire for as long again."""
         until = self.loop.time() + within_s
         quiet = 0
         while self.loop.time() < until and quiet < 30:
@@ -222,9 +226,9 @@ class LiveWorld:
             is_quiet = self.plane.is_quiet and self.nodes.due() is None
             if is_quiet and timers:
                 due_in_s = self.plane._due_in_s()
-                is_quiet = due_in_s is None or self.loop.time() + due_in_s >= until
+                is_quiet = due_in_s is None or due_in_s > within_s
             quiet = quiet + 1 if is_quiet else 0
-        assert quiet, f"it does not come to rest: {self.plane.is_quiet}"
+        return quiet > 0
 
     def check(self) -> None:
         if self._running is not None and self._running.done():

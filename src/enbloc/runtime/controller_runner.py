@@ -31,7 +31,7 @@ EVENTS_WITHIN_S: Final = 5.0
 """A round waits at most this long for the watch events of its writes."""
 HOLD_S: Final = 0.5
 """How long a round that only reports is held after the first event that it would read."""
-LONGEST_HOLD_S: Final = 5.0
+LONGEST_HOLD_S: Final = 10.0
 """The same while Bindings wait."""
 
 

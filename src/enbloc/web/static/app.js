@@ -188,7 +188,8 @@ const told = (event, data) => {
   if (event === "tick" && state.model && state.model.asOf >= state.changed) { // nothing changed up to then
     state.model.asOf = Math.max(state.model.asOf, Number(data));
     for (const gang of state.model.gangs) gang.waits = waitsOf(gang, state.model.asOf);
-    if (!document.activeElement?.matches("select")) draw(); // an open list of choices stays open
+    // An open list of choices stays open; the map shows no time that passes, so it is drawn when something changed.
+    if (!document.activeElement?.matches("select") && route().view !== "map") draw();
   }
   showAge();
 };

@@ -64,19 +64,19 @@ const hatch = (context, x, y, width, height, colour) => {
 const partsOf = (node) => [...node.parts.map(([gang, used]) => [gang, used, false]), ...node.claims.map(([gang, used]) => [gang, used, true])];
 
 // A dashed outline on nodes where pods would fit.
-const outline = (context, cell) => {
+const outline = (context, cell, dark) => {
   context.globalAlpha = 1;
-  context.strokeStyle = isDark() ? "#6fce8a" : "#17692f"; context.lineWidth = 2; context.setLineDash([4, 2]);
+  context.strokeStyle = dark ? "#6fce8a" : "#17692f"; context.lineWidth = 2; context.setLineDash([4, 2]);
   context.strokeRect(cell.x - 1, cell.y - 1, cell.width + 1, cell.height + 1);
   context.setLineDash([]);
 };
 
-const drawCell = (context, cell, model, resource, colour, marked) => {
+const drawCell = (context, cell, resource, colour, marked, dark) => {
   const { node, x, y, width, height, columns, size } = cell;
   const slots = slotsOf(node, resource);
-  const free = isDark() ? "#272d36" : "#e9ecf1";
+  const free = node.status === "Ready" ? (dark ? "#272d36" : "#e9ecf1") : dark ? "#5a2a2a" : "#f0c9c6";
   context.globalAlpha = marked && !marked.has(node.node) ? 0.25 : 1;
-  context.fillStyle = node.status === "Ready" ? free : isDark() ? "#5a2a2a" : "#f0c9c6";
+  context.fillStyle = free;
   if (!slots) {
     const capacity = node.capacity[resource] || 0;
     context.fillRect(x, y, width, height);
@@ -95,7 +95,7 @@ const drawCell = (context, cell, model, resource, colour, marked) => {
   for (let slot = 0; slot < slots; slot += 1) {
     const left = x + (slot % columns) * size, top = y + Math.floor(slot / columns) * size;
     const square = squares[slot];
-    context.fillStyle = square && !square[1] ? colour(square[0]) : node.status === "Ready" ? free : context.fillStyle;
+    context.fillStyle = square && !square[1] ? colour(square[0]) : free;
     context.fillRect(left, top, size - 1, size - 1);
     if (square && square[1]) hatch(context, left, top, size - 1, size - 1, colour(square[0]));
   }
@@ -111,8 +111,15 @@ const textOf = (node, model, resource) => {
 
 // A canvas with tooltips. `marked`: names of nodes that stand out, or null for all; `planned`: how many pods would fit on nodes.
 export const mapCanvas = (model, { resource, by, marked = null, planned = new Map(), open, width }) => {
-  const dark = isDark();
-  const colour = (gang) => colourOf(gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang, dark);
+  const dark = isDark(), colours = new Map(); // asked once: a large map has tens of thousands of squares
+  const colour = (gang) => {
+    let found = colours.get(gang);
+    if (found === undefined) {
+      found = colourOf(gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang, dark);
+      colours.set(gang, found);
+    }
+    return found;
+  };
   const placed = layout(model.nodes, resource, width);
   const ratio = Math.min(window.devicePixelRatio || 1, 2);
   const canvas = element("canvas", { width: Math.round(width * ratio), height: Math.round(placed.height * ratio), role: "img",
@@ -125,8 +132,8 @@ export const mapCanvas = (model, { resource, by, marked = null, planned = new Ma
     context.fillStyle = dark ? "#a2aab6" : "#5c6470";
     context.fillText(`${domain} · ${plural(count, "node")}`, x, y);
   }
-  for (const cell of placed.cells) drawCell(context, cell, model, resource, colour, marked);
-  for (const cell of placed.cells) if (planned.has(cell.node.node)) outline(context, cell);
+  for (const cell of placed.cells) drawCell(context, cell, resource, colour, marked, dark);
+  for (const cell of placed.cells) if (planned.has(cell.node.node)) outline(context, cell, dark);
   const tip = element("div", { class: "tip", hidden: true });
   const cellAt = (event) => {
     const box = canvas.getBoundingClientRect();

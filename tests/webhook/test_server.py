@@ -39,6 +39,18 @@ def test_it_answers_over_tls_by_the_authorities_in_the_configuration() -> None:
     play(story)
 
 
+def test_v4_the_default_queue_exists_before_the_controllers_have_created_it() -> None:
+    """Right after an installation the first job must not be refused."""
+
+    async def story(world: World) -> None:
+        world.sees("root")
+        for path in ("/mutate", "/validate"):
+            assert (await world.ask(review("CREATE", job()), path))["allowed"]
+        assert not (await world.ask(review("CREATE", job(queue="nowhere"))))["allowed"]
+
+    play(story)
+
+
 def test_the_author_of_a_pod_or_a_job_is_warned() -> None:
     async def story(world: World) -> None:
         world.sees("root", "default")

@@ -9,7 +9,7 @@ from typing import Protocol
 from enbloc.api import volcano
 from enbloc.api.meta import Fault, Obj, annotations_of, labels_of, name_of
 from enbloc.api.queue_doors import doors_of
-from enbloc.api.volcano import CLOSED, ROOT_QUEUE, parent_of, state_of
+from enbloc.api.volcano import CLOSED, DEFAULT_QUEUE, ROOT_QUEUE, parent_of, state_of
 from enbloc.config.values import nearest
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
 
@@ -32,7 +32,8 @@ def queue_faults(queue: str, namespace: str, field: str, lookup: Lookup) -> list
         return [Fault(field, f"queue {ROOT_QUEUE!r} accepts no jobs: use one of its children")]
     found = lookup.get(volcano.QUEUE, "", queue)
     if found is None:
-        if not lookup.complete(volcano.QUEUE):
+        # `default` always exists (V4): right after an installation the controllers have not created it yet.
+        if queue == DEFAULT_QUEUE or not lookup.complete(volcano.QUEUE):
             return []
         known = {name_of(one) for one in lookup.list(volcano.QUEUE)} - {ROOT_QUEUE}
         way_out = nearest(queue, known) or ": create it, or use another"

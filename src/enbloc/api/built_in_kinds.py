@@ -30,6 +30,8 @@ rbac.authorization.k8s.io v1 Role roles namespaced
 rbac.authorization.k8s.io v1 RoleBinding rolebindings namespaced
 rbac.authorization.k8s.io v1 ClusterRole clusterroles cluster
 rbac.authorization.k8s.io v1 ClusterRoleBinding clusterrolebindings cluster
+admissionregistration.k8s.io v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster status
+admissionregistration.k8s.io v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
 autoscaling v2,v1 HorizontalPodAutoscaler horizontalpodautoscalers namespaced status hpa
 resource.k8s.io v1,v1beta2,v1beta1 ResourceClaim resourceclaims namespaced status
 resource.k8s.io v1,v1beta2,v1beta1 ResourceClaimTemplate resourceclaimtemplates namespaced

@@ -78,7 +78,7 @@ def command(
     \b
     Example:
       enbloc install --image registry.example/enbloc@sha256:... | kubectl apply --server-side --force-conflicts -f -
-      enbloc install --no-merge > enbloc.yaml       # to keep in a repository
+      enbloc install --no-merge > installed.yaml    # to keep in a repository
       enbloc install | kubectl delete -f -          # deletes everything, all jobs and queues too
     """
     problems = []

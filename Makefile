@@ -26,10 +26,10 @@ MAKE_VENV = test -n "$(PYTHON)" || { echo "enbloc needs Python 3.11 or newer; no
 COMPILE = $(BIN)/python -m compileall -q src
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run docs test web helm image soak mutants lint format bench e2e operators lock clean
+.PHONY: help setup run docs test web helm image soak mutants lint format bench e2e e2e-node operators lock clean
 
 help: ## tell what there is to make
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## make the environment in .venv (the others do it when needed)
 
@@ -65,7 +65,7 @@ $(VENV)/.docs: $(READY) $(DOCS)
 
 test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
 	@$(COMPILE)
-	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not operators" $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not node and not operators" $(ARGS)
 
 # Needs chromium on the PATH (Debian: apt-get install chromium). SHOTS=FOLDER keeps screenshots and figures.
 web: $(VENV)/.web ## test the dashboard in a real browser (needs chromium)
@@ -115,6 +115,15 @@ image: $(READY) ## build the image without a Docker engine, into build/enbloc-im
 helm: $(READY) ## compare the Helm chart with `enbloc install` (needs Go)
 	@$(BIN)/python tests/helm/programs.py
 	$(BIN)/python -m pytest -m helm tests/helm $(ARGS)
+
+# Needs root, Go, and from Debian: apt-get install containerd runc containernetworking-plugins iptables iproute2 conntrack
+# busybox-static buildah mmdebstrap. Builds kubelet, kube-proxy and kube-scheduler the first time (5 to 20 minutes), into
+# the same cache. The tests run in namespaces of their own; what they started ends with them, whatever happens.
+e2e-node: $(READY) ## run the installed image on a real node with containers (needs root and Go)
+	@$(BIN)/python tests/node/programs.py
+	@test -f build/enbloc-image.tar || $(MAKE) image
+	ENBLOC_NODE_NAMESPACES=1 unshare --mount --net --pid --fork --kill-child --mount-proc \
+		$(BIN)/python -m pytest -m node tests/node $(ARGS)
 
 # Builds operators the first time (needs Go), into the same cache; ENBLOC_OPERATORS=all takes those that are not proven
 # yet, too. Writes the tables of docs/operators.md.

@@ -151,7 +151,7 @@ def _fails(source: Path, tests: list[str], until: float) -> bool:
         "-q",
         "-x",
         "-m",
-        "not soak and not e2e and not operators",
+        "not soak and not e2e and not web and not helm and not node and not operators",
         "-p",
         "no:cacheprovider",
     ]

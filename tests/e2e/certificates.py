@@ -54,9 +54,8 @@ class Authority:
         self.certificate = _write(folder / "ca.crt", own.public_bytes(serialization.Encoding.PEM))
 
     def server(self, name: str, hosts: Iterable[str] = ()) -> Pair:
-        """For who listens on loopback (and on the further `hosts`, as DNS names)."""
-        names: list[x509.GeneralName] = [x509.IPAddress(ipaddress.ip_address(LOOPBACK)), x509.DNSName("localhost")]
-        names += [x509.DNSName(host) for host in hosts]
+        """For who listens on loopback (and on the further `hosts`, DNS names or addresses)."""
+        names = [_host(host) for host in (LOOPBACK, "localhost", *hosts)]
         return self._issue(name, _name(name), ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
     def user(self, name: str, groups: Iterable[str] = ()) -> Pair:
@@ -95,6 +94,13 @@ class Authority:
 def _name(name: str, groups: Iterable[str] = ()) -> x509.Name:
     parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

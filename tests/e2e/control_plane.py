@@ -47,6 +47,8 @@ APIS = ("scheduling.k8s.io/v1alpha2=true",)
 PORTS = range(20_000, 32_000)
 # Of the range that is kept for examples: nobody is there.
 NODE_ADDRESS = "192.0.2.1"
+# Of the Service `kubernetes`: the first of --service-cluster-ip-range.
+SERVICE_ADDRESS = "10.96.0.1"
 
 
 def free_port() -> int:
@@ -76,15 +78,19 @@ class ControlPlane:
         controller_flags: Iterable[str] = (),
         features: Iterable[str] = FEATURES,
         apis: Iterable[str] = APIS,
+        real_nodes_at: str | None = None,
     ) -> None:
         """`durable` lets etcd sync every write to the disk, as a real one does: slower, and right for tests that pull
-        the plug. No `controllers`, no controller manager."""
+        the plug. No `controllers`, no controller manager. `real_nodes_at`: the address at which kubelets and their pods
+        reach the API server; kwok plays no nodes, and service accounts are put into pods."""
         self.folder = folder
         self._programs = programs
         folder.mkdir(parents=True, exist_ok=True)
         self.authority = Authority(folder / "pki")
         self.token = secrets.token_hex(16)
-        self.url = f"https://{LOOPBACK}:{free_port()}"
+        self._real_nodes_at = real_nodes_at
+        self._address = real_nodes_at or LOOPBACK
+        self.url = f"https://{self._address}:{free_port()}"
         self.api = Api(self.url, self.authority.certificate, self.token)
         self.kubeconfig = self.write_kubeconfig("admin", self.url, {"token": self.token})
         self._warden: Warden | None = None
@@ -199,6 +205,11 @@ class ControlPlane:
         part.wait_ready(within_s)
         return part
 
+    def forget(self, part: Part) -> None:
+        """Ends a part that was launched; it is in no story any more."""
+        part.kill()
+        self._launched.remove(part)
+
     def account_token(self, namespace: str, name: str) -> str:
         """A token of a service account that exists."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
@@ -264,6 +275,10 @@ class ControlPlane:
                 "--node-monitor-period=1s",
                 *controller_flags,
             )
+        if self._real_nodes_at is None:
+            self._play_nodes(warden)
+
+    def _play_nodes(self, warden: Warden) -> None:
         config = self.folder / "kwok.yaml"
         stages.write(config)
         self.kwok = self._part(
@@ -281,12 +296,17 @@ class ControlPlane:
         tokens = self.folder / "pki" / "tokens.csv"
         tokens.touch(mode=0o600)
         tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
-        served = self.authority.server("apiserver", ["kubernetes", "kubernetes.default.svc"])
+        hosts = ["kubernetes", "kubernetes.default.svc"]
+        pods = ["--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount"]
+        if self._real_nodes_at is not None:
+            hosts += [self._real_nodes_at, SERVICE_ADDRESS]
+            pods = []
+        served = self.authority.server("apiserver", hosts)
         accounts = self.authority.signing_key("service-accounts")
         return [
             f"--etcd-servers={etcd_url}",
-            f"--bind-address={LOOPBACK}",
-            f"--advertise-address={LOOPBACK}",
+            f"--bind-address={self._address}",
+            f"--advertise-address={self._address}",
             f"--secure-port={self.url.rpartition(':')[2]}",
             f"--cert-dir={self.folder / 'pki'}",
             f"--tls-cert-file={served.certificate}",
@@ -298,8 +318,7 @@ class ControlPlane:
             f"--service-account-key-file={accounts.certificate}",
             f"--service-account-signing-key-file={accounts.key}",
             "--service-cluster-ip-range=10.96.0.0/16",
-            "--endpoint-reconciler-type=none",
-            "--disable-admission-plugins=ServiceAccount",
+            *pods,
             f"--feature-gates={self._features}",
             f"--runtime-config={self._apis}",
         ]

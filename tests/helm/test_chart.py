@@ -61,6 +61,8 @@ def _templated(
         str(chart),
         "--namespace",
         namespace,
+        "--kube-version",
+        "1.36.0",  # a helm that was built without Helm's own flags takes another one for granted
         "--include-crds",
         "--values",
         str(file),

@@ -188,7 +188,7 @@ def test_ports_by_name_exist() -> None:
         (container,) = found("Deployment")[name]["spec"]["template"]["spec"]["containers"]
         ports = {port["name"] for port in container["ports"]}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
-        for probe in ("livenessProbe", "readinessProbe"):
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
             assert container[probe]["httpGet"]["port"] in ports
 
 

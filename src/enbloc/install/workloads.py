@@ -182,7 +182,9 @@ def _container(component: str, image: str) -> dict[str, Any]:
             for name, path in (("ENBLOC_NAMESPACE", "metadata.namespace"), ("ENBLOC_POD", "metadata.name"))
         ],
         "ports": ports,
-        "livenessProbe": _probe("/healthz") | {"initialDelaySeconds": 10, "failureThreshold": 6},
+        # A node that is busy may take minutes to start us; a process that hangs later is replaced within one.
+        "startupProbe": _probe("/healthz") | {"periodSeconds": 5, "failureThreshold": 60},
+        "livenessProbe": _probe("/healthz") | {"failureThreshold": 6},
         "readinessProbe": ready | {"periodSeconds": 5},
         **more,
         "resources": {kind: dict(amounts) for kind, amounts in _RESOURCES[component].items()},

@@ -1,0 +1,3 @@
+module enbloc.dev/node/pause
+
+go 1.26.0

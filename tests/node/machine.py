@@ -28,6 +28,8 @@ BRIDGE = "enbloc0"
 NAME = "real"
 PLUGINS = Path("/usr/lib/cni")
 CGROUPS = Path("/sys/fs/cgroup")
+WEIGHT = 16 * 1024
+"""Of all pods together, in shares of the CPU: that of sixteen processes."""
 # What a kubelet sets for the whole kernel (its own defaults for them).
 KERNEL_SETTINGS = (
     "vm/overcommit_memory",
@@ -142,6 +144,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
         for controller in CGROUPS.iterdir():
             if (controller / "cgroup.procs").exists():
                 (controller / self._cgroup).mkdir(exist_ok=True)
+        # A group has the weight of one process, however many are in it: on a busy machine no pod would ever start.
+        with suppress(OSError):
+            (CGROUPS / "cpu" / self._cgroup / "cpu.shares").write_text(str(WEIGHT))
         config = self.folder / "kubelet.yaml"
         config.write_text(yaml.safe_dump(self._kubelet_config()))
         account = plane.kubeconfig_for(f"system:node:{NAME}", ["system:nodes"])

@@ -244,7 +244,7 @@ def test_removal_leaves_nothing(machine: Machine) -> None:
     plane = machine.plane
     plane.kubectl("delete", "vcjob", "--all", timeout_s=WITHIN_S)
     text = subprocess.run([*ENBLOC, "install", "--no-merge"], capture_output=True, text=True, check=True).stdout
-    plane.kubectl("delete", "-f", "-", stdin=text, timeout_s=WITHIN_S)
+    plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text, timeout_s=WITHIN_S)
     assert plane.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "name", stdin=_known(text)) == ""
     plane.api.wait_gone(f"/api/v1/namespaces/{NAMESPACE}", WITHIN_S)
     for path in (f"{BATCH}/jobs", f"{SCHEDULING}/queues"):

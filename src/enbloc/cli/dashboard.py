@@ -76,11 +76,11 @@ async def _serve(answer: Any, port: int) -> None:
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()
-        click.echo(f"The dashboard is at http://127.0.0.1:{runner.addresses[0][1]}/  (Ctrl-C ends it)")
-        sys.stdout.flush()
         stop = asyncio.Event()
         for one in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(one, stop.set)
+        click.echo(f"The dashboard is at http://127.0.0.1:{runner.addresses[0][1]}/  (Ctrl-C ends it)")
+        sys.stdout.flush()
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -79,7 +79,7 @@ def command(
     Example:
       enbloc install --image registry.example/enbloc@sha256:... | kubectl apply --server-side --force-conflicts -f -
       enbloc install --no-merge > installed.yaml    # to keep in a repository
-      enbloc install | kubectl delete -f -          # deletes everything, all jobs and queues too
+      enbloc install | kubectl delete --ignore-not-found -f -   # deletes everything, all jobs and queues too
     """
     problems = []
     if not is_dns_label(namespace):

@@ -161,3 +161,12 @@ def test_n5_what_is_created_before_the_queue_that_it_names_is_warned_of() -> Non
     assert simulate(m.node("n"), m.queue("top"), queue, job).bound()
     later = m.job("j", m.role("w", 1), queue="child", at="1s")
     assert not lint(later, m.queue("top"), queue).warnings
+
+
+def test_n5_lint_reads_the_queues_that_pods_name() -> None:
+    pod = m.pod("p", queue="team")
+    assert lint(pod).assumed == ["queue team"]
+    [warning] = lint(m.queue("teams"), pod).warnings
+    assert warning.field == "metadata.annotations[scheduling.volcano.sh/queue-name]"
+    assert warning.message == "its pods wait: queue 'team' does not exist; did you mean teams?"
+    assert "queue team does not exist" in simulate(m.node("n"), m.queue("teams"), pod).why("default/p")

@@ -59,14 +59,14 @@ def _constraints(obj: Obj) -> Iterator[Fault]:
     """What the object and its pod templates set, and this version does not honour (N1)."""
     for one in constraints_of(obj):
         yield Fault(one.field, one.text)
-    for field, template in _templates(obj):
+    for field, template in templates_of(obj):
         for one in template_constraints(template):
             yield Fault(f"{field}.{one.field}", one.text)
 
 
 def _foreign_templates(obj: Obj, settings: Settings) -> Iterator[Fault]:
     """Pod templates that name another scheduler: their pods are made, and not scheduled here (N3)."""
-    for field, template in _templates(obj):
+    for field, template in templates_of(obj):
         spec = template.get("spec") if isinstance(template, dict) else None
         if settings.ours is None or not isinstance(spec, dict):
             continue
@@ -77,7 +77,7 @@ def _foreign_templates(obj: Obj, settings: Settings) -> Iterator[Fault]:
             yield Fault(f"{field}.spec.schedulerName", text)
 
 
-def _templates(obj: Obj) -> Iterator[tuple[str, Any]]:
+def templates_of(obj: Obj) -> Iterator[tuple[str, Any]]:
     """The pod templates of an object, each with its path."""
     spec = obj.get("spec")
     if not isinstance(spec, dict):

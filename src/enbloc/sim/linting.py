@@ -11,9 +11,10 @@ from typing import Final
 
 import msgspec
 
-from enbloc.admission.lookup import priority_class_faults
+from enbloc.admission.lookup import priority_class_faults, queue_faults
 from enbloc.admission.review import admit, warnings
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
+from enbloc.admission.warnings import templates_of
 from enbloc.api import arbitrator, volcano
 from enbloc.api.kinds import all_decode_faults, decode_faults, kind_id, ref_of
 from enbloc.api.meta import Fault, Obj, Ref, name_of, namespace_of
@@ -101,6 +102,7 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
         as_ours = (one for one in _as_ours(obj, lookup, settings) if one.field not in known)
         linted.warnings.extend(map(place.finding, as_ours))
         linted.warnings.extend(place.finding(warning) for warning in creation.warnings(obj, arrival))
+        linted.warnings.extend(place.finding(warning) for warning in _queue_by_annotation(obj, lookup))
         if kind_id(obj) in gang_kinds:  # values that are read as something else, as the API server warns of them (K3)
             linted.warnings.extend(place.finding(Fault("", text)) for text in registry.complaints(obj))
         if (reason := idle.get((obj["kind"], namespace_of(obj), name_of(obj)))) and kind_id(obj) not in _JOBS:
@@ -198,6 +200,19 @@ def _as_ours(obj: Obj, lookup: _FileLookup, settings: Settings) -> Iterator[Faul
     for fault in _admitted(ours, lookup, settings)[1]:
         yield Fault(fault.field, f"{fault.message} (refused once spec.schedulerName is {settings.scheduler_name})")
     yield from warnings(ours, settings)
+
+
+def _queue_by_annotation(obj: Obj, lookup: _FileLookup) -> Iterator[Fault]:
+    """Queues that pods and pod templates name and that take none: the pods are created, and wait."""
+    parts = [("", obj)] if kind_id(obj) == "Pod" else [(f"{path}.", part) for path, part in templates_of(obj)]
+    for path, part in parts:
+        metadata = (part.get("metadata") if isinstance(part, dict) else None) or {}
+        for key in volcano.QUEUE_KEYS:
+            name = (metadata.get("annotations") or {}).get(key)
+            if isinstance(name, str) and name:
+                field = f"{path}metadata.annotations[{key}]"
+                for fault in queue_faults(name, namespace_of(obj), field, lookup):
+                    yield Fault(fault.field, f"its pods wait: {fault.message}")
 
 
 def _twice(seen: dict[Ref, tuple[Document, Arrival]], document: Document, arrival: Arrival) -> Iterator[Fault]:

@@ -35,6 +35,12 @@ def is_about_others(world: World, task: Task) -> bool:
     )
 
 
+def is_wished_for(world: World, task: Task) -> bool:
+    """Whether a pod must be beside such tasks: then nodes beside it score more, as in kube-scheduler. How much more is
+    not written here: the engine's choice is taken, if the task may go there."""
+    return any(selects(term, other, task) for other in world["tasks"] for term in terms_of(other, "podAffinity"))
+
+
 def g6_beside_others(world: World, trial: dict[str, Any], task: Task, node: Node) -> bool:
     """Whether the task may go there, beside the pods that are assigned or placed by now."""
     there = assigned(world, trial)

@@ -113,14 +113,15 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task) -> str | None:
     """Of the nodes with room the one of the highest score; the first in rank of equal ones."""
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return None
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if world.get("awaited_freely") else {}
+    is_free = world.get("awaited_freely") or affinity.is_wished_for(world, task)
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if is_free else {}
     best: tuple[int, str] | None = None
     for node in open_nodes(world, trial, gang, task):
         free = trial["free"][node["name"]]
         if predicates.lacking(task, free):
             continue
         if hint.get((task["namespace"], task["name"])) == node["name"]:
-            return str(node["name"])  # scores depend on which room is left to awaited pods
+            return str(node["name"])  # scores depend on which room is left to awaited pods, and on affinity
         points = scoring.score(world["settings"]["scoring"], node, free, task["request"])
         if best is None or points > best[0]:
             best = (points, node["name"])
@@ -139,7 +140,11 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
             if pack(world, before, gangs):
                 trial.update(before)
                 return None
-            each = reasons.g10_lacking(world, trial, gangs)
+            attempt = copy_trial(trial)
+            each = reasons.g10_lacking(world, attempt, gangs)
+            if not each:
+                trial.update(attempt)
+                return None
             return {**(each.get(gang["key"]) or why), "each": each}
     return None
 

@@ -68,14 +68,12 @@ def g10_does_not_fit(world: World, trial: dict[str, Any], gang: Gang, task: Task
 
 
 def g10_lacking(world: World, trial: dict[str, Any], gangs: list[Gang]) -> dict[Any, dict[str, Any]]:
-    """G10: of gangs that were tried together, and one of which failed: what else fits is placed, and each role of each
-    gang says what it lacks. Gangs that lack nothing are not in the answer."""
-    from oracle import placing
-
-    attempt = placing.copy_trial(trial)
+    """G10: of gangs that were tried together, and one of which failed: what else fits is placed in the trial, and each
+    role of each gang says what it lacks. Gangs that lack nothing are not in the answer: perhaps none does, since a task
+    fits now that others which it must be beside were placed."""
     found = {}
     for gang in gangs:
-        why = lacking_of(world, attempt, gang)
+        why = lacking_of(world, trial, gang)
         if why is not None:
             found[gang["key"]] = why
     return found

@@ -307,3 +307,23 @@ def test_g6_a_gang_that_fits_nowhere_together_leaves_no_trace() -> None:
     assert answer.times("b") == [1.0, 1.0]
     assert answer.times("p") == [2.0, 2.0]
     assert not answer.bound("a")
+
+
+def test_g6_a_pod_that_fits_beside_others_of_its_gang_once_those_are_placed() -> None:
+    """Any two of three must start. The first must be beside pods of the others' kind, of which there are none yet."""
+    beside = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+            ]
+        }
+    }
+    labels = {"kubernetes.io/hostname": "n"}
+    answer = simulate(
+        m.node("n", 2, labels=labels),
+        m.podgroup("g", 2),
+        m.pod("g-0", group="g", labels={"app": "a"}, affinity=beside),
+        m.pod("g-1", group="g", labels={"app": "b"}),
+        m.pod("g-2", 2, group="g", labels={"app": "b"}),
+    )
+    assert answer.bound("g-") == {"g-0": (0.0, "n"), "g-1": (0.0, "n")}

@@ -230,6 +230,8 @@ def _place_all(
     for request in remaining:
         if not _place_minima(placer, request, transaction, constraints):
             failure = what_is_lacking(placer, asked, transaction, constraints)
+            if failure is None:
+                return None  # a task fits now that others which it must be beside were placed
             return placer.pack(transaction, checkpoint, remaining, failure, constraints)
     return None
 
@@ -251,14 +253,17 @@ def _place_minima(
 
 def what_is_lacking(
     placer: Placer, asked: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
-) -> Diagnosis:
-    """Places what else fits, so that every role says what it lacks (G10), and takes that back."""
+) -> Diagnosis | None:
+    """Places what else fits, so that every role says what it lacks (G10), and takes that back; `None`: all of it is
+    placed by now."""
     checkpoint = transaction.checkpoint
     found: dict[GangKey, Diagnosis] = {}
     for request in asked:
         lacking = _lacking(placer, request, transaction, constraints)
         if lacking is not None:
             found[request.gang.key] = lacking
+    if not found:
+        return None
     transaction.rollback(checkpoint)
     first = next(iter(found.values()))
     return first if len(asked) == 1 else msgspec.structs.replace(first, of_gangs=found)

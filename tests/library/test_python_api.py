@@ -278,3 +278,10 @@ def test_a_policy_may_be_a_python_callable(tmp_path: Path) -> None:
     assert [one["start"] for one in replays.policies["longest"]["starts"]] == [0.0, 60.0, 10.0]
     assert [one["start"] for one in replays.policies["sjf"]["starts"]] == [0.0, 10.0, 15.0]
     assert replays.comparison[0]["sooner"] == 1
+
+
+def test_a_synthetic_trace_is_replayed_by_its_name_and_a_key_need_not_be_a_tuple() -> None:
+    found = enbloc.replay("synthetic:20:1", {"small first": lambda gang: gang.spec.minimum, "fair": "fair"}, nodes=16)
+    assert {len(policy["starts"]) for policy in found.policies.values()} == {20}
+    with pytest.raises(ValueError, match="is not synthetic:JOBS"):
+        enbloc.replay("synthetic:many")

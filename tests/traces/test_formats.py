@@ -41,7 +41,7 @@ def test_swf(tmp_path: Path) -> None:
     assert (trace.processors, trace.resource, trace.skipped) == (4, CPU, {"did not run": 1})
     assert [(fault.line, fault.message) for fault in trace.faults] == [
         (6, "has 1 fields, not 18"),
-        (7, "has a field that is not a number"),
+        (7, "field 4: 'x' is not a number"),
     ]
 
 
@@ -116,7 +116,7 @@ def test_batsim(tmp_path: Path) -> None:
     assert trace.processors == 4
     assert [fault.message for fault in trace.faults] == [
         "profile 'msg' is of type 'parallel', not delay",
-        "job cannot be read: KeyError 'none'",
+        "profile 'none' is not among the profiles",
     ]
 
 
@@ -162,3 +162,38 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 def test_an_empty_trace_has_no_jobs(tmp_path: Path) -> None:
     assert read_trace(_written(tmp_path, "t.swf", "")) == Trace([])
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        ("a,0,x,1", "duration: 'x' is not a number"),
+        ("a,0,,1", "duration: is missing"),
+        ("a,nan,1,1", "submit: 'nan' is not a number"),
+        ("a,0,inf,1", "duration: 'inf' is not a number"),
+        ("a,0,1e400,1", "duration: '1e400' is not a number"),
+        ("a,0", "duration: is missing"),
+        ("a,0,1,one", "gpus: 'one' is not a number"),
+        ("a,-5,1,1", "submit time is negative"),
+    ],
+)
+def test_a_bad_line_names_the_column_and_what_is_there(tmp_path: Path, row: str, fault: str) -> None:
+    trace = read_trace(_written(tmp_path, "t.csv", f"job,submit,duration,gpus\n{row}\nb,0,1,1\n"))
+    assert [(one.line, one.message) for one in trace.faults] == [(2, fault)]
+    assert [job.id for job in trace.jobs] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("job", "fault"),
+    [
+        (7, "7 is not a job"),
+        ({"id": "1", "res": 1, "profile": "p"}, "subtime: is missing"),
+        ({"id": "1", "subtime": {}, "res": 1, "profile": "p"}, "subtime: {} is not a number"),
+        ({"id": "1", "subtime": 1, "res": 1, "profile": ["p"]}, "profile ['p'] is not among the profiles"),
+        ({"id": "1", "subtime": 1, "res": 1, "profile": "p", "walltime": "long"}, "walltime: 'long' is not a number"),
+    ],
+)
+def test_a_bad_job_of_batsim_says_what_is_wrong(tmp_path: Path, job: object, fault: str) -> None:
+    workload = {"jobs": [job], "profiles": {"p": {"type": "delay", "delay": 60}}}
+    trace = read_trace(_written(tmp_path, "t.json", json.dumps(workload)))
+    assert [one.message for one in trace.faults] == [fault]

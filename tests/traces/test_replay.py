@@ -245,7 +245,7 @@ def test_the_command_answers_in_json(tmp_path: Path) -> None:
 def test_the_command_compares_policies_in_processes(tmp_path: Path) -> None:
     shown = _run(tmp_path, "--nodes", "2", "--policy", "fifo", "--policy", "fifo-skip", "--batsim", str(tmp_path / "b"))
     assert "fifo-skip against fifo: 1 jobs start sooner, 1 later" in shown
-    assert "line 5: has a field that is not a number" in shown
+    assert "line 5: submit: 'x' is not a number" in shown
     assert (tmp_path / "b_fifo_jobs.csv").exists()
     assert json.loads((tmp_path / "b_fifo-skip_schedule.json").read_text())["nb_jobs_finished"] == 3
 
@@ -274,7 +274,7 @@ def test_a_report_shows_hostile_names_as_text(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (("--report", "/no/such/place.html"), "--report: /no/such/place.html"),
-        (("--strict",), "trace.csv:5: has a field that is not a number"),
+        (("--strict",), "trace.csv:5: submit: 'x' is not a number"),
         (("--policy", "none"), "--policy: 'none' is neither a file nor one of default"),
         (("--map", "x"), "--map: 'x' is not FIELD=COLUMN"),
         (("--node-resources", "cpu=4"), "--node-resources: the trace's jobs ask for nvidia.com/gpu"),

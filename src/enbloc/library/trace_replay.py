@@ -15,6 +15,7 @@ from enbloc.traces.cluster import shape_of, with_queues
 from enbloc.traces.formats.columns import parse_map
 from enbloc.traces.reading import read_trace
 from enbloc.traces.replay import Estimates, Settings, prepare, replay_all
+from enbloc.traces.synthetic import PREFIX, parse_name, synthetic_trace
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -68,14 +69,18 @@ def replay(
     progress: Literal["kept", "lost"] = "kept",
     plugins: Sequence[object] = (),
 ) -> Replays:
-    """Replays a trace (SWF, CSV, Batsim's JSON, `sacct --parsable`) in virtual time.
+    """Replays a trace (SWF, CSV, Batsim's JSON, `sacct --parsable`, or `synthetic:JOBS[:SEED]`) in virtual time.
 
     `columns` is `--map` of the command: `"submit=t:ms,duration=d:ms,gpus=n"`. `fast` leaves out API and controllers;
     the starts are the same. `queues`: all jobs in one, or each in the one that the trace names. `progress`: whether a
     job that is evicted goes on where it was. `plugins`: as for `simulate`, in every policy. Raises `BadTrace`,
     `ConfigError`, or `ValueError` for another argument.
     """
-    read = read_trace(Path(trace), format, parse_map(columns) if columns is not None else None)
+    name = os.fspath(trace)
+    if name.startswith(PREFIX):
+        read = synthetic_trace(*parse_name(name))
+    else:
+        read = read_trace(Path(name), format, parse_map(columns) if columns is not None else None)
     shape = shape_of(read, nodes, amounts_of(node_resources))
     shape = with_queues(shape, read) if queues == "trace" else shape
     settings = Settings(shape, fast, estimates, duration_factor, progress == "kept")

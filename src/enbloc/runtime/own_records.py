@@ -206,6 +206,11 @@ class OwnRecords:
             known.gang, known.values = gang, self._values(uid, gang, known)
         return known.values
 
+    def marks_read(self, uid: str) -> tuple[str, str]:
+        """The marks of a pod as they were last read."""
+        known = self._marks.get(uid)
+        return known.values if known is not None else NO_MARKS
+
     def _values(self, uid: str, gang: GangKey, known: _Marks) -> tuple[str, str]:
         decision, mark, digest = known.counts
         values = (decision or "", mark or "")

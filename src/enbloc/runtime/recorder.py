@@ -101,11 +101,11 @@ class Recorder:
         self._thread = threading.Thread(target=self._write, name="recorder", daemon=True)
         self._thread.start()
 
-    def observed(self, event: WatchEvent, marks_of: Callable[[Obj], tuple[str, str]]) -> None:
-        """`marks_of`: the decision and the commit mark of a bound pod that count (S2)."""
+    def observed(self, event: WatchEvent, marks_of: Callable[[str], tuple[str, str]]) -> None:
+        """`marks_of`: by UID, the decision and the commit mark of a bound pod that count (S2)."""
         begun_ns = self.cost.begin()
         marked = event.kind == "Pod" and event.type != "DELETED"
-        self._put((EVENT, event.type, event.kind, event.obj, marks_of(event.obj) if marked else _NO_MARKS))
+        self._put((EVENT, event.type, event.kind, event.obj, marks_of(uid_of(event.obj)) if marked else _NO_MARKS))
         self.cost.end(begun_ns)
 
     def cycle(self, now_ns: int) -> None:

@@ -122,10 +122,7 @@ class Translator:
             event = msgspec.structs.replace(event, obj=obj) if obj is not event.obj else event
         self._read(event, gone)
         if self.recorder is not None:
-            self.recorder.observed(event, self._marks_of)
-
-    def _marks_of(self, pod: Obj) -> tuple[str, str]:
-        return self._records.marks(pod, self._registry.member(pod).gang)
+            self.recorder.observed(event, self._records.marks_read)
 
     def _read(self, event: WatchEvent, gone: bool) -> None:
         obj, state = event.obj, self.engine.state

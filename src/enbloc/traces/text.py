@@ -26,7 +26,7 @@ def lines(answer: dict[str, Any]) -> Iterator[str]:
         f"{answer['cluster']['resource']}"
     )
     for reason, count in trace["skipped"].items():
-        yield f"  left out: {count:,} jobs ({reason})"
+        yield f"  left out: {count:,} job{'' if count == 1 else 's'} ({reason})"
     for fault in trace["faults"][:5]:
         yield f"  line {fault['line']}: {fault['message']}"
     if trace["bad_lines"] > 5:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -10,6 +11,8 @@ import msgspec
 CPU: Final = "cpu"
 GPU: Final = "nvidia.com/gpu"
 PODS: Final = "pods"
+_LARGEST: Final = 1e18
+"""Of a time in the unit of its trace, and of any other number."""
 
 
 class TraceJob(msgspec.Struct, frozen=True, gc=False):
@@ -83,6 +86,18 @@ def _from_zero(jobs: list[TraceJob]) -> Iterator[TraceJob]:
     first = jobs[0].submit_ns if jobs else 0
     for job in jobs:
         yield msgspec.structs.replace(job, submit_ns=job.submit_ns - first) if first else job
+
+
+def number_of(field: str, value: object) -> float:
+    """A number as a trace writes it. Raises `ValueError` that names the field and what is there."""
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found) or abs(found) > _LARGEST:
+        said = f"{value!r:.40} is not a number" if value not in (None, "") else "is missing"
+        raise ValueError(f"{field}: {said}")
+    return found
 
 
 def job_line(number: int, job: TraceJob, resource: str = "", ran: bool = True) -> Line:

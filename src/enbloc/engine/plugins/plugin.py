@@ -143,10 +143,14 @@ def _in_points(score: Score) -> Score:
 
 
 class _GangOrderFunction:
-    """A function from a gang to its sort key, as a plugin."""
+    """A function from a gang to its sort key, as a plugin. A key that is no tuple is one of a single value."""
 
-    def __init__(self, gang_order: GangOrder) -> None:
-        self.gang_order = gang_order
+    def __init__(self, key_of: Callable[[Any], Any]) -> None:
+        self._key_of = key_of
+
+    def gang_order(self, gang: Any) -> tuple[Any, ...]:
+        key = self._key_of(gang)
+        return key if isinstance(key, tuple) else (key,)
 
 
 def _enabled(config: Config, name: str, point: str) -> bool:

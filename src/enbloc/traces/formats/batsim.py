@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.traces.trace import CPU, Line, Trace, TraceJob, collect, job_line
+from enbloc.traces.trace import CPU, Line, Trace, TraceJob, collect, job_line, number_of
 from enbloc.units import SECOND
 
 
@@ -27,21 +27,27 @@ def _jobs(jobs: list[Any], profiles: Mapping[str, Any]) -> Iterator[Line]:
     for number, job in enumerate(jobs, 1):
         try:
             yield _job(number, job, profiles)
-        except (KeyError, TypeError, ValueError, OverflowError) as why:
-            yield Line(number, fault=f"job cannot be read: {type(why).__name__} {why}")
+        except ValueError as why:
+            yield Line(number, fault=str(why))
 
 
-def _job(number: int, job: Mapping[str, Any], profiles: Mapping[str, Any]) -> Line:
-    profile = profiles[job["profile"]]
+def _job(number: int, job: Any, profiles: Mapping[str, Any]) -> Line:
+    """Raises `ValueError`."""
+    if not isinstance(job, dict):
+        raise ValueError(f"{job!r:.40} is not a job")
+    name = job.get("profile")
+    profile = profiles.get(name) if isinstance(name, str) else None
+    if not isinstance(profile, dict):
+        raise ValueError(f"profile {name!r:.40} is not among the profiles")
     if profile.get("type") != "delay":
-        return Line(number, fault=f"profile {job['profile']!r} is of type {profile.get('type')!r}, not delay")
-    limit = job.get("walltime")
+        raise ValueError(f"profile {name!r:.40} is of type {profile.get('type')!r:.40}, not delay")
+    limit_s = number_of("walltime", job["walltime"]) if job.get("walltime") is not None else 0.0
     read = TraceJob(
-        id=str(job["id"]),
-        submit_ns=round(float(job["subtime"]) * SECOND),
-        run_ns=round(float(profile["delay"]) * SECOND),
-        units=int(job["res"]),
-        estimate_ns=round(float(limit) * SECOND) if limit is not None and float(limit) > 0 else None,
+        id=str(job.get("id", number)),
+        submit_ns=round(number_of("subtime", job.get("subtime")) * SECOND),
+        run_ns=round(number_of("delay", profile.get("delay")) * SECOND),
+        units=int(number_of("res", job.get("res"))),
+        estimate_ns=round(limit_s * SECOND) if limit_s > 0 else None,
         user=str(job.get("user", "")),
     )
     return job_line(number, read)

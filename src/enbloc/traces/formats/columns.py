@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from enbloc.traces.trace import CPU, GPU, PODS, Line, Trace, TraceJob, collect, job_line
+from enbloc.traces.trace import CPU, GPU, PODS, Line, Trace, TraceJob, collect, job_line, number_of
 from enbloc.units import SECOND
 
 UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND}
@@ -31,7 +31,7 @@ _USUAL: Final = {
     "gpus": ("gpus", "num_gpu", "num_gpus", "gpu_num"),
     "cpus": ("cpus", "num_cpu", "num_cpus", "processors"),
     "pods": ("pods", "num_pods", "replicas"),
-    "id": ("id", "job_id", "jobid", "name"),
+    "id": ("id", "job_id", "jobid", "job", "name"),
     "user": ("user", "owner", "user_id"),
     "queue": ("queue", "partition", "vc"),
 }
@@ -126,18 +126,18 @@ def _job(line: int, number: int, row: dict[str, str], chosen: dict[str, Column],
         return (row.get(chosen[field].name) or "").strip() if field in chosen else ""
 
     def time(field: str) -> int:
-        return round(float(text(field)) * chosen[field].unit_ns)
+        return round(number_of(chosen[field].name, text(field)) * chosen[field].unit_ns)
 
     try:
         job = TraceJob(
             id=text("id") or str(number),
             submit_ns=time("submit"),
             run_ns=time("duration"),
-            units=int(float(text(kind))),
+            units=int(number_of(chosen[kind].name, text(kind))),
             estimate_ns=time("estimate") if text("estimate") else None,
             user=text("user"),
             queue=text("queue"),
         )
-    except (ValueError, OverflowError) as why:
-        return Line(line, fault=f"has a field that is not a number: {why}")
+    except ValueError as why:
+        return Line(line, fault=str(why))
     return job_line(line, job)

@@ -42,7 +42,10 @@ def _jobs(rows: list[tuple[int, dict[str, str]]], gpus: bool) -> Iterator[Line]:
 
 
 def _job(number: int, row: dict[str, str], gpus: bool) -> Line:
-    submitted = datetime.fromisoformat(row["Submit"])
+    try:
+        submitted = datetime.fromisoformat(row["Submit"])
+    except ValueError:
+        raise ValueError(f"Submit: {row['Submit']!r:.40} is not a time such as 2026-10-01T08:00:00") from None
     at = submitted if submitted.tzinfo else submitted.replace(tzinfo=UTC)
     job = TraceJob(
         id=row["JobID"],

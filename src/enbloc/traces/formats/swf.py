@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from enbloc.traces.trace import CPU, Line, Trace, TraceJob, collect, job_line
+from enbloc.traces.trace import CPU, Line, Trace, TraceJob, collect, job_line, number_of
 from enbloc.units import SECOND
 
 _FIELDS: Final = 18
@@ -36,10 +36,10 @@ def _job(number: int, text: str) -> Line:
     if len(fields) < _FIELDS:
         return Line(number, fault=f"has {len(fields)} fields, not {_FIELDS}")
     try:
-        values = [float(fields[n]) for n in (_SUBMIT, _RUN, _USED, _ASKED, _LIMIT)]
-        submit, run, used, asked, limit = (round(value * SECOND) for value in values)
-    except (ValueError, OverflowError):
-        return Line(number, fault="has a field that is not a number")
+        values = [number_of(f"field {n + 1}", fields[n]) for n in (_SUBMIT, _RUN, _USED, _ASKED, _LIMIT)]
+    except ValueError as why:
+        return Line(number, fault=str(why))
+    submit, run, used, asked, limit = (round(value * SECOND) for value in values)
     units = (used if used > 0 else asked) // SECOND
     job = TraceJob(
         id=fields[_ID],

@@ -101,9 +101,10 @@ def test_a_recording_is_bounded_and_replays_from_what_is_left(tmp_path: Path) ->
         LiveWorld.limits = Limits(limit_bytes=12_000, segment_bytes=3_000)
         world = LiveWorld(*(m.node(f"n{i}", 4) for i in range(3)), record=tmp_path)
         await world.begin()
-        for i in range(30):
+        for i in range(36):  # about 17 kB each; a segment is cut after 256 kB
             world.store.create(m.job(f"j{i}", m.role("w", 3, run_time="4s")))
             await asyncio.sleep(6)
+            world.wait_recorded()
         await world.settle(600)
         await world.end()
 

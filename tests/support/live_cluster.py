@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine
 from pathlib import Path
@@ -173,6 +174,11 @@ class LiveWorld:
 
     def now(self) -> int:
         return EPOCH + int(asyncio.get_running_loop().time() * SECOND)
+
+    def wait_recorded(self) -> None:
+        """Until the recorders' threads, which run in real time, have written all that was recorded."""
+        while any(recorder.is_behind for recorder in self._recorders):
+            time.sleep(0.001)
 
     def new_plane(self) -> LiveControlPlane:
         names = scheduler_names(self.config, alone=True)

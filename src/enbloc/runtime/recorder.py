@@ -135,6 +135,11 @@ class Recorder:
             line = (GAP,)
         self._lines.put(line)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether lines wait for the thread."""
+        return not self._lines.empty()
+
     def close(self) -> None:
         """Writes what is left."""
         self._ended = True

@@ -8,6 +8,7 @@ under way. Engine, controllers, executor and status writer are those of virtual 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -41,7 +42,8 @@ CONTROLLERS: Final = "controllers"
 GATHER_S: Final = 0.003
 """Events that come within this time of the first are read together."""
 REST: Final = 4
-"""The pause after a turn is this many times what the turn took: a busy cluster is read no more often than pays."""
+"""The pause after a turn is this many times the CPU time that the turn took: a busy cluster is read no more often than
+pays. On a machine on which others are busy a turn lasts longer, and is not a reason to rest longer."""
 LONGEST_REST_S: Final = 0.25
 END_WITHIN_S: Final = 10.0
 FLUSH_WITHIN_S: Final = 2.0
@@ -173,12 +175,13 @@ class LiveControlPlane:
                 if self.scheduler is not None:
                     self.scheduler.engine.compact()
                 continue
-            begin_s = loop.time()
+            begin_s, used_s = loop.time(), time.thread_time()
             self._turn()
             if self._unread_since_s is not None:
                 self._metrics.event_lag_s.observe(max(0.0, self._transport.time_s() - self._unread_since_s))
                 self._unread_since_s = None
-            rest_s = min(REST * (loop.time() - begin_s), LONGEST_REST_S)
+            taken_s = min(loop.time() - begin_s, time.thread_time() - used_s)  # what others used of it does not count
+            rest_s = min(REST * taken_s, LONGEST_REST_S)
 
     async def _write_status(self) -> None:
         """Sends status updates when they are ready."""

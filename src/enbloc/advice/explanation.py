@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -67,7 +67,8 @@ def explain(objects: Sequence[Obj], now_ns: int, config: Config, name: str) -> E
     trials = Trials(objects, now_ns, config)
     gang = gang_of(trials.engine, row)
     if gang is None:
-        return _foreign(base, row, trials, config, now_ns)
+        own = {name for name, title in overview.aliases.items() if title == row.gang} | {row.gang}
+        return _foreign(base, row, own, trials, config, now_ns)
     if not row.waits:
         why, count = trials.engine.diagnosis(gang), row.pods["waiting"]
         text = f"{base.sentence} {count} more pod{' waits' if count == 1 else 's wait'}: {why.message}"
@@ -133,11 +134,11 @@ def _waiting(base: Explanation, row: Gang, gang: GangState, trials: Trials, conf
     )
 
 
-def _foreign(base: Explanation, row: Gang, trials: Trials, config: Config, now_ns: int) -> Explanation:
-    """A gang none of whose pods is ours."""
+def _foreign(base: Explanation, row: Gang, own: Set[str], trials: Trials, config: Config, now_ns: int) -> Explanation:
+    """A gang none of whose pods is ours; `own`: their names."""
     ours = default_scheduler_name(config)
     store = trials.simulation.store
-    pods = [pod for pod in store.list("Pod")[0] if f"{namespace_of(pod)}/{name_of(pod)}" == row.gang]
+    pods = [pod for pod in store.list("Pod")[0] if f"{namespace_of(pod)}/{name_of(pod)}" in own]
     names = sorted({str(pod["spec"].get("schedulerName") or "default-scheduler") for pod in pods})
     if not pods or set(names) <= set(scheduler_names(config, alone=False)):
         return base

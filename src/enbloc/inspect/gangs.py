@@ -268,7 +268,9 @@ class Reading:
         state = state_of(spec, pods, own, group, job)
         waits = state in WAITS
         condition = (_waiting_condition(group, own) or _own_condition(own)) if waits else {}
-        message = spec.problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
+        is_others = condition.get("reason") == PendingReason.OTHER_SCHEDULER and registry.spec(key) is None
+        problem = "" if is_others else spec.problem  # whose PodGroup may be one of the other scheduler's API (N4)
+        message = problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
         if state == PREEMPTED:
             message = "; ".join(filter(None, (evicted_for(group), message)))
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]

@@ -52,6 +52,12 @@ class Operator(NamedTuple):
     fixed_certificates: Path | None = None
     """Where it expects the certificate that it makes itself, if it always does."""
     health: str = "/readyz"
+    of: str = ""
+    """The operator whose program and manifest it uses, if its own name is another."""
+
+    @property
+    def program(self) -> str:
+        return self.of or self.name
 
 
 class Installed(NamedTuple):
@@ -62,7 +68,7 @@ class Installed(NamedTuple):
 def rendered(plane: ControlPlane, operator: Operator) -> list[Json]:
     """The objects of the operator's own manifest."""
     found: list[Json] = []
-    root = programs.archive(operator.name)
+    root = programs.archive(operator.program)
     for folder in operator.kustomizations:
         text = plane.kubectl("kustomize", str(root / folder))
         found += [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]  # megabytes of schemas
@@ -78,6 +84,7 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
     _apply(plane, _namespaces([operator.namespace]))
     authority = plane.authority.certificate.read_bytes()
     kept = [one for one in objects if one["kind"] not in (*LEFT_OUT, *HOOKS)]
+    _make_way(plane, kept)
     _apply(plane, [_with_conversion(one, operator, ports, authority) for one in kept])
     _wait_established(plane, objects)
     if operator.service:
@@ -141,6 +148,18 @@ def _pointed(hooks: Json, operator: Operator, ports: Ports, authority: bytes) ->
         _point(hook["clientConfig"], operator, ports, authority)
         hook["timeoutSeconds"] = 30  # the machine may be busy
     return hooks
+
+
+def _make_way(plane: ControlPlane, objects: Iterable[Json]) -> None:
+    """Removes definitions that an operator before has left and that cannot become this one's: training-operator and MPI
+    operator both define MPIJob, in versions that the other does not know."""
+    for one in objects:
+        if one["kind"] == "CustomResourceDefinition":
+            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{one['metadata']['name']}"
+            found = plane.api.request("GET", path)
+            stored = (found.body.get("status") or {}).get("storedVersions") or [] if found.status == 200 else []
+            if set(stored) - {version["name"] for version in one["spec"]["versions"]}:
+                plane.kubectl("delete", "crd", one["metadata"]["name"])
 
 
 def _with_conversion(obj: Json, operator: Operator, ports: Ports, authority: bytes) -> Json:

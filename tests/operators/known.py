@@ -1,4 +1,5 @@
-"""How each operator is started: its flags and config, with the gang scheduling that it offers switched on."""
+"""How each operator is started: its flags and config, with the gang scheduling that it offers switched on; of those
+named `alone` it is off, and their pods are grouped by their owner."""
 
 from __future__ import annotations
 
@@ -10,26 +11,36 @@ from operators.installation import CERTIFICATES, Operator, Ports
 LOOPBACK = "127.0.0.1"
 
 
-def _kuberay(ports: Ports, folder: Path) -> list[str]:
+def _kuberay_alone(ports: Ports, folder: Path) -> list[str]:
     return [
-        "--batch-scheduler=volcano",
         "--enable-leader-election=false",
         f"--metrics-addr={LOOPBACK}:{ports.metrics}",
         f"--health-probe-bind-address={LOOPBACK}:{ports.health}",
     ]
 
 
-def _training(ports: Ports, folder: Path) -> list[str]:
+def _kuberay(ports: Ports, folder: Path) -> list[str]:
+    return ["--batch-scheduler=volcano", *_kuberay_alone(ports, folder)]
+
+
+def _training_alone(ports: Ports, folder: Path) -> list[str]:
     return [
-        "--gang-scheduler-name=volcano",
         f"--metrics-bind-address={LOOPBACK}:{ports.metrics}",
         f"--health-probe-bind-address={LOOPBACK}:{ports.health}",
         f"--webhook-server-port={ports.webhook}",
     ]
 
 
+def _training(ports: Ports, folder: Path) -> list[str]:
+    return ["--gang-scheduler-name=volcano", *_training_alone(ports, folder)]
+
+
+def _mpi_alone(ports: Ports, folder: Path) -> list[str]:
+    return [f"--kubeConfig={folder / 'kubeconfig'}"]
+
+
 def _mpi(ports: Ports, folder: Path) -> list[str]:
-    return ["--gang-scheduling=volcano", f"--kubeConfig={folder / 'kubeconfig'}"]
+    return ["--gang-scheduling=volcano", *_mpi_alone(ports, folder)]
 
 
 def _manager_config(group: str, ports: Ports, version: str = "v1alpha1", **more: object) -> Json:
@@ -48,14 +59,13 @@ def _jobset(ports: Ports, folder: Path) -> Json:
     return _manager_config("jobset.x-k8s.io", ports, internalCertManagement={"enable": False})
 
 
+def _lws_alone(ports: Ports, folder: Path) -> Json:
+    off = {"enable": False}
+    return _manager_config("lws.x-k8s.io", ports, webhook=_webhook(ports, folder), internalCertManagement=off)
+
+
 def _lws(ports: Ports, folder: Path) -> Json:
-    return _manager_config(
-        "lws.x-k8s.io",
-        ports,
-        webhook=_webhook(ports, folder),
-        internalCertManagement={"enable": False},
-        gangSchedulingManagement={"schedulerProvider": "volcano"},
-    )
+    return _lws_alone(ports, folder) | {"gangSchedulingManagement": {"schedulerProvider": "volcano"}}
 
 
 def _webhook(ports: Ports, folder: Path) -> Json:
@@ -84,21 +94,30 @@ def _nothing(ports: Ports, folder: Path) -> list[str]:
     return []
 
 
+_KUBERAY = Operator("kuberay", ("config/default",), "ray-system", _kuberay)
+_TRAINING = Operator(
+    "training-operator",
+    ("manifests/overlays/standalone",),
+    "kubeflow",
+    _training,
+    service="training-operator",
+    fixed_certificates=Path("/tmp/k8s-webhook-server/serving-certs"),
+)
+_MPI = Operator("mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health="")
+_LWS = Operator("lws", ("config/default",), "lws-system", _nothing, _lws, service="lws-webhook-service")
+
 OPERATORS = {
     one.name: one
     for one in (
-        Operator("kuberay", ("config/default",), "ray-system", _kuberay),
-        Operator(
-            "training-operator",
-            ("manifests/overlays/standalone",),
-            "kubeflow",
-            _training,
-            service="training-operator",
-            fixed_certificates=Path("/tmp/k8s-webhook-server/serving-certs"),
-        ),
-        Operator("mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health=""),
+        _KUBERAY,
+        _KUBERAY._replace(name="kuberay-alone", of="kuberay", arguments=_kuberay_alone),
+        _TRAINING,
+        _TRAINING._replace(name="training-operator-alone", of="training-operator", arguments=_training_alone),
+        _MPI,
+        _MPI._replace(name="mpi-operator-alone", of="mpi-operator", arguments=_mpi_alone),
+        _LWS,
+        _LWS._replace(name="lws-alone", of="lws", config=_lws_alone),
         Operator("jobset", ("config/default",), "jobset-system", _nothing, _jobset, service="jobset-webhook-service"),
-        Operator("lws", ("config/default",), "lws-system", _nothing, _lws, service="lws-webhook-service"),
         Operator(
             "trainer",
             ("manifests/base/crds", "manifests/base/webhook"),

@@ -97,11 +97,12 @@ def source(module: str, version: str) -> Path:
 
 
 def main() -> int:
-    from operators.releases import RELEASES  # these import this module
+    from operators.known import OPERATORS  # these import this module
+    from operators.releases import RELEASES
     from operators.stories import STORIES
 
     started = time.monotonic()
-    needed = {name for story in STORIES for name in story.needs}
+    needed = {OPERATORS[name].program for story in STORIES for name in story.needs}
     chosen = [program for program in PROGRAMS if program.name in needed]
     servers = [release.api_server for release in RELEASES]
     code = binaries.main(binaries.PROGRAMS) or binaries.main(chosen) or binaries.main(servers)

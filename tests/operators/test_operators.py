@@ -13,6 +13,7 @@ import pytest
 from e2e import binaries
 from enbloc.version import __version__
 from operators import programs
+from operators.known import OPERATORS
 from operators.local_plane import LocalPlane
 from operators.releases import RELEASES, Release
 from operators.stories import STORIES, Story, with_scheduler
@@ -78,7 +79,8 @@ def walk(world: World, table: Table, story: Story) -> None:
         handled = story.fails(world, story, pods)
         world.delete(*objects, namespace=story.namespace)
         _nothing_is_left(world, story)
-        versions = tuple(f"{one} {programs.version(one)}" for one in story.needs)
+        used = [OPERATORS[one].program for one in story.needs]
+        versions = tuple(f"{one} {programs.version(one)}" for one in used)
         table.add(Row(story.name, versions, story.sample, story.says, f"{story.pods} pods", reason, handled))
     finally:
         world.plane.kubectl("delete", "pods", "--all", "-n", story.namespace, "--force", check=False)

@@ -64,7 +64,7 @@ class World:
             remove(self.plane, self._installed.pop(name))
         for name in reversed(names):
             if name not in self._installed:
-                self._installed[name] = install(self.plane, OPERATORS[name], built(name))
+                self._installed[name] = install(self.plane, OPERATORS[name], built(OPERATORS[name].program))
 
     # -- objects
 

@@ -49,8 +49,10 @@ class Operator(NamedTuple):
     """Its config file, which it gets as `--config`."""
     service: str = ""
     """The Service of its webhook; empty if it has none."""
+    makes_certificate: bool = False
+    """Whether it makes its certificate itself, into a Secret of its manifest."""
     fixed_certificates: Path | None = None
-    """Where it expects the certificate that it makes itself, if it always does."""
+    """Where it looks for that one, if the place cannot be chosen."""
     health: str = "/readyz"
     of: str = ""
     """The operator whose program and manifest it uses, if its own name is another."""
@@ -89,13 +91,14 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
     _wait_established(plane, objects)
     if operator.service:
         _apply(plane, [_service(operator)])
-        if operator.fixed_certificates is None:
+        if not operator.makes_certificate:
             hosts = [f"{operator.service}.{operator.namespace}.svc"]
             pair = plane.authority.server(operator.name, hosts)
             _write_certificate(folder / CERTIFICATES, pair.certificate.read_bytes(), pair.key.read_bytes())
     hooks = [_pointed(one, operator, ports, authority) for one in objects if one["kind"] in HOOKS]
     if operator.fixed_certificates is not None:
         shutil.rmtree(operator.fixed_certificates, ignore_errors=True)  # of an earlier run
+    if operator.makes_certificate:
         _apply(plane, hooks)  # it fills in the authority that it makes
     (folder / "kubeconfig").write_bytes(plane.kubeconfig.read_bytes())
     command: list[str | Path] = [program, *operator.arguments(ports, folder)]
@@ -105,11 +108,11 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
     env = {"KUBECONFIG": str(plane.kubeconfig), "HOME": str(folder), "POD_NAMESPACE": operator.namespace}
     env |= {"MY_POD_NAMESPACE": operator.namespace, "NAMESPACE": operator.namespace, "TMPDIR": str(folder)}
     part = plane.launch(operator.name, command, env=env)
-    if operator.fixed_certificates is not None:
+    if operator.makes_certificate:
         _mount_certificate(plane, operator)
     part.wait_ready(READY_S)
     _wait_healthy(part, ports, operator.health)
-    if operator.fixed_certificates is None:
+    if not operator.makes_certificate:
         _apply(plane, hooks)  # only now: a webhook that does not answer would refuse the operator's own objects
     return Installed(part, operator)
 
@@ -198,9 +201,9 @@ def _mount_certificate(plane: ControlPlane, operator: Operator) -> None:
     (secret,) = [one for one in rendered(plane, operator) if one["kind"] == "Secret"]
     path = f"/api/v1/namespaces/{operator.namespace}/secrets/{secret['metadata']['name']}"
     data = plane.api.wait(path, lambda one: (one.get("data") or {}).get("tls.crt"), READY_S)["data"]
-    assert operator.fixed_certificates is not None
     for folder in (plane.folder / operator.name / CERTIFICATES, operator.fixed_certificates):  # it waits for the last
-        _write_certificate(folder, base64.b64decode(data["tls.crt"]), base64.b64decode(data["tls.key"]))
+        if folder is not None:
+            _write_certificate(folder, base64.b64decode(data["tls.crt"]), base64.b64decode(data["tls.key"]))
 
 
 def _wait_healthy(part: Part, ports: Ports, path: str) -> None:

@@ -84,7 +84,7 @@ def _kueue(ports: Ports, folder: Path) -> Json:
         ports,
         "v1beta2",
         webhook=_webhook(ports, folder),
-        internalCertManagement={"enable": False},
+        internalCertManagement={"enable": True},  # without it Kueue reads files below /etc
         integrations={"frameworks": frameworks},
         featureGates={"VisibilityOnDemand": False},
     )
@@ -101,6 +101,7 @@ _TRAINING = Operator(
     "kubeflow",
     _training,
     service="training-operator",
+    makes_certificate=True,
     fixed_certificates=Path("/tmp/k8s-webhook-server/serving-certs"),
 )
 _MPI = Operator("mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health="")
@@ -126,6 +127,14 @@ OPERATORS = {
             _trainer,
             service="kubeflow-trainer-controller-manager",
         ),
-        Operator("kueue", ("config/default",), "kueue-system", _nothing, _kueue, service="kueue-webhook-service"),
+        Operator(
+            "kueue",
+            ("config/default",),
+            "kueue-system",
+            _nothing,
+            _kueue,
+            service="kueue-webhook-service",
+            makes_certificate=True,
+        ),
     )
 }

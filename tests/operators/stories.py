@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -190,7 +189,7 @@ def _trainjob_under_kueue() -> list[Json]:
     return [*runtime, *documents(root / "examples/yaml/03-kueue-integration.yaml")]
 
 
-PROVEN = (
+STORIES = (
     Story(
         "kuberay",
         ("kuberay",),
@@ -348,10 +347,6 @@ PROVEN = (
         ("pods", "statefulset", "leaderworkerset"),
         renamed=True,
     ),
-)
-"""Stories that were walked."""
-
-UNPROVEN = (
     Story(
         "kueue",
         ("kueue", "trainer", "jobset"),
@@ -368,6 +363,3 @@ UNPROVEN = (
         before=_kueue_queues,
     ),
 )
-"""Written and never walked: their operators were not built yet. `ENBLOC_OPERATORS=all` builds and walks them, too."""
-
-STORIES = (*PROVEN, *UNPROVEN) if os.environ.get("ENBLOC_OPERATORS") == "all" else PROVEN

@@ -229,3 +229,19 @@ def test_g10_of_a_group_only_the_gang_that_the_cluster_could_never_hold_says_so(
     assert answer.pending("default/a")["missing"] == {"": 1}
     assert answer.pending("default/b")["reason"] == "GroupNotReady"
     assert answer.pending("default/b")["missing"] == {"": 2}
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("10s")]], ids=["running", "restarted"])
+def test_g10_i5_a_gang_behind_which_a_fifo_queue_has_another_by_now_says_so(restarts: list[m.Obj]) -> None:
+    """It failed for room when nothing was before it. The answer is for the state that it shows, whichever scheduler
+    runs: the first one waits for room, and it waits for the first one."""
+    answer = simulate(
+        m.priority_class("high", 9),
+        m.node("n", 1),
+        m.queue("q", dequeueStrategy="fifo"),
+        m.gang("later", 1, cpu=2, queue="q"),
+        m.gang("first", 1, cpu=3, queue="q", at="5s", group_priority="high"),
+        restarts,
+    )
+    assert "Insufficient cpu" in answer.why("default/first")
+    assert answer.why("default/later") == "waits behind default/first in the FIFO queue q"

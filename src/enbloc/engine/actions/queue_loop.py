@@ -42,7 +42,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             continue
         gang = head[1]
         if order.band is Band.MINIMA and cycle.state.queues.get(name).facts.fifo:
-            ahead = _blocker(cycle, queue, name, order)
+            ahead = blocker(cycle, queue, name, order)
             if ahead is not None:
                 _report_behind(cycle, queue, name, ahead)
                 line[:] = [entry for entry in line if entry[0].band is not Band.MINIMA]  # FIFO does not block surplus
@@ -120,10 +120,10 @@ def is_blocked(cycle: Cycle, gang: GangState) -> bool:
     name = gang.spec.queue
     if not cycle.state.queues.get(name).facts.fifo:
         return False
-    return _blocker(cycle, cycle.queues.placement, name, cycle.order(gang)) is not None
+    return blocker(cycle, cycle.queues.placement, name, cycle.order(gang)) is not None
 
 
-def _blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> GangState | None:
+def blocker(cycle: Cycle, served: SchedulingQueue, name: str, order: Order) -> GangState | None:
     """In a FIFO queue: a gang before this one that is unschedulable, not enqueued, or enqueued and without pods. An
     active gang in another scheduling queue blocks too: it was not attempted yet."""
     found: tuple[Order, GangState] | None = None

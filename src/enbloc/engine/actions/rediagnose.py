@@ -6,13 +6,19 @@ meanwhile less room, or another reason, may be left on the nodes. Who shows the 
 
 from __future__ import annotations
 
+import msgspec
+
 from enbloc.engine.actions.allocate import asked_singly, tried_singly
 from enbloc.engine.actions.enqueue import refusal
 from enbloc.engine.actions.gang_groups import why_not_whole
+from enbloc.engine.actions.queue_loop import blocker
 from enbloc.engine.cycle import Cycle
+from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.request import replacements, request_of
+from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
 
@@ -25,9 +31,26 @@ def rediagnose(cycle: Cycle) -> None:
             head = equivalence.head()
             if head is None or not equivalence.unschedulable:
                 continue
-            why = refusal(cycle, head[1]) if queue is queues.admission else _why_not(cycle, head[1])
+            why = _behind(cycle, queue, *head)
+            if why is None:
+                why = refusal(cycle, head[1]) if queue is queues.admission else _why_not(cycle, head[1])
             if why is not None:
                 queues.diagnose_anew(equivalence, why)
+
+
+def _behind(cycle: Cycle, queue: SchedulingQueue, order: Order, gang: GangState) -> Diagnosis | None:
+    """In a FIFO queue: a gang that failed once, and before which another one waits by now."""
+    name = gang.spec.queue
+    if order.band is not Band.MINIMA or not cycle.state.queues.get(name).facts.fifo:
+        return None
+    ahead = blocker(cycle, queue, name, order)
+    if ahead is None:
+        return None
+    each = {
+        mate.key: diagnosis.behind(mate, cycle.titles.of(ahead, mate.key.namespace), name)
+        for mate in cycle.groups.mates(gang)
+    }
+    return each[gang.key] if len(each) == 1 else msgspec.structs.replace(each[gang.key], of_gangs=each)
 
 
 def _why_not(cycle: Cycle, gang: GangState) -> Diagnosis | None:

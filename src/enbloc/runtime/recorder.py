@@ -47,7 +47,10 @@ SEGMENT_BYTES: Final = 16 * 2**20
 FLUSH_BYTES: Final = 256 * 2**10
 MOST_QUEUED: Final = 200_000
 """Lines that wait for the thread. With more it has fallen behind for good: the recording ends, and says so."""
-SAMPLED: Final = 16
+BATCH: Final = 64
+LARGEST_BATCH: Final = 256
+SAMPLED: Final = 17
+"""No divisor of a batch, so that handing over is measured as often as it happens."""
 _LEVEL: Final = 1
 _NO_MARKS: Final = ("", "")
 OWN_MARKS: Final = frozenset(MARKS)
@@ -94,7 +97,9 @@ class Recorder:
         if any(directory.glob("*.jsonl.gz")):
             raise FileExistsError(17, "holds a recording already", str(directory))
         head = {"version": __version__, "config": render(config), "names": sorted(names)}
-        self._lines: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._lines: SimpleQueue[list[tuple[Any, ...]] | None] = SimpleQueue()
+        self._batch: list[tuple[Any, ...]] = []
+        """Lines that are not handed over yet: waking the thread for each would cost more than all the rest."""
         self.cost = Cost()
         self._files = _Files(directory, head, limits)
         self._ended = False
@@ -116,6 +121,8 @@ class Recorder:
         begun_ns = self.cost.begin()
         if decisions or (at_rest and self._files.is_full):
             self._put((DECIDED, list(decisions), at_rest))
+        if self._batch and (at_rest or len(self._batch) >= BATCH):
+            self._hand_over()
         self.cost.end(begun_ns)
 
     def refused(self, decision: Decision, write: Write | None) -> None:
@@ -129,11 +136,17 @@ class Recorder:
     def _put(self, line: tuple[Any, ...]) -> None:
         if self._ended:
             return
-        if self._lines.qsize() >= MOST_QUEUED:
+        self._batch.append(line)
+        if len(self._batch) >= LARGEST_BATCH:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._lines.qsize() * BATCH >= MOST_QUEUED:
             log.error("the recording cannot keep up and ends here")
             self._ended = True
-            line = (GAP,)
-        self._lines.put(line)
+            self._batch = [(GAP,)]
+        self._lines.put(self._batch)
+        self._batch = []
 
     @property
     def is_behind(self) -> bool:
@@ -143,14 +156,16 @@ class Recorder:
     def close(self) -> None:
         """Writes what is left."""
         self._ended = True
+        self._lines.put(self._batch)
         self._lines.put(None)
         self._thread.join()
         log.info("%s", self.cost.text())
 
     def _write(self) -> None:
         try:
-            while (line := self._lines.get()) is not None:
-                self._files.write(line)
+            while (batch := self._lines.get()) is not None:
+                for line in batch:
+                    self._files.write(line)
             self._files.close()
         except OSError as why:
             log.error("the recording ends here: %s", why)

@@ -76,3 +76,14 @@ def test_n2_what_lint_warns_of_is_said_here_too(tmp_path: Path) -> None:
     assert said.count("volcano.sh/hierarchy") == 1  # the Warning event says the same
     found = json.loads(sim(tmp_path, [queue], "--nodes", "1", "-o", "json").stdout)["warnings"]
     assert [one["field"] for one in found] == ["spec.wieght", "metadata.annotations[volcano.sh/hierarchy]"]
+
+
+def test_options_of_whatif_may_stand_after_the_change(tmp_path: Path) -> None:
+    file = tmp_path / "now.yaml"
+    file.write_text(yaml.safe_dump_all([m.node("n1"), m.node("n2"), m.job("j", m.role("w", 1))]))
+    before = CliRunner().invoke(cli, ["whatif", "--from", str(file), "-o", "json", "drain", "n1"])
+    after = CliRunner().invoke(cli, ["whatif", "drain", "n1", "--from", str(file), "-o", "json"])
+    assert json.loads(after.stdout)["whatif"] == "node n1 drained"
+    assert after.stdout == before.stdout
+    bad = CliRunner().invoke(cli, ["whatif", "drain", "n1", "--from", str(file), "--until", "soon"])
+    assert (bad.exit_code, "--until: 'soon' is not a duration" in bad.stderr) == (2, True)

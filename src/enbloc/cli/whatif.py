@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final
 
 import click
@@ -26,6 +27,7 @@ from enbloc.up.options import MOST_NODES
 
 CLUSTER: Final = "cluster"
 UNTIL: Final = "24h"
+_SHARED: Final = ("source", "until", "default_run_time", "output")
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -73,11 +75,36 @@ def command(
       enbloc whatif set queue/research capability.cpu=32
       enbloc whatif config new-config.yaml
     """
+    _check_durations(until, default_run_time)
+    config = read_config(config_file, compat)
+    ctx.obj = _Asked(source, kubeconfig, context, config, until, default_run_time, output)
+
+
+def _change(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """A command for one change. What all of them share may also stand after it: `whatif drain node-7 -o json`."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @command.command(name)
+        @click.option("--from", "source", metavar="FILE|cluster", help="A snapshot, or the cluster.")
+        @click.option("--until", metavar="DURATION", help="How far to look ahead.")
+        @click.option("--default-run-time", metavar="DURATION", help="How long pods run that do not say.")
+        @click.option("-o", "--output", type=click.Choice(["text", "json"]), help="For people or for programs.")
+        @click.pass_obj
+        @wraps(function)
+        def run(asked: _Asked, /, **given: Any) -> None:
+            shared = {key: value for key in _SHARED if (value := given.pop(key)) is not None}
+            _check_durations(shared.get("until"), shared.get("default_run_time"))
+            function(msgspec.structs.replace(asked, **shared), **given)
+
+        return run
+
+    return decorate
+
+
+def _check_durations(until: str | None, default_run_time: str | None) -> None:
     for option, text in (("--until", until), ("--default-run-time", default_run_time)):
         if text is not None:
             _check_duration(option, text)
-    config = read_config(config_file, compat)
-    ctx.obj = _Asked(source, kubeconfig, context, config, until, default_run_time, output)
 
 
 def _check_duration(option: str, text: str) -> None:
@@ -89,9 +116,8 @@ def _check_duration(option: str, text: str) -> None:
         raise Refusal([f"{option}: {text!r} is not above 0"])
 
 
-@command.command("submit")
+@_change("submit")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.pass_obj
 def submit(asked: _Asked, files: tuple[str, ...]) -> None:
     """These manifests are applied."""
     with readable_input():
@@ -99,28 +125,25 @@ def submit(asked: _Asked, files: tuple[str, ...]) -> None:
     _answer(asked, f"{', '.join(files)} submitted", lambda now: whatif.with_submitted(now, submitted))
 
 
-@command.command("drain")
+@_change("drain")
 @click.argument("node", metavar="NODE")
-@click.pass_obj
 def drain(asked: _Asked, node: str) -> None:
     """A node is cordoned and its pods are evicted. Disruption budgets are not asked."""
     _answer(asked, f"node {node} drained", lambda now: whatif.with_drained(now, node))
 
 
-@command.command("add-nodes")
+@_change("add-nodes")
 @click.argument("count", type=click.IntRange(1, MOST_NODES), metavar="N")
 @click.option("--like", required=True, metavar="NODE", help="The node that they are like.")
-@click.pass_obj
 def add_nodes(asked: _Asked, count: int, like: str) -> None:
     """Nodes like an existing one are added."""
     what = f"{count} node{'' if count == 1 else 's'} like {like} added"
     _answer(asked, what, lambda now: whatif.with_added_nodes(now, count, like))
 
 
-@command.command("set")
+@_change("set")
 @click.argument("target", metavar="queue/NAME")
 @click.argument("assignments", nargs=-1, required=True, metavar="FIELD=VALUE...")
-@click.pass_obj
 def set_fields(asked: _Asked, target: str, assignments: tuple[str, ...]) -> None:
     """Fields of a queue are set: weight, priority, reclaimable, capability.RESOURCE, deserved.RESOURCE."""
     kind, slash, name = target.partition("/")
@@ -130,9 +153,8 @@ def set_fields(asked: _Asked, target: str, assignments: tuple[str, ...]) -> None
     _answer(asked, what, lambda now: whatif.with_queue_set(now, name, assignments))
 
 
-@command.command("config")
+@_change("config")
 @click.argument("file", metavar="FILE")
-@click.pass_obj
 def other_config(asked: _Asked, file: str) -> None:
     """The scheduler gets another config."""
     _answer(asked, f"config {file}", lambda now: now, read_config(file))

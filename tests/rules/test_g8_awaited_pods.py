@@ -88,3 +88,20 @@ def test_g8_a_restart_between_enqueue_and_pods_changes_nothing() -> None:
     ]
     plain, restarted = simulate(*documents), simulate(*documents, m.restart("1s"))
     assert plain.at("low") == restarted.at("low") == 61.0
+
+
+def test_g8_in_a_fifo_queue_a_gang_that_leaves_room_to_a_job_blocks_those_behind_it() -> None:
+    """The first gang of the queue does not fit, and is tried again in the next cycle: until then it blocks too."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.queue("q", dequeueStrategy="fifo", capability={"cpu": "2"}),
+        m.gang("first", 2, cpu=2, queue="q"),
+        m.gang("second", 1, queue="q", at="0s"),
+        m.job("high", m.role("w", 1), priority="high"),
+        config=NO_EVICTIONS,
+        until="20s",
+    )
+    assert answer.at("high-w-0") == 0.0
+    assert answer.at("second-0") is None
+    assert answer.pending("default/second")["reason"] == "BlockedByFIFO"

@@ -31,6 +31,8 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             equivalence.in_line = False
             _line_up(queue, line, equivalence)
     failures = _Failures(cycle) if queue is cycle.queues.placement else None
+    put_off: set[str] = set()
+    """Queues of which a gang failed for now: the next cycle tries it again."""
     while (name_or_none := queues.choose()) is not None:
         name = name_or_none
         line = queues.lines[name]
@@ -45,6 +47,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             ahead = blocker(cycle, queue, name, order)
             if ahead is not None:
                 _report_behind(cycle, queue, name, ahead)
+            if ahead is not None or name in put_off:
                 line[:] = [entry for entry in line if entry[0].band is not Band.MINIMA]  # FIFO does not block surplus
                 heapq.heapify(line)
                 continue
@@ -62,6 +65,8 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
             if failures is not None and failure is not None:
                 failures.note(equivalence, order, failure)
         if failure is not None and is_kept:
+            if order.band is Band.MINIMA:
+                put_off.add(name)
             continue  # it stays active: the next cycle tries again
         if failure is not None:
             cycle.queues.mark_unschedulable(queue, equivalence, failure, of_gang=order.band is Band.MINIMA)

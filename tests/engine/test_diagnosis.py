@@ -49,7 +49,7 @@ def test_g4_g10_how_many_are_missing(waiting: GangState, message: str, missing: 
 def test_a_problem_and_a_place_in_line() -> None:
     waiting = gang(3, occupied={"a": 1}, a=2)
     assert diagnosis.problem(waiting, "PodGroup ns/g does not exist").message == "PodGroup ns/g does not exist"
-    behind = diagnosis.behind(waiting, gang(1).spec.title)
+    behind = diagnosis.behind(waiting, gang(1).spec.title, "blue")
     assert behind.message == "waits behind ns/g in the FIFO queue blue"
     assert behind.missing == {"a": 1, "": 1}
 

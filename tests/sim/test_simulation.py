@@ -305,6 +305,7 @@ def test_i6_same_input_same_bytes() -> None:
         "pending",
         "gangs",
         "without_effect",
+        "warnings",
         "series",
         "summary",
     ]

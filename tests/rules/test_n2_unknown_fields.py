@@ -163,3 +163,13 @@ def test_n2_a_tab_is_called_a_tab(tmp_path: Path) -> None:
     path.write_text("apiVersion: v1\nkind: Pod\nmetadata:\n\tname: x\n")
     with pytest.raises(BadInput, match="line 4, column 1: a tab: YAML is indented with spaces"):
         read_documents([str(path)])
+
+
+def test_n2_ports_are_in_range() -> None:
+    found = m.pod("p")
+    found["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 99_999}, {"protocol": "tcp"}, {}]
+    assert [one.field for one in lint(found).faults] == [
+        "spec.containers[0].ports[0].hostPort",
+        "spec.containers[0].ports[1].protocol",
+    ]
+    assert simulate(m.node("n"), found).rejected("p")

@@ -1,20 +1,22 @@
 """Validation of a pod template as an API server validates pods (N2), so that a job whose pods could never be created is
 refused when it is written.
 
-Covers what manifests commonly get wrong: containers, resources, mounts, tolerations, the restart policy. The API server
-still validates each pod.
+Covers what manifests commonly get wrong: containers, ports, resources, mounts, tolerations, the restart policy. The API
+server still validates each pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from enbloc.api.core import Container, PodSpec, Toleration
+from enbloc.api.core import Container, ContainerPort, PodSpec, Toleration
 from enbloc.api.meta import Fault, Quantities
 from enbloc.units import NANO, format_amount, is_dns_label
 
 RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
+MAX_PORT: Final = 65_535
 TAINT_EFFECTS: Final = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -66,7 +68,18 @@ def _container_faults(container: Container, field: str, names: set[str]) -> list
     resources = container.resources
     if resources is not None:
         faults += _resource_faults(resources.requests or {}, resources.limits or {}, f"{field}.resources")
+    faults += _port_faults(container.ports or (), f"{field}.ports")
     return faults
+
+
+def _port_faults(ports: Sequence[ContainerPort], field: str) -> Iterator[Fault]:
+    """A port of 0 is one that is not given; files may leave out the container's, which tells nothing here."""
+    for index, port in enumerate(ports):
+        for name, value in (("containerPort", port.container_port), ("hostPort", port.host_port)):
+            if not 0 <= value <= MAX_PORT:
+                yield Fault(f"{field}[{index}].{name}", f"{value} is not a port: 1 to {MAX_PORT}")
+        if port.protocol not in PROTOCOLS:
+            yield Fault(f"{field}[{index}].protocol", f"{port.protocol!r} is none of {', '.join(PROTOCOLS)}")
 
 
 def _resource_faults(requests: Quantities, limits: Quantities, field: str) -> list[Fault]:

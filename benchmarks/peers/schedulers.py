@@ -85,9 +85,9 @@ GIVEN: Final[Mapping[str, Callable[[Path], Scheduler]]] = {"volcano": volcano}
 
 NOT_RUN: Final = {
     "Volcano 1.15.1": "not served as a Go module; give its binary: `--peer volcano=PATH`",
-    "scheduler-plugins 0.33.5": "no build of it is pinned here yet: it needs all of its own requirements and 33 "
-    "replacements; give its binary with `--peer`",
-    "Koordinator 1.8.0": "no build of it is pinned here yet",
+    "scheduler-plugins 0.33.5": "no build of it is pinned here yet, for want of CPU: it needs all of its requirements "
+    "and 33 replacements; give its binary with `--peer`",
+    "Koordinator 1.8.0": "no build of it is pinned here yet: there was no CPU left for Go builds",
     "KAI 0.12.0": "no build of it is pinned here yet; it schedules only pods that its own pod-grouper has marked",
     "YuniKorn 1.8.0": "no build of it is pinned here yet; its gangs need placeholder pods",
 }

@@ -6,7 +6,7 @@ import pytest
 
 from support import manifests as m
 from support.answers import condition, waits_because
-from support.simulation import NO_ENQUEUE, simulate
+from support.simulation import NO_ENQUEUE, NO_EVICTIONS, simulate
 
 
 def test_g10_says_what_is_missing_on_how_many_nodes_for_which_reason() -> None:
@@ -245,3 +245,20 @@ def test_g10_i5_a_gang_behind_which_a_fifo_queue_has_another_by_now_says_so(rest
     )
     assert "Insufficient cpu" in answer.why("default/first")
     assert answer.why("default/later") == "waits behind default/first in the FIFO queue q"
+
+
+def test_g10_behind_a_fifo_gang_each_gang_of_a_group_says_so_whatever_it_said_before() -> None:
+    """Until 60 s the node is full. Then it is not, and the group waits for the first gang of its queue alone."""
+    answer = simulate(
+        m.node("n", 4),
+        m.queue("q", dequeueStrategy="fifo"),
+        m.pod("full", 4, nodeName="n", run_time="60s"),
+        m.koordinator_gang("a", 1, groups=TOGETHER, labels={"volcano.sh/queue-name": "q"}, at="1s"),
+        m.koordinator_gang("b", 1, groups=TOGETHER, labels={"volcano.sh/queue-name": "q"}, at="1s"),
+        m.priority_class("high", 100),
+        m.gang("first", 1, cpu=8, queue="q", at="20s", group_priority="high"),
+        config=NO_EVICTIONS,
+    )
+    for name in ("a", "b"):
+        assert answer.pending(f"default/{name}")["reason"] == "BlockedByFIFO"
+        assert waits_because(answer.obj("Pod", f"{name}-0")) == "waits behind default/first in the FIFO queue q"

@@ -28,6 +28,17 @@ REPORTED_OF_A_CLASS = 16
 they come near the head."""
 
 
+_OF_ATTEMPTS = frozenset(
+    {
+        PendingReason.UNSCHEDULABLE,
+        PendingReason.QUEUE_FULL,
+        PendingReason.GROUP_NOT_READY,
+        PendingReason.BLOCKED_BY_FIFO,
+    }
+)
+"""Reasons of attempts, which are out of date once a gang is not attempted any more."""
+
+
 class SchedulingQueues(Follower):
     def __init__(self, state: State, groups: Groups, reporter: Reporter, *, evicts: bool) -> None:
         self._state = state
@@ -112,7 +123,7 @@ class SchedulingQueues(Follower):
             known = self.why(mate)
             if mate is gang or mate.satisfied or not has_to_say(mate):
                 continue
-            if known is None or known.reason is PendingReason.BLOCKED_BY_FIFO:
+            if known is None or known.reason in _OF_ATTEMPTS:
                 waiting.append(mate)
         for one in waiting:
             why = self._why[one.key] = behind(one)

@@ -68,8 +68,9 @@ test: $(READY) ## run the whole test suite (but for soak, e2e and operators)
 	$(BIN)/python -m pytest -n $(JOBS) -m "not soak and not e2e and not web and not helm and not node and not operators" $(ARGS)
 
 # Needs chromium on the PATH (Debian: apt-get install chromium). SHOTS=FOLDER keeps screenshots and figures.
+# tests/browser comes last: Playwright keeps an event loop in the process from its first page on.
 web: $(VENV)/.web ## test the dashboard in a real browser (needs chromium)
-	ENBLOC_SHOTS=$(SHOTS) $(BIN)/python -m pytest -m web -s tests/browser tests/web/test_page.py $(ARGS)
+	ENBLOC_SHOTS=$(SHOTS) $(BIN)/python -m pytest -m web -s tests/web/test_page.py tests/browser $(ARGS)
 
 $(VENV)/.web: $(READY) $(WEB)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(WEB)

@@ -52,7 +52,9 @@ awk -v building="$building" '/^[^ ]/ {skip = $0 ~ building} !skip' "$root/requir
   --target "$work/tree/opt/enbloc/lib" -r "$work/packages.txt"
 cp -r "$root/src/enbloc" "$work/tree/opt/enbloc/lib/enbloc"
 find "$work/tree" -name __pycache__ -type d -prune -exec rm -rf {} +
+# Scripts begin with the path of the Python that installed them, which is this checkout's: they go, and their digests.
 rm -rf "$work/tree/opt/enbloc/lib/bin"
+find "$work/tree" -path '*.dist-info/RECORD' -exec sed -i '/^\.\.\/.*bin\//d' {} +
 find "$work/tree" -name 'direct_url.json' -delete
 printf '#!/usr/bin/python3 -I\nimport sys\nsys.path.insert(0, "/opt/enbloc/lib")\nfrom enbloc.cli.main import main\nmain()\n' \
   > "$work/tree/opt/enbloc/bin/enbloc"

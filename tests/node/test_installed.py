@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,8 +70,9 @@ def wait_rolled_out(machine: Machine) -> None:
 def component_pods(machine: Machine) -> dict[str, list[Json]]:
     found: dict[str, list[Json]] = {component: [] for component in COMPONENTS}
     for pod in machine.plane.api.items(OWN_PODS):
-        if not pod["metadata"].get("deletionTimestamp"):
-            found[pod["metadata"]["labels"]["app.kubernetes.io/component"]].append(pod)
+        component = pod["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component in found and not pod["metadata"].get("deletionTimestamp"):
+            found[component].append(pod)
     return found
 
 
@@ -174,6 +176,13 @@ def test_certificates_are_made_anew_when_their_secret_is_emptied(machine: Machin
     wait_rolled_out(machine)
     after = wait_until(machine, secret, lambda found: (found.get("data") or {}).get("ca.crt"))["data"]["ca.crt"]
     assert after != before
+    # Until the API server has heard of the new authority, jobs are refused.
+    until = time.monotonic() + WITHIN_S
+    probe = yaml.safe_dump(job("probe", 1, "true"))
+    while plane.api.get(f"{JOBS}/probe").status == 404:
+        assert time.monotonic() < until
+        plane.kubectl("apply", "-f", "-", stdin=probe, check=False)
+        time.sleep(1)
     assert len(run_gang(machine, "after-certificates")) == 3
 
 
@@ -217,7 +226,7 @@ def test_an_upgrade_leaves_running_gangs_alone_and_starts_new_ones(machine: Mach
     machine.ctr("images", "tag", IMAGE, NEXT)
     config = tmp_path / "enbloc.yaml"
     config.write_text("schedulerNames: [enbloc, kar-scheduler, volcano]\n")
-    install(machine, "--image", NEXT, "--config", str(config))
+    install(machine, "--image", NEXT, "--config", str(config), "--dashboard")
     wait_rolled_out(machine)
     wait_until(machine, OWN_PODS, lambda listed: {_image(one) for one in listed["items"]} == {NEXT})
     printed = run_gang(machine, "after-upgrade")
@@ -243,7 +252,8 @@ def _image(pod: Json) -> str:
 def test_removal_leaves_nothing(machine: Machine) -> None:
     plane = machine.plane
     plane.kubectl("delete", "vcjob", "--all", timeout_s=WITHIN_S)
-    text = subprocess.run([*ENBLOC, "install", "--no-merge"], capture_output=True, text=True, check=True).stdout
+    command = [*ENBLOC, "install", "--no-merge", "--dashboard"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text, timeout_s=WITHIN_S)
     assert plane.kubectl("get", "-f", "-", "--ignore-not-found", "-o", "name", stdin=_known(text)) == ""
     plane.api.wait_gone(f"/api/v1/namespaces/{NAMESPACE}", WITHIN_S)
@@ -275,6 +285,7 @@ def test_the_chart_installs_and_removes_the_same(machine: Machine, tmp_path: Pat
         *("install", "enbloc", str(chart), "--namespace", NAMESPACE, "--create-namespace"),
         *("--set", f"image={IMAGE}", "--set", "replicas=1", "--wait", f"--timeout={WITHIN_S}s"),
     )
+    test_the_built_in_queues_came_through_the_webhook(machine)
     assert len(run_gang(machine, "by-chart")) == 3
     releases = json.loads(run("list", "--namespace", NAMESPACE, "-o", "json"))
     assert [(one["name"], one["status"]) for one in releases] == [("enbloc", "deployed")]

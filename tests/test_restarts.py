@@ -34,7 +34,7 @@ FILES = [
     *sorted((HERE / "install" / "stories").glob("*.yaml")),
 ]
 FOUND = sorted((HERE / "oracle" / "found").glob("*.yaml"))
-LAYERS = ("koordinator", "waves", "edits", "evict", "reserve")
+LAYERS = ("queues", "koordinator", "waves", "edits", "evict", "reserve", "all")
 SOAK_SEEDS = int(os.environ.get("ENBLOC_RESTART_SEEDS", "200"))
 
 

@@ -195,3 +195,22 @@ def test_r7_the_condition_of_the_group_is_withdrawn_when_it_is_bound() -> None:
     for one in answer.obj("PodGroup", "g")["status"]["conditions"]:
         assert not (one["type"] == "Reserved" and one["status"] == "True"), one
     assert condition(answer.obj("Pod", "g-0"), "PodScheduled")["status"] == "True"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("30s")]], ids=["running", "restarted"])
+def test_r7_i5_a_reserved_pod_that_is_held_elsewhere_keeps_its_slot(restarts: list[m.Obj]) -> None:
+    """K6: it is held on the small node meanwhile. If a scheduler that starts forgot its slot on the big one, z would be
+    reserved there, too."""
+    reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 5, "reservedNodePercent": 50}}
+    answer = simulate(
+        [m.node("big", 2), m.node("small", 1)],
+        [m.pod("x", 1, nodeName="small", run_time="20s"), m.pod("y", 2, nodeName="big")],
+        m.koordinator_gang("g", 2, mode="NonStrict", wait="1h"),
+        m.pod("z", 1, at="21s"),
+        restarts,
+        config={"actions": [{"name": "allocate"}, reserve]},
+        until="60s",
+    )
+    assert {line["name"]: line["node"] for line in answer.lines("reserved")} == {"g-0": "big", "g-1": "big"}
+    assert '{"g-0":{"small":1}}' in answer.obj("Pod", "g-0")["metadata"]["annotations"]["enbloc.dev/claim-hold"]
+    assert not answer.lines("released")

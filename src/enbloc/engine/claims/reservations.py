@@ -19,7 +19,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS, BEYOND_ROOM, EventKind
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import Bools, Ints, total
-from enbloc.engine.tables.tasks import WAITS, GangState, Task
+from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 
@@ -177,8 +177,8 @@ class Reservations:
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         nodes = pod_slots(gang, record)
-        tasks = [task for task in gang.tasks.values() if task.status in WAITS and task.name in nodes]
-        slots = [Slot(task.name, nodes[task.name], task) for task in tasks]
+        known = [Slot(task.name, nodes[task.name], task) for task in gang.tasks.values() if task.name in nodes]
+        slots = [slot for slot in known if slot.waits]  # also those that are held elsewhere meanwhile (K6)
         for role, template in gang.spec.later.items() if not gang.covered else ():
             for task in make_placeholders(self._state, gang, role, template, 0, template.count):
                 for node in list(record.places(task.name))[:1]:

@@ -114,7 +114,7 @@ class Cycle:
         if kept is None and not claims.reservations:
             return UNCONSTRAINED
         mates = self.groups.mates(gang)
-        if together and not gang.satisfied:
+        if together and len(mates) > 1 and not gang.satisfied:
             exclude |= {mate.key for mate in mates}
         nominated = [task for mate in mates for task in claims.nominations.of(mate)]
         freed_rows = [self.state.nodes.rows[task.node] for task in nominated]

@@ -61,6 +61,7 @@ class Usage(Follower):
     def observe(self, queue: str, record: UsageRecord | None) -> None:
         """A Queue carries this record, which counts. From the first cycle on it only shows what was written."""
         if not self._begun:
+            self._adopted.pop(queue, None)
             if record is not None:
                 self._adopted[queue] = record
         elif queue in self._under_way and self._under_way[queue] == record:

@@ -72,7 +72,7 @@ def rendered(plane: ControlPlane, operator: Operator) -> list[Json]:
     found: list[Json] = []
     root = programs.archive(operator.program)
     for folder in operator.kustomizations:
-        text = plane.kubectl("kustomize", str(root / folder))
+        text = plane.kubectl("kustomize", str(root / folder), timeout_s=180)  # minutes on a busy machine
         found += [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]  # megabytes of schemas
     return found
 

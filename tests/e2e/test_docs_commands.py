@@ -116,7 +116,7 @@ class Reader:
         """What went wrong; empty if nothing did."""
         for shown_text, text in SUBSTITUTES.items():
             command = command.replace(shown_text, text)
-        if command.startswith(ENDLESS):
+        if f"{command} ".startswith(ENDLESS):
             return self._interrupt(command)
         script = f'set -o pipefail; fpath=(none "$HOME"); {command}'
         done = subprocess.run(

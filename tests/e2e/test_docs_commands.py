@@ -35,6 +35,9 @@ ELSEWHERE = {
     """-p '[{"op": "remove", "path": "/data"}]'""": "needs a webhook that has filled it: tests/node/test_installed.py",
     "enbloc run --record /var/lib/enbloc/recording": "a cluster has one scheduler: tests/runtime/test_recorder.py",
     "enbloc replay-recording /var/lib/enbloc/recording --config other.yaml": "tests/runtime/test_recorder.py",
+    "kubectl apply --server-side -k ray-operator/config/crd": "tests/operators/test_operators.py",
+    "kubectl apply -f ray-operator/config/samples/ray-cluster.complete.yaml": "tests/operators/test_operators.py",
+    "kubectl get raycluster,podgroups.scheduling.volcano.sh,pods": "needs KubeRay: tests/operators/test_operators.py",
 }
 ENDLESS = ("enbloc up ", "enbloc dashboard ")
 """They go on until Ctrl-C: they are ended by it once they have printed their address."""

@@ -33,6 +33,26 @@ WAITING: Final = (("vision", 4, 8, "research"), ("giant", 12, 8, "research"), ("
 )
 """Gangs: name, pods, GPUs of each, queue."""
 _START_S: Final = 60.0
+GANG_PODS: Final = 20
+
+
+def filled_store(nodes: int, gangs: int, *, running: int, per_node: int) -> Store:
+    """As a scheduler left it: nodes of eight GPUs in racks of 40, gangs of `GANG_PODS` pods with a GPU each, of which
+    the first `running` run, so many pods on a node."""
+    store = Store(lambda: 1_700_000_000_000_000_000)
+    store.auto_namespaces = True
+    for number in range(nodes):
+        labels = {"topology.kubernetes.io/rack": f"rack-{number // 40:03}"}
+        store.create(m.node(f"node-{number:04}", cpu=96, extra={GPU: 8}, labels=labels))
+    for gang in range(gangs):
+        group, *pods = m.gang(f"gang-{gang:04}", GANG_PODS, cpu=4, extra={GPU: 1})
+        store.create(group)
+        for index, pod in enumerate(pods):
+            if gang < running:
+                pod["spec"]["nodeName"] = f"node-{(gang * GANG_PODS + index) // per_node:04}"
+                pod["status"] = {"phase": "Running", "startTime": "2023-11-14T22:13:20Z"}
+            store.create(pod)
+    return store
 
 
 @contextmanager

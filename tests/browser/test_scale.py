@@ -13,37 +13,17 @@ from typing import Any
 
 import pytest
 
-from browser.served import GPU, SHOTS, Served, serve_store
+from browser.served import SHOTS, Served, filled_store, serve_store
 from enbloc.cluster.embedded.api.store import Store
-from support import manifests as m
 
-NODES, GANGS, PODS = 2_000, 1_000, 20
+NODES, GANGS = 2_000, 1_000
 RUNS = 3
 LAST = "const last = performance.getEntriesByName('draw')[0];"
 
 
-def _filled() -> Store:
-    """As a scheduler left it: 800 gangs run, 200 wait."""
-    store = Store(lambda: 1_700_000_000_000_000_000)
-    store.auto_namespaces = True
-    labels = "topology.kubernetes.io/rack"
-    for number in range(NODES):
-        node = m.node(f"node-{number:04}", cpu=96, extra={GPU: 8}, labels={labels: f"rack-{number // 40:02}"})
-        store.create(node)
-    for gang in range(GANGS):
-        group, *pods = m.gang(f"gang-{gang:04}", PODS, cpu=4, extra={GPU: 1})
-        store.create(group)
-        for index, pod in enumerate(pods):
-            if gang < 800:
-                pod["spec"]["nodeName"] = f"node-{(gang * PODS + index) // 8:04}"
-                pod["status"] = {"phase": "Running", "startTime": "2023-11-14T22:13:20Z"}
-            store.create(pod)
-    return store
-
-
 @pytest.fixture(scope="module")
 def full() -> Iterator[Served]:
-    with serve_store(_filled()) as served:
+    with serve_store(filled_store(NODES, GANGS, running=800, per_node=8)) as served:
         yield served
 
 

@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from browser.served import GPU, SHOTS, Served, serve_store
-from enbloc.cluster.embedded.api.store import Store
+from browser.served import SHOTS, Served, filled_store, serve_store
 from enbloc.web import pages
 from support import manifests as m
 
-NODES, GANGS, PODS = 5_000, 1_250, 20
+NODES, GANGS = 5_000, 1_250
 FRAMES = 120
 DRAWN = """() => {
   window.drawn = [];
@@ -34,32 +33,15 @@ FRAME_TIMES = f"""() => new Promise((done) => {{
 }})"""  # noqa: E501
 
 
-def _filled(nodes: int, gangs: int) -> Store:
-    """Half of the GPUs are used."""
-    store = Store(lambda: 1_700_000_000_000_000_000)
-    store.auto_namespaces = True
-    for number in range(nodes):
-        labels = {"topology.kubernetes.io/rack": f"rack-{number // 40:03}"}
-        store.create(m.node(f"node-{number:04}", cpu=96, extra={GPU: 8}, labels=labels))
-    for gang in range(gangs):
-        group, *pods = m.gang(f"gang-{gang:04}", PODS, cpu=4, extra={GPU: 1})
-        store.create(group)
-        for index, pod in enumerate(pods):
-            pod["spec"]["nodeName"] = f"node-{(gang * PODS + index) // 5:04}"
-            pod["status"] = {"phase": "Running", "startTime": "2023-11-14T22:13:20Z"}
-            store.create(pod)
-    return store
-
-
 @pytest.fixture(scope="module")
 def large() -> Iterator[Served]:
-    with serve_store(_filled(NODES, GANGS)) as served:
+    with serve_store(filled_store(NODES, GANGS, running=GANGS, per_node=5)) as served:
         yield served
 
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[Served]:
-    with serve_store(_filled(NODES // 10, GANGS // 10)) as served:
+    with serve_store(filled_store(NODES // 10, GANGS // 10, running=GANGS // 10, per_node=5)) as served:
         yield served
 
 

@@ -81,7 +81,7 @@ soak: $(READY) ## run the long random tests
 		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
 
 # Which changes of the engine's code does no test notice? A sample; SAMPLE, SEED and ONLY choose it.
-mutants: $(VENV)/.mutants ## try a sample of mutants of the engine against the tests (half an hour and more)
+mutants: $(VENV)/.mutants ## try a sample of mutants of the engine against the tests
 	$(BIN)/python scripts/mutants.py --jobs $(JOBS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(ONLY),--only $(ONLY))
 

@@ -8,12 +8,14 @@
 # ENBLOC_APT_SOURCES  the apt sources that the base is made from; they name bookworm
 #                     (/etc/apt/sources.list.d/debian.sources)
 # ENBLOC_IMAGE_STORE  a directory in which the image is kept for buildah; without it only ARCHIVE is left
+# ENBLOC_SOURCES      a folder with the src and requirements to build (this checkout)
 # SOURCE_DATE_EPOCH   the time of all files, in seconds (that of the last commit)
 set -euo pipefail
 umask 022 # modes are part of the digest
 image=${1:?usage: scripts/image.sh IMAGE [ARCHIVE]}
 archive=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
+from=${ENBLOC_SOURCES:-$root}
 sources=${ENBLOC_APT_SOURCES:-/etc/apt/sources.list.d/debian.sources}
 if ! grep -qw bookworm "$sources" 2> /dev/null; then
   echo "$sources does not name bookworm, of which the base is made: set ENBLOC_APT_SOURCES to apt sources that do" >&2
@@ -47,10 +49,10 @@ python=$root/.venv/bin/python
 mkdir -p "$work/tree/opt/enbloc/lib" "$work/tree/opt/enbloc/bin"
 # What only building needs is in the same list of pinned packages; tests/install/test_image.py compares.
 building='^(hatchling|packaging|pathspec|pluggy|tomlkit|trove-classifiers)=='
-awk -v building="$building" '/^[^ ]/ {skip = $0 ~ building} !skip' "$root/requirements/image.txt" > "$work/packages.txt"
+awk -v building="$building" '/^[^ ]/ {skip = $0 ~ building} !skip' "$from/requirements/image.txt" > "$work/packages.txt"
 "$python" -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --no-deps \
   --target "$work/tree/opt/enbloc/lib" -r "$work/packages.txt"
-cp -r "$root/src/enbloc" "$work/tree/opt/enbloc/lib/enbloc"
+cp -r "$from/src/enbloc" "$work/tree/opt/enbloc/lib/enbloc"
 find "$work/tree" -name __pycache__ -type d -prune -exec rm -rf {} +
 # Scripts begin with the path of the Python that installed them, which is this checkout's: they go, and their digests.
 rm -rf "$work/tree/opt/enbloc/lib/bin"

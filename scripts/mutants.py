@@ -2,9 +2,12 @@
 
 mutmut finds the places and makes most of the changes; that of calls' arguments and of texts is left out, since nearly
 all of it dies by a crash. Added are those by which rules are lost: a statement dropped, a condition negated, a term of
-`and` or `or` dropped. A sample, drawn with a printed seed, is tried: each mutant in a copy of `src` of its own, first
-against the tests of its package, then against all rules, unit tests and scenarios, until one fails. What survives is
-printed as a diff: it is a missing test, or a change that changes nothing.
+`and` or `or` dropped. As in mutmut, only the insides of functions change.
+
+A sample is drawn with a printed seed. The rule tests, unit tests and scenarios run once, with a counter at
+every sampled place: it says which tests reach it, and how long each takes. Then each mutant is tried in a fork of this
+process in which the code of the changed function is exchanged, against the tests that reach it, quick ones first,
+until one fails. What survives is printed as a diff: it is a missing test, or a change that changes nothing.
 
     make mutants                                    40 mutants of the engine
     make mutants SAMPLE=10 SEED=7 ONLY=claims       of one package, the same ones again
@@ -13,43 +16,38 @@ printed as a diff: it is a missing test, or a change that changes nothing.
 from __future__ import annotations
 
 import argparse
+import ast
+import builtins
 import difflib
+import gc
 import os
 import random
 import re
-import shutil
-import subprocess
+import resource
+import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import NamedTuple
 
 import libcst as cst
+import pytest
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation import file_mutation, mutators, pragma_handling
 
 ROOT = Path(__file__).parent.parent
 ENGINE = ROOT / "src" / "enbloc" / "engine"
-LIMIT_S = 900
-"""A mutant that runs this long loops, or waits for ever, or the machine is slow: such mutants are counted apart."""
-
-FIRST: dict[str, tuple[str, ...]] = {
-    "claims": ("rules/test_narrow_conditions.py", "rules/test_k_holds.py", "rules/test_d_waves.py", "rules/test_r*.py"),
-    "eviction": ("rules/test_p*.py", "rules/test_narrow_conditions.py"),
-    "filters": ("engine/filters", "rules/test_g6_predicates.py"),
-    "forecast": ("rules/test_r8_run_times.py", "rules/test_r*.py"),
-    "placement": ("engine/test_headroom_and_kernels.py", "engine/test_packing.py", "rules/test_g*.py"),
-    "queueing": ("engine/queueing", "rules/test_g8_order.py", "rules/test_g9_nothing_twice.py"),
-    "scoring": ("engine", "rules/test_c_config.py"),
-    "tables": ("engine", "rules/test_v4_*.py"),
-}
-"""Packages of the engine → tests that most likely notice a change there."""
-KILLED, SURVIVED, TIMED_OUT = "killed", "SURVIVED", "timed out"
-ALL = ("engine", "rules", "gangs", "test_scenarios.py", "test_examples.py")
+LIMIT_CPU_S = 60
+"""A mutant whose tests take this much longer than without it, and three times as long, loops: counted apart."""
+TESTS = ("engine", "rules", "gangs", "test_scenarios.py")
+NOT_RUN = "not soak and not e2e and not web and not helm and not node and not operators"
+KILLED, SURVIVED, TIMED_OUT, NOT_REACHED, BROKEN = "killed", "SURVIVED", "TIMED OUT", "NO TEST", "BROKEN"
+_EXITS = {KILLED: 10, SURVIVED: 11, NOT_REACHED: 12, TIMED_OUT: -signal.SIGXCPU}
+"""Exit statuses of the forks; any other is a mistake of this script."""
 
 
 # ---- mutants
@@ -102,7 +100,7 @@ def _mutations(path: Path) -> tuple[MetadataWrapper, list[file_mutation.Mutation
     wrapper = MetadataWrapper(cst.parse_module(code))
     visitor = file_mutation.MutationVisitor(OPERATORS, pragma_handling.get_ignored_lines(str(path), code, wrapper))
     wrapper.visit(visitor)
-    return wrapper, visitor.mutations
+    return wrapper, [found for found in visitor.mutations if found.contained_by_top_level_function]
 
 
 def _mutant(path: Path, number: int) -> Mutant:
@@ -135,50 +133,155 @@ def sample(only: str, size: int, seed: int) -> list[Mutant]:
     return list(found.values())
 
 
+# ---- code that is exchanged in a running process
+
+
+def _functions(code: CodeType) -> Iterator[CodeType]:
+    """Functions of a module and methods of its classes; what is inside a function comes with it."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_flags & 0x2:  # CO_NEWLOCALS: a function, not the body of a class
+                yield inner
+            else:
+                yield from _functions(inner)
+
+
+def exchange(path: Path, code: CodeType) -> None:
+    """Functions of this module run `code`, a changed version of the module, from now on."""
+    changed = {(one.co_qualname, one.co_firstlineno): one for one in _functions(code)}
+    found = 0
+    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+        old = function.__code__
+        new = changed.get((old.co_qualname, old.co_firstlineno)) if old.co_filename == str(path) else None
+        if new is not None and len(new.co_freevars) == len(old.co_freevars):
+            function.__code__ = new
+            found += 1
+    assert found, f"{path}: its functions were not found; is it imported?"
+
+
+def _block(node: ast.AST, line: int) -> tuple[list[ast.stmt], int] | None:
+    """The innermost statement that this line belongs to: the list it stands in, and where."""
+    for child in ast.iter_child_nodes(node):
+        if (found := _block(child, line)) is not None:
+            return found
+    for _, block in ast.iter_fields(node):
+        if isinstance(block, list):
+            for number, one in enumerate(block):
+                if isinstance(one, ast.stmt) and one.lineno <= line <= (one.end_lineno or one.lineno):
+                    return block, number
+    return None
+
+
+def with_counters(path: Path, places: Iterable[tuple[int, int]]) -> CodeType:
+    """The module, calling the builtin `reached(place)` before the statement of each (line, place)."""
+    tree = ast.parse(path.read_text())
+    blocks = [(place, _block(tree, line)) for line, place in places]
+    for place, found in sorted(blocks, key=lambda one: one[1][1] if one[1] else 0, reverse=True):
+        assert found is not None
+        block, number = found
+        block.insert(number, ast.copy_location(ast.parse(f"reached({place})").body[0], block[number]))
+    return compile(ast.fix_missing_locations(tree), str(path), "exec")
+
+
 # ---- trials
 
 
-def _tests(*patterns: str) -> list[str]:
-    return [str(path) for pattern in patterns for path in sorted((ROOT / "tests").glob(pattern))]
+class Test(NamedTuple):
+    item: pytest.Item
+    seconds: float
+    reached: frozenset[int]
+    """Numbers of the mutants whose place it reaches."""
 
 
-def _fails(source: Path, tests: list[str], until: float) -> bool:
-    """Whether a test fails on this copy of the source; raises `subprocess.TimeoutExpired` after too long."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-m",
-        "not soak and not e2e and not web and not helm and not node and not operators",
-        "-p",
-        "no:cacheprovider",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [*command, "-p", "no:xdist", "--hypothesis-seed=0", *tests],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        timeout=max(1.0, until - time.monotonic()),
-    )
-    return done.returncode != 0
+class Trials:
+    """A plugin of pytest: instead of running the tests, tries the mutants on them."""
 
+    def __init__(self, mutants: list[Mutant], jobs: int) -> None:
+        self.fates: list[str] = []
+        self._mutants = mutants
+        self._jobs = jobs
+        self._failed = False
 
-def fate(mutant: Mutant) -> str:
-    until = time.monotonic() + LIMIT_S
-    package = mutant.path.relative_to(ENGINE).parts[0]
-    with tempfile.TemporaryDirectory(prefix="enbloc-mutant-") as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source)
-        (source / mutant.path.relative_to(ROOT / "src")).write_text(mutant.code)
-        likely = _tests(*FIRST.get(package, ("rules/test_narrow_conditions.py", "rules/test_g*.py")))
-        try:
-            lives = not _fails(source, likely, until) and not _fails(source, _tests(*ALL), until)
-        except subprocess.TimeoutExpired:
-            return TIMED_OUT
-        return SURVIVED if lives else KILLED
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed = self._failed or report.failed
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        began = time.monotonic()
+        sys.stdout = sys.__stdout__
+        tests = self._measure(session.items)
+        print(f"{len(tests)} tests pass; took {time.monotonic() - began:.0f} s", flush=True)
+        running: dict[int, int] = {}
+        fates: dict[int, str] = {}
+        for number in range(len(self._mutants)):
+            while len(running) >= self._jobs:
+                self._wait(running, fates)
+            running[self._start(number, tests)] = number
+        while running:
+            self._wait(running, fates)
+        self.fates = [fates[number] for number in range(len(self._mutants))]
+        return True
+
+    def _measure(self, items: list[pytest.Item]) -> list[Test]:
+        """Runs all tests once, in a fork: a test that changes the process should not change the mutants' tests."""
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            os.close(reader)
+            with os.fdopen(writer, "w") as results:
+                self._run_counted(items, results.write)
+            os._exit(0)
+        os.close(writer)
+        tests = []
+        with os.fdopen(reader) as lines:
+            for item, line in zip(items, lines, strict=False):
+                passed, seconds, *reached = line.split()
+                if passed == "True":
+                    tests.append(Test(item, float(seconds), frozenset(map(int, reached))))
+                else:
+                    print(f"fails without any mutant: {item.nodeid}", flush=True)
+        os.wait()
+        return tests
+
+    def _run_counted(self, items: list[pytest.Item], write: Callable[[str], object]) -> None:
+        reached: set[int] = set()
+        setattr(builtins, "reached", reached.add)  # noqa: B010
+        for path in {mutant.path for mutant in self._mutants}:
+            places = [(one.line, place) for place, one in enumerate(self._mutants) if one.path == path]
+            exchange(path, with_counters(path, places))
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            reached.clear()
+            began = time.process_time()
+            passed = self._passes(item, following)
+            write(" ".join(map(str, (passed, time.process_time() - began, *sorted(reached)))) + "\n")
+
+    def _passes(self, item: pytest.Item, following: pytest.Item | None) -> bool:
+        self._failed = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        return not self._failed
+
+    def _start(self, number: int, tests: list[Test]) -> int:
+        """The pid of a fork that tries a mutant; its exit status says what became of it."""
+        if (pid := os.fork()) != 0:
+            return pid
+        mutant = self._mutants[number]
+        chosen = sorted((test for test in tests if number in test.reached), key=lambda test: test.seconds)
+        limit = int(LIMIT_CPU_S + 3 * sum(test.seconds for test in chosen))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+        exchange(mutant.path, compile(mutant.code, str(mutant.path), "exec"))
+        killer = None
+        for test, following in zip(chosen, [*chosen[1:], None], strict=False):
+            if not self._passes(test.item, following and following.item):
+                killer = test.item.nodeid
+                print(f"           {mutant.title}: {killer}", flush=True)
+                break
+        os._exit(_EXITS[NOT_REACHED if not chosen else SURVIVED if killer is None else KILLED])
+
+    def _wait(self, running: dict[int, int], fates: dict[int, str]) -> None:
+        pid, status = os.wait()
+        number = running.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        fates[number] = next((fate for fate, known in _EXITS.items() if known == code), BROKEN)
+        print(f"{fates[number]:9}  {self._mutants[number].title}", flush=True)
 
 
 def main() -> int:
@@ -190,15 +293,17 @@ def main() -> int:
     given = arguments.parse_args()
     seed = random.randrange(10_000) if given.seed is None else given.seed
     chosen = sample(given.only, given.sample, seed)
-    fates: dict[str, list[Mutant]] = {KILLED: [], SURVIVED: [], TIMED_OUT: []}
-    with ThreadPoolExecutor(given.jobs) as pool:
-        for mutant, found in zip(chosen, pool.map(fate, chosen), strict=True):
-            print(f"{found:9}  {mutant.title}", flush=True)
-            fates[found].append(mutant)
-    counts = ", ".join(f"{len(mutants)} {name}" for name, mutants in fates.items() if mutants)
+    trials = Trials(chosen, given.jobs)
+    options = "-o addopts=--import-mode=importlib --capture=sys --hypothesis-seed=0"
+    unused = "-p no:cacheprovider -p no:xdist -p no:terminal"
+    tests = [str(ROOT / "tests" / name) for name in TESTS]
+    os.chdir(ROOT)
+    pytest.main([*options.split(), *unused.split(), "-m", NOT_RUN, *tests], plugins=[trials])
+    counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(trials.fates).items()))
     print(f"\n{len(chosen)} mutants: {counts} (seed {seed}).")
-    for mutant in [*fates[SURVIVED], *fates[TIMED_OUT]]:
-        print(f"\n{mutant.title}\n{mutant.diff}")
+    for mutant, found in zip(chosen, trials.fates, strict=True):
+        if found != KILLED:
+            print(f"\n{found}  {mutant.title}\n{mutant.diff}")
     return 0
 
 

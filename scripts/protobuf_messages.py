@@ -18,6 +18,7 @@ VERSIONS = {
     "apps": "v1",
     "batch": "v1",
     "autoscaling": "v2",
+    "autoscaling.v1": "v1",
     "rbac": "v1",
     "policy": "v1",
     "coordination": "v1",
@@ -28,29 +29,39 @@ VERSIONS = {
     "events": "v1",
     "authentication": "v1",
     "authorization": "v1",
+    "admissionregistration": "v1",
+    "node": "v1",
+    "resource": "v1",
 }
+"""Group, or group and version where two versions of it are read → the version whose messages are read."""
 ROOTS = """
 core: Pod Namespace ConfigMap Secret ServiceAccount ResourceQuota Service Event Endpoints LimitRange Binding
-core: PersistentVolumeClaim
+core: PersistentVolumeClaim PersistentVolume Node PodTemplate ReplicationController
 apps: Deployment ReplicaSet StatefulSet DaemonSet ControllerRevision
 batch: Job CronJob
 autoscaling: HorizontalPodAutoscaler
+autoscaling.v1: HorizontalPodAutoscaler
 rbac: Role RoleBinding ClusterRole ClusterRoleBinding
 policy: PodDisruptionBudget Eviction
 coordination: Lease
 scheduling: PriorityClass
-storage: StorageClass
-networking: NetworkPolicy Ingress
+storage: StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment
+networking: NetworkPolicy Ingress IngressClass
 discovery: EndpointSlice
 events: Event
 meta: DeleteOptions
 authentication: SelfSubjectReview
 authorization: SelfSubjectAccessReview SelfSubjectRulesReview
+admissionregistration: ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+admissionregistration: ValidatingWebhookConfiguration MutatingWebhookConfiguration
+node: RuntimeClass
+resource: ResourceClaim ResourceClaimTemplate DeviceClass ResourceSlice
 """
 VOLUMES = frozenset(
     {"hostPath", "emptyDir", "secret", "nfs", "persistentVolumeClaim", "downwardAPI", "configMap", "projected"}
 ) | {"csi", "ephemeral", "image"}
 """The volume sources that are read; those of single vendors are not."""
+PERSISTENT = frozenset({"hostPath", "nfs", "local", "csi"})
 NUMBERS = ("int32", "int64", "uint32", "uint64")
 FIELD = re.compile(r"^  (?:(optional|repeated) ([\w.]+)|map<string, ([\w.]+)>) (\w+) = (\d+);", re.M)
 MESSAGE = re.compile(r"^message (\w+) \{\n(.*?)^\}", re.S | re.M)
@@ -74,7 +85,7 @@ class Field(NamedTuple):
 def read(sources: Path, version: str) -> dict[Key, list[Field]]:
     api = sources / f"api@v{version}"
     folders = {"core": api / "core/v1", "meta": sources / f"apimachinery@v{version}/pkg/apis/meta/v1"}
-    folders |= {group: api / group / of_group for group, of_group in VERSIONS.items()}
+    folders |= {group: api / group.partition(".")[0] / of_group for group, of_group in VERSIONS.items()}
     found: dict[Key, list[Field]] = {}
     for group, folder in folders.items():
         marked = marks(folder)
@@ -128,7 +139,8 @@ def shown(key: Key | str) -> str:
 
 
 def is_kept(key: Key, field: Field) -> bool:
-    return key != ("core", "VolumeSource") or field.name in VOLUMES
+    kept = {("core", "VolumeSource"): VOLUMES, ("core", "PersistentVolumeSource"): PERSISTENT}.get(key)
+    return kept is None or field.name in kept
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
-"""The documents: links lead to files, decisions are in the index, paths in the architecture and reasons exist."""
+"""The documents: links lead to files, decisions are in the index; paths, members and reasons that are named exist."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,30 @@ def test_paths_in_the_architecture_exist() -> None:
     roots = {path: ROOT if path.startswith(("src/", "tests/")) else ROOT / "src" / "enbloc" for path in named}
     assert len(roots) > 80
     assert [path for path, root in roots.items() if not (root / path).exists()] == []
+
+
+MEMBER = re.compile(r"`([A-Z]\w+)\.(\w+)(?:\([^`]*\))?`")
+
+
+def test_members_named_in_the_architecture_exist() -> None:
+    """`Class.member`, as the page names them: a method or an attribute of that class."""
+    members: dict[str, set[str]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        for found in ast.walk(ast.parse(path.read_text())):
+            if isinstance(found, ast.ClassDef):
+                members.setdefault(found.name, set()).update(_members_of(found))
+    named = MEMBER.findall((ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 40
+    assert [f"{name}.{member}" for name, member in named if member not in members.get(name, ())] == []
+
+
+def _members_of(found: ast.ClassDef) -> Iterator[str]:
+    for one in ast.walk(found):
+        match one:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
 
 
 def test_every_room_is_in_the_tables_of_the_architecture() -> None:

@@ -23,7 +23,7 @@ from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import parse_duration
 from oracle import __main__ as command
-from oracle import adapter, compare, generate
+from oracle import adapter, compare, generate, rules
 from support.restarts import RunOften, changed_by_frequent_restarts, changed_by_restarts, restart_step
 
 HERE = Path(__file__).parent
@@ -70,7 +70,12 @@ def test_i5_stories_and_examples_restarted(path: Path) -> None:
     assert changed_by_frequent_restarts(of_file(path)) == []
 
 
-@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def _found(path: Path) -> object:
+    open_bug = pytest.mark.xfail(reason="the engine is not fixed yet, see oracle/FOUND.md", strict=True)
+    return pytest.param(path, id=path.stem, marks=[open_bug] if path.stem in rules.OPEN_RESTARTED else [])
+
+
+@pytest.mark.parametrize("path", [_found(path) for path in FOUND])
 def test_i5_what_the_oracle_found_restarted(path: Path) -> None:
     documents, settings, _ = command.load(str(path))
     assert changed_by_frequent_restarts(of_documents(documents, settings)) == []

@@ -54,7 +54,7 @@ def config_of(asked: dict[str, str]) -> Config:
     return parse(yaml.safe_load(asked["config"]) if "config" in asked else None)
 
 
-def told(story: list[str], asked: dict[str, str], explanation: Explanation) -> str:
+def described(story: list[str], asked: dict[str, str], explanation: Explanation) -> str:
     lines = [*story, *(f"# {key}: {asked[key]}" for key in ASKED if key in asked), f"# state: {explanation.state}"]
     if explanation.reason:
         lines.append(f"# reason: {explanation.reason}")
@@ -70,7 +70,7 @@ def told(story: list[str], asked: dict[str, str], explanation: Explanation) -> s
 def test_situation(situation: Path) -> None:
     story, asked = header_of(situation)
     explanation, now_s = asked_at_the_end(situation, asked)
-    said = told(story, asked, explanation)
+    said = described(story, asked, explanation)
     comment, _, body = situation.read_text().partition("\n\n")
     if os.environ.get("ENBLOC_ACCEPT"):
         situation.write_text(f"{said}\n{body}")

@@ -21,6 +21,7 @@ from enbloc.admission.settings import settings_of
 from enbloc.api.kinds import KINDS, kind_id
 from enbloc.config import parse
 from enbloc.sim.linting import written_warnings
+from support import manifests as m
 from support.simulation import documents as documents_of
 from support.simulation import lint, simulate
 from up.test_up import Up, run_elsewhere, up
@@ -31,14 +32,8 @@ ROOM = "cpu=16,memory=64Gi,nvidia.com/gpu=2,ephemeral-storage=100Gi"
 
 
 def node(name: str) -> dict[str, Any]:
-    room = {key: value for key, _, value in (part.partition("=") for part in ROOM.split(","))} | {"pods": "110"}
-    labels = {"kubernetes.io/os": "linux"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "status": {"allocatable": room},
-    }
+    extra = {"nvidia.com/gpu": 2, "ephemeral-storage": "100Gi"}
+    return m.node(name, 16, "64Gi", labels={"kubernetes.io/os": "linux"}, extra=extra)
 
 
 def read(path: Path, with_ends: bool = True) -> tuple[dict[str, str], list[dict[str, Any]]]:

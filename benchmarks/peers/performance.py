@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import choice
 import targets
-from schedulers import NOT_RUN, QPS, python_version
+from choice import QPS
 
 Median = Callable[[Sequence[float]], float]
 
@@ -20,7 +21,7 @@ peers, and for a loop that only binds. Each scheduler is a process of its own an
 runs all of them in turn, each between two bare loops, of which `share` is a part: so other load on the machine distorts
 ratios less than figures. Medians, with the least and the largest in brackets. Seconds count from the start of the
 process, with the backlog waiting; `gang p50` and `p99` from a gang's last pod, or the start if that was later, to its
-last Binding; CPU and memory are those of the scheduler's process.
+last Binding; CPU and memory are those of the scheduler's processes.
 
 """
 
@@ -29,30 +30,33 @@ TIMES = ("first_bind_s", "all_bound_s", "gang_p50_s", "gang_p99_s")
 BARE_WAITS = ("bare_gang_p50_s", "bare_gang_p99_s")
 NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
+LOAD = ("nodes", "pods", "gang_size", "arrive")
 
 
 def markdown(measured: Sequence[dict[str, Any]], median: Median) -> str:
-    """`measured`: runs of schedulers, and figures of other kinds, which have no scheduler."""
-    results = [one for one in measured if "scheduler" in one]
+    """`measured`: runs of schedulers, also those that failed, peers that were not run, and figures of other kinds."""
+    results = [one for one in measured if "scheduler" in one and "failed" not in one]
     others: dict[str, Any] = {}
     for one in measured:
-        others |= one if "scheduler" not in one else {}
+        others |= one if "scheduler" not in one and "not_run" not in one else {}
     text = HEAD + _machine(results) + targets.table(results, others, median)
-    for load in _unique((one["nodes"], one["pods"], one["gang_size"], one["arrive"]) for one in results):
-        mine = [one for one in results if (one["nodes"], one["pods"], one["gang_size"], one["arrive"]) == load]
-        text += _table(load, mine, median)
-    text += _requests(results)
-    text += "## Not run\n" + "".join(f"- {name}: {why}.\n" for name, why in NOT_RUN.items()) + "\n"
+    for load in sorted(_unique(_load(one) for one in results)):
+        text += _table(load, [one for one in results if _load(one) == load], median)
+    text += _requests(results) + _commands(results) + _not_run(measured)
     return text + NOTES.read_text()
+
+
+def _load(one: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(one[key] for key in LOAD)
 
 
 def _machine(results: Sequence[dict[str, Any]]) -> str:
     loads = [one["load_average"] for one in results]
     versions = sorted({f"{one['scheduler']} {one['version']}".strip() for one in results})
     return (
-        f"{os.cpu_count()} cores shared by all of it ({platform.machine()}, Python {python_version()}); load average "
-        f"of the machine while it was measured: {min(loads)} to {max(loads)}. {', '.join(versions)}; client limits of "
-        f"peers raised to {QPS:,} a second, defaults otherwise.\n\n"
+        f"{os.cpu_count()} cores shared by all of it ({platform.machine()}, Python {platform.python_version()}); load "
+        f"average of the machine while it was measured: {min(loads)} to {max(loads)}. {', '.join(versions)}; client "
+        f"limits of peers raised to {QPS:,} a second, defaults otherwise.\n\n"
     )
 
 
@@ -73,7 +77,6 @@ def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Med
     text += f"| bare loop | {_spread(bare, median, 0)} | 1 | | | {waits[0]} | {waits[1]} | | |\n"
     for key in _unique((one["scheduler"], one["dialect"]) for one in results):
         mine = [one for one in results if (one["scheduler"], one["dialect"]) == key]
-        unfinished = sum(one["bound"] < one["pods"] for one in mine)
         cells = [
             _cell(name, mine, median, digits)
             for name, digits in (
@@ -81,9 +84,18 @@ def _table(load: tuple[Any, ...], results: Sequence[dict[str, Any]], median: Med
                 ("gang_p99_s", 2), ("cpu_s", 1), ("peak_memory_mb", 0),
             )
         ]  # fmt: skip
-        note = f" ({unfinished} of {len(mine)} runs did not end)" if unfinished else ""
-        text += f"| {key[0]}, {key[1]}{note} | {' | '.join(cells)} |\n"
+        text += f"| {key[0]}, {key[1]}{_unfinished(mine)} | {' | '.join(cells)} |\n"
     return text + "\n"
+
+
+def _unfinished(runs: Sequence[dict[str, Any]]) -> str:
+    """How far those came that did not bind all pods in their time."""
+    left = [one for one in runs if one["bound"] < one["pods"]]
+    if not left:
+        return ""
+    bound = ", ".join(f"{one['bound']:,}" for one in left)
+    within = f" in {left[0]['at_most_s']:g} s" if "at_most_s" in left[0] else ""
+    return f" ({len(left)} of {len(runs)} runs did not end: {bound} bound{within})"
 
 
 def _cell(name: str, runs: Sequence[dict[str, Any]], median: Median, digits: int) -> str:
@@ -109,7 +121,8 @@ def _spread(values: Sequence[float], median: Median, digits: int) -> str:
 
 def _requests(results: Sequence[dict[str, Any]]) -> str:
     """Writes for each gang of the last run of each kind."""
-    text = "## Writes for each gang\nBy the API server's own counters, in the last run of each; reads are left out.\n\n"
+    text = "## Writes for each gang\nBy the API server's own counters, in the last run of each; reads are left out. "
+    text += "A scheduler that did not end made more attempts than Bindings.\n\n"
     text += "| scheduler, gangs | gang size | writes |\n|---|---|---|\n"
     for key in _unique((one["scheduler"], one["dialect"], one["gang_size"]) for one in results):
         last = [one for one in results if (one["scheduler"], one["dialect"], one["gang_size"]) == key][-1]
@@ -122,3 +135,33 @@ def _requests(results: Sequence[dict[str, Any]]) -> str:
         shown = ", ".join(f"{count:.1f} {name}" for name, count in writes.items())
         text += f"| {key[0]}, {key[1]} | {key[2]} | {shown} |\n"
     return text + "\n"
+
+
+def _commands(results: Sequence[dict[str, Any]]) -> str:
+    """How each scheduler was started, in the last of its runs."""
+    text = "## How each was started\n| scheduler | version | command | besides |\n|---|---|---|---|\n"
+    for name in _unique(one["scheduler"] for one in results):
+        last = [one for one in results if one["scheduler"] == name][-1]
+        commands = "; ".join(f"`{command}`" for command in last.get("commands", ()))
+        text += f"| {name} | {last['version']} | {commands} | {last.get('how', '')} |\n"
+    return text + "\n"
+
+
+def _not_run(measured: Sequence[dict[str, Any]]) -> str:
+    """Peers of which there is no figure, and runs that failed, with the reason."""
+    ran = {one["scheduler"] for one in measured if "scheduler" in one and "failed" not in one}
+    reasons = {one["not_run"]: one["why"] for one in measured if "not_run" in one}
+    names = [*choice.NOT_BUILT, *(name for name, _ in choice.BUILT)]
+    lines = [
+        f"{name}: {reasons.get(name) or choice.NOT_BUILT.get(name) or 'left out of these runs'}"
+        for name in names
+        if name not in ran and not any(one.get("scheduler") == name for one in measured)
+    ]
+    lines += _unique(
+        f"{one['scheduler']}, {one['dialect']}, {one['nodes']:,} nodes, {one['pods']:,} pods in gangs of "
+        f"{one['gang_size']}{', arriving' if one['arrive'] else ''}: {one['failed']}"
+        for one in measured
+        if "failed" in one
+    )
+    text = "".join(f"- {' '.join(line.split())}\n" for line in lines)
+    return f"## Not run\n{text or 'None: all of them ran.'}\n"

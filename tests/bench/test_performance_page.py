@@ -26,7 +26,7 @@ def page_of(monkeypatch: pytest.MonkeyPatch, *runs: dict[str, Any]) -> str:
     try:
         page: str = markdown(runs, statistics.median)
     finally:
-        for name in ("performance", "schedulers", "targets"):
+        for name in ("performance", "choice", "targets"):
             sys.modules.pop(name, None)
     return page
 
@@ -63,3 +63,44 @@ def test_every_target_is_met_or_missed_or_not_measured(monkeypatch: pytest.Monke
     assert verdicts["start to first bind, against listing and decoding"] == "**missed**"
     assert verdicts["peak memory of `enbloc run`, 10,000 nodes and 200,000 pods"] == "**missed**"
     assert verdicts["cycle beside 5,000 gangs that do not fit, against none"] == "met"
+
+
+def test_a_peer_that_does_not_end_is_shown_with_how_many_it_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = page_of(monkeypatch, run(bound=20), run(bound=7, at_most_s=60.0))
+    assert "| other, native (1 of 2 runs did not end: 7 bound in 60 s) |" in page
+
+
+def test_the_loads_of_several_invocations_are_one_page_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    large, small = run(nodes=2000, bound=20), run(nodes=500, bound=20, commands=["peer --qps=1"], how="by hand")
+    page = page_of(monkeypatch, large, small, large)
+    assert page.index("## 500 nodes") < page.index("## 2,000 nodes")
+    assert page.count("## 2,000 nodes") == 1
+    assert "| other | 1 | `peer --qps=1` | by hand |" not in page, "the last run of a scheduler counts"
+
+
+def test_peers_that_were_not_run_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = run(scheduler="YuniKorn", bound=20)
+    failed = {**run(scheduler="KAI", dialect="kai"), "failed": "kai ended with code 1:\nno kind"}
+    page = page_of(monkeypatch, ran, failed, {"not_run": "Koordinator", "why": "it does not build:\nno module"})
+    part = page.partition("## Not run\n")[2].partition("\n## ")[0]
+    assert "- Koordinator: it does not build: no module\n" in part
+    assert "- KAI, kai, 10 nodes, 20 pods in gangs of 5: kai ended with code 1: no kind\n" in part
+    assert "- Volcano: not served as a Go module" in part
+    assert "- scheduler-plugins: left out of these runs\n" in part
+    assert "YuniKorn" not in part
+
+
+def test_targets_are_those_of_one_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"scheduler": "Enbloc", "gang_size": 20, "share_of_create_and_bind": 1.0, "list_and_decode_s": 1.0}
+    small = run(**whole, nodes=500, pods=5000, bound=5000, share_of_limit=0.95)
+    large = run(**whole, nodes=2000, pods=10000, bound=10000, share_of_limit=0.1)
+    page = page_of(monkeypatch, small, large, large)
+    assert "| share of the bare bind loop, native | ≥ 0.9 | 0.95 | met |" in page
+
+
+def test_the_best_peer_in_cpu_may_read_any_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = {"pods": 5000, "gang_size": 20, "bound": 5000, "share_of_create_and_bind": 1.0, "list_and_decode_s": 1.0}
+    ours = run(**whole, scheduler="Enbloc", cpu_s=4.0)
+    peers = [run(**whole, scheduler=name, dialect=name, cpu_s=spent) for name, spent in (("KAI", 8.0), ("Other", 40.0))]
+    page = page_of(monkeypatch, ours, *peers)
+    assert "| ≤ 0.25 | 0.50 (4.0 s and 8.0 s, KAI) | **missed** |" in page

@@ -96,7 +96,7 @@ def serve_store(store: Store, *, loopback_only: bool = True) -> Iterator[Served]
 
     async def start() -> tuple[Listener, int]:
         listener = Listener(facade)
-        return listener, await listener.start("127.0.0.1", 0)
+        return listener, (await listener.start("127.0.0.1", 0))[1]
 
     listener, port = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
     try:

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 import enbloc
+from enbloc.web.pages import TICK_S
 from support import manifests as m
 
 VIEWS = ("summary", "map", "gangs", "gang/default/giant", "gang/default/llama", "timeline", "queues")
+
+
+PRINTED = """() => {
+  window.printed = [];
+  addEventListener("beforeprint", () => printed.push(...[...document.querySelectorAll(".sheet > h2")].map((one) => one.textContent)));
+}"""  # noqa: E501
 
 
 def _open(page: Any, cluster: enbloc.Cluster, view: str = "summary") -> Any:
@@ -36,6 +43,15 @@ def test_from_my_job_is_pending_to_its_cause_in_two_clicks(
     assert page.get_by_role("region", name="Who holds what it waits for").get_by_role("link").count() > 1
     assert page.get_by_role("region", name="Pods").get_by_role("row").count() == 7
     shot(page, "dashboard-gang")
+
+
+def test_gangs_ahead_are_shown_where_others_hold_the_room(
+    cluster: enbloc.Cluster, new_page: Callable[..., Any]
+) -> None:
+    page = _open(new_page(), cluster, "gang/default/giant")
+    ahead = page.get_by_role("region", name="Ahead in its queue")
+    ahead.wait_for(timeout=120_000)
+    assert ahead.get_by_role("link").all_inner_texts() == ["default/vision"]
 
 
 def test_gangs_are_searched_filtered_and_sorted_and_the_link_can_be_shared(
@@ -63,9 +79,9 @@ def test_gangs_are_searched_filtered_and_sorted_and_the_link_can_be_shared(
 def test_the_map_names_what_is_on_a_node_and_opens_its_gang(
     cluster: enbloc.Cluster, new_page: Callable[..., Any], shot: Callable[[Any, str], None]
 ) -> None:
-    page = _open(new_page(), cluster, "map")
+    page = _open(new_page(1040, 336), cluster, "map")
     box = page.locator("canvas").bounding_box()
-    page.mouse.move(box["x"] + 20, box["y"] + 30)
+    page.mouse.move(box["x"] + 20, box["y"] + 45)
     page.wait_for_selector(".tip:not([hidden])")
     assert re.match(r"n\d\d: Ready, \d of 8 nvidia.com/gpu\n", page.inner_text(".tip"))
     page.mouse.move(0, 0)
@@ -78,7 +94,7 @@ def test_the_map_names_what_is_on_a_node_and_opens_its_gang(
     page.wait_for_selector("article h2")
     page.go_back()
     box = page.locator("canvas").bounding_box()
-    page.mouse.click(box["x"] + 20, box["y"] + 30)
+    page.mouse.click(box["x"] + 20, box["y"] + 45)
     page.wait_for_selector("article h2")
     assert "#/gang/default/" in page.url
 
@@ -97,8 +113,26 @@ def test_the_timeline_zooms_pans_and_opens_a_gang(
     page.wait_for_timeout(100)
     assert canvas.screenshot() != before
     box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 60, box["y"] + 30)
+    page.wait_for_selector(".tip:not([hidden])")
+    assert re.match(r"default/llama: Running\ncame .*, waited \d+s\nstarted .*, has run \d+s", page.inner_text(".tip"))
     page.mouse.click(box["x"] + 60, box["y"] + 30)
     page.wait_for_selector("article h2")
+
+
+def test_the_timeline_ends_now_until_it_is_zoomed(cluster: enbloc.Cluster, new_page: Callable[..., Any]) -> None:
+    """A page that stays open shows what happened since: the line of now stays where it is, and bars grow to it."""
+    page = _open(new_page(), cluster, "timeline")
+    now_at = """() => { const one = document.querySelector("canvas"), row = one.getContext("2d").getImageData(0, 20 * devicePixelRatio, one.width, 1).data;
+      let last = -1; for (let x = 0; x < one.width; x += 1) if (row[4 * x + 3] > 200 && row[4 * x] < 60) last = x; return last / one.width; }"""  # noqa: E501
+    page.wait_for_timeout(200)
+    before = page.evaluate(now_at)
+    assert before > 0.9
+    page.wait_for_timeout(int(2_200 * TICK_S))
+    assert page.evaluate(now_at) > 0.9
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_timeout(200)
+    assert page.evaluate(now_at) < 0
 
 
 def test_queues_show_bars_and_shares_over_time(
@@ -106,8 +140,9 @@ def test_queues_show_bars_and_shares_over_time(
 ) -> None:
     page = _open(new_page(), cluster, "queues")
     page.get_by_role("img", name="Use of nvidia.com/gpu by queue over time").wait_for()
-    assert page.locator(".legend span").count() == 2
-    assert page.locator(".queue .bar i").count() >= 4
+    assert page.locator("section .legend span").count() == 2
+    assert page.locator("td .bar i").count() >= 4
+    page.locator("td .bar u.deserved").first.wait_for()
     shot(page, "dashboard-queues")
     page.get_by_role("link", name="serving").click()
     page.wait_for_function("() => location.hash === '#/gangs?queue=serving'")
@@ -187,13 +222,19 @@ def test_the_report_is_the_same_without_a_server(tmp_path: Path, new_page: Calla
     page.goto(f"file://{tmp_path}/r.html")
     for view, text in (
         ("summary", "a simulation, ended at"),
-        ("map", "hatched: reserved or held"),
+        ("map", "reserved or held"),
         ("gangs", "default/giant"),
         ("gang/default/giant", "add 1 larger node"),
-        ("timeline", "dashed: expected"),
+        ("timeline", "expected"),
         ("queues", "by queue over time"),
     ):
         page.goto(f"file://{tmp_path}/r.html#/{view}")
         page.get_by_text(text).first.wait_for()
     page.emulate_media(media="print")
     assert page.locator("nav").is_hidden()
+    page.goto(f"file://{tmp_path}/r.html#/summary")
+    page.get_by_text("a simulation, ended at").wait_for()
+    page.evaluate(PRINTED)
+    assert page.pdf(format="A4")[:5] == b"%PDF-"
+    assert page.evaluate("printed") == ["Summary", "Map", "Timeline", "Queues", "Gangs"]
+    page.wait_for_function("() => !document.querySelector('.sheet')")  # the view that was open is back

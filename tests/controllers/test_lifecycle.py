@@ -29,8 +29,8 @@ def uids(world: World) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.list("Pod")}
 
 
-def let_go(world: World) -> None:
-    """The nodes let go of every pod that terminates."""
+def end_terminating(world: World) -> None:
+    """Every pod that terminates is removed, as by its node."""
     world.vanish(*(pod["metadata"]["name"] for pod in world.list("Pod") if pod["metadata"].get("deletionTimestamp")))
 
 
@@ -50,7 +50,7 @@ def test_v2_actions_that_end_the_job(action: str, on_the_way: str, final: str) -
     world = started(role("a", 3), policies=[policy(action, event="PodFailed")])
     fail(world, "train-a-1")
     assert world.phase() == on_the_way
-    let_go(world)
+    end_terminating(world)
     assert world.phase() == final
     assert world.pods() == ["train-a-1"]  # what ended stays, to be looked at
     assert world.settle() == []
@@ -62,7 +62,7 @@ def test_v2_restart_job_three_runs() -> None:
         before = uids(world)
         fail(world, "train-a-0")
         assert world.phase() == "Restarting"
-        let_go(world)
+        end_terminating(world)
         assert world.phase() == "Pending"
         assert (world.job()["status"]["retryCount"], world.job()["status"]["version"]) == (run, run)
         assert set(uids(world)) == set(before)
@@ -78,7 +78,7 @@ def test_v2_restart_job_three_runs() -> None:
 def test_v2_restart_of_a_job_that_failed_as_a_whole() -> None:
     world = started(role("a", 1), policies=[policy("RestartJob", event="PodFailed")])
     fail(world, "train-a-0")
-    let_go(world)
+    end_terminating(world)
     assert world.phase() == "Pending"
 
 
@@ -86,13 +86,13 @@ def test_v2_restart_pod_and_restart_task() -> None:
     world = started(role("a", 2), role("b", 2), policies=[policy("RestartPod", event="PodFailed")])
     before = uids(world)
     fail(world, "train-a-1")
-    let_go(world)
+    end_terminating(world)
     changed = {name for name, uid in uids(world).items() if before[name] != uid}
     assert changed == {"train-a-1"}
     world = started(role("a", 2), role("b", 2), policies=[policy("RestartTask", event="PodFailed")])
     before = uids(world)
     fail(world, "train-a-1")
-    let_go(world)
+    end_terminating(world)
     changed = {name for name, uid in uids(world).items() if before[name] != uid}
     assert changed == {"train-a-0", "train-a-1"}
     assert world.job()["status"]["restarts"] == {"job": 0, "tasks": {"a": 1}, "pods": {}}
@@ -122,7 +122,7 @@ def test_v2_task_completed() -> None:
     own = [policy("CompleteJob", event="TaskCompleted")]
     world = started(role("driver", policies=own), role("worker", 2))
     world.turn("Succeeded", "train-driver-0")
-    let_go(world)
+    end_terminating(world)
     assert world.phase() == "Completed"
     assert world.pods() == ["train-driver-0"]
 
@@ -145,7 +145,7 @@ def test_v2_evicted_is_what_others_delete() -> None:
 def test_v2_what_the_controller_deletes_is_no_eviction() -> None:
     world = started(role("a", 3), policies=[policy("AbortJob", event="PodEvicted")])
     world.scale({"a": 1})
-    let_go(world)
+    end_terminating(world)
     assert world.phase() == "Running"
     assert world.pods() == ["train-a-0"]
 
@@ -157,7 +157,7 @@ def test_v2_any_event_means_accidents() -> None:
     world = started(role("a", 2), policies=[policy("AbortJob", event="*")])
     world.store.evict("default", "train-a-0", uids(world)["train-a-0"], "Preempted", "for a better one")
     world.settle()
-    let_go(world)
+    end_terminating(world)
     assert world.phase() in ("Aborting", "Aborted")
 
 
@@ -188,7 +188,7 @@ def test_v2_policies_survive_a_restart_of_the_controller() -> None:
     world = started(role("a", 2), policies=[policy("RestartJob", event="PodFailed")])
     fail(world, "train-a-0")
     world.restart()
-    let_go(world)
+    end_terminating(world)
     assert world.phase() == "Pending"
     assert world.pods() == ["train-a-0", "train-a-1"]
 
@@ -201,7 +201,7 @@ def test_v2_a_restarted_job_begins_with_its_first_wave() -> None:
     world.turn("Running", "train-a-0")
     world.turn("Running", "train-b-0")
     fail(world, "train-b-0")
-    let_go(world)
+    end_terminating(world)
     assert world.pods() == ["train-a-0"]
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from enbloc.config import parse
+from enbloc.engine.decisions import Bind
 from enbloc.engine.tables.node_trees import NodeTree
-from enbloc.gangs.topology import BY_LABEL, HYPER_NODES
+from enbloc.gangs.topology import BY_LABEL, HYPER_NODES, KOORDINATOR
 from support import manifests as m
 from support import racks as r
 from support.direct_scheduler import DirectScheduler
@@ -127,3 +128,25 @@ def test_t6_counts_that_are_kept_equal_fresh_ones(seed: int) -> None:
             if level.ids[number] >= 0:
                 fresh[level.ids[number]] += max(0, int(state.nodes.free[0, number]) // 1000)
         assert kept.tolist() == fresh.tolist()
+
+
+def test_t0_layers_that_name_each_other_as_parents_end() -> None:
+    """A layer stands twice in Koordinator's object, once below its own child: a tree of three levels, and no more."""
+    node = m.node("n", labels={"a": "x", "b": "y", "c": "z"})
+    direct = cluster(node, r.network_topology(("A", "a"), ("B", "b"), ("A", "c")))
+    found = direct.engine.state.trees.tree(KOORDINATOR)
+    assert isinstance(found, NodeTree)
+    assert len(found.levels) == 3
+
+
+def test_t6_the_reference_that_attempts_every_domain_fails_where_none_holds_the_gang() -> None:
+    """As the benchmark of topologies uses it."""
+    nodes = [m.node(name, 2, labels={r.RACK: name}) for name in "xy"]
+    for count, bound in ((2, 2), (3, 0)):
+        direct = cluster(*nodes)
+        direct.engine.parts.placer.tries_every_domain = True
+        for one in r.native("g", count):
+            direct.put(one)
+        placed = [place for one in direct.engine.run(1) if isinstance(one, Bind) for place in one.placements]
+        assert len(placed) == bound
+        assert len({place.node for place in placed}) <= 1

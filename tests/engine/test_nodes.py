@@ -163,7 +163,7 @@ def test_bulk_and_single_takes_are_the_same_and_are_given_back() -> None:
     for row, count in ((0, 3), (1, 1)):
         other.allocate(row, request, count)
     assert (one.free == other.free).all()
-    one.release_many(np.array([0, 1]), np.array([3, 1]), request)
+    one.allocate_many(np.array([0, 1]), np.array([-3, -1]), request)
     assert (one.free == settled(node("a"), node("b")).free).all()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from enbloc.engine.tables.queues import ROOT, QueueFacts, QueueTree
+from enbloc.engine.tables.queues import ABSENT_BOUND, ROOT, QueueFacts, QueueTree
 from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Ints, Resources
 from enbloc.units import NANO
 
@@ -336,3 +336,19 @@ def test_what_no_node_can_have_is_no_demand() -> None:
     assert int(queues.get(ROOT).demand[CPU]) == 1020
     assert int(queues.get("a").demand[MEMORY]) == 0
     assert deserved(queues, 40) == {"a": 30, "b": 10}
+
+
+def test_queues_that_do_not_exist_are_dropped_when_there_are_many() -> None:
+    """Whatever happened to the tree meanwhile; queues that exist do not count, however many they are."""
+    queues = tree(*(QueueFacts(f"q{index}") for index in range(2 * ABSENT_BOUND)))
+    queues.remove("q0")
+    assert not queues.needs_compaction()
+    for index in range(ABSENT_BOUND):
+        queues.get(f"unknown{index}")
+    assert queues.needs_compaction(), "one was deleted, others never existed"
+    queues.put(QueueFacts("child", parent="q1"))
+    assert queues.needs_compaction(), "the tree changed, and none of them exists yet"
+    queues.retain(["unknown0"])
+    assert "unknown0" in queues.queues
+    assert "unknown1" not in queues.queues
+    assert not queues.needs_compaction()

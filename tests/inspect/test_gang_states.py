@@ -95,3 +95,15 @@ def test_queue_counts_what_is_in_the_queues_below_it() -> None:
         (2, 1),
     ]
     assert [rows[name]["used"]["cpu"] for name in ("a", "b", "team", "root")] == ["2", "3", "5", "5"]
+
+
+def test_d2_a_job_that_runs_says_which_roles_come_later() -> None:
+    server = m.role("server", 1, start_delay="60s")
+    worker = m.role("worker", 2, depends_on={"name": ["server"]})
+    before = overview_of(m.node("n1"), m.job("j", server, worker), at=30)
+    explained = explain(before, "default/j")
+    assert explained is not None
+    later = "pods of role worker are created once server is running (dependsOn)"
+    assert explained.sentence == f"It runs: 1 pod on n1 (1); its minimum is 1; {later}."
+    after = gang_of(m.node("n1"), m.job("j", server, worker), at=90)
+    assert (after.message, after.pods) == ("", {"running": 3})

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 from rich.console import Console
 
 from enbloc import config
+from enbloc.gangs import claim_records
 from enbloc.inspect.capacity import readable
-from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, shown
+from enbloc.inspect.overview import KINDS, Overview, explain, read_overview, sentence, shown
 from enbloc.inspect.tables import explanation_lines, gangs_table, node_columns, nodes_table, queues_table
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
@@ -81,6 +83,8 @@ def test_a_gang_is_explained() -> None:
     over = explain(overview_at(70), "default/resnet")
     assert over is not None
     assert over.sentence == "It is over: 4 pods succeeded, 0 failed."
+    one = msgspec.structs.replace(overview.gangs[0], state="Finished", pods={"succeeded": 1})
+    assert sentence(one) == "It is over: 1 pod succeeded, 0 failed."
 
 
 CONTENDED = """
@@ -150,7 +154,10 @@ def test_r8_the_expected_start_is_reported(tmp_path: Path) -> None:
     assert shown(overview)["gangs"][0]["expectedStart"] == reported.expected_start
 
 
-def test_r_reserved_room_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names_chars", [claim_records.NAMES_CHARS, 0])
+def test_r_reserved_room_is_reported(tmp_path: Path, names_chars: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the names of its nodes, also where the record has digests in their place."""
+    monkeypatch.setattr(claim_records, "NAMES_CHARS", names_chars)
     reported = explain(
         contended(tmp_path, reserve={"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "next"
     )

@@ -68,7 +68,7 @@ def test_the_map_is_grouped_by_the_lowest_level_above_single_nodes() -> None:
     tree = r.topology("dc", r.BLOCK, r.RACK, "kubernetes.io/hostname")
     objects = objects_at(1, CLUSTER, tree)
     reading = Reading(objects)
-    model = dashboard_model(objects, reading, overview_of(objects, reading), 1.0)
+    model = dashboard_model(objects, reading, overview_of(objects, reading), 1.0, {})
     assert {one["node"]: one["domain"] for one in model["nodes"]} == {
         "a-0": "one/a", "a-1": "one/a", "b-0": "two/b", "loose": "",
     }  # fmt: skip

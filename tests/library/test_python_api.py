@@ -205,7 +205,7 @@ def test_a_cluster_in_this_process_runs_a_job_and_is_gone_after() -> None:
     assert not kubeconfig.exists()
 
 
-def test_a_refused_manifest_is_told() -> None:
+def test_a_refused_manifest_says_why() -> None:
     with enbloc.Cluster(_job("a", -1), nodes=1) as cluster:
         _wait_for(lambda: bool(cluster.refused))
     ((name, message),) = cluster.refused

@@ -134,7 +134,20 @@ def test_a_gang_of_real_containers_runs_to_its_end(machine: Machine) -> None:
     pods = [one for one in machine.plane.api.items(PODS) if one["metadata"]["name"].startswith("train-")]
     assert {one["spec"]["nodeName"] for one in pods} == {NAME}
     assert {one["spec"]["schedulerName"] for one in pods} == {"enbloc"}
-    assert "3 pods bound together" in machine.plane.kubectl("describe", "podgroup.scheduling.volcano.sh")
+    together = "3 pods bound together"
+    listed = wait_until(  # Events are the last of what is written
+        machine,
+        "/api/v1/namespaces/default/events",
+        lambda listed: any(
+            together in one["message"] for one in listed["items"] if one["involvedObject"]["kind"] == "PodGroup"
+        ),
+    )
+    group = next(
+        one["involvedObject"]["name"]
+        for one in listed["items"]
+        if one["involvedObject"]["kind"] == "PodGroup" and together in one["message"]
+    )  # by name: of several objects kubectl describes no events
+    assert together in machine.plane.kubectl("describe", "podgroup.scheduling.volcano.sh", group)
 
 
 def test_g2_of_a_gang_that_does_not_fit_no_container_starts(machine: Machine) -> None:

@@ -31,5 +31,5 @@ class Release(NamedTuple):
 PRESENT = Release(binaries.PROGRAMS[0], FEATURES, APIS, "kube-apiserver")
 NEXT = Release(NEXT_API_SERVER, ("GenericWorkload=true",), ("scheduling.k8s.io/v1beta1=true",), "kube-apiserver-next")
 
-# It takes long to build, and was not walked on yet.
+# It takes long to build.
 RELEASES = (PRESENT, NEXT) if os.environ.get("ENBLOC_OPERATORS") == "all" else (PRESENT,)

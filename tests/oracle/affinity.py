@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle import spread, volumes
+
 World = dict[str, Any]
 Task = dict[str, Any]
 Node = dict[str, Any]
@@ -23,26 +25,44 @@ def selects(term: Term, by: Task, task: Task) -> bool:
     return by["namespace"] == task["namespace"] and all(task["labels"].get(key) == value for key, value in wanted)
 
 
-def is_about_others(world: World, task: Task) -> bool:
-    """Whether the place of other pods decides where it may go."""
-    if terms_of(task, "podAffinity") or terms_of(task, "podAntiAffinity"):
+def is_about_others(world: World, trial: dict[str, Any], task: Task) -> bool:
+    """Whether the place of other pods decides where it may go, or which node is the best."""
+    if terms_of(task, "podAffinity") or terms_of(task, "podAntiAffinity") or spread.constraints_of(task):
+        return True
+    if volumes.exclusive_claims(world, task):
         return True
     return any(
         selects(term, other, task)
-        for other in world["tasks"]
-        if other["status"] not in ("succeeded", "failed")
-        for term in terms_of(other, "podAntiAffinity")
+        for other, _ in assigned(world, trial)
+        for term in [*terms_of(other, "podAntiAffinity"), *terms_of(other, "podAffinity")]
     )
 
 
-def is_wished_for(world: World, task: Task) -> bool:
-    """Whether a pod must be beside such tasks: then nodes beside it score more, as in kube-scheduler. How much more is
-    not written here: the engine's choice is taken, if the task may go there."""
-    return any(selects(term, other, task) for other in world["tasks"] for term in terms_of(other, "podAffinity"))
+def is_meant(world: World, trial: dict[str, Any], task: Task) -> bool:
+    """Whether any pod has terms at all."""
+    others = [*world["tasks"], *(one for one, _ in [*world.get("awaited_room", ()), *trial["new"]])]
+    return any(one["pod"]["spec"].get("affinity") for one in [task, *others])
+
+
+def wishes(world: World, trial: dict[str, Any], task: Task, nodes: list[Node]) -> dict[str, int]:
+    """Points of nodes beside pods that must be beside such a task, 0..100 among these nodes, as kube-scheduler scores
+    them: the choice is free, and the engine's is made."""
+    labels = {one["name"]: one["labels"] for one in world["nodes"]}
+    found = {node["name"]: 0 for node in nodes}
+    for other, there in assigned(world, trial) if is_meant(world, trial, task) else ():
+        for term in terms_of(other, "podAffinity"):
+            value = labels.get(there, {}).get(term["topologyKey"])
+            if value is not None and selects(term, other, task):
+                for node in nodes:
+                    found[node["name"]] += node["labels"].get(term["topologyKey"]) == value
+    least, most = min(found.values(), default=0), max(found.values(), default=0)
+    return {name: 100 * (count - least) // (most - least) if most > least else 0 for name, count in found.items()}
 
 
 def g6_beside_others(world: World, trial: dict[str, Any], task: Task, node: Node) -> bool:
     """Whether the task may go there, beside the pods that are assigned or placed by now."""
+    if not is_meant(world, trial, task):
+        return True
     there = assigned(world, trial)
     labels = {one["name"]: one["labels"] for one in world["nodes"]}
 

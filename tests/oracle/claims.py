@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oracle import minima, reserve
+from oracle import minima, reserve, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -64,6 +64,9 @@ def room_taken(world: World, lifted: set[Any]) -> list[tuple[Task, str]]:
     free for a gang in `lifted` is free for it; what a gang holds stays taken, its tasks have it (K6)."""
     found = []
     for (key, kind), claim in world["memory"]["claims"].items():
+        if kind == "wave" and key in world["gangs"]:
+            found += waves.d5_kept(world, world["gangs"][key])
+            continue
         if kind == "reserve" or key not in world["gangs"] or (key in lifted and kind != "hold"):
             continue
         for task in world["gangs"][key]["tasks"]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.engine.diagnosis.reporter import NUMBERS_EVERY_NS
-from oracle import adapter, cycle
+from oracle import adapter, cycle, tenants
 from support.restarts import changed_by_restarts, restart_step
 
 WATCHED = ("bound", "evicted", "timeout", "held", "reserved", "released", "succeeded", "failed")
@@ -25,7 +25,7 @@ UNTIL = 120 * adapter.SECOND
 def disagreements(documents: list[dict[str, Any]], settings: dict[str, Any] | None = None) -> list[str]:
     """What differs, in words; empty if the two agree."""
     engine, (oracle, violations) = both(documents, settings)
-    found = differences(engine, oracle)
+    found = [*differences(engine, oracle), *tenants.s7_named(engine, settings)]
     return [*found, *violations] if found else []
 
 
@@ -116,6 +116,8 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
         mine, other = ours.get(key), theirs.get(key)
         if mine is None or other is None:
             found.append(f"pending at the end {key[0]}: engine {mine is not None}, oracle {other is not None}")
+        elif later(mine.get("expectedStart"), other["now"]) != later(other["expected_start"], other["now"]):
+            found.append(f"{key[0]} starts: engine {mine.get('expectedStart')}, oracle {other['expected_start']}")
         elif (R6_SAYS in mine["message"]) != other["needs_more_nodes"]:
             found.append(f"{key[0]} says that it needs more nodes than may be reserved: engine {mine['message']}")
         elif mine["reason"] not in (other["reason"], *other["or"]):
@@ -128,6 +130,12 @@ def in_pending(engine: Any, oracle: Any) -> list[str]:
                 f"oracle {other['missing']} ({other['reason']})"
             )
     return found
+
+
+def later(start: Any, now: int) -> int | None:
+    """R8: an expected start, unless it has passed: then it may be any moment, and none has to be published."""
+    at = adapter.parse_timestamp(start) if isinstance(start, str) else start
+    return at if at is not None and at > now else None
 
 
 def comparable(entry: dict[str, Any]) -> bool:

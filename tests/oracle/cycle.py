@@ -18,6 +18,8 @@ from oracle import (
     reasons,
     records,
     reserve,
+    run_times,
+    waves,
 )
 
 World = dict[str, Any]
@@ -32,9 +34,10 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     """What would be done now; only the memory changes."""
     world = reading.read_world(store, config, memory, now)
     world["newly_enqueued"], world["timers"], world["marked"], world["kept"], world["evictions"] = [], [], [], [], []
-    world["groups"] = groups.k7_groups(world)
+    world["groups"], world["started"] = groups.k7_groups(world), set()
     minima.g7_satisfied(world)
     groups.k6_holds_that_stand(world)
+    waves.d5_claims_that_stand(world)
     evict.p3_claims_that_stand(world)
     reserve.r7_reservations_that_stand(world)
     enqueue_at_once(world)
@@ -55,6 +58,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
             evict.reclaim(world)
         elif action == "reserve":
             reserve.r3_reserve(world)
+    run_times.r8_publish(world)
     reserve.r1_timers(world)
     for keys in groups.distinct(world):
         until = groups.k8_clock(world, keys)
@@ -108,7 +112,10 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "reason": why["reason"],
                 "or": why.get("or", ()),
                 "message": why["reason"],
-                "needs_more_nodes": memory["needs_more_nodes"].get(gang["key"], False),
+                "expected_start": world["memory"]["expected_starts"].get(gang["key"]),
+                "now": now,
+                "needs_more_nodes": memory["needs_more_nodes"].get(gang["key"], False)
+                and reserve.r7_could_start(world, gang),
                 "reasons": [
                     {"role": role, "reason": why, "nodes": count} for (role, why), count in why["reasons"].items()
                 ],

@@ -113,13 +113,14 @@ def a1_belongs(pod: Obj, world: dict[str, Any]) -> bool:
     if world["settings"]["require_scheduling_spec"] and "." in str(owner.get("apiVersion")).partition("/")[0]:
         return True
     known = (pod["metadata"]["namespace"], owner["uid"])
-    return known in owners_of(world) or known in world["memory"]["lost_their_spec"]
+    specs = adapter.objects(world["store"], SCHEDULING_SPEC)
+    return known in owners_of(specs) or known in world["memory"]["lost_their_spec"]
 
 
-def owners_of(world: dict[str, Any]) -> set[tuple[str, str]]:
-    """Namespace and UID of the owners that have a SchedulingSpec."""
+def owners_of(specs: list[Obj]) -> set[tuple[str, str]]:
+    """Namespace and UID of the owners that have these SchedulingSpecs."""
     found = set()
-    for spec in adapter.objects(world["store"], SCHEDULING_SPEC):
+    for spec in specs:
         owner = owner_of(spec)
         if owner is not None:
             found.add((spec["metadata"]["namespace"], owner["uid"]))
@@ -128,16 +129,16 @@ def owners_of(world: dict[str, Any]) -> set[tuple[str, str]]:
 
 def v5_lost_specs(world: dict[str, Any], pods: list[Obj]) -> None:
     """V5, decision 0018: while a pod waits whose owner had a SchedulingSpec, that owner's pods are no ordinary pods."""
-    memory, now = world["memory"], owners_of(world)
+    memory, now = world["memory"], owners_of(adapter.objects(world["store"], SCHEDULING_SPEC))
     waiting = set()
     for pod in pods:
         owner = owner_of(pod)
         gone = pod["metadata"].get("deletionTimestamp") or pod["spec"].get("nodeName")
         if owner is not None and not gone and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
             waiting.add((pod["metadata"]["namespace"], owner["uid"]))
-    lost = memory["lost_their_spec"] | (memory["had_a_spec"] - now)
+    lost = memory["lost_their_spec"] | owners_of(memory["deleted_specs"])
     memory["lost_their_spec"] = (lost - now) & waiting
-    memory["had_a_spec"] = now
+    memory["deleted_specs"].clear()
 
 
 # ---- gangs
@@ -182,6 +183,9 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "minima": {},
         "queue": "default",
         "own_priority": None,
+        "own_class": "",
+        "required_level": None,
+        "templates_priority": 0,
         "min_resources": None,
         "enqueued": True,
         "enqueued_at": None,
@@ -249,22 +253,18 @@ def never_preempts(world: dict[str, Any], name: str) -> bool:
 
 def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict[str, Any]:
     """M3: a Volcano PodGroup, with what only its Job says: name, templates' priorities, dependsOn."""
-    from oracle import reading, waves
+    from oracle import reading, tenants, waves
 
     spec, status = group.get("spec") or {}, group.get("status") or {}
     key = ("volcano", group["metadata"]["namespace"], group["metadata"]["name"])
     owner = owner_of(group)
     job = jobs.get(owner["uid"]) if owner else None
     class_name = spec.get("priorityClassName") or ""
-    priority = class_value(world, class_name) if class_name else None
-    if priority is None and job is not None:
-        values = []
-        for role in job["spec"].get("tasks") or ():
-            named = role["template"]["spec"].get("priorityClassName") or ""
-            value = class_value(world, named) if named else default_class_value(world)
-            if value is not None:
-                values.append(value)
-        priority = max(values, default=None)
+    priority = tenants.s3_own_priority(world, key[1], class_name)
+    own_class = class_name if priority is not None else ""
+    of_templates = templates_priority(world, key[1], job) if job is not None else None
+    if priority is None:
+        priority = of_templates
     enqueued = condition(group, "Enqueued")
     stamp = enqueued.get("lastTransitionTime")
     asked = spec.get("minResources")
@@ -275,6 +275,8 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
         minima={role: count for role, count in (spec.get("minTaskMember") or {}).items() if count > 0},
         queue=spec.get("queue") or "default",
         own_priority=priority,
+        own_class=own_class,
+        templates_priority=default_class_value(world) if of_templates is None else of_templates,
         min_resources=reading.amounts(asked) if asked else None,
         enqueued=(status.get("phase") or "") not in ("", "Pending"),
         enqueued_at=parse_timestamp(stamp) if stamp else None,
@@ -293,14 +295,33 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     waves.d3_present_waves(gang, group, job)
     gang["longest_run"] = longest_run(job)
     if not gang["started"]:
-        gang["first_wave"] = first_wave(gang, job)
+        gang["first_wave"] = first_wave(world, gang, job)
     gang["failed_create"] = bool(notes_of(group).get("enbloc.dev/failed-create"))
     return gang
 
 
-def first_wave(gang: dict[str, Any], job: Obj | None) -> list[dict[str, Any]]:
+def templates_priority(world: dict[str, Any], namespace: str, job: Obj) -> int | None:
+    """The highest of its templates', which inherit the Job's class; `None` if one names a class that does not count
+    before its pods exist (S3)."""
+    from oracle import tenants
+
+    values = []
+    inherited = job["spec"].get("priorityClassName") or ""
+    for role in job["spec"].get("tasks") or ():
+        named = role["template"]["spec"].get("priorityClassName") or ""
+        if named and tenants.s3_own_priority(world, namespace, named) is None:
+            return None
+        if not named and tenants.s3_own_priority(world, namespace, inherited) is not None:
+            named = inherited
+        value = class_value(world, named) if named else default_class_value(world)
+        if value is not None:
+            values.append(value)
+    return max(values, default=None)
+
+
+def first_wave(world: dict[str, Any], gang: dict[str, Any], job: Obj | None) -> list[dict[str, Any]]:
     """The pods of the minima of its first wave, as its templates say."""
-    from oracle import reading
+    from oracle import reading, volumes
 
     found = []
     templates = {role["name"]: role["template"] for role in ((job or {}).get("spec") or {}).get("tasks") or ()}
@@ -308,12 +329,14 @@ def first_wave(gang: dict[str, Any], job: Obj | None) -> list[dict[str, Any]]:
         for index in range(count if role in templates else 0):
             spec = templates[role]["spec"]
             request = reading.g6_request(spec)
+            pod = {"spec": spec, "metadata": {"namespace": gang["key"][1]}}
             found.append(
                 {
                     "uid": f"awaited/{gang['key']}/{role}/{index}",
                     "namespace": gang["key"][1],
                     "name": f"{role}-{index}",
-                    "pod": {"spec": spec, "metadata": {}},
+                    "pod": pod,
+                    "reachable_from": volumes.g6_nodes_of_volumes(world, pod),
                     "gang": gang["key"],
                     "role": role,
                     "ours": True,
@@ -453,7 +476,7 @@ def k3_groups(text: str) -> list[Key] | None:
 
 
 def native_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
-    from oracle import reading
+    from oracle import reading, tenants
 
     spec = group.get("spec") or {}
     gang_policy = (spec.get("schedulingPolicy") or {}).get("gang")
@@ -465,7 +488,8 @@ def native_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
         parse_timestamp(group["metadata"]["creationTimestamp"]),
         minimum,
         queue=queue_named(group),
-        own_priority=class_value(world, class_name) if class_name else None,
+        own_priority=tenants.s3_own_priority(world, group["metadata"]["namespace"], class_name),
+        own_class=class_name,
         never_preempts=never_preempts(world, class_name),
         started=condition(group, "PodGroupInitiallyScheduled").get("status") == "True",
         goes_whole=mode == "PodGroup" or (isinstance(mode, dict) and "all" in mode),
@@ -479,7 +503,7 @@ def native_podgroup(world: dict[str, Any], group: Obj) -> dict[str, Any]:
 
 
 def a1_scheduling_spec(world: dict[str, Any], obj: Obj) -> dict[str, Any]:
-    from oracle import reading
+    from oracle import reading, tenants
 
     spec, owner = obj.get("spec") or {}, owner_of(obj)
     uid = owner["uid"] if owner else obj["metadata"]["uid"]
@@ -491,13 +515,17 @@ def a1_scheduling_spec(world: dict[str, Any], obj: Obj) -> dict[str, Any]:
     phase = (status.get("state") or {}).get("phase")
     minimum = max(spec.get("minAvailable") or 0, 0)
     class_name = spec.get("priorityClassName") or ""
+    own = tenants.s3_own_priority(world, obj["metadata"]["namespace"], class_name)
+    if not class_name:
+        own = spec.get("priority")
     return gang_facts(
         ("arbitrator", obj["metadata"]["namespace"], uid),
         parse_timestamp(obj["metadata"]["creationTimestamp"]),
         minimum,
         title=f"{obj['metadata']['namespace']}/{owner['name'] if owner else obj['metadata']['name']}",
         queue=queue_named(obj),
-        own_priority=class_value(world, class_name) if class_name else spec.get("priority"),
+        own_priority=own,
+        own_class=class_name,
         never_preempts=never_preempts(world, class_name),
         node_selector=spec.get("nodeSelector") or {},
         keeps_what_it_got=True,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reserve
+from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reserve, tenants
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -23,11 +23,18 @@ SYSTEM_CRITICAL = 2_000_000_000
 
 
 def preempt(world: World) -> None:
-    serve_all(world, "preempt")
+    plan_for_all(world, "preempt")
 
 
 def reclaim(world: World) -> None:
-    serve_all(world, "reclaim")
+    plan_for_all(world, "reclaim")
+
+
+def plan_for_all(world: World, action: str) -> None:
+    """R8: a gang that waits for evictions may not end before a reservation is due: run times do not count here."""
+    world["evicting"] = True
+    serve_all(world, action)
+    world["evicting"] = False
 
 
 def serve_all(world: World, action: str) -> None:
@@ -95,25 +102,37 @@ def p1_plan(world: World, unit: list[Gang], action: str, *, last: bool) -> dict[
     `last`: it is asked once more, with what its gangs hold released."""
     title = unit[0]["title"]
     hints = world["memory"]["hints"].get(world["now"], {}).get("evicted", {})
-    plans = hints.get((action, title)) or [None]
-    hint = plans[0]
+    plans, hidden = hints.get((action, title)) or [], hints.get((action, tenants.HIDDEN)) or []
     allowed = evictable.victim_units(world, unit, action)
-    victims = [task for task in world["tasks"] if (task["namespace"], task["name"]) in (hint or ())]
-    if victims and len(victims) == len(hint) and all(evictable.is_bound(world, task) for task in victims):
+    broken: list[str] = []
+    for used in chosen_plans(plans, hidden):
+        hint = {name for one in used for name in one[0]}
+        victims = [task for task in world["tasks"] if (task["namespace"], task["name"]) in hint]
+        if len(victims) < len(hint) or not all(evictable.is_bound(world, task) for task in victims):
+            continue
         if not last and not promises.fits_without(world, unit, [victims], exactly=True):
             return None
         broken = promises.broken_promises(world, unit, action, victims, allowed)
-        if broken:  # perhaps it is meant for a later cycle of this instant; if not, the two runs differ
-            world["memory"]["violations"] += [one for one in broken if one not in world["memory"]["violations"]]
-            return None
-        del plans[0]
-        return {"victims": victims}
+        if not broken:
+            for one in used:
+                del one[0]
+            return {"victims": victims}
+    if broken:  # perhaps it is meant for a later cycle of this instant; if not, the two runs differ
+        world["memory"]["violations"] += [one for one in broken if one not in world["memory"]["violations"]]
+        return None
     if promises.fits_without(world, unit, []):  # as soon as those that are leaving have left
         return {"victims": []} if promises.fits_without(world, unit, [], exactly=True) else None
     if promises.k7_asked(world, unit):
         return None  # which of several sets of victims reaches `minResources` is left open
     chosen = own_plan(world, unit, allowed, action)
     return {"victims": [task for one in chosen for task in one]} if chosen else None
+
+
+def chosen_plans(plans: list[Any], hidden: list[Any]) -> list[list[Any]]:
+    """Which of the engine's sets of victims may be one plan: victims in other namespaces do not read for which gang
+    they leave (S7)."""
+    ways = [[plans, hidden], [plans], [hidden]] if hidden else [[plans]]
+    return [way for way in ways if all(way)]
 
 
 def own_plan(world: World, unit: list[Gang], allowed: list[list[Task]], action: str) -> list[list[Task]] | None:
@@ -154,6 +173,8 @@ def own_reclaim(world: World, unit: list[Gang], allowed: list[list[Task]]) -> li
     for count in range(1, min(len(allowed), 3) + 1):
         for chosen in itertools.combinations(allowed, count):
             victims = [task for one in chosen for task in one]
+            if len({task["uid"] for task in victims}) < len(victims):
+                continue  # surplus of a gang that goes as a whole goes with it, and counts once
             if promises.pieces_of(world, victims) is None or not promises.p2_in_turn(world, unit, list(chosen)):
                 continue
             if promises.fits_without(world, unit, list(chosen)) and promises.p3_accepts(world, unit, victims):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import groups, minima, placing, queues
+from oracle import groups, minima, placing, queues, tenants
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -76,8 +76,14 @@ def k7_needed(world: World, unit: list[Gang]) -> set[Any]:
 
 
 def asks_nothing(world: World, unit: list[Gang]) -> bool:
-    """BestEffort pods lack nothing but a place among a node's pods: only BestEffort pods leave for them."""
-    return all(task["best_effort"] for gang in unit for task in wanted_at_most(world, gang))
+    """BestEffort pods lack nothing but a place among a node's pods: only BestEffort pods leave for them. What is beyond
+    the minima evicts none, and does not count."""
+    for gang in unit:
+        needed, rest, short = minima.o1_split(world, gang)
+        wanted = [*minima.g7_replacements(world, gang), *needed, *rest[:short]]
+        if not all(task["best_effort"] for task in wanted):
+            return False
+    return True
 
 
 def surplus_of(world: World, gang: Gang) -> list[Task]:
@@ -130,12 +136,13 @@ def p2_may_leave(world: World, task: Task) -> bool:
     gang = world["gangs"][task["gang"]]
     if not is_bound(world, task) or not task["ours"] or task["namespace"] == "kube-system":
         return False
-    if task["terms"]["protected"] or gang["terms"]["protected"]:
+    counts = not tenants.s6_is_immune(world, task) or tenants.s6_counts(world, gang)
+    if counts and (task["terms"]["protected"] or gang["terms"]["protected"]):
         return False
     if max(task["priority"], gang["priority"]) >= SYSTEM_CRITICAL:
         return False
-    cooldown = max(task["terms"]["cooldown"], gang["terms"]["cooldown"])
-    if cooldown:
+    cooldown = tenants.s6_cooldown(world, task)
+    if counts and cooldown:
         until = (task["started"] if task["started"] is not None else world["now"]) + cooldown
         if until > world["now"]:
             world["timers"].append(until)
@@ -195,8 +202,9 @@ def m6_could_leave(world: World, task: Task) -> bool:
         is_bound(world, task)
         and task["ours"]
         and task["namespace"] != "kube-system"
-        and not task["terms"]["protected"]
-        and not gang["terms"]["protected"]
+        and not (
+            (task["terms"]["protected"] or gang["terms"]["protected"]) and not tenants.s6_ends_at_share(world, gang)
+        )
         and max(task["priority"], gang["priority"]) < SYSTEM_CRITICAL
     )
 

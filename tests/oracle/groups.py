@@ -85,6 +85,8 @@ def k7_standing(world: World, gang: Gang) -> tuple[str, int] | None:
     """The first in order waits for its whole group; not attempted until each of its gangs exists with members ≥ min,
     and each gang outside of it that they name is satisfied."""
     keys = k7_group_of(world, gang)
+    if gang["key"] in world["started"] and has_all(world, gang) and order.obstacle(world, gang) is None:
+        return order.standing_for_room(world, gang)  # its group started in this cycle: surplus is in line (G3)
     obstacles = {mate["key"]: why for mate in gangs_of(world, keys) if (why := order.obstacle(world, mate)) is not None}
     if obstacles or k7_unsatisfied(world, keys):
         why = obstacles.get(gang["key"]) or reasons.reason("GroupNotReady", minima.needed_by_role(world, gang))
@@ -136,6 +138,7 @@ def bind_group(world: World, trial: dict[str, Any], keys: list[Key], waiting: li
             if task["uid"] in slots:
                 trial["new"].append((task, slots[task["uid"]]))
     let_go(world, keys)
+    world["started"] |= set(keys)
     placing.decide(world, trial, waiting, commits=True)
 
 
@@ -151,6 +154,7 @@ def start_elsewhere(world: World, keys: list[Key], waiting: list[Gang]) -> bool:
     if why is not None:
         return False
     let_go(world, keys)
+    world["started"] |= set(keys)
     placing.decide(world, trial, waiting, commits=True)
     return True
 
@@ -202,14 +206,16 @@ def keep_slots_that_stand(world: World, gang: Gang, claim: dict[str, Any]) -> No
     nodes = {node["name"]: node for node in world["nodes"]}
     trial = placing.start_trial(world)
     kept = {}
-    for task in gang["tasks"] if reserve.r7_could_start(world, gang) else ():
+    for task in reversed(gang["tasks"]) if reserve.r7_could_start(world, gang) else ():
         node = nodes.get(claim["slots"].get(task["uid"], ""))
         if node is None or task["status"] != "pending":
             continue
         overfull = any(trial["free"][node["name"]].get(name, 0) < 0 for name in task["request"])
         if not overfull and predicates.g6_standing_reason(gang, task, node) is None:
             kept[task["uid"]] = node["name"]
-    claim["slots"] = kept
+        else:  # those before it may have enough room now
+            placing.take(world, trial, task, node["name"], -1)
+    claim["slots"] = dict(reversed(kept.items()))
 
 
 # ---- K7: minResources

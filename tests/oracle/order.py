@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oracle import adapter, groups, minima, placing, queues, reasons, records
+from oracle import adapter, constraints, easy, groups, minima, placing, queues, reasons, records, tenants
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -67,6 +67,10 @@ def obstacle(world: World, gang: Gang) -> dict[str, Any] | None:
         return reasons.invalid(world, gang)
     if queue["closed"] and gang["object"] is None and not gang["satisfied"]:
         return reasons.invalid(world, gang)
+    if tenants.s5_shut(world, gang):
+        return reasons.invalid(world, gang)
+    if constraints.n1_held(world, gang):
+        return reasons.n1_unsupported(world, gang)
     if gang["enqueued"] and not gang["satisfied"] and minima.g4_missing(world, gang):
         if minima.g7_replacements(world, gang) or minima.k9_lacks_nothing(world, gang):
             return None
@@ -87,6 +91,8 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
             if found is not None and found[0] == lane and failed.get(gang["key"], -1) < found[1]:
                 waiting.setdefault(gang["queue"], []).append((g8_order(gang, found[1]), found[1], gang))
         if not waiting:
+            if lane == ALLOCATING:
+                easy.r8_note_starts(world, failed)
             return
         name = next_queue(world, waiting, lane)
         _, band, gang = min(waiting[name], key=lambda entry: entry[0])
@@ -104,8 +110,9 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
             continue
         awaited, freely = g8_awaited_room(world, gang, rooms) if lane != KNOCKING else ([], False)
         world["awaited_room"], world["awaited_freely"] = awaited, freely
+        world["shadow"] = easy.r8_behind(world, gang, band, failed) if lane == ALLOCATING else None
         why = serve(world, gang)
-        world["awaited_room"], world["awaited_freely"] = [], False
+        world["awaited_room"], world["awaited_freely"], world["shadow"] = [], False, None
         if why is not None:
             failed[gang["key"]] = band
             if awaited:

@@ -7,10 +7,27 @@ what is bound, placed in this cycle, claimed and enqueued; an attempt that fails
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from enbloc.units import SECOND
-from oracle import affinity, claims, groups, minima, order, predicates, queues, reasons, reserve, scoring
+from oracle import (
+    affinity,
+    claims,
+    easy,
+    groups,
+    minima,
+    order,
+    predicates,
+    queues,
+    reasons,
+    reserve,
+    scoring,
+    spread,
+    topology,
+    volumes,
+    waves,
+)
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -105,24 +122,33 @@ def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[
         for node in world["nodes"]
         if predicates.g6_standing_reason(gang, task, node) is None
         and claims.closed_reason(world, gang, task, node["name"]) is None
+        and easy.r8_does_not_delay(world, trial, task, node["name"])
+        and topology.t1_is_open(world, trial, gang, node)
         and affinity.g6_beside_others(world, trial, task, node)
+        and spread.g6_is_spread(world, trial, task, node)
+        and volumes.g6_may_use_claims(world, trial, task)
     ]
 
 
-def best_node(world: World, trial: Trial, gang: Gang, task: Task) -> str | None:
+def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collection[str] | None = None) -> str | None:
     """Of the nodes with room the one of the highest score; the first in rank of equal ones."""
     if not queues.v4_may_take(world, trial, gang["queue"], task["request"]):
         return None
-    is_free = world.get("awaited_freely") or affinity.is_wished_for(world, task)
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if is_free else {}
+    freely = world.get("awaited_freely") or world.get("shadow")
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if freely else {}
+    nodes = [
+        node
+        for node in open_nodes(world, trial, gang, task)
+        if not predicates.lacking(task, trial["free"][node["name"]]) and (among is None or node["name"] in among)
+    ]
+    wished = affinity.wishes(world, trial, task, nodes)
     best: tuple[int, str] | None = None
-    for node in open_nodes(world, trial, gang, task):
-        free = trial["free"][node["name"]]
-        if predicates.lacking(task, free):
-            continue
+    for node in nodes:
         if hint.get((task["namespace"], task["name"])) == node["name"]:
-            return str(node["name"])  # scores depend on which room is left to awaited pods, and on affinity
-        points = scoring.score(world["settings"]["scoring"], node, free, task["request"])
+            return str(node["name"])  # scores depend on which room is left to others
+        weights = world["settings"]["scoring"]
+        points = scoring.score(weights, node, trial["free"][node["name"]], task["request"])
+        points += wished[node["name"]] * weights.pod_affinity * scoring.PARTS
         if best is None or points > best[0]:
             best = (points, node["name"])
     return best[1] if best else None
@@ -132,7 +158,25 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task) -> str | None:
 
 
 def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str, Any] | None:
-    """G2: places the minima of all the gangs in the trial; a reason says why that cannot be."""
+    """G2: places the minima of all the gangs in the trial; a reason says why that cannot be. T1: in one domain."""
+    lost = [gang for gang in gangs if gang["required_level"] is topology.NOWHERE]
+    if lost:
+        each = {gang["key"]: reasons.reason("Unschedulable", minima.needed_by_role(world, gang)) for gang in lost}
+        return {**each[lost[0]["key"]], "of": lost[0]["key"], "each": each}
+    bound = next((gang for gang in gangs if topology.t1_domains(world, trial, gang)), None)
+    if bound is None or bound["key"] in trial.get("within", {}):
+        return g2_anywhere(world, trial, gangs)
+    for domain in topology.t1_domains(world, trial, bound):
+        attempt = copy_trial(trial)
+        attempt["within"] = {**trial.get("within", {}), bound["key"]: domain}
+        if g2_all_or_nothing(world, attempt, gangs) is None:
+            trial.update(attempt)
+            return None
+    found = reasons.reason("Unschedulable", minima.needed_by_role(world, bound))
+    return {**found, "or": ("QueueFull",), "of": bound["key"], "each": {bound["key"]: found}}
+
+
+def g2_anywhere(world: World, trial: Trial, gangs: list[Gang]) -> dict[str, Any] | None:
     before = copy_trial(trial)
     for gang in gangs:
         why = place_minima(world, trial, gang)
@@ -141,7 +185,7 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
                 trial.update(before)
                 return None
             attempt = copy_trial(trial)
-            each = reasons.g10_lacking(world, attempt, gangs)
+            each = g6_beside_each_other(world, attempt, gangs)
             if not each:
                 trial.update(attempt)
                 return None
@@ -149,9 +193,28 @@ def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str
     return None
 
 
+def g6_beside_each_other(world: World, trial: Trial, gangs: list[Gang]) -> dict[Any, dict[str, Any]]:
+    """G6: a task that must be beside others may come before them in the order: what did not fit is tried again for as
+    long as another task was placed. What each gang lacks in the end (G10): without such tasks, what it lacked then."""
+    tasks = [task for gang in gangs for part in wanted_now(world, trial, gang)[:2] for task in part]
+    again = any(affinity.is_about_others(world, trial, task) for task in tasks)
+    while True:
+        count = len(trial["new"])
+        each = reasons.g10_lacking(world, trial, gangs)
+        if not again or not each or len(trial["new"]) == count:
+            return each
+
+
 def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | None:
     needed, rest, short = wanted_now(world, trial, gang)
     for task in needed:
+        node = best_node(world, trial, gang, task)
+        if node is None:
+            return reasons.g10_does_not_fit(world, trial, gang, task, 1)
+        put(world, trial, task, node)
+    for task in waves.d5_later_tasks(world, gang):
+        if task["uid"] in trial["placed"]:
+            continue
         node = best_node(world, trial, gang, task)
         if node is None:
             return reasons.g10_does_not_fit(world, trial, gang, task, 1)
@@ -173,16 +236,24 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
 
 
 def templates_fit(world: World, trial: Trial, gang: Gang, tasks: list[Task]) -> bool:
-    """Places pods that do not exist yet, one after the other, or else in any way there is. Which one is free: one that
-    leaves the nodes where the engine binds pods of lower priority, if there is such a way."""
+    """Places pods that do not exist yet, one after the other (again, where one must be beside others that come after
+    it: G6), or else in any way there is. Which one is free: one that leaves the nodes where the engine binds pods of
+    lower priority, if there is such a way."""
     before = copy_trial(trial)
-    for task in tasks:
-        node = best_node(world, trial, gang, task)
-        if node is None:
-            break
-        put(world, trial, task, node)
-    else:
+    left, count = tasks, len(tasks) + 1
+    while left and len(left) < count:
+        again, count = left, len(left)
+        left = []
+        for task in again:
+            node = best_node(world, trial, gang, task)
+            if node is None:
+                left.append(task)
+            else:
+                put(world, trial, task, node)
+    if not left:
         return True
+    if any(affinity.is_about_others(world, before, task) for task in tasks):
+        return False  # decision 0023: there task after task decides
     hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
     beside = copy_trial(before)
     for task in world["tasks"]:
@@ -215,13 +286,25 @@ def wanted_now(world: World, trial: Trial, gang: Gang) -> tuple[list[Task], list
 
 def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     """Placing task after task may fail though there is a way (decision 0023): looks at every way there is. Where the
-    engine found one it is taken over, if it is a way: which one is free."""
+    engine found one it is taken over, if it is a way: which one is free. Not behind the first gang that waits (R8):
+    there task after task decides."""
+    if world.get("shadow") is not None:
+        return False
     wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
+    for gang, needed, _, _ in wanted:
+        needed += [task for task in waves.d5_later_tasks(world, gang) if task["uid"] not in trial["placed"]]
     if not queues_allow(world, trial, wanted):
         return False
-    if any(affinity.is_about_others(world, task) for _, needed, rest, _ in wanted for task in [*needed, *rest]):
+    if any(
+        affinity.is_about_others(world, trial, task)
+        for _, needed, rest, short in wanted
+        for task in [*needed, *(rest if short else [])]
+    ):
         return False  # there task after task decides
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    engine = world["memory"]["hints"].get(world["now"], {})
+    hint = engine.get("bound", {})
+    if any(waves.d5_later_tasks(world, gang) for gang in gangs):
+        hint = {**engine.get("reserved", {}), **hint}  # of placeholders the engine says where room is claimed
     if hint and take_hint(world, trial, wanted, hint):
         return True
     tasks = [(gang, task) for gang, needed, _, _ in wanted for task in needed]
@@ -334,6 +417,12 @@ def one_by_one(
     """As many as there is room for, or `most` of them; the reason says how many of each role found none."""
     whys: dict[str, dict[str, Any]] = {}
     missing: dict[str, int] = {}
+    for domain in topology.t1_domains(world, trial, gang):
+        there = copy_trial(trial)
+        there["within"] = {gang["key"]: domain}
+        if any(best_node(world, there, gang, task) for task in tasks):
+            trial["within"] = there["within"]
+            break
     for task in tasks:
         if most == 0:
             break
@@ -379,13 +468,18 @@ def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     if lost and not needed and not short:
         return why
     trial = start_trial(world, {gang["key"]})
+    taken = waves.d5_take_places(world, trial, gang)
     claims.r7_take_own_places(world, trial, gang)
+    later = [task["uid"] for task in waves.d5_later_tasks(world, gang)]
     why = g2_all_or_nothing(world, trial, [gang])
     if why is not None:
         if gang["keeps_what_it_got"] and order.BACKFILLING not in world["actions"]:
             world["kept"] += trial["new"]  # A2: it is not handed to another job within that cycle
         return why
+    found = [(task, node) for task, node in trial["new"] if task["uid"] in later]
+    trial["new"] = [(task, node) for task, node in trial["new"] if task["uid"] not in later]
     decide(world, trial, [gang], commits=True)
+    waves.d5_keep(world, gang, taken, found)
     return None
 
 

@@ -25,6 +25,9 @@ def g6_standing_reason(gang: Gang, task: Task, node: Node) -> str | None:
         for label, value in wanted.items():
             if node["labels"].get(label) != value:
                 return "node(s) didn't match Pod's node affinity/selector"
+    reachable = task.get("reachable_from")
+    if reachable is not None and node["name"] not in reachable:
+        return "node(s) had volume node affinity conflict"
     return None
 
 

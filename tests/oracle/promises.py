@@ -33,12 +33,12 @@ def broken_promises(
     found = [
         f"{what}: {[task['name'] for task in one]} in vain"
         for one in pieces
-        if fits_without(world, unit, [other for other in pieces if other is not one])
+        if suffices(world, unit, [other for other in pieces if other is not one], pieces)
     ]
     level = max(evictable.priority_of(world, one) for one in pieces)
     lower = [one for one in allowed if evictable.priority_of(world, one) < level]
     together = p2_budgets_allow(world, [task for one in lower for task in one])
-    if action == "preempt" and together and fits_without(world, unit, lower):
+    if action == "preempt" and together and suffices(world, unit, lower, pieces):
         found.append(f"{what}: priority {level} is touched, and lower ones suffice")
     return found
 
@@ -143,6 +143,22 @@ def fits_without(world: World, unit: list[Gang], victims: list[list[Task]], *, e
     if exactly and not k7_reaches(world, trial, unit):
         return False
     return place_needs(world, trial, unit)
+
+
+def suffices(world: World, unit: list[Gang], fewer: list[list[Task]], victims: list[list[Task]]) -> bool:
+    """Whether fewer victims would do as well. Of a satisfied gang, lost members are replaced together or one by one
+    (G7): then as many must be."""
+    if not unit[0]["satisfied"]:
+        return fits_without(world, unit, fewer)
+    return replaced_without(world, unit[0], fewer) >= replaced_without(world, unit[0], victims)
+
+
+def replaced_without(world: World, gang: Gang, victims: list[list[Task]]) -> int:
+    """How many of a satisfied gang's lost members fit if these leave, and those that are leaving anyway have left."""
+    gone = {task["uid"] for one in victims for task in one}
+    trial = placing.start_trial(world, {gang["key"]}, gone=gone | leaving_anyway(world))
+    placing.one_by_one(world, trial, gang, evictable.wanted_at_most(world, gang))
+    return len(trial["new"])
 
 
 def k7_asked(world: World, unit: list[Gang]) -> Amounts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from oracle import reading
+from oracle import reading, waves
 
 World = dict[str, Any]
 Amounts = dict[str, int]
@@ -67,6 +67,7 @@ def demands(world: World, trial: dict[str, Any]) -> dict[str, Amounts]:
             and task["uid"] not in trial["claimed"]
             and (task["ours"] or gang["object"] is not None)
         ]
+        asked += [task["request"] for task in waves.d5_later_tasks(world, gang)]
         if not gang["tasks"] and gang["min_resources"] and not gang["finished"]:
             asked.append(gang["min_resources"])
         for place in path_up(world, gang["queue"]):
@@ -202,7 +203,7 @@ def v4_over_capability(
             taken = trial["used"].get(place, {}).get(resource, 0)
             if enqueued:
                 taken += trial["enqueued"].get(place, {}).get(resource, 0)
-            if asked.get(resource, 0) > 0 and taken + asked[resource] > limit:
+            if asked.get(resource, 0) and taken + asked[resource] > limit:
                 return place, resource
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from oracle import adapter, dialects
+from oracle import adapter, dialects, tenants, topology, volumes
 from oracle.adapter import SECOND, natural_key, parse_duration, parse_quantity, parse_timestamp
 
 World = dict[str, Any]
@@ -34,6 +34,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         "reasons": {},
         "served": [],
         "put_off": set(),
+        "first_starts": {},
     }
     world["nodes"] = sorted((read_node(obj) for obj in adapter.objects(store, "Node")), key=node_rank)
     world["classes"] = {
@@ -51,7 +52,8 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         world["gangs"][task["gang"]]["tasks"].append(task)
     for gang in world["gangs"].values():
         gang["tasks"].sort(key=lambda task: task["order"])
-        gang["priority"] = g8_priority(gang)
+        gang["priority"] = tenants.s3_priority(world, gang)
+        gang["required_level"] = topology.t5_required_level(world, gang)
     return world
 
 
@@ -101,6 +103,7 @@ def read_queues(store: Any) -> dict[str, dict[str, Any]]:
     for obj in adapter.objects(store, "Queue.scheduling.volcano.sh"):
         spec, state = obj.get("spec") or {}, (obj.get("status") or {}).get("state")
         guarantee = (spec.get("guarantee") or {}).get("resource")
+        notes = obj["metadata"].get("annotations") or {}
         weight = spec.get("weight")
         found[obj["metadata"]["name"]] = {
             "name": obj["metadata"]["name"],
@@ -116,6 +119,12 @@ def read_queues(store: Any) -> dict[str, dict[str, Any]]:
             "fifo": (spec.get("dequeueStrategy") or "").lower() == "fifo",
             "reclaimable": spec.get("reclaimable") is not False,
             "closed": state in ("Closed", "Closing"),
+            "doors": {
+                "names": notes.get("enbloc.dev/allowed-namespaces"),
+                "selector": notes.get("enbloc.dev/allowed-namespace-selector"),
+            },
+            "affinity": spec.get("affinity"),
+            "immune_within_share": notes.get("enbloc.dev/immunity") == "within-share",
         }
     return found
 
@@ -156,6 +165,7 @@ def read_task(world: World, pod: dict[str, Any]) -> Task:
         "started": parse_timestamp(started) if started else None,
         "terms": read_terms(pod),
         "labels": labels,
+        "reachable_from": volumes.g6_nodes_of_volumes(world, pod),
     }
 
 
@@ -235,10 +245,3 @@ def read_terms(obj: dict[str, Any]) -> dict[str, Any]:
         "protected": "false" in (notes.get("volcano.sh/preemptable"), labels.get("volcano.sh/preemptable")),
         "cooldown": duration(notes.get("volcano.sh/cooldown-time") or labels.get("volcano.sh/cooldown-time")) or 0,
     }
-
-
-def g8_priority(gang: Gang) -> int:
-    """G8: its own class's, else the highest of its pods'."""
-    if gang["own_priority"] is not None:
-        return int(gang["own_priority"])
-    return max((task["priority"] for task in gang["tasks"]), default=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, minima, predicates, queues
+from oracle import claims, minima, predicates, queues, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -24,6 +24,10 @@ def g4_not_enough_pods(world: World, gang: Gang) -> dict[str, Any]:
 def invalid(world: World, gang: Gang) -> dict[str, Any]:
     """Its object, its queue or its values do not allow it to be scheduled (K3, V5)."""
     return reason("GangInvalid", minima.needed_by_role(world, gang))
+
+
+def n1_unsupported(world: World, gang: Gang) -> dict[str, Any]:
+    return reason("UnsupportedConstraint", minima.needed_by_role(world, gang))
 
 
 def k8_timed_out(world: World, gang: Gang) -> dict[str, Any]:
@@ -86,7 +90,8 @@ def lacking_of(world: World, trial: dict[str, Any], gang: Gang) -> dict[str, Any
     whys: dict[str, dict[str, Any]] = {}
     missing: dict[str, int] = {}
     left: dict[str, int] = {}
-    for task in [*needed, *rest]:
+    later = [task for task in waves.d5_later_tasks(world, gang) if task["uid"] not in trial["placed"]]
+    for task in [*needed, *later, *rest]:
         if task in rest and not short:
             break
         node = placing.best_node(world, trial, gang, task)

@@ -26,7 +26,8 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
         "needs_more_nodes": {},  # R6: gangs that say so
-        "had_a_spec": set(),  # V5: owners that have a SchedulingSpec
+        "expected_starts": {},  # R8: gang -> when it is expected to start
+        "deleted_specs": [],  # V5: SchedulingSpecs that were deleted since the last cycle
         "lost_their_spec": set(),  # V5: owners whose SchedulingSpec was deleted while pods waited
         "timers": [],
         "violations": [],  # choices of the engine that a rule does not allow
@@ -82,6 +83,11 @@ def record_of(world: World, gang: Gang, kind: str) -> str | None:
         return None
     slots = claim["slots"] if claim else {}
     names = {task["name"]: {slots[task["uid"]]: 1} for task in gang["tasks"] if task["uid"] in slots}
+    if kind == "wave":
+        names = {}
+        for name, node in slots.items():
+            of_role = names.setdefault(name.partition("/")[0], {})
+            of_role[node] = of_role.get(node, 0) + 1
     return json.dumps({"kind": kind, "slots": names, "until": clock["start"] if clock else 0}, sort_keys=True)
 
 

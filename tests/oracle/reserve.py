@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.units import SECOND
-from oracle import claims, groups, minima, order, placing, predicates, queues
+from oracle import claims, groups, minima, order, placing, predicates, queues, run_times
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -278,14 +278,20 @@ def beyond_queue(world: World, trial: dict[str, Any], gang: Gang, asked: Amounts
 
 def r5_closed_nodes(world: World, gang: Gang, task: Task) -> set[str]:
     """R5: a node with a reservation takes no new tasks but BestEffort ones and those that it is reserved for. Nodes of
-    gangs that it starts with are its own, but not to hold pods there; and so is room that is being made for it."""
+    gangs that it starts with are its own, but not to hold pods there; and so is room that is being made for it. R8: a
+    task that ends before the reservation is due may use the node, unless it does not start now: it waits for evictions,
+    or is held."""
     if task["best_effort"]:
         return set()
     closed: set[str] = set()
     own: set[str] = set()
     mates = groups.k7_group_of(world, gang) if not gang["satisfied"] and not world.get("holding") else [gang["key"]]
     for key, claim in claims.all_of(world, "reserve"):
-        if key not in mates and key not in world.get("opened", ()):
+        if key in mates or key in world.get("opened", ()):
+            continue
+        starts_now = not world.get("evicting") and not world.get("holding")
+        run_time = run_times.r8_run_time(world, task) if starts_now else None
+        if not run_times.r8_ends_in_time(world, world["gangs"].get(key), run_time):
             closed |= set(claim["slots"].values())
     for key in groups.k7_group_of(world, gang):
         own |= set(claims.slots_of(world, key, "preempt").values())
@@ -371,12 +377,15 @@ def still_fits(world: World, keys: list[Any], ending: set[Any]) -> bool:
 
 
 def r5_room_kept_from(world: World, trial: dict[str, Any], gang: Gang) -> Amounts:
-    """M6: the free room on nodes that are reserved for others is not for this gang."""
-    closed = set()
+    """M6: the free room on nodes that are reserved for others is not for this gang; R8: unless it ends in time."""
+    closed: set[str] = set()
+    run_time = run_times.r8_run_time_of_gang(world, gang)
     for key, claim in claims.all_of(world, "reserve"):
         holder = world["gangs"].get(key)
         is_lower = holder is not None and holder["priority"] < gang["priority"]  # R5
-        if key != gang["key"] and not is_lower:
+        if key == gang["key"] or is_lower:
+            continue
+        if not run_times.r8_ends_in_time(world, holder, run_time):
             closed |= set(claim["slots"].values())
     found: Amounts = {}
     for name in closed:
@@ -400,8 +409,9 @@ def r7_stands(world: World, gang: Gang, claim: dict[str, Any]) -> bool:
         return False
     tasks = reserved_tasks(world, gang)
     waits = [task for task in tasks if minima.is_waiting(world, task) or minima.is_held(world, task)]
-    if len(waits) < len(claim["slots"]):
-        return False
+    if len(waits) < len(claim["slots"]):  # its minimum may have fallen with them
+        claim["slots"] = {task["uid"]: claim["slots"][task["uid"]] for task in waits}
+        tasks = waits
     nodes = {node["name"]: node for node in world["nodes"]}
     reserved = r4_reserved(world, set())
     for task in tasks:

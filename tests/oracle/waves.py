@@ -1,10 +1,15 @@
-"""D: roles that begin one after the other. Each wave is a gang of its own; a whole-job gang (D5) is not."""
+"""D: roles that begin one after the other. Each wave is a gang of its own; a whole-job gang (D5) is not.
+
+Of a whole-job gang the room of later waves is a claim of the kind `wave`: role and number -> node. What has that room
+are placeholders: tasks of the role's template."""
 
 from __future__ import annotations
 
 from typing import Any
 
+World = dict[str, Any]
 Gang = dict[str, Any]
+Task = dict[str, Any]
 
 
 def d3_present_waves(gang: Gang, group: dict[str, Any], job: dict[str, Any] | None) -> None:
@@ -28,6 +33,10 @@ def d3_present_waves(gang: Gang, group: dict[str, Any], job: dict[str, Any] | No
     gang["minima"] = {role: count for role, count in present.items() if count > 0}
     gang["minimum"] = max(gang["minimum"] - sum(later.values()), sum(gang["minima"].values()))
     gang["more_waves"] = bool(later)
+    if notes.get("enbloc.dev/depends-on-gang") == "true":
+        gang["templates"] = {role["name"]: role["template"] for role in tasks_of(job)}
+        gang["later"] = {role["name"]: all_minima.get(role["name"], 0) for role in tasks_of(job)}
+        gang["later"] = {role: count for role, count in gang["later"].items() if count > 0 and role in later}
 
 
 def d2_awaited(job: dict[str, Any] | None, begun: list[str]) -> list[str]:
@@ -54,3 +63,154 @@ def wave_numbers(job: dict[str, Any] | None) -> dict[str, int]:
         for role, names in needs.items():
             found[role] = max((found[name] + 1 for name in names if name in found), default=0)
     return found
+
+
+# ---- D5
+
+
+def placeholder(world: World, gang: Gang, name: str) -> Task:
+    """A task of a role's template; `name` is role/number."""
+    from oracle import reading, volumes
+
+    role = name.partition("/")[0]
+    template = gang["templates"][role]
+    request = reading.g6_request(template["spec"])
+    pod = {"spec": template["spec"], "metadata": {"namespace": gang["key"][1]}}
+    return {
+        "uid": f"later/{'/'.join(gang['key'])}/{name}",
+        "slot": name,
+        "namespace": gang["key"][1],
+        "name": f"{gang['title'].rpartition('/')[2]}-{name.replace('/', '-')}",
+        "pod": pod,
+        "gang": gang["key"],
+        "role": role,
+        "ours": True,
+        "request": {**request, "pods": 1},
+        "best_effort": not request,
+        "labels": (template.get("metadata") or {}).get("labels") or {},
+        "reachable_from": volumes.g6_nodes_of_volumes(world, pod),
+    }
+
+
+def d5_kept(world: World, gang: Gang) -> list[tuple[Task, str]]:
+    """The placeholders that have room, and where."""
+    from oracle import claims
+
+    slots = claims.slots_of(world, gang["key"], "wave")
+    return [(placeholder(world, gang, name), node) for name, node in slots.items()]
+
+
+def d5_later_tasks(world: World, gang: Gang) -> list[Task]:
+    """For a whole-job gang that starts: placeholders for later waves that have no room yet. Once its first wave was
+    bound, a wave whose room was lost starts for itself (D3)."""
+    if not gang["later"] or gang["was_bound"]:
+        return []
+    kept = [task["role"] for task, _ in d5_kept(world, gang)]
+    found = []
+    for role, count in gang["later"].items():
+        found += [placeholder(world, gang, f"{role}/{number}") for number in range(kept.count(role), count)]
+    return found
+
+
+def d5_take_places(world: World, trial: dict[str, Any], gang: Gang) -> list[str]:
+    """Pods of a later wave take the places of their placeholders, by node; where one differs from its template and does
+    not fit there, the claim is dropped. Returns the slots that were taken."""
+    from oracle import claims, minima, placing, predicates
+
+    kept = sorted(d5_kept(world, gang), key=lambda entry: entry[1])
+    before = placing.copy_trial(trial)
+    nodes = {node["name"]: node for node in world["nodes"]}
+    taken = []
+    for task in minima.o1_split(world, gang)[0]:
+        entry = next((one for one in kept if one[0]["role"] == task["role"]), None)
+        if entry is None:
+            continue
+        placing.take(world, trial, entry[0], entry[1], -1)
+        standing = predicates.g6_standing_reason(gang, task, nodes[entry[1]])
+        if standing is not None or predicates.lacking(task, trial["free"][entry[1]]):
+            trial.update(before)
+            for one, node in kept:
+                placing.take(world, trial, one, node, -1)
+            claims.end(world, gang["key"], "wave")
+            return []
+        placing.put(world, trial, task, entry[1])
+        kept.remove(entry)
+        taken.append(entry[0]["slot"])
+    return taken
+
+
+def d5_keep(world: World, gang: Gang, taken: list[str], later: list[tuple[Task, str]]) -> None:
+    """A wave is placed: the room of those that took theirs is theirs, the later ones keep what was found for them."""
+    from oracle import claims
+
+    slots = {name: node for name, node in claims.slots_of(world, gang["key"], "wave").items() if name not in taken}
+    claim = claims.claim_of(world, gang["key"], "wave")
+    until = claim["until"] if claim else None
+    if later:
+        slots.update({task["slot"]: node for task, node in later})
+        until = world["now"] + world["settings"]["gang_deadline"]
+    if slots:
+        claims.make(world, gang["key"], "wave", slots)
+        world["memory"]["claims"][gang["key"], "wave"]["until"] = until
+    else:
+        claims.end(world, gang["key"], "wave")
+
+
+def d5_claims_that_stand(world: World) -> None:
+    """Until its pods bind, the job ends or cannot start (pods that are missing come late), a node no longer has the
+    room, or the deadline passes."""
+    from oracle import claims, minima
+
+    for key, claim in claims.all_of(world, "wave"):
+        gang = world["gangs"].get(key)
+        if gang is None or claim["until"] <= world["now"] or gang["finished"] or not gang["templates"]:
+            claims.end(world, key, "wave")
+            continue
+        if d5_cannot_start(world, gang) or not all(d5_has_room(world, gang, *one) for one in d5_kept(world, gang)):
+            claims.end(world, key, "wave")
+            continue
+        if not gang["covered"] and not minima.occupied(world, gang):
+            claims.end(world, key, "wave")
+            continue
+        for name in list(claim["slots"]):
+            role = name.partition("/")[0]
+            done = minima.occupied(world, gang, role) >= gang["minima"].get(role, 0)
+            if done and role not in gang["later"]:
+                del claim["slots"][name]
+        if not claim["slots"]:
+            claims.end(world, key, "wave")
+        else:
+            world["timers"].append(claim["until"])
+
+
+def d5_cannot_start(world: World, gang: Gang) -> bool:
+    from oracle import order, placing, queues, reserve
+
+    why = order.obstacle(world, gang)
+    if why is not None and why["reason"] not in ("NotEnoughPods", "FailedCreate"):
+        return True
+    if not gang["satisfied"] and reserve.beyond_cluster(world, gang):
+        return True
+    asked = reserve.of_minima(world, gang)
+    kept = [task for task, _ in d5_kept(world, gang)]
+    for task in kept:
+        if minima_task(world, gang, task["role"]) is None:
+            queues.add(asked, task["request"])
+    return reserve.beyond_queue(world, placing.start_trial(world), gang, asked)
+
+
+def minima_task(world: World, gang: Gang, role: str) -> Task | None:
+    """A pod of the role that its minimum needs: it stands for its placeholder."""
+    from oracle import minima
+
+    return next((task for task in minima.o1_split(world, gang)[0] if task["role"] == role), None)
+
+
+def d5_has_room(world: World, gang: Gang, task: Task, name: str) -> bool:
+    from oracle import placing, predicates
+
+    node = next((one for one in world["nodes"] if one["name"] == name), None)
+    if node is None or predicates.g6_standing_reason(gang, task, node) is not None:
+        return False
+    free = placing.start_trial(world)["free"][name]
+    return all(free.get(resource, 0) >= 0 for resource in task["request"])

@@ -21,7 +21,7 @@ CLASSES = [
     m.priority_class("low", 10),
     m.priority_class("mid", 100),
     m.priority_class("high", 1000),
-    {**m.priority_class("polite", 1000), "preemptionPolicy": "Never"},
+    {**m.priority_class("nonpreempting", 1000), "preemptionPolicy": "Never"},
 ]
 
 
@@ -130,7 +130,7 @@ def _gang(draw: random.Random, kind: Kind, name: str, at: str, early: bool) -> l
         "run_time": None if run is None else f"{run}s",
         "stop_delay": None if kind.exact else draw.choice([None, None, "2s", "7s"]),
     }
-    classes = [None, "low", "low", "mid"] if early else [None, "low", "mid", "high", "high", "polite"]
+    classes = [None, "low", "low", "mid"] if early else [None, "low", "mid", "high", "high", "nonpreempting"]
     priority = draw.choice(classes)
     cpu: Any = draw.choice([1, 1, 1, 2, 3])
     if draw.random() < 0.07:

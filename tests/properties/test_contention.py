@@ -132,7 +132,7 @@ FOUND = {
         [
             m.node("n", 3),
             m.pod("a", 2, at="0s", run_time="30s"),
-            m.job("g", m.role("w", 1, cpu=3), at="1s", priority="polite"),
+            m.job("g", m.role("w", 1, cpu=3), at="1s", priority="nonpreempting"),
         ],
         m.pod("k", 1, at="10s", run_time="5s"),
     ),
@@ -152,7 +152,7 @@ FOUND = {
     "p3_nobody_reserves_room_that_is_being_made": load_of(
         acting(after=8),
         [m.node("n", 3), *m.gang("a", 3, at="0s", group_priority="mid", run_time="30s", stop_delay="7s")],
-        m.gang("b", 1, cpu=3, at="7s", group_priority="polite", run_time="2s"),
+        m.gang("b", 1, cpu=3, at="7s", group_priority="nonpreempting", run_time="2s"),
         m.gang("g", 2, at="14s", group_priority="high", run_time="30s"),
     ),
     "p3_a_victim_does_not_reserve_room_that_is_being_made": load_of(

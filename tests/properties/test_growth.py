@@ -8,17 +8,21 @@ from typing import Any
 import pytest
 
 from enbloc.config import parse
-from enbloc.engine.actions import evict
+from enbloc.engine.actions import evict, gang_groups
+from enbloc.engine.decisions import Waits
+from enbloc.engine.diagnosis import rewrites
 from enbloc.engine.engine import Engine
 from enbloc.engine.filters.pod_terms import PodSelector
 from enbloc.engine.placement import attempt
 from enbloc.engine.scoring.candidates import Candidates
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.queues import QueueTree
+from enbloc.runtime.translate import Translator
 from enbloc.units import Selector
 from properties import strategies
 from properties.world import replay
 from support import manifests as m
+from support.answers import Answer
 from support.simulation import NO_ENQUEUE, NO_EVICTIONS, simulate
 
 
@@ -134,3 +138,61 @@ def test_p1_no_plan_is_made_where_nothing_is_of_lower_priority(monkeypatch: pyte
     answer = simulate(objects, config={"actions": "enqueue, allocate, backfill, preempt"})
     assert len(answer.bindings()) == 40
     assert counts["served"] == 0
+
+
+def conditions_written(monkeypatch: pytest.MonkeyPatch, jobs: int, **queue: Any) -> int:
+    """How many objects say why they wait, each time that one does, while jobs of mixed sizes run a few at a time."""
+    written = 0
+    waits = Translator._waits
+
+    def counted(translator: Translator, decision: Waits, now_ns: int) -> Any:
+        nonlocal written
+        written += decision.of_gang + len(decision.pods)
+        return waits(translator, decision, now_ns)
+
+    monkeypatch.setattr(Translator, "_waits", counted)
+    monkeypatch.setattr(rewrites, "OBJECTS_PER_SPAN", 4)  # so that few jobs are many
+    objects = [m.node(f"n{i}", 8) for i in range(4)] + [m.queue("line", **queue)]
+    for number in range(jobs):
+        role = m.role("w", 1 + number * 7 % 12, cpu=2, run_time=f"{30 + number * 37 % 90}s")
+        objects.append(m.job(f"j{number}", role, queue="line"))
+    simulate(objects, config=NO_EVICTIONS)
+    monkeypatch.undo()
+    return written
+
+
+@pytest.mark.parametrize("queue", [{}, {"dequeueStrategy": "fifo"}], ids=["fair", "fifo"])
+def test_g10_conditions_written_grow_with_the_backlog_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch, queue: dict[str, Any]
+) -> None:
+    few, many = conditions_written(monkeypatch, 20, **queue), conditions_written(monkeypatch, 40, **queue)
+    assert many <= 2.5 * few, f"{few} conditions for 20 jobs, {many} for 40"
+
+
+def groups_played(monkeypatch: pytest.MonkeyPatch, count: int) -> tuple[Answer, int]:
+    """NonStrict groups of two gangs, of three shapes, that run a few at a time; how often places were looked for."""
+    counts = counting(monkeypatch, tries=(attempt.Placer, "place"))
+    objects: list[m.Obj] = [m.node(f"n{i}", 8) for i in range(3)]
+    for number in range(count):
+        names = [f"g{number:02}-{each}" for each in "ab"]
+        for name in names:
+            fields = {"mode": "NonStrict", "groups": [f"default/{one}" for one in names], "run_time": "20s"}
+            objects += m.koordinator_gang(name, 2 + number % 3, cpu=2, **fields)
+    answer = simulate(objects, config=NO_EVICTIONS)
+    assert len(answer.bindings()) == sum(2 * (2 + number % 3) for number in range(count))
+    monkeypatch.undo()
+    return answer, counts["tries"]
+
+
+def test_g9_groups_that_ask_for_the_same_are_not_all_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
+    (_, few), (_, many) = groups_played(monkeypatch, 12), groups_played(monkeypatch, 24)
+    assert many <= 2.6 * few, f"{few} tries for 12 groups, {many} for 24"
+
+
+def test_g9_what_groups_do_and_say_is_the_same_if_all_are_attempted(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, tries = groups_played(monkeypatch, 12)
+    monkeypatch.setattr(gang_groups, "_shape", lambda *_: None)
+    plain, more = groups_played(monkeypatch, 12)
+    assert shared.lines() == plain.lines()
+    assert shared.all("Pod") == plain.all("Pod")
+    assert tries < more

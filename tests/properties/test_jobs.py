@@ -43,6 +43,7 @@ from enbloc.sim.linting import lint
 from enbloc.sim.simulation import control_plane
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, replay, step
+from support import manifests as m
 
 NODES = ("n1", "n2")
 JOBS = ("j0", "j1")
@@ -92,13 +93,11 @@ roles = st.lists(
 def job(name: str, parts: list[Obj], policies: list[Obj], more: Obj) -> Obj:
     tasks = []
     for index, part in enumerate(parts):
-        container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
         script = dict(part["script"])
         if part["restart"] == "OnFailure" and script.get("sim.enbloc.dev/exit-code") == "1":
             script["sim.enbloc.dev/exit-code"] = "1,0"  # else it would be restarted for ever
-        spec = {"restartPolicy": part["restart"], "containers": [container]}
-        if part["deadline"]:
-            spec["activeDeadlineSeconds"] = part["deadline"]
+        deadline = {"activeDeadlineSeconds": part["deadline"]} if part["deadline"] else {}
+        spec = m.pod_spec(restartPolicy=part["restart"], **deadline)
         task: Obj = {
             "name": f"r{index}",
             "replicas": part["replicas"],
@@ -110,17 +109,7 @@ def job(name: str, parts: list[Obj], policies: list[Obj], more: Obj) -> Obj:
         if part["after"] is not None and index:
             task["dependsOn"] = {"name": ["r0"]}
         tasks.append(task)
-    return {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulerName": "enbloc", "tasks": tasks, "policies": policies, **more},
-    }
-
-
-def node(name: str, cpu: str) -> Obj:
-    room = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": room}}
+    return m.job(name, *tasks, policies=policies, **more)
 
 
 class Quiet(World):
@@ -140,7 +129,7 @@ class Jobs(RuleBasedStateMachine):
 
     @initialize(cpu=st.sampled_from(["2", "4", "16"]), parts=roles, policies=policies)
     def begin(self, cpu: str, parts: list[Obj], policies: list[Obj]) -> None:
-        self.world.do(*(node(name, cpu) for name in NODES))
+        self.world.do(*(m.node(name, cpu) for name in NODES))
         self.create("j0", parts, policies, {})
 
     # ---- what happens
@@ -304,7 +293,7 @@ class Jobs(RuleBasedStateMachine):
             return
         for name in NODES:
             world.step("recover-node", "Node", name)
-        world.do(node("ample", "64"))
+        world.do(m.node("ample", 64))
         world.do(after=3600)
         for found in self.jobs().values():
             wanted = sum(task["replicas"] for task in found["spec"]["tasks"])

@@ -161,7 +161,7 @@ def volcano(u: str) -> list[Obj]:
         _command(f"odd{u}", "Nonsense", f"stopped{u}"),
         *m.gang(f"gang{u}", 3, run_time="5s"),
         *m.gang(f"waits{u}", 2, cpu=500),
-        *m.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"}),
+        *m.gang(f"oversized{u}", 2, cpu=500, resources={"cpu": "1000"}),
         *m.gang(f"elastic{u}", 4, 2, run_time="5s", resources={"cpu": "2"}),
         *m.pods(2, f"lost{u}-", group=f"none{u}"),
         *m.pods(2, f"stray{u}-", annotations={"scheduling.volcano.sh/queue-name": f"none{u}"}),
@@ -305,7 +305,7 @@ def test_nothing_is_left_beside_what_stays() -> None:
     world = World()
     world.add(
         *m.gang("waits", 2, cpu=500),
-        *m.gang("knocks", 2, cpu=500, resources={"cpu": "1000"}),
+        *m.gang("oversized", 2, cpu=500, resources={"cpu": "1000"}),
         *m.koordinator_gang("stays", 3, 2),
         *m.koordinator_gang("holds", 2, cpu=500, mode=m.NON_STRICT, wait="100h"),
         m.job("job", m.role("w", 3, 1)),
@@ -314,7 +314,7 @@ def test_nothing_is_left_beside_what_stays() -> None:
     )
 
     def come_and_go(u: str) -> None:
-        behind = [*m.gang(f"waits{u}", 2, cpu=500), *m.gang(f"knocks{u}", 2, cpu=500, resources={"cpu": "1000"})]
+        behind = [*m.gang(f"waits{u}", 2, cpu=500), *m.gang(f"oversized{u}", 2, cpu=500, resources={"cpu": "1000"})]
         within = [
             m.pod(f"stays-{u}", annotations=m.koordinator_annotations("stays", 2)),
             m.pod(f"holds-{u}", 500, annotations=m.koordinator_annotations("holds", 2)),

@@ -30,6 +30,7 @@ from enbloc.scenario.documents import Document
 from enbloc.sim.linting import lint
 from enbloc.units import SECOND
 from properties.world import ReadOnly, World, fresh_scheduler, replay, step
+from support import manifests as m
 
 NODES = ("n1", "n2")
 JOBS = ("j0", "j1", "j2")
@@ -93,12 +94,6 @@ def quota(pods: int) -> Obj:
     }
 
 
-def node(name: str, cpu: str) -> Obj:
-    room = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
-    metadata = {"name": name, "labels": {"disk": "ssd"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": room}}
-
-
 def phase_of(found: Obj) -> str:
     phase: str = ((found.get("status") or {}).get("state") or {}).get("phase") or ""
     return phase
@@ -114,7 +109,7 @@ class QueueJobs(RuleBasedStateMachine):
     @initialize(cpu=st.sampled_from(["2", "4", "16"]), pods=st.sampled_from([None, 3, 6]))
     def begin(self, cpu: str, pods: int | None) -> None:
         self.world.do(
-            *(node(name, cpu) for name in NODES),
+            *(m.node(name, cpu, labels={"disk": "ssd"}) for name in NODES),
             *(
                 {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": n}, "value": value}
                 for n, value in CLASSES.items()
@@ -235,7 +230,7 @@ class QueueJobs(RuleBasedStateMachine):
 
     @precondition(lambda self: self.world.documents)
     @invariant()
-    def whoever_is_started_now_has_nothing_to_write(self) -> None:
+    def a_controller_started_now_has_nothing_to_write(self) -> None:
         store = self.world.store
         cluster, controller = ReadOnly(store), QueueJobController()
         for kind in sorted(controller.kinds, key=lambda kind: (kind == "Pod", kind)):
@@ -272,7 +267,7 @@ class QueueJobs(RuleBasedStateMachine):
         for name in NODES:
             world.step("recover-node", "Node", name)
         world.step("patch", "ResourceQuota", "q", patch={"spec": quota(99)["spec"]})
-        world.do(node("ample", "64"))
+        world.do(m.node("ample", 64, labels={"disk": "ssd"}))
         world.do(after=7200)
         for found in self.jobs().values():
             wanted = sum(task["replicas"] for task in found["spec"]["taskSpecs"])

@@ -20,6 +20,7 @@ from enbloc.config import Config, parse
 from enbloc.units import SECOND
 from properties.at_rest import AtRest
 from properties.world import World, bound_lines, replay, step
+from support import manifests as m
 
 OWNERS = (0, 1, 2)
 owners = st.sampled_from(OWNERS)
@@ -41,18 +42,12 @@ def spec(number: int, name: int, minimum: int, selects: bool, priority: str) -> 
 
 
 def pod(number: int | None, name: str, cpu: str, scheduler: str, run: str | None) -> Obj:
-    metadata = {"name": name, "namespace": "default"} if number is None else owned_by(number, name)
-    if run:
-        metadata["annotations"] = {"sim.enbloc.dev/run-time": run}
-    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-    found = {"schedulerName": scheduler, "restartPolicy": "Never", "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": found}
+    found = m.pod(name, cpu, scheduler=scheduler, run_time=run)
+    return found if number is None else {**found, "metadata": found["metadata"] | owned_by(number, name)}
 
 
 def node(name: str, cpu: str, disk: str) -> Obj:
-    room = {"cpu": cpu, "memory": "64Gi", "pods": "110"}
-    metadata = {"name": name, "labels": {"disk": disk}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": room}}
+    return m.node(name, cpu, labels={"disk": disk})
 
 
 class Specs(AtRest):

@@ -116,7 +116,11 @@ class _Maker:
             "stop_delay": pick([None, None, "3s"]),
             "start_delay": pick([None, "2s"]),
         }
-        more: dict[str, Any] = {**life, **self._looks(), "priority": pick([None, "low", "mid", "high", "polite"])}
+        more: dict[str, Any] = {
+            **life,
+            **self._looks(),
+            "priority": pick([None, "low", "mid", "high", "nonpreempting"]),
+        }
         form = pick(["pod", "group", "job", "annotated", "labelled"])
         if form == "job":
             workers = m.role("w", count, least, cpu=cpu, **more)

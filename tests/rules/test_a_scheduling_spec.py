@@ -231,6 +231,20 @@ def test_a2_its_partial_allocation_goes_to_no_other_gang_without_backfill() -> N
     assert simulate(docs, m.restart("20s"), config=NO_BACKFILL).bound() == {}
 
 
+def test_a2_g10_gangs_behind_it_count_what_it_keeps_as_used() -> None:
+    """Three cpu are free, one of which `c` keeps: two of the four pods of `g` have room."""
+    answer = simulate(
+        m.node("n", 3, "4Gi"),
+        m.owned(*m.pods(2, "big", 1, memory="4Gi")),
+        m.scheduling_spec("c", 2),
+        m.gang("g", 4, at="5s"),
+        config=NO_BACKFILL,
+    )
+    assert answer.pending("default/g")["missing"] == {"": 2}
+    assert "2 of 4 pods" in waits_because(answer.obj("PodGroup", "g"))
+    assert "2 of 4 pods" in answer.why("default/g")
+
+
 def test_a2_only_what_it_got_is_kept() -> None:
     docs = [
         m.node("n", 3),

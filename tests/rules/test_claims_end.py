@@ -8,6 +8,7 @@ appears at 20 s: in that instant the claim is released, its record is gone, and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from support.simulation import simulate
 
 CLASSES = [m.priority_class("high", 1000), m.priority_class("low", 10)]
 BOTH = ["default/g-a", "default/g-b"]
+JOB_SET = "jobset.x-k8s.io/v1alpha2"
 NEXT = m.pod("next", 2, at="12s")
 
 Make = Callable[..., list[m.Obj]]
@@ -77,6 +79,39 @@ def queue_job(at: str, priority: str | None) -> list[m.Obj]:
     return [m.queue_job("g", m.role("w", 2, cpu=3, priority=priority), minimum=2, at=at)]
 
 
+def kai_podgroup(at: str, priority: str | None) -> list[m.Obj]:
+    return [m.kai_podgroup("g", 2, at=at), *m.kai_pods("g", 2, cpu=3, at=at, priority=priority)]
+
+
+def kubernetes_workload(at: str, priority: str | None) -> list[m.Obj]:
+    groups = {"g": {"gang": {"minCount": 2}}}
+    return [m.native_workload("w", groups, at=at), *m.workload_pods("w", "g", 2, cpu=3, at=at, priority=priority)]
+
+
+def yunikorn(at: str, priority: str | None) -> list[m.Obj]:
+    notes = {
+        "yunikorn.apache.org/task-group-name": "w",
+        "yunikorn.apache.org/task-groups": m.task_groups({"w": 2}, "3"),
+    }
+    return m.pods(2, "g-", 3, at=at, priority=priority, annotations=notes, labels={"applicationId": "g"})
+
+
+def owner_annotation(at: str, priority: str | None) -> list[m.Obj]:
+    """Pods of a ReplicationController, whose controller does not run in a simulation."""
+    metadata = m.metadata("c", annotations={"scheduling.volcano.sh/group-min-member": "2"}) | {"uid": "u-1"}
+    owner = {"apiVersion": "v1", "kind": "ReplicationController", "metadata": metadata, "spec": {"replicas": 2}}
+    reference = m.crdjob_owner("c", "u-1", "ReplicationController", "v1")
+    return [owner, *m.owned(*m.pods(2, "g-", 3, at=at, priority=priority), by=reference)]
+
+
+def job_set(at: str, priority: str | None) -> list[m.Obj]:
+    jobs = [{"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 1}}}]
+    metadata = m.metadata("c") | {"uid": "u-1"}
+    owner = {"apiVersion": JOB_SET, "kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": jobs}}
+    labels = {"jobset.sigs.k8s.io/jobset-name": "c", "jobset.sigs.k8s.io/replicatedjob-name": "w"}
+    return [owner, *m.pods(2, "g-", 3, at=at, priority=priority, labels=labels)]
+
+
 def group_by_annotations(at: str, priority: str | None, **more: Any) -> list[m.Obj]:
     return [
         *m.koordinator_gang("g-a", 1, cpu=3, at=at, priority=priority, groups=BOTH, **more),
@@ -102,6 +137,11 @@ DIALECTS: dict[str, Make] = {
     "koordinator-queue": annotations_in_queue,
     "scheduling-spec": scheduling_spec,
     "queue-job": queue_job,
+    "kai": kai_podgroup,
+    "kubernetes-workload": kubernetes_workload,
+    "yunikorn": yunikorn,
+    "owner-annotation": owner_annotation,
+    "job-set": job_set,
     "group-annotations": group_by_annotations,
     "group-podgroups": group_of_podgroups,
 }
@@ -137,6 +177,10 @@ OBJECT: dict[str, tuple[str, str, str]] = {
     "kubernetes": (NATIVE, "PodGroup", "g"),
     "scheduling-spec": (m.ARBITRATOR, "SchedulingSpec", "c"),
     "queue-job": (m.ARBITRATOR, "QueueJob", "g"),
+    "kai": ("scheduling.run.ai/v2alpha2", "PodGroup", "g"),
+    "kubernetes-workload": ("scheduling.k8s.io/v1alpha1", "Workload", "w"),
+    "job-set": (JOB_SET, "JobSet", "c"),
+    "owner-annotation": ("v1", "ReplicationController", "c"),
     "group-podgroups": (m.SIGS, "PodGroup", "g-b"),
 }
 MINIMUM: dict[str, m.Obj] = {
@@ -145,9 +189,13 @@ MINIMUM: dict[str, m.Obj] = {
     "scheduler-plugins": {"minMember": 3},
     "kubernetes": {"schedulingPolicy": {"gang": {"minCount": 3}}},
     "scheduling-spec": {"minAvailable": 3},
+    "kai": {"minMember": 3},
+    "job-set": {"replicatedJobs": [{"name": "w", "replicas": 3, "template": {"spec": {"parallelism": 1}}}]},
+    "kubernetes-workload": {"podGroups": [{"name": "g", "policy": {"gang": {"minCount": 3}}}]},
     "group-podgroups": {"minMember": 2},
 }
 WITH_MIN_RESOURCES = ("volcano-podgroup", "koordinator-podgroup", "scheduler-plugins", "group-podgroups")
+WITH_GROUPS = ("koordinator-podgroup", "scheduler-plugins")
 IN_QUEUE = ("volcano-podgroup", "volcano-job", "koordinator-queue")
 BARE_PODS = {
     "volcano-podgroup": "g-1",
@@ -156,6 +204,10 @@ BARE_PODS = {
     "kubernetes": "g-1",
     "koordinator-annotations": "g-1",
     "scheduling-spec": "g-1",
+    "kai": "g-1",
+    "kubernetes-workload": "g-1",
+    "owner-annotation": "g-1",
+    "job-set": "g-1",
     "group-annotations": "g-b-0",
     "group-podgroups": "g-b-0",
 }
@@ -166,7 +218,8 @@ TIMED_OUT = {"metadata": {"annotations": {m.KOORDINATOR + "timeout": "true"}}}
 
 def gang_reasons() -> list[tuple[str, str, list[m.Obj]]]:
     """Dialect, reason, what happens at 20 s."""
-    found = [(dialect, "object-deleted", delete(*where)) for dialect, where in OBJECT.items()]
+    # Pods of a JobSet are not its own but its Jobs', which are not part of this scene: they would stay.
+    found = [(dialect, "object-deleted", delete(*where)) for dialect, where in OBJECT.items() if dialect != "job-set"]
     found += [case for dialect in IN_QUEUE for case in queue_reasons(dialect)]
     found += [(dialect, "minimum-raised", change(*OBJECT[dialect], spec=spec)) for dialect, spec in MINIMUM.items()]
     raised = {"metadata": {"annotations": {m.KOORDINATOR + "min-available": "3"}}}
@@ -175,6 +228,13 @@ def gang_reasons() -> list[tuple[str, str, list[m.Obj]]]:
     found += [(dialect, "min-resources-beyond", change(*OBJECT[dialect], **beyond)) for dialect in WITH_MIN_RESOURCES]
     found += [(dialect, "pod-deleted", pod_deleted(name)) for dialect, name in BARE_PODS.items()]
     found += [(dialect, "pod-timed-out", change("v1", "Pod", name, **TIMED_OUT)) for dialect, name in MARKED.items()]
+    bad = {"metadata": {"annotations": {m.KOORDINATOR + "min-available": "two"}}}
+    changed = [step for name in ("g-0", "g-1") for step in change("v1", "Pod", name, **bad)]
+    found.append(("koordinator-annotations", "minimum-bad", changed))
+    found += [(dialect, "minimum-bad", change(*OBJECT[dialect], **bad)) for dialect in WITH_GROUPS]
+    joined = {"metadata": {"annotations": {m.KOORDINATOR + "groups": '["default/g", "default/h"]'}}}
+    found.append(("koordinator-annotations", "group-incomplete", change("v1", "Pod", "g-0", **joined)))
+    found += [(dialect, "group-incomplete", change(*OBJECT[dialect], **joined)) for dialect in WITH_GROUPS]
     # The API lets no pod be gated later: it is replaced.
     gated = m.pod("g-1", 3, group="g", schedulingGates=[{"name": "wait"}], at="20s")
     found.append(("volcano-podgroup", "pod-gated", [*pod_deleted("g-1"), gated]))
@@ -185,9 +245,11 @@ def gang_reasons() -> list[tuple[str, str, list[m.Obj]]]:
 
 def queue_reasons(dialect: str) -> list[tuple[str, str, list[m.Obj]]]:
     lowered = change(m.SCHEDULING, "Queue", "q", spec={"capability": {"cpu": "5"}})
+    allowed = {"metadata": {"annotations": {"enbloc.dev/allowed-namespaces": "other"}}}
     return [
         (dialect, "queue-deleted", delete(m.SCHEDULING, "Queue", "q")),
         (dialect, "capability-lowered", lowered),
+        (dialect, "namespace-not-allowed", change(m.SCHEDULING, "Queue", "q", **allowed)),
     ]
 
 
@@ -195,6 +257,8 @@ def node_reasons(name: str) -> dict[str, list[m.Obj]]:
     return {
         "node-deleted": delete("v1", "Node", name),
         "node-cordoned": change("v1", "Node", name, spec={"unschedulable": True}),
+        "node-tainted": change("v1", "Node", name, spec={"taints": [{"key": "k", "effect": "NoSchedule"}]}),
+        "node-not-ready": change("v1", "Node", name, status={"conditions": [{"type": "Ready", "status": "False"}]}),
         "node-shrunk": change("v1", "Node", name, status={"allocatable": {"cpu": "2"}}),
     }
 
@@ -271,31 +335,54 @@ def test_k6_a_hold_ends_in_the_instant_of_its_reason(dialect: str, steps: list[m
     assert_ends_at_once(ClaimKind.HOLD, *scene, steps)
 
 
-# ---- later waves: only whole-job gangs have them
+# ---- later waves: whole-job gangs have them, and YuniKorn's applications
 
 
-def wave_reasons() -> dict[str, list[m.Obj]]:
-    return {
-        "job-deleted": delete(m.BATCH, "Job", "g"),
-        "job-aborted": [m.command("abort", "AbortJob", "20s", "g")],
-        "job-completed": [m.command("complete", "CompleteJob", "20s", "g")],
+def wave_of_a_job() -> list[m.Obj]:
+    master = m.role("master", 1, cpu=1, start_delay="1h", nodeSelector={"kubernetes.io/hostname": "o"})
+    workers = m.role("work", 2, cpu=3, depends_on={"name": ["master"]})
+    return [m.job("g", master, workers, queue="q", annotations={"enbloc.dev/depends-on-gang": "true"})]
+
+
+def wave_of_an_application() -> list[m.Obj]:
+    groups = [
+        {"name": "driver", "minMember": 1, "minResource": {"cpu": "1"}},
+        {"name": "executor", "minMember": 2, "minResource": {"cpu": "3"}},
+    ]
+    prefix = "yunikorn.apache.org/task-group"
+    notes = {f"{prefix}-name": "driver", f"{prefix}s": json.dumps(groups)}
+    labels = {"applicationId": "g", "volcano.sh/queue-name": "q"}
+    selector = {"kubernetes.io/hostname": "o"}
+    return [m.pod("g-driver", 1, annotations=notes, labels=labels, nodeSelector=selector, start_delay="1h")]
+
+
+def wave_cases() -> list[Any]:
+    common = {
         "queue-deleted": delete(m.SCHEDULING, "Queue", "q"),
         "capability-lowered": change(m.SCHEDULING, "Queue", "q", spec={"capability": {"cpu": "3"}}),
         "capability-lowered-with-master": change(m.SCHEDULING, "Queue", "q", spec={"capability": {"cpu": "6"}}),
         **node_reasons("n"),
         **{f"other-{key}": value for key, value in node_reasons("m").items()},
     }
+    of_job = {
+        "job-deleted": delete(m.BATCH, "Job", "g"),
+        "job-aborted": [m.command("abort", "AbortJob", "20s", "g")],
+        "job-completed": [m.command("complete", "CompleteJob", "20s", "g")],
+    }
+    found = [("volcano-job", wave_of_a_job, reason, steps) for reason, steps in (of_job | common).items()]
+    of_application = {"driver-deleted": pod_deleted("g-driver")} | common
+    found += [("yunikorn", wave_of_an_application, reason, steps) for reason, steps in of_application.items()]
+    return [pytest.param(make, steps, id=f"{reason}-{dialect}") for dialect, make, reason, steps in found]
 
 
-@pytest.mark.parametrize("reason", wave_reasons())
-def test_d5_a_later_waves_claim_ends_in_the_instant_of_its_reason(reason: str) -> None:
-    master = m.role("master", 1, cpu=1, start_delay="1h", nodeSelector={"kubernetes.io/hostname": "o"})
-    workers = m.role("work", 2, cpu=3, depends_on={"name": ["master"]})
-    made = m.job("g", master, workers, queue="q", annotations={"enbloc.dev/depends-on-gang": "true"})
-    scene = [m.queue("q"), m.node("n"), m.node("m"), m.node("o", 1), made, NEXT]
+@pytest.mark.parametrize(("make", "steps"), wave_cases())
+def test_d5_a_later_waves_claim_ends_in_the_instant_of_its_reason(
+    make: Callable[[], list[m.Obj]], steps: list[m.Obj]
+) -> None:
+    scene = [m.queue("q"), m.node("n"), m.node("m"), m.node("o", 1), make(), NEXT]
     before = simulate(*scene, until="60s")
     assert claimed_by(before, ClaimKind.WAVE)
     assert before.at("next") is None
-    answer = simulate(*scene, wave_reasons()[reason], until="60s")
+    answer = simulate(*scene, steps, until="60s")
     assert answer.at("next") == 20.0
     assert not claimed_by(answer, ClaimKind.WAVE)

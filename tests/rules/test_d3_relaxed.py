@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -64,3 +65,37 @@ def test_d3_what_it_waits_for_is_said_once_per_wave_and_not_again_after_a_restar
     for more in ([], [m.restart("10s"), m.restart("30s")]):
         found = says(simulate(m.node("n", 8), job, *more, config=RELAXED, until="10m"))
         assert [message.count("are created once") for message in found] == [2, 1]
+
+
+def test_d3_a_third_wave_starts_where_the_first_role_has_no_minimum() -> None:
+    """The first wave's mark lists `a`, which has no minimum any more when `b` has started: `c` is the present wave."""
+    roles = [m.role("a", 2), after("a", m.role("b", 2, 2)), after("b", m.role("c", 1, 1))]
+    answer = run(*roles, minimum=4)
+    assert answer.times("j-") == [0.0] * 5
+
+
+def test_g8_d2_room_is_left_to_the_awaited_pods_of_a_role_without_a_minimum() -> None:
+    """`j` is enqueued at 10 s, and all of its first role must run before the second begins: the gang of lower priority,
+    which waits too, does not start on that room."""
+    answer = simulate(
+        m.priority_class("high", 100),
+        m.node("n", 4),
+        m.pods(4, "busy-", run_time="10s"),
+        m.gang("low", 2, at="1s"),
+        m.job("j", m.role("a", 4), after("a", m.role("b", 2)), minAvailable=5, priority="high", at="1s"),
+        config=RELAXED | {"actions": "enqueue, allocate, backfill"},
+        until="30s",
+    )
+    assert answer.times("j-a-") == [10.0] * 4
+    assert not answer.bound("low-")
+
+
+def test_g11_a_few_pods_of_a_chain_carry_the_mark_of_all_its_waves() -> None:
+    """Each wave leaves a pod with a mark. To rewrite them all with each wave would be n²/2 writes."""
+    roles = [m.role(f"r{number}", 1, run_time="1h") for number in range(9)]
+    chain = [roles[0], *(after(before["name"], role) for before, role in pairwise(roles))]
+    answer = simulate(m.node("n", 8), m.node("m", 8), m.job("j", *chain), until="10m")
+    marks = [pod["metadata"]["annotations"]["enbloc.dev/committed"] for pod in answer.all("Pod")]
+    roles_of = sorted(len(mark.split(";")) - 1 for mark in marks)
+    assert roles_of[-3:] == [9, 9, 9]
+    assert roles_of[0] < 9

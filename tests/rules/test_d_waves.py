@@ -81,7 +81,7 @@ def test_d5_the_timeline_shows_which_gang_has_room_where() -> None:
         return [(line["t"], line["what"], line["name"], line["node"]) for line in lines]
 
     reserved = [(0.0, "reserved", f"j-work-{index}", "n") for index in range(2)]
-    assert room_lines(simulate(m.node("n", 3), two_waves())) == reserved, "what is used is not let go"
+    assert room_lines(simulate(m.node("n", 3), two_waves())) == reserved, "what is used is not released"
     config = {"dependsOn": {"gangDeadline": "20s"}}
     late = simulate(m.node("n", 3), two_waves(start="60s"), config=config, until="30s")
     assert room_lines(late) == [*reserved, *[(20.0, "released", f"j-work-{index}", "n") for index in range(2)]]

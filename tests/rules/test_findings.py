@@ -78,3 +78,55 @@ def test_g8_m6_a_restart_does_not_change_which_of_two_equal_gangs_is_enqueued_fi
         conditions = answer.obj("PodGroup", name)["status"]["conditions"]
         grounds[name] = next((one["reason"] for one in conditions if one["type"] == "Enqueued"), None)
     assert grounds == {"g1": "Enqueued", "g2": "Preempting", "g3": "Enqueued"}
+
+
+@pytest.mark.parametrize("api, label", [(m.SIGS, m.SIGS_LABEL), (m.PLUGINS, m.PLUGINS_LABEL)])
+@pytest.mark.parametrize("mode", [None, m.NON_STRICT])
+def test_k7_r7_no_node_is_reserved_for_min_resources_beyond_the_cluster(api: str, label: str, mode: str | None) -> None:
+    answer = simulate(
+        m.node("n"),
+        m.sigs_podgroup("g", 2, api=api, mode=mode, minResources={"cpu": "5"}),
+        m.labelled_pods("g", 2, label),
+        m.pod("next", 1, at="20s"),
+        config=reserving(10, percent=100),
+    )
+    assert not reserved(answer)
+    assert answer.at("next") == 20.0
+    assert answer.why("default/g") == "minResources requests 5 cpu; the cluster has 4"
+
+
+def test_g10_a_group_is_not_said_to_wait_for_the_nodes_that_are_reserved_for_itself() -> None:
+    answer = simulate(
+        m.node("n"),
+        full(4, run="300s"),
+        m.koordinator_gang("a", 1, cpu=2, groups=GROUP),
+        m.koordinator_gang("b", 1, cpu=2, groups=GROUP),
+        config=reserving(10),
+        until="60s",
+    )
+    assert set(reserved(answer)) == {"a-0", "b-0"}
+    for name in ("default/a", "default/b"):
+        assert "was(were) reserved" not in answer.why(name)
+        assert answer.why(name).endswith("room is reserved for it on n")
+
+
+@pytest.mark.parametrize("restarts", [(), ("15s",), ("25s",), ("45s",)], ids=["", "strict", "nonstrict", "half-free"])
+def test_r7_i5_a_reserved_gang_that_becomes_nonstrict_keeps_its_nodes(restarts: tuple[str, ...]) -> None:
+    """A group holds nothing on nodes that are reserved for it (R5): both pods start when the second node is free."""
+    mode = {"metadata": {"annotations": {m.KOORDINATOR + "mode": m.NON_STRICT}}}
+    changed = m.step("20s", "patch", "PodGroup", "g", patch=mode)
+    changed["target"]["apiVersion"] = m.SIGS
+    answer = simulate(
+        m.node("n0"),
+        m.node("n1"),
+        full(4, on="n0", run="60s", name="full-0"),
+        full(2, on="n1", run="40s", name="full-1"),
+        m.sigs_podgroup("g", 2),
+        m.labelled_pods("g", 2, cpu=4),
+        m.pod("small", 1, at="30s", run_time="100s"),
+        changed,
+        [m.restart(at) for at in restarts],
+        config=reserving(10, percent=100),
+    )
+    assert answer.times("g-") == [60.0, 60.0]
+    assert answer.at("small") is None, "no pod starts on its nodes"

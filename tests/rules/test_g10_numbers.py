@@ -169,3 +169,25 @@ def test_g10_another_reason_is_written_at_once_and_on_every_pod() -> None:
     answer = simulate(m.node("n", 1), gone, m.gang("g", 2, cpu=2), cordon, config=NO_ENQUEUE)
     assert [line["t"] for line in answer.lines("warning", kind="PodGroup")] == [0.0, 10.0, 12.0]
     assert "unschedulable" in waits_because(answer.obj("Pod", "g-1"))
+
+
+def _missing_changes(gangs: int, until: str = "1h") -> Answer:
+    """Gangs of 4 pods, each of a request of its own, that lack 1 pod at first and from 10 s on 2, since a node is
+    gone."""
+    nodes = [m.node("a", 2), m.node("b", 1, delete_at="10s")]
+    waiting = (m.gang(f"g{n:03d}", 4, cpu=f"{900 + n}m") for n in range(gangs))
+    return simulate(nodes, *waiting, config=NO_ENQUEUE, until=until)
+
+
+def test_g10_of_many_gangs_a_bounded_number_says_at_once_that_another_number_is_missing() -> None:
+    answer = _missing_changes(80)
+    at = [line["t"] for line in answer.lines("warning", kind="PodGroup")]
+    assert {time: at.count(time) for time in set(at)} == {0.0: 80, 10.0: 64, 40.0: 16}
+    assert all("2 of 4" in waits_because(answer.obj("PodGroup", f"g{n:03d}")) for n in range(80))
+
+
+@pytest.mark.parametrize(("until", "pods"), [("39s", 64), ("69s", 128), ("1h", 320)])
+def test_g10_pods_say_in_turn_that_another_number_is_missing_and_all_in_the_end(until: str, pods: int) -> None:
+    answer = _missing_changes(80, until)
+    said = [waits_because(answer.obj("Pod", f"g{n:03d}-{i}")) for n in range(80) for i in range(4)]
+    assert sum("2 of 4" in one for one in said) == pods

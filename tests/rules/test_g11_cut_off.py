@@ -325,6 +325,23 @@ def test_g11_a_member_that_ended_shows_that_its_gang_was_committed(gang: Callabl
     assert answer.at("new-a-0") == 20.0
 
 
+@pytest.mark.parametrize("minimum", [None, 5])
+def test_g11_d3_a_wave_that_was_never_bound_is_not_committed_by_what_an_earlier_one_lost(minimum: int | None) -> None:
+    """The pods of `b` wait for room for all of them. The node of one pod of `a` fails while the scheduler restarts:
+    that `a` was committed says nothing of `b`, none of whose pods starts alone."""
+    later = {**m.role("b", 4, cpu=3), "dependsOn": {"name": ["a"]}}
+    answer = simulate(
+        m.node("n", 4),
+        m.node("o", 2),
+        m.job("j", m.role("a", 2, cpu=None, start_delay="3s"), later, minimum=minimum),
+        m.step("10s", "fail-node", target={"name": "o"}),
+        m.restart("10s"),
+        config={"admission": {"minAvailable": "relaxed"}} if minimum else None,
+    )
+    assert answer.lines("evicted", name="j-a-1")
+    assert not answer.bound("j-b")
+
+
 def test_g11_the_mark_outlives_the_pod_that_carried_it() -> None:
     wire = Wire()
     answer = simulate(m.node("n", 3), m.gang("a", 3), m.step("10s", "delete", "Pod", "a-2"), plane=wire.connect)

@@ -327,3 +327,26 @@ def test_g6_a_pod_that_fits_beside_others_of_its_gang_once_those_are_placed() ->
         m.pod("g-2", 2, group="g", labels={"app": "b"}),
     )
     assert answer.bound("g-") == {"g-0": (0.0, "n"), "g-1": (0.0, "n")}
+
+
+def test_g6_a_pod_that_must_be_away_from_one_that_comes_after_it_in_its_gang() -> None:
+    """`g-1` and `g-2` are alike but for the label that `g-0` is to be away from."""
+    away = near("kubernetes.io/hostname", {"app": "a"}, "podAntiAffinity")
+    gang = [
+        m.podgroup("g", 3),
+        m.pod("g-0", group="g", affinity=away),
+        m.pod("g-1", group="g"),
+        m.pod("g-2", group="g", labels={"app": "a"}),
+    ]
+    assert not simulate(m.node("m", 3), gang).bound("g-")
+    where = simulate(m.node("m", 2), m.node("n", 2), gang).nodes("g-")
+    assert len(where) == 3
+    assert where["g-2"] != where["g-0"]
+
+
+def test_g6_a_role_that_must_be_beside_one_that_comes_after_it() -> None:
+    """`a-0` and `a-1` come before `b-0`, beside which they must be: they are placed once `b-0` is."""
+    beside = near("kubernetes.io/hostname", {"volcano.sh/task-spec": "b"}, "podAffinity")
+    roles = [m.role("a", 2, affinity=beside), m.role("b", 1)]
+    answer = simulate(m.node("m", 2), m.node("n", 3), m.job("j", *roles))
+    assert answer.nodes("j-") == {"j-a-0": "n", "j-a-1": "n", "j-b-0": "n"}

@@ -108,6 +108,19 @@ def test_g8_a_gang_that_was_refused_at_enqueue_does_not_block_those_behind_it() 
     assert answer.order() == ["b-w-0", "b-w-1"]
 
 
+def test_g8_in_a_fifo_queue_no_pod_is_evicted_for_a_gang_behind_one_like_it() -> None:
+    """For the first one a pod is being evicted already: until it has started those behind it are not tried."""
+    answer = simulate(
+        m.node("n", 4),
+        m.queue("q", dequeueStrategy="fifo"),
+        [m.pod(f"low-{index}", stop_delay="10s") for index in range(4)],
+        [m.pod(f"p-{index}", queue="q", at="5s") for index in range(2)],
+        until="60s",
+    )
+    assert [line["t"] for line in answer.lines("evicted")] == [5.0, 15.0]
+    assert answer.times("p-") == [15.0, 25.0]
+
+
 @pytest.mark.parametrize("behind", ["job", "group", "pod"])
 def test_g8_in_a_fifo_queue_a_failed_gang_blocks(behind: str) -> None:
     second = {

@@ -9,6 +9,7 @@ import pytest
 
 from enbloc.config import Config
 from enbloc.engine.actions import allocate
+from enbloc.engine.eviction.planner import Planner
 from enbloc.runtime.control_plane import ControlPlane
 from enbloc.sim.simulation import control_plane
 from support import manifests as m
@@ -322,10 +323,10 @@ def test_g9_a_reservation_that_ends_lets_others_preempt_there(watched: Watched) 
     answer = simulate(
         over,
         m.HIGH_LOW,
-        {**m.HIGH_LOW[0], "metadata": {"name": "polite"}, "preemptionPolicy": "Never"},
+        {**m.HIGH_LOW[0], "metadata": {"name": "nonpreempting"}, "preemptionPolicy": "Never"},
         m.node("n", 4),
         m.pod("runs", 3, priority="low"),
-        m.gang("starves", 1, cpu=4, group_priority="polite", at="1s"),
+        m.gang("starves", 1, cpu=4, group_priority="nonpreempting", at="1s"),
         m.pod("p", 2, priority="high", at="8s"),
         config=preempting_and_reserving(5),
         plane=watched.plane,
@@ -372,3 +373,39 @@ def test_g9_after_quiet_forcing_every_gang_decides_nothing(watched: Watched) -> 
     assert len(answer.data["pending"]) >= 5
     assert watched.decided_when_forced() == []
     assert not watched.planes[-1].scheduler.engine.busy()
+
+
+@pytest.mark.parametrize("make", [m.queue_job, m.job], ids=["queue-job", "job"])
+def test_g9_a_pod_that_a_quota_refuses_again_and_again_costs_no_plan(
+    monkeypatch: pytest.MonkeyPatch, watched: Watched, make: Any
+) -> None:
+    """The controller tries to create it anew, later every 5 min: for gangs that wait no eviction is planned then."""
+    plans: Counter[str] = Counter()
+    find = Planner.find
+
+    def counted(planner: Planner, requests: Any, *rest: Any) -> Any:
+        plans[requests[0].gang.spec.title] += 1
+        return find(planner, requests, *rest)
+
+    monkeypatch.setattr(Planner, "find", counted)
+
+    def run(until: str) -> tuple[Counter[str], Counter[str]]:
+        plans.clear()
+        watched.attempts.clear()
+        simulate(
+            m.HIGH_LOW,
+            m.resource_quota(5),
+            m.node("n", 4),
+            m.pod("low", 2, priority="low"),
+            m.pod("high", 2, priority="high"),
+            m.gang("waits", 1, cpu=3, group_priority="high", at="1s"),
+            make("j", m.role("w", 4), minimum=4, at="2s"),
+            config={"actions": "allocate, backfill, preempt, reclaim, reserve"},
+            plane=watched.plane,
+            until=until,
+        )
+        return Counter(plans), Counter(watched.attempts)
+
+    soon = run("10s")
+    assert soon[0]["default/waits"], "its evictions were planned, in vain"
+    assert run("24h") == soon

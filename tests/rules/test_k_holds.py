@@ -99,6 +99,12 @@ def test_k6_a_held_pod_that_is_deleted_gives_its_room_back() -> None:
     assert answer.at("s") == 6.0
 
 
+def test_k6_of_too_many_that_are_held_the_last_in_order_are_released() -> None:
+    other = m.pod("f", 2, nodeName="n", scheduler="other", at="5s")
+    answer = simulate(m.node("n", 4), holding("a", 5), other, until="10s")
+    assert lines(answer, "released") == [(5.0, "a-2"), (5.0, "a-3")]
+
+
 def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
     answer = simulate(
         m.node("n", 2), holding("a", 2, groups=GROUP), m.koordinator_gang("b", 2, groups=GROUP), until="5s"
@@ -106,7 +112,7 @@ def test_k6_a_group_with_a_strict_gang_is_strict() -> None:
     assert not answer.lines("held")
 
 
-def test_k6_what_is_held_is_let_go_when_a_gang_of_the_group_turns_strict() -> None:
+def test_k6_what_is_held_is_released_when_a_gang_of_the_group_turns_strict() -> None:
     turns = m.patch("5s", "Pod", "b-0", metadata={"annotations": m.koordinator_annotations(mode="Strict")})
     gangs = [*holding("a", 3, groups=GROUP), *holding("b", 1, cpu=3, groups=GROUP)]
     answer = simulate(m.node("n", 2), gangs, turns, m.pod("s", 2, at="6s"), until="9s")
@@ -268,8 +274,8 @@ def test_k12_any_mix_of_groups_that_fit_alone_all_run_in_the_end(seed: int) -> N
     assert not answer.data["pending"]
     assert not claims(answer)
     assert len(answer.lines("succeeded")) == len(answer.all("Pod"))
-    let_go = {(line["t"], line["name"].split("-")[0]) for line in answer.lines("released")}
-    assert len(let_go) <= gangs * gangs
+    released = {(line["t"], line["name"].split("-")[0]) for line in answer.lines("released")}
+    assert len(released) <= gangs * gangs
 
 
 # ---- groups that change
@@ -353,3 +359,45 @@ def test_k8_the_clock_stops_when_the_gang_that_waited_for_others_waits_no_more()
         answer = simulate(*docs, *more, until="30s")
         assert not answer.lines("timeout")
         assert claims(answer) == []
+
+
+def test_k6_g9_room_that_a_held_pod_leaves_wakes_gangs_that_were_tried_before() -> None:
+    """a-1 is held on n, a-0 and `small` fit on n alone, beside each other. When m comes, `small`, whose queue comes
+    first, is tried and does not fit; then a-1 moves to m."""
+    said = m.koordinator_annotations("a", 2, mode=m.NON_STRICT)
+    only_n = {"kubernetes.io/hostname": "n"}
+    answer = simulate(
+        m.queue("first", priority=10),
+        m.priority_class("high", 10),
+        m.node("n", 5),
+        m.pod("a-0", 2, at="1s", annotations=said, nodeSelector=only_n),
+        m.pod("a-1", 4, at="1s", annotations=said, priority="high"),
+        m.pod("small", 2, at="2s", queue="first", nodeSelector=only_n),
+        m.node("m", 4, at="3s"),
+        config={"actions": "allocate, backfill"},
+    )
+    assert lines(answer, "held") == [(1.0, "a-1")]
+    assert answer.nodes("a-") == {"a-0": "n", "a-1": "m"}
+    assert set(answer.times("a-")) == {3.0}
+    assert answer.at("small") == 3.0
+
+
+def test_k6_r5_no_pod_is_held_on_a_node_that_is_reserved_for_another_gang_of_its_group() -> None:
+    """`a-1` waits for all of `n`, which is reserved for it: `b-0` would fit into the half that is free first."""
+    a = holding("a", 2, cpu=3, groups=GROUP)
+    a[1]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n"}
+    reserve = {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}}
+    scene = [
+        [m.node("m"), m.node("n"), m.node("o")],
+        m.pod("half", 2, nodeName="n", run_time="30s"),
+        m.pod("rest", 2, nodeName="n", run_time="60s"),
+        m.pod("full", 4, nodeName="o", run_time="90s"),
+        a,
+        holding("b", 1, cpu=2, groups=GROUP),
+    ]
+    config = {"actions": [{"name": "enqueue"}, {"name": "allocate"}, reserve]}
+    halfway = simulate(*scene, config=config, until="50s")
+    assert {line["name"]: line["node"] for line in halfway.lines("reserved")} == {"a-1": "n", "b-0": "o"}
+    assert claims(halfway) == ["a-0"], "b-0 is not held on n"
+    answer = simulate(*scene, config=config)
+    assert [answer.bound()[name] for name in ("a-0", "a-1", "b-0")] == [(90.0, "m"), (90.0, "n"), (90.0, "o")]

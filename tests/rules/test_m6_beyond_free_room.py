@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from enbloc.engine.actions import enqueue
+from enbloc.units import SECOND
 from support import manifests as m
 from support.answers import Answer, condition, waits_because
 from support.simulation import NO_EVICTIONS, simulate
@@ -14,7 +16,7 @@ CLASSES = [
     m.priority_class("high", 1000),
     m.priority_class("mid", 500),
     m.priority_class("low", 10),
-    m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"},
+    m.priority_class("nonpreempting", 1000) | {"preemptionPolicy": "Never"},
 ]
 
 
@@ -56,8 +58,8 @@ def test_m6_not_without_the_action_preempt() -> None:
     assert not answer.all("Pod", "j-")
 
 
-def test_m6_not_if_it_is_polite() -> None:
-    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="polite"), until="1h")
+def test_m6_not_if_it_is_nonpreempting() -> None:
+    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low"), wants(priority="nonpreempting"), until="1h")
     assert not answer.all("Pod", "j-")
     assert not evicted(answer)
 
@@ -290,3 +292,47 @@ def test_m6_what_is_used_and_reserved_on_one_node_counts_once() -> None:
         config=reserving(20),
     )
     assert answer.times("s-") == [30.0] * 4
+
+
+def test_m6_g9_a_gang_is_looked_at_again_when_the_share_of_its_queue_grows() -> None:
+    """Its pods are few, so its queue deserves little at first. A job of the same queue comes: now the default queue is
+    above its share, and enough could be reclaimed for both."""
+    big = m.job("big", m.role("a", 3, 3, cpu=2), m.role("c", 2, 0, cpu=2))
+    answer = simulate(
+        m.queue("q"),
+        m.node("n", 12),
+        big,
+        m.podgroup("g", 4, queue="q", minResources={"cpu": "5"}, at="10s"),
+        m.pod("g-1", None, group="g"),
+        m.job("j", m.role("a", 2, cpu=3), queue="q", at="20s"),
+        config={"actions": "enqueue, allocate, backfill, reclaim"},
+        until="30s",
+    )
+    assert answer.obj("PodGroup", "g")["status"]["phase"] == "Inqueue"
+
+
+def test_m6_g9_a_gang_of_a_queue_above_its_share_is_not_looked_at_again_when_shares_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other queue comes to deserve more: nothing can be reclaimed for a gang of the default queue."""
+    looked_at: list[tuple[str, int]] = []
+    real = enqueue._refusal
+
+    def refusal(cycle: Any, gang: Any, *rest: Any) -> Any:
+        looked_at.append((gang.key.name, cycle.now_ns // SECOND % 100))
+        return real(cycle, gang, *rest)
+
+    monkeypatch.setattr(enqueue, "_refusal", refusal)
+    simulate(
+        m.queue("q"),
+        m.node("n", 12),
+        m.job("big", m.role("a", 6, 5, cpu=2)),
+        m.podgroup("g", 4, minResources={"cpu": "5"}, at="5s"),
+        m.podgroup("s1", 4, queue="q", minResources={"cpu": "3"}, at="10s"),
+        m.queue("idle", at="20s"),  # the simulation's answer, which looks at all gangs, is of this instant
+        config={"actions": "enqueue, allocate, backfill, reclaim"},
+        until="30s",
+    )
+    assert ("g", 5) in looked_at
+    assert ("s1", 10) in looked_at
+    assert ("g", 10) not in looked_at

@@ -208,6 +208,14 @@ VALUES: dict[str, Any] = {
     "metadata.annotations[scheduling.koordinator.sh/device-joint-allocate]": {"requiredScope": "SamePCIe"},
     "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint]": {"gpu": {}},
     "metadata.labels[quota.scheduling.koordinator.sh/name]": "team-a",
+    "metadata.annotations[scheduling.koordinator.sh/gpu-partition-spec] allocatePolicy: Restricted": {
+        "allocatePolicy": "Restricted"
+    },
+    "metadata.annotations[scheduling.koordinator.sh/gpu-partition-spec] allocatePolicy: BestEffort": {
+        "allocatePolicy": "BestEffort"
+    },
+    "metadata.labels[koordinator.sh/qosClass]": "LSR",
+    "metadata.labels[kai.scheduler/node-pool]": "fast",
     f"metadata.labels[{coscheduling.POD_GROUP_LABEL}]": "absent",
     f"metadata.annotations[{kai.GROUP_NAME}]": "absent",
     f"metadata.labels[{kai.SUBGROUP}]": ("other", [m.node("n"), m.kai_podgroup("g", 1, {"w": 1}), *kai_pod()]),

@@ -124,3 +124,23 @@ def test_k7_r5_claims_are_not_released_for_a_preemptor_that_min_resources_keep_w
     assert answer.pending("default/g")["reason"] == "NotEnoughResources"
     assert [line["name"] for line in answer.lines("held")] == ["low-0"]
     assert not answer.lines("released")
+
+
+def test_r5_k6_what_a_gang_holds_stays_held_while_only_its_reservation_is_released() -> None:
+    """Nodes are reserved for both pods of `low`, one of which is held on another node later. To release the reservation
+    makes no room for `g`: what is held is released."""
+    arguments = {"starvingJobTimeThreshold": 5, "reservedNodePercent": 100}
+    answer = simulate(
+        CLASSES,
+        m.node("m", 4),
+        m.pod("full", 4, priority="high"),
+        m.node("n", 3, at="8s"),
+        m.koordinator_gang("low", 2, cpu=2, mode=m.NON_STRICT, priority="low"),
+        m.gang("g", 2, priority="high", at="10s"),
+        config={
+            "actions": [{"name": "allocate"}, {"name": "preempt"}, {"name": "reserve", "arguments": arguments}],
+        },
+        until="20s",
+    )
+    assert {line["name"] for line in answer.lines("reserved")} == {"low-0", "low-1"}
+    assert answer.nodes("g-") == {"g-0": "n", "g-1": "n"}

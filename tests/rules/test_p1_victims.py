@@ -169,3 +169,71 @@ def test_p1_best_effort_pods_evict_no_pod_that_requests_something() -> None:
         until="20s",
     )
     assert not evicted(answer)
+
+
+def test_p1_equal_gangs_preempt_before_those_behind_them() -> None:
+    """Two victims for two equal pods: the pod of lower priority behind them gets none, not even for a cycle."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 2),
+        m.pods(2, "low-", 1, priority="p1"),
+        m.pods(2, "vip-", 1, priority="p3", at="10s"),
+        m.pod("mid", 1, priority="p2", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"low-0", "low-1"}
+    assert answer.times("vip-") == [10.0, 10.0]
+    assert not answer.lines("reserved", "mid")
+
+
+def test_p2_reclaim_evicts_the_surplus_that_is_of_use() -> None:
+    """`d` may lose one pod by its share: not the last one, whose node has too little room, but the other."""
+    answer = simulate(
+        m.node("n", 4),
+        m.node("o", 3),
+        m.queue("q", weight=2),
+        m.queue("d"),
+        m.podgroup("d", 1, queue="d"),
+        m.pod("d-0", 3, group="d", **on("n")),
+        m.pod("d-1", 3, group="d", **on("o")),
+        m.gang("q", 2, cpu=2, queue="q", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"d-0"}
+    assert answer.times("q-") == [10.0, 10.0]
+
+
+def test_p3_reclaim_evicts_what_could_not_take_it_back() -> None:
+    """`x-0` could take its room back by its share of the memory; `y` requests CPU only."""
+    answer = simulate(
+        m.node("n", 8),
+        m.queue("q"),
+        m.queue("d"),
+        m.gang("x", 1, 0, cpu=2, memory="2Gi", queue="q"),
+        m.gang("y", 1, cpu=3, queue="q"),
+        m.podgroup("d", 5, queue="d", at="10s"),
+        m.pod("d-0", 1, memory="4Gi", group="d", at="10s"),
+        [m.pod(f"d-{i}", 1, group="d", at="10s") for i in range(1, 5)],
+        until="20s",
+    )
+    assert evicted(answer) == {"y-0"}
+    assert answer.times("d-") == [10.0] * 5
+
+
+def test_p2_reclaim_evicts_in_an_order_in_which_the_queue_is_above_its_share() -> None:
+    """`g` needs 4 places on n1, and 2 among the 4 pods of n2. Only before `c` leaves is the default queue above its
+    share: one of the BestEffort pods leaves first."""
+    answer = simulate(
+        m.node("n1", 4),
+        m.node("n2", 4, "8Gi", pods=4),
+        m.queue("top", weight=2),
+        m.queue("q", parent="top"),
+        m.queue("other"),
+        m.queue_job("a", m.role("w", 1, cpu=None), annotations={"volcano.sh/queue-name": "other"}),
+        m.pods(2, "b-", None),
+        m.pod("c", 3),
+        m.job("g", m.role("a", 2, memory="2Gi"), m.role("b", 4), queue="q"),
+        until="60s",
+    )
+    assert answer.times("g-") == [0.0] * 6
+    assert [name.partition("-")[0] for _, name in sorted(answer.evicted())] == ["b", "c"]

@@ -144,6 +144,16 @@ def test_p2_one_dimension_that_it_asks_for_suffices() -> None:
     assert answer.at("y-0") == 10.0
 
 
+def test_p3_among_many_that_could_take_it_back_the_one_that_cannot_is_found() -> None:
+    """With memory each x could take the room back, and is younger than r: r is the last choice of 21."""
+    queues = [m.queue("a", weight=100), m.queue("b")]
+    nodes = [m.node(f"n{number:02}", 3, "8Gi") for number in range(21)]
+    running = [*m.gang("r", 1, cpu=3, queue="a"), *singles("x", 20, "a", cpu=3, memory="1Gi", at="1s")]
+    answer = simulate(queues, nodes, running, m.gang("y", 1, cpu=3, memory="1Gi", queue="b", at="10s"), until="1h")
+    assert evicted(answer) == ["r-0"]
+    assert answer.at("y-0") == 10.0
+
+
 def test_p2_deserved_counts_where_it_is_set() -> None:
     queues = [m.queue("a", deserved={"cpu": "3"}), m.queue("b", deserved={"cpu": "1"})]
     answer = simulate(queues, m.node("n"), singles("x", 4, "a"), singles("y", 3, "b", at="10s"), until="1h")
@@ -221,13 +231,13 @@ def test_p2_reclaim_waits_for_the_cooldown() -> None:
 
 
 def test_p2_a_gang_that_never_preempts_does_not_reclaim() -> None:
-    never_preempts = m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
+    never_preempts = m.priority_class("nonpreempting", 1000) | {"preemptionPolicy": "Never"}
     answer = simulate(
         never_preempts,
         two(),
         m.node("n"),
         singles("x", 4, "a"),
-        singles("y", 1, "b", at="10s", priority="polite"),
+        singles("y", 1, "b", at="10s", priority="nonpreempting"),
         until="1h",
     )
     assert not evicted(answer)

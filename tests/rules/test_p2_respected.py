@@ -10,8 +10,8 @@ from support import manifests as m
 from support.answers import Answer
 from support.simulation import simulate
 
-POLITE = m.priority_class("polite", 1000) | {"preemptionPolicy": "Never"}
-CLASSES = [m.priority_class("high", 1000), m.priority_class("mid", 500), m.priority_class("low", 10), POLITE]
+NONPREEMPTING = m.priority_class("nonpreempting", 1000) | {"preemptionPolicy": "Never"}
+CLASSES = [m.priority_class("high", 1000), m.priority_class("mid", 500), m.priority_class("low", 10), NONPREEMPTING]
 PREEMPTABLE = "volcano.sh/preemptable"
 COOLDOWN = "volcano.sh/cooldown-time"
 
@@ -76,6 +76,16 @@ def test_p2_others_go_instead() -> None:
     assert {name for _, name in evicted(answer)} == {"b0", "b1"}
 
 
+def test_p2_a_budget_is_spent_on_pods_that_make_room() -> None:
+    """One pod may leave: not the BestEffort pod of low priority, which frees nothing, nor one that frees too little."""
+    for cpu, others in ((None, 2), (1, 1)):
+        running = [m.pod("a", cpu, priority="low"), m.pod("b", 2, priority="mid")]
+        protected = [marked(pod, "app", "a", "labels") for pod in running]
+        full = m.pod("full", others, priority="high")
+        answer = simulate(CLASSES, m.node("n"), budget(maxUnavailable=1), protected, full, vip(2), until="20s")
+        assert [name for _, name in evicted(answer)] == ["b"]
+
+
 def test_p2_a_whole_gang_must_be_allowed_by_its_budget() -> None:
     running = m.gang("g", 2, cpu=2, priority="low", labels={"app": "a"})
     assert not evicted(simulate(CLASSES, m.node("n"), budget(maxUnavailable=1), running, vip(2), until="20s"))
@@ -130,43 +140,49 @@ def test_p2_several_plans_at_one_instant_share_a_budget() -> None:
 
 def test_p2_a_gang_that_never_preempts_evicts_no_pod() -> None:
     running = m.pod("a", 4, priority="low")
-    polite_class = vip(priority="polite")
-    polite_pod = vip(preemptionPolicy="Never")
-    for one in (polite_class, polite_pod):
+    nonpreempting_class = vip(priority="nonpreempting")
+    nonpreempting_pod = vip(preemptionPolicy="Never")
+    for one in (nonpreempting_class, nonpreempting_pod):
         answer = simulate(CLASSES, m.node("n"), running, one, until="20s")
         assert not evicted(answer)
         assert answer.at("vip") is None
 
 
-POLITE_GANGS = {
-    "volcano-job": [m.job("g", m.role("w", 2, cpu=2), priority="polite", at="10s")],
-    "volcano-job-of-polite-pods": [m.job("g", m.role("w", 2, cpu=2, priority="polite"), at="10s")],
-    "volcano-podgroup": m.gang("g", 2, cpu=2, group_priority="polite", at="10s"),
-    "volcano-podgroup-of-polite-pods": m.gang("g", 2, cpu=2, priority="polite", at="10s"),
-    "annotations": m.koordinator_gang("g", 2, cpu=2, priority="polite", at="10s"),
+NONPREEMPTING_GANGS = {
+    "volcano-job": [m.job("g", m.role("w", 2, cpu=2), priority="nonpreempting", at="10s")],
+    "volcano-job-of-nonpreempting-pods": [m.job("g", m.role("w", 2, cpu=2, priority="nonpreempting"), at="10s")],
+    "volcano-podgroup": m.gang("g", 2, cpu=2, group_priority="nonpreempting", at="10s"),
+    "volcano-podgroup-of-nonpreempting-pods": m.gang("g", 2, cpu=2, priority="nonpreempting", at="10s"),
+    "annotations": m.koordinator_gang("g", 2, cpu=2, priority="nonpreempting", at="10s"),
     "kubernetes": [
-        m.native_podgroup("g", {"gang": {"minCount": 2}}, priorityClassName="polite"),
-        *m.native_pods("g", 2, cpu=2, priority="polite", at="10s"),
+        m.native_podgroup("g", {"gang": {"minCount": 2}}, priorityClassName="nonpreempting"),
+        *m.native_pods("g", 2, cpu=2, priority="nonpreempting", at="10s"),
     ],
     "scheduling-spec": [
         m.CRDJOB_DEFINITION,
         m.crdjob("c"),
-        m.scheduling_spec("c", 2, priorityClassName="polite", at="10s"),
+        m.scheduling_spec("c", 2, priorityClassName="nonpreempting", at="10s"),
         *m.owned(*m.pods(2, "g-", 2, at="10s")),
     ],
 }
 
 
-@pytest.mark.parametrize("dialect", POLITE_GANGS)
-def test_p2_a_polite_gang_of_any_dialect_waits(dialect: str) -> None:
-    answer = simulate(CLASSES, m.node("n"), m.pod("a", 4, priority="low", run_time="100s"), POLITE_GANGS[dialect])
+@pytest.mark.parametrize("dialect", NONPREEMPTING_GANGS)
+def test_p2_a_nonpreempting_gang_of_any_dialect_waits(dialect: str) -> None:
+    answer = simulate(
+        CLASSES, m.node("n"), m.pod("a", 4, priority="low", run_time="100s"), NONPREEMPTING_GANGS[dialect]
+    )
     assert not evicted(answer)
     assert {at for at, _ in answer.bound("g-").values()} == {100.0}
 
 
 def test_p2_a_gang_that_never_preempts_can_be_evicted_itself() -> None:
     answer = simulate(
-        CLASSES, m.priority_class("top", 9999), m.node("n"), m.pod("a", 4, priority="polite"), vip(priority="top")
+        CLASSES,
+        m.priority_class("top", 9999),
+        m.node("n"),
+        m.pod("a", 4, priority="nonpreempting"),
+        vip(priority="top"),
     )
     assert evicted(answer) == [(10.0, "a")]
 
@@ -303,13 +319,13 @@ def test_p2_a_mark_that_is_taken_off_lets_it_preempt(kind: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["pods", "jobs"])
-def test_p2_a_polite_one_does_not_keep_its_like_from_preempting(form: str) -> None:
+def test_p2_a_nonpreempting_one_does_not_keep_its_like_from_preempting(form: str) -> None:
     """They ask for the same and have the same priority. Jobs meet at enqueue already (M6)."""
     if form == "pods":
-        both = [m.pod("a", 4, priority="polite", at="1s"), m.pod("b", 4, priority="high", at="2s")]
+        both = [m.pod("a", 4, priority="nonpreempting", at="1s"), m.pod("b", 4, priority="high", at="2s")]
     else:
         roles = [m.role("w", 1, cpu=4)]
-        both = [m.job("a", *roles, priority="polite", at="1s"), m.job("b", *roles, priority="high", at="2s")]
+        both = [m.job("a", *roles, priority="nonpreempting", at="1s"), m.job("b", *roles, priority="high", at="2s")]
     answer = simulate(CLASSES, m.node("n"), m.pod("runs", 4, priority="low"), both)
     assert answer.times("b") == [2.0]
     assert not answer.bound("a")

@@ -162,7 +162,7 @@ def test_p3_no_eviction_without_the_preemptor_landing() -> None:
 
 
 def test_p3_a_hold_of_lower_priority_is_released_first() -> None:
-    """NonStrict members that are held are no victims: what they hold is let go (R5)."""
+    """NonStrict members that are held are no victims: what they hold is released (R5)."""
     held = m.koordinator_gang("h", 3, cpu=2, mode=m.NON_STRICT, priority="low")
     answer = simulate(CLASSES, m.node("n"), held, vip(2), until="20s")
     assert answer.at("vip") == 10.0
@@ -297,3 +297,19 @@ def test_p3_victims_of_a_reclaim_do_not_take_the_freed_room_back() -> None:
     answer = simulate(CLASSES, m.queue("a"), m.queue("b"), m.node("n", 4), running, reclaimer, until="1h")
     assert len(evicted(answer)) == 2
     assert answer.times("y-") == [30.0, 30.0]
+
+
+def test_p3_g9_room_that_is_left_for_another_place_wakes_gangs_that_were_tried_before() -> None:
+    """Room for `vip` is being freed on n until 40 s; at 20 s it lands on m. Beside those that leave, 2 cpu are free
+    on n from then on for `small`, whose queue comes first."""
+    answer = simulate(
+        CLASSES,
+        m.queue("first", priority=10),
+        m.node("n", 6),
+        m.pods(4, "a", priority="low", stop_delay="30s"),
+        vip(6),
+        m.pod("small", 1, at="15s", queue="first", priority="low", nodeSelector={"kubernetes.io/hostname": "n"}),
+        m.node("m", 6, at="20s"),
+    )
+    assert (answer.at("vip"), answer.nodes("vip")) == (20.0, {"vip": "m"})
+    assert answer.at("small") == 20.0

@@ -76,3 +76,15 @@ def test_d5_a_job_whose_later_waves_cannot_be_recorded_waits_and_says_so() -> No
     answer = simulate(m.node("n"), m.node("m"), job, until="60s")
     assert not answer.bound()
     assert answer.why("default/j") == "the room of its 2 later pods is too large to be recorded"
+
+
+def test_r1_an_object_full_of_other_annotations_says_that_a_claim_cannot_be_recorded() -> None:
+    """The API server would refuse the record: 256 KiB are for all annotations of an object."""
+    full = [m.pod(f"full-{index}", 4, nodeName=f"n{index}", run_time="60s") for index in range(2)]
+    group, *pods = m.gang("g", 2, cpu=3, at="1s")
+    group["metadata"]["annotations"] = {"notes": "x" * (256 * 1024 - 100)}
+    answer = simulate([m.node(f"n{index}") for index in range(2)], full, group, pods, config=RESERVING)
+    assert not answer.lines("reserved")
+    said = [text for text in warnings(answer) if text.startswith("no room is set aside for its 2 pods (reserve)")]
+    assert len(said) == 1
+    assert answer.at("g-0") == 60.0, "it starts when there is room"

@@ -118,7 +118,7 @@ def test_r5_in_backfill(mode: str) -> None:
     assert RESERVED in waits_because(answer.obj("Pod", "s"))
 
 
-def contended(*more: Any, priority: str = "polite", **kw: Any) -> Answer:
+def contended(*more: Any, priority: str = "nonpreempting", **kw: Any) -> Answer:
     """A node with a low pod of 2 of its 4 cpu, reserved for `big`, which evicts no pod."""
     return simulate(
         CLASSES,
@@ -233,7 +233,7 @@ def test_r5_surplus_does_not_take_over_reserved_nodes() -> None:
 def test_r5_an_equal_of_higher_priority_is_not_refused_with_a_lower_ones_answer() -> None:
     """Both ask for the same; the first, of equal priority, is closed out."""
     answer = contended(
-        m.pod("same", 2, priority="polite", at="15s"),
+        m.pod("same", 2, priority="nonpreempting", at="15s"),
         m.pod("vip", 2, priority="high", at="20s"),
         config=reserving(10),
         until="30s",
@@ -287,7 +287,7 @@ def test_r5_of_two_reserved_nodes_the_one_of_the_lowest_priority_is_used() -> No
         m.node("b"),
         m.pod("x", 2, priority="low", nodeName="a"),
         m.pod("y", 2, priority="low", nodeName="b"),
-        m.pod("p", 4, priority="polite", nodeSelector={"kubernetes.io/hostname": "a"}),
+        m.pod("p", 4, priority="nonpreempting", nodeSelector={"kubernetes.io/hostname": "a"}),
         m.pod("h", 4, priority="humble", nodeSelector={"kubernetes.io/hostname": "b"}),
     ]
     answer = simulate(

@@ -180,3 +180,31 @@ def test_r6_a_gang_no_longer_says_so_once_nodes_are_reserved_for_it() -> None:
     answer = simulate(nodes, running, m.gang("g", 3, cpu=3, at="1s"), more, config=reserving(percent=50), until="40s")
     assert len(reserved(answer)) == 3
     assert "no nodes are reserved" not in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_r6_a_gang_no_longer_says_so_once_it_could_not_start_anyway() -> None:
+    """Nothing would be reserved for a gang that lacks a pod (R7); a scheduler that starts then does not say it."""
+    nodes = [m.node(f"n{index}") for index in range(4)]
+    running = [full(on=f"n{index}", name=f"full-{index}") for index in range(4)]
+    gone = m.step("20s", "delete", "Pod", "g-0")
+    answer = simulate(nodes, running, m.gang("g", 3, cpu=3, at="1s"), gone, config=reserving(percent=50), until="60s")
+    assert "1 more is needed" in answer.why("default/g")
+    assert "no nodes are reserved" not in answer.why("default/g")
+    assert "no nodes are reserved" not in waits_because(answer.obj("PodGroup", "g"))
+
+
+def test_r6_g9_is_planned_again_when_other_nodes_are_nearer() -> None:
+    """The small pod comes first and takes the nearest node. While that is `big` none is left for the large one; once
+    `small` is free the two have a node each."""
+    answer = simulate(
+        m.node("big", 4),
+        m.node("small", 2),
+        full(2, on="small", name="on-small", run="15s"),
+        full(3, on="big", name="on-big", run=None),
+        m.podgroup("g", 2),
+        m.pod("g-0", 2, group="g"),
+        m.pod("g-1", 4, group="g"),
+        config=reserving(),
+        until="30s",
+    )
+    assert reserved(answer) == {"g-0": (15.0, "small"), "g-1": (15.0, "big")}

@@ -108,7 +108,7 @@ def test_r7_a_member_beyond_the_minimum_may_take_its_place() -> None:
     ],
     ids=["cordoned", "tainted", "failed", "deleted", "shrunk"],
 )
-def test_r7_a_node_that_is_no_longer_good_is_let_go_and_another_reserved(gone: m.Obj) -> None:
+def test_r7_a_node_that_is_no_longer_good_is_given_up_and_another_reserved(gone: m.Obj) -> None:
     answer = simulate(
         m.node("n"),
         m.node("m"),

@@ -44,6 +44,12 @@ def starts(obj: m.Obj) -> str | None:
     return found
 
 
+def holding(name: str, cpu: int, expected: str, at: str = "0s") -> list[m.Obj]:
+    """A NonStrict gang of two pods that say how long they will run once they start."""
+    notes = {**m.koordinator_annotations(name, 2, mode="NonStrict"), RUN_TIME: expected}
+    return [m.pod(f"{name}-{index}", cpu, run_time=expected, annotations=notes, at=at) for index in range(2)]
+
+
 # ---- who may pass
 
 
@@ -103,6 +109,12 @@ def test_r8_what_a_pod_says_of_itself_comes_before_its_groups_word() -> None:
     of_group = m.gang("s", 2, run_time="60s", at="20s", annotations={RUN_TIME: "90s"})
     of_group[0]["metadata"]["annotations"][RUN_TIME] = "80s"
     assert waiting(of_group).times("s-") == [150.0, 150.0]
+
+
+def test_r8_a_pod_is_not_held_on_a_reserved_node_though_it_would_end_in_time() -> None:
+    """It has not started, and keeps the room for as long as its gang waits (K6)."""
+    answer = waiting(*holding("g", 2, "70s", "20s"))
+    assert answer.at("big") == 100.0
 
 
 def test_r8_a_gang_that_would_not_fit_anyway_does_not_pass() -> None:

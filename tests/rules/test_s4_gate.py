@@ -75,3 +75,13 @@ def test_s4_after_a_restart_the_time_goes_on() -> None:
     job = m.job("j", m.role("w", 4), namespace="b", at="5s")
     answer = simulate(NODES, jam(), job, m.restart("40s"))
     assert answer.times("j-") == [60.0] * 4
+
+
+def test_s4_v4_the_share_is_of_what_pods_of_other_schedulers_leave() -> None:
+    """Another scheduler uses 16 of 32 cpu. The PodGroup of a asks for 16: half of the rest is its share, and the other
+    half is for b's job."""
+    foreign = [m.pod(f"f{n}", 8, nodeName=f"n{n}", scheduler="other") for n in range(2)]
+    first = m.podgroup("first", 1, resources={"cpu": "16"}, namespace="a", queue="a")
+    job = m.job("j", m.role("w", 8), namespace="b", queue="b", at="1s")
+    answer = simulate(NODES, m.queue("a"), m.queue("b"), foreign, first, job, config=NO_EVICTIONS)
+    assert answer.times("j-") == [1.0] * 8

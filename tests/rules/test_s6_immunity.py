@@ -81,3 +81,14 @@ def test_s6_the_config_bounds_the_cooldown() -> None:
 def test_s6_another_value_is_refused() -> None:
     answer = simulate(m.node("n"), queue("q", {IMMUNITY: "always"}))
     assert "'always' is not 'within-share'" in answer.rejected("q")
+
+
+@pytest.mark.parametrize("immunity", IMMUNE, ids=["preemptable", "cooldown"])
+def test_s6_v4_the_share_is_of_what_pods_of_other_schedulers_leave(immunity: dict[str, str]) -> None:
+    """Another scheduler uses 8 of 16 cpu: of the 8 that are left 4 are the share of a, which uses 8."""
+    foreign = m.pods(8, "foreign-", nodeName="other", scheduler="other")
+    nodes = m.node("other", 8)
+    taker = [m.one_pod_job(f"a{n}", queue="a", namespace="a", annotations=immunity) for n in range(8)]
+    comer = [m.one_pod_job(f"b{n}", queue="b", namespace="b", at="10s") for n in range(4)]
+    answer = simulate(m.node("n", 8), nodes, foreign, queue("a", WITHIN_SHARE), queue("b"), taker, comer, until="60s")
+    assert len(answer.evicted("a")) == 4

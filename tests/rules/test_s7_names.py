@@ -15,8 +15,8 @@ ISOLATED = {"tenancy": "isolated"}
 CLASSES = m.HIGH_LOW
 
 
-def told(answer: Answer, namespace: str) -> str:
-    """All that a namespace is told: status and annotations of ours on its objects, Events about them, evictions of its
+def shown(answer: Answer, namespace: str) -> str:
+    """All that a namespace is shown: status and annotations of ours on its objects, Events about them, evictions of its
     pods."""
     objects: list[Obj] = [one for one in answer.objects if one["metadata"].get("namespace") == namespace]
     said = [(one.get("status"), one.get("message"), _ours(one)) for one in objects]
@@ -97,10 +97,10 @@ def configured(scene: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_s7_isolated_namespaces_are_not_told_of_each_other(scene: object) -> None:
+def test_s7_isolated_namespaces_are_not_shown_to_each_other(scene: object) -> None:
     answer = simulate(scene(), config=configured(scene) | ISOLATED, until="30s")  # type: ignore[operator]
-    assert "secret/" not in told(answer, "b")
-    assert "b/victim" not in told(answer, "secret")
+    assert "secret/" not in shown(answer, "b")
+    assert "b/victim" not in shown(answer, "secret")
 
 
 def test_s7_attack_t8_a_named_gang_is_read_the_same_whether_it_exists_or_not() -> None:
@@ -115,11 +115,11 @@ def test_s7_attack_t8_a_named_gang_is_read_the_same_whether_it_exists_or_not() -
 def test_s7_by_default_they_are(scene: object) -> None:
     """So that the test above tests something."""
     answer = simulate(scene(), config=configured(scene), until="30s")  # type: ignore[operator]
-    assert "secret/" in told(answer, "b")
+    assert "secret/" in shown(answer, "b")
 
 
 def test_s7_a_gang_of_the_own_namespace_is_named() -> None:
     victim = m.job("victim", m.role("w", 4, priority="low"), namespace="b")
     preemptor = m.job("project", m.role("w", 4, priority="high"), namespace="b", at="5s")
     answer = simulate(m.node("n", 4), CLASSES, victim, preemptor, config=ISOLATED, until="30s")
-    assert "b/project" in told(answer, "b")
+    assert "b/project" in shown(answer, "b")

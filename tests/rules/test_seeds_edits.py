@@ -16,7 +16,7 @@ def three_of_two(*more: m.Obj, wait: str = "10m") -> Answer:
     return simulate(m.node("n", 2), group, m.labelled_pods("g", 3), list(more), until="200s")
 
 
-def told(answer: Answer, *what: str) -> list[tuple[float, str, str]]:
+def changes(answer: Answer, *what: str) -> list[tuple[float, str, str]]:
     return [(line["t"], line["what"], line["name"]) for line in answer.data["timeline"] if line["what"] in what]
 
 
@@ -27,8 +27,8 @@ def test_k6_a_gang_that_becomes_nonstrict_again_holds_at_once() -> None:
         m.patch("40s", GROUP, "g", metadata={"annotations": {MODE: "NonStrict"}}),
     ]
     answer = three_of_two(*edits)
-    assert [at for at, _, _ in told(answer, "held")] == [0.0, 0.0, 40.0, 40.0]
-    assert [at for at, _, _ in told(answer, "released")] == [20.0, 20.0]
+    assert [at for at, _, _ in changes(answer, "held")] == [0.0, 0.0, 40.0, 40.0]
+    assert [at for at, _, _ in changes(answer, "released")] == [20.0, 20.0]
 
 
 def test_k3_a_minimum_lowered_to_0_binds_what_is_held() -> None:
@@ -41,13 +41,13 @@ def test_k3_a_minimum_lowered_to_0_binds_what_is_held() -> None:
 def test_g10_a_gang_of_minimum_0_that_timed_out_is_pending() -> None:
     gang = m.koordinator_gang("a", 1, 0, wait="20s", groups=["default/a", "default/b"])
     answer = simulate(m.node("n"), gang, until="100s")
-    assert told(answer, "timeout") == [(20.0, "timeout", "a-0")]
+    assert changes(answer, "timeout") == [(20.0, "timeout", "a-0")]
     assert answer.waits("default/a")
 
 
 def test_k3_blanks_around_a_waiting_time_do_not_count() -> None:
     answer = simulate(m.node("n", 1), m.koordinator_gang("a", 2, mode="NonStrict", wait=" 30s "), until="100s")
-    assert told(answer, "timeout") == [(30.0, "timeout", "a-0"), (30.0, "timeout", "a-1")]
+    assert changes(answer, "timeout") == [(30.0, "timeout", "a-0"), (30.0, "timeout", "a-1")]
     assert not any("waiting-time" in line["message"] for line in answer.lines("warning"))
 
 
@@ -60,7 +60,7 @@ def test_g10_the_timeline_shows_no_claims_of_pods_that_are_gone() -> None:
         m.node("n"), m.pod("full", 4, nodeName="n"), job, m.command("c", "AbortJob", "20s"), config=config, until="60s"
     )
     pods = ("j-w-0", "j-w-1")
-    assert told(answer, "reserved", "released") == [
+    assert changes(answer, "reserved", "released") == [
         *((10.0, "reserved", name) for name in pods),
         *((20.0, "released", name) for name in pods),
     ]

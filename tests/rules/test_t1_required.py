@@ -125,3 +125,29 @@ def test_t1_n1_a_hard_tier_waits_where_no_hyper_node_exists() -> None:
     later = simulate(r.nodes({"a": 1, "b": 1}), r.volcano("g", 4, 1), r.hyper_node("h", 1, "/^b-/", at="7s"))
     assert r.racks_of(later.nodes("g")) == ["b"]
     assert later.times("g-") == [7.0] * 4
+
+
+def test_t1_g10_pods_that_are_placed_one_by_one_say_how_many_are_missing() -> None:
+    group = m.native_podgroup("g", {"basic": {}}, schedulingConstraints={"topology": [{"key": r.RACK}]})
+    answer = simulate(m.node("n"), group, m.native_pods("g", 3))
+    assert answer.pending("default/g")["missing"] == {"": 3}
+
+
+def gathered(name: str, count: int, layer: str = "RackLayer") -> list[dict[str, object]]:
+    """A gang of a group of two, all of whose pods must be in one domain."""
+    texts = m.koordinator_annotations(name, count, groups='["default/x","default/y"]')
+    return [m.pod(f"{name}{n}", annotations=texts | r.gather(**{layer: "MustGather"})) for n in range(count)]
+
+
+def test_t1_g10_each_gang_of_a_group_says_what_it_lacks_itself_at_a_level_that_does_not_exist() -> None:
+    tree = r.network_topology(("RackLayer", r.RACK))
+    answer = simulate(tree, r.nodes({"a": 1}), gathered("x", 1, "NoLayer"), gathered("y", 3, "NoLayer"))
+    assert [answer.pending(f"default/{name}")["missing"] for name in "xy"] == [{"": 1}, {"": 3}]
+
+
+def test_t1_g10_of_a_group_the_gang_without_a_domain_says_so_and_the_other_that_it_waits() -> None:
+    tree = r.network_topology(("RackLayer", r.RACK))
+    answer = simulate(tree, r.nodes({"a": 1, "b": 1}), gathered("x", 1), gathered("y", 5))
+    assert answer.pending("default/y")["missing"] == {"": 5}
+    assert answer.pending("default/x")["missing"] == {"": 1}
+    assert answer.why("default/x").startswith("default/y of its group waits: 5 pods must fit in one domain")

@@ -54,3 +54,15 @@ def test_t8_a_gang_wakes_when_its_tree_is_created() -> None:
 def test_t8_a_gang_whose_tree_does_not_exist_says_so() -> None:
     answer = simulate(r.nodes({"a": 1}), m.gang("g", 4, annotations=r.kai_annotations("dc", r.RACK)))
     assert answer.why("default/g") == "its topology constraint cannot be met: topology dc does not exist"
+
+
+def test_t8_gangs_of_equal_pods_at_different_levels_wake_when_a_node_is_added() -> None:
+    """The counts of one level are read before those of the other know the new row."""
+    groups = [
+        m.native_podgroup(name, {"basic": {}}, schedulingConstraints={"topology": [{"key": key}]})
+        for name, key in (("g", r.RACK), ("h", r.BLOCK))
+    ]
+    pods = [*m.native_pods("g", 2, cpu=4), *m.native_pods("h", 2, cpu=4)]
+    more = r.nodes({"a": 3}, block="x", start=1, at="7s")
+    answer = simulate(r.nodes({"a": 1}, block="x"), groups, pods, more)
+    assert sorted([*answer.times("g-"), *answer.times("h-")]) == [0.0, 7.0, 7.0, 7.0]

@@ -109,6 +109,18 @@ def test_v1_kubeflow_replica_types_are_roles() -> None:
     assert answer.times("w") == [9.0] * 3
 
 
+def test_v1_a_kubeflow_job_is_in_the_queue_of_its_scheduling_policy() -> None:
+    """Training-operator writes it into the PodGroup; without one it counts all the same."""
+    policy = {"schedulingPolicy": {"queue": "team"}}
+    job = owner(
+        "kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {"replicas": 2}}, "runPolicy": policy}
+    )
+    labels = {"training_kubeflow_org__job-name": "x", "training_kubeflow_org__replica-type": "worker"}
+    stage = [m.node("n", 4), job, *pods(2, "w", **labels)]
+    assert simulate(*stage).why("default/x") == "queue team does not exist"
+    assert simulate(*stage, m.queue("team")).times() == [0.0] * 2
+
+
 @pytest.mark.parametrize("mode, starts", [("standalone", [9.0] * 3), ("native", [0.0, 0.0, 9.0])])
 def test_v1_flink_is_a_gang_in_standalone_mode(mode: str, starts: list[float]) -> None:
     spec = {"mode": mode, "taskManager": {"replicas": 2}}

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +20,7 @@ from enbloc.runtime.metrics import Metrics
 from enbloc.sim import simulation as simulation_module
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
+from support import manifests as m
 from web.played import QUICKSTART
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -118,11 +120,42 @@ def test_evictions_and_claims_are_counted() -> None:
 def test_answers_of_bindings_are_a_stage_of_volcanos() -> None:
     metrics = Metrics()
     cycle = metrics.count_decisions(volcano=True)
-    metrics.binding(True, 0.25)
-    metrics.binding(False, 0.5)
+    assert cycle.volcano is not None
+    cycle.volcano.assumed(2.0, "u1")
+    metrics.binding(True, 0.25, "u1")
+    metrics.binding(False, 0.5, "u2")
     samples = _of(cycle)
+    assert samples["volcano_task_scheduling_latency_milliseconds_sum", (("stage", "Assumed"),)] == 2_000
+    assert samples["volcano_task_scheduling_latency_milliseconds_sum", (("stage", "Bound"),)] == 2_250
     assert samples["volcano_scheduling_stage_duration_milliseconds_sum", (("stage", "Bind"),)] == 250
     assert samples["volcano_scheduling_stage_duration_milliseconds_count", (("stage", "Bind"),)] == 1
+
+
+def test_stages_of_pods_are_counted_while_a_scheduler_watches() -> None:
+    """Watched: not pods of the first list, nor of another scheduler. The other stages: every pod that was bound."""
+    from enbloc import config
+    from support.live_cluster import LiveWorld, in_virtual_time
+
+    found: Samples = {}
+
+    async def main() -> None:
+        volcano = config.parse({"metrics": {"compat": "volcano"}})
+        world = LiveWorld(m.node("n1", 8), m.pod("before"), config=volcano, lag_s=0.5)
+        await world.begin()
+        await world.settle()
+        world.store.create(m.pod("after"))
+        world.store.create(m.pod("other", schedulerName="none"))
+        await world.settle()
+        found.update(_samples(world.plane._metrics.registry))
+        await world.end()
+
+    in_virtual_time(main)
+    latency, stage = "volcano_task_scheduling_latency_milliseconds", "volcano_scheduling_stage_duration_milliseconds"
+    counts = {name: found[f"{latency}_count", (("stage", name),)] for name in ("Watched", "Assumed", "Bound")}
+    assert counts == {"Watched": 1, "Assumed": 2, "Bound": 2}
+    sums = {name: found[f"{latency}_sum", (("stage", name),)] for name in counts}
+    assert 0 < sums["Watched"] <= sums["Assumed"] < sums["Bound"]
+    assert sums["Bound"] - sums["Assumed"] == pytest.approx(found[f"{stage}_sum", (("stage", "Bind"),)])
 
 
 def test_size_classes() -> None:

@@ -10,8 +10,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from enbloc import config
+from enbloc.engine.tables.resources import CPU
 from enbloc.runtime.control_plane import ControlPlane
-from enbloc.runtime.engine_metrics import OF_QUEUES, REFERENCE, EngineMetrics
+from enbloc.runtime.engine_metrics import OF_QUEUES, REFERENCE, EngineMetrics, deserved_of
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
@@ -58,6 +59,23 @@ def test_queues_have_amounts_in_base_units_and_parents_their_sums() -> None:
     assert _value(samples, "enbloc_node_allocatable", resource="cpu") == 16
     assert _value(samples, "enbloc_node_used", resource="cpu") == 14
     assert not [name for name, _ in samples if name.startswith("volcano_")]
+
+
+def test_v4_what_queues_deserve_is_as_of_now_and_reading_it_changes_nothing() -> None:
+    """With gangs of one queue in line, the actions compute no share; the metric has it nevertheless."""
+    simulation = Simulation(read_scenario(read_documents([str(QUICKSTART)])), config.parse({"actions": "allocate"}))
+    simulation.run(30 * SECOND)
+    plane = simulation._plane
+    assert isinstance(plane, ControlPlane)
+    queues = plane.engine.state.queues
+    before = {name: queue.deserved.tolist() for name, queue in queues.queues.items()}, queues.deserved_version
+    assert not any(before[0]["default"])
+    demand = plane.engine.state.queues.queues["default"].demand[CPU]
+    assert deserved_of(plane.engine)["default"]["cpu"] == min(16, demand / 1_000)
+    registry = CollectorRegistry()
+    registry.register(EngineMetrics(lambda: plane.engine))
+    assert 'enbloc_queue_deserved{queue="default",resource="cpu"} 16.0' in generate_latest(registry).decode()
+    assert ({name: queue.deserved.tolist() for name, queue in queues.queues.items()}, queues.deserved_version) == before
 
 
 def test_with_compat_volcano_queues_have_volcanos_names() -> None:

@@ -124,6 +124,11 @@ def _restarts_without_end(documents: list[Obj]) -> bool:
     return any(one["kind"] == "QueueJob" and "sim.enbloc.dev/exit-code" in str(one) for one in documents)
 
 
+def _refuses_pods(documents: list[Obj]) -> bool:
+    """Whether a quota may refuse pods of a job: their creates are tried again without end."""
+    return any(one["kind"] == "ResourceQuota" for one in documents)
+
+
 def restarted(layer: str, seed: int) -> list[str]:
     async def main() -> list[str]:
         dice = random.Random(f"late/{layer}/{seed}")
@@ -136,13 +141,14 @@ def restarted(layer: str, seed: int) -> list[str]:
         world = LiveWorld(seed=seed, config=parse(settings), tick_s=0.02, in_disorder=True, **lag)
         await world.begin()
         await play(world, documents, dice)
-        if not await world.comes_to_rest(600, timers=True):
+        retries = not _refuses_pods(documents)
+        if not await world.comes_to_rest(600, timers=True, retries=retries):
             await world.end()
             return [] if _restarts_without_end(documents) else ["it does not come to rest"]
         found = broken(world)
         before = left_behind(world)
         await world.restart()
-        if not await world.comes_to_rest(600, timers=True):
+        if not await world.comes_to_rest(600, timers=True, retries=retries):
             found.append("it does not come to rest after one more restart")
         after = left_behind(world)
         if before != after:

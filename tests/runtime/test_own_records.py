@@ -245,15 +245,15 @@ def test_s2_fuzz_no_content_that_was_not_signed_counts(versions: list[dict[str, 
     """And none is decoded: a record is decompressed after its digest was verified."""
     records = leading() if leads else restarted()
     decoded: list[str] = []
-    plain = claim_records._plain
-    claim_records._plain = lambda text: decoded.append(text) or plain(text)  # type: ignore[func-returns-value]
+    plain = claim_records._decoded
+    claim_records._decoded = lambda text: decoded.append(text) or plain(text)  # type: ignore[func-returns-value]
     try:
         for annotations in versions:
             assert counts(records, group(annotations)) == {}
             assert records.marks(pod(annotations), GANG) == NO_MARKS
         assert not decoded
     finally:
-        claim_records._plain = plain
+        claim_records._decoded = plain
     for _, _, change in records.foreign():
         assert set(change.values()) == {None} or change.keys() <= set(MARKS)
 

@@ -37,3 +37,23 @@ def test_what_the_trials_for_a_gang_may_cost_is_bounded(monkeypatch: pytest.Monk
     pending = advised(waiting(3)).data["pending"]
     assert {title: tried.count(title) for title in tried} == {f"default/j{number:02d}": 1 for number in range(3)}
     assert all(len(entry["remedies"]) <= 1 for entry in pending)
+
+
+def _of_tainted_nodes(*tolerations: dict[str, str]) -> list[str]:
+    gpu = m.node("gpu-1", cpu=8, taints=[{"key": "gpu", "value": "true", "effect": "NoSchedule"}])
+    wide = m.job("wide", m.role("w", 2, cpu=5, tolerations=list(tolerations)))
+    [entry] = advised([m.node("n-1", cpu=4), m.node("n-2", cpu=4), gpu, wide]).data["pending"]
+    return [remedy["change"] for remedy in entry["remedies"]]
+
+
+def test_added_nodes_are_said_to_lack_taints_that_the_pods_do_not_tolerate() -> None:
+    """A node that is like the other one in its taint, too, would not help."""
+    changes = _of_tainted_nodes()
+    added = [change for change in changes if " like gpu-1 " in change]
+    assert added == ["add 2 nodes like gpu-1 with cpu 8, memory 16Gi, without taint gpu=true:NoSchedule"]
+    assert "request at most 4 cpu per pod instead of 5" in changes
+
+
+def test_added_nodes_keep_taints_that_the_pods_tolerate() -> None:
+    tolerated = {"key": "gpu", "operator": "Exists"}
+    assert "add 1 node like gpu-1 with cpu 8, memory 16Gi" in _of_tainted_nodes(tolerated)

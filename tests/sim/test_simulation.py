@@ -20,6 +20,7 @@ from enbloc.sim.clock import EPOCH
 from enbloc.sim.result import Result
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
+from support import manifests as m
 
 
 class FirstNode:
@@ -66,19 +67,12 @@ def lines(result: Result, *leave_out: str) -> list[str]:
 
 
 def node(name: str = "n1") -> Obj:
-    room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": room}}
+    return m.node(name, 4, "8Gi")
 
 
 def pod(name: str = "p", restart: str = "Never", **annotations: str) -> Obj:
-    notes = {f"sim.enbloc.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "annotations": notes},
-        "spec": {"schedulerName": "enbloc", "restartPolicy": restart, "containers": [container]},
-    }
+    notes = {m.SIM + key.replace("_", "-"): text for key, text in annotations.items()}
+    return m.pod(name, namespace=None, annotations=notes, restartPolicy=restart)
 
 
 def step(at: str, do: str, **fields: Any) -> Obj:

@@ -11,7 +11,7 @@ CLASSES = [
     m.priority_class("high", 1000),
     m.priority_class("mid", 500),
     m.priority_class("low", 10),
-    m.priority_class("polite", 500) | {"preemptionPolicy": "Never"},
+    m.priority_class("nonpreempting", 500) | {"preemptionPolicy": "Never"},
 ]
 
 QUIET = ("enqueue", "allocate", "backfill")

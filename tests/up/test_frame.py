@@ -140,3 +140,25 @@ def test_an_empty_and_a_finished_cluster_say_what_to_do_next() -> None:
     over = read_overview({kind: store.list(kind)[0] for kind in KINDS})
     assert "explain default/giant" in "\n".join(next_steps(over, has_more_load=False))
     assert "What to do next" in "\n".join(_text(Viewer(), empty))
+
+
+def test_a_finished_demo_says_what_to_do_next_beside_its_gangs() -> None:
+    text = _text(Viewer(), _overview())
+    assert "What to do next" in text
+    assert any(line.startswith("default/resnet") for line in text)
+    assert "It waits: not enqueued: requests 6 cpu, 2 of 16 available." in text
+    assert "What to do next" not in _text(Viewer(), _overview(), (80, 10))  # rows come first
+
+
+def test_events_begin_with_the_newest_and_s_turns_them_around() -> None:
+    viewer = Viewer()
+    viewer.press("5", 10)
+    assert _text(viewer, _overview())[3].rstrip() == EVENTS[-1]
+    viewer.press("s", 10)
+    assert _text(viewer, _overview())[3].rstrip() == EVENTS[0]
+
+
+def test_the_help_fits_80_columns() -> None:
+    viewer = Viewer()
+    viewer.press("?", 10)
+    assert [line for line in _text(viewer, _overview()) if "…" in line] == []

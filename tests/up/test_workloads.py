@@ -123,6 +123,16 @@ def test_stateful_and_daemon_sets_roll_and_roll_back(kubectl: Kubectl) -> None:
     assert len(kubectl.names("pods", "-l", "app=agent")) == 3
 
 
+def test_an_autoscaler_of_kubectl_is_stored_as_v2(kubectl: Kubectl) -> None:
+    """kubectl writes it as autoscaling/v1, in protobuf."""
+    kubectl("create", "deployment", "web", "--image=nginx")
+    kubectl("autoscale", "deployment", "web", "--min=1", "--max=3", "--cpu-percent=50")
+    spec = kubectl.json("get", "hpa", "web")["spec"]
+    assert spec["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 3)
+    assert spec["metrics"][0]["resource"]["target"] == {"type": "Utilization", "averageUtilization": 50}
+
+
 def test_kinds_that_nothing_acts_on_are_served_for_managers(kubectl: Kubectl) -> None:
     kubectl("create", "role", "reader", "--verb=get", "--resource=pods")
     kubectl("create", "clusterrole", "all", "--verb=*", "--resource=*")

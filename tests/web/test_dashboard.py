@@ -6,16 +6,20 @@ import asyncio
 import json
 import re
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import enbloc
 from cluster.embedded.http.serving import Api, fresh_store, serving
 from enbloc import config
 from enbloc.api.meta import Obj
+from enbloc.api.reasons import PendingReason
 from enbloc.cluster.embedded.api.store import Store
-from enbloc.inspect.dashboard import cause_of
+from enbloc.engine.decisions import Reason
+from enbloc.engine.diagnosis.cause import cause_of
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
@@ -54,6 +58,33 @@ def test_the_model_has_gangs_queues_and_what_is_on_each_node() -> None:
     held = {node["node"]: {names[gang]: amounts["cpu"] for gang, amounts in node["pods"]} for node in model["nodes"]}
     assert held == {"node-1": {"default/resnet": 6}, "node-2": {"default/resnet": 8}}
     assert {queue["queue"]: queue["running"] for queue in model["queues"]} == {"default": 1, "root": 1}
+
+
+def test_a_pod_of_no_group_has_the_times_at_which_it_started_and_ended() -> None:
+    """On the timeline it waits until it starts, and does not wait for ever; its wait counts in the median."""
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {**m.pod("web", cpu=1)["spec"], "restartPolicy": "Always"},
+    }
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": m.metadata("web"),
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    lone = [m.pod("runs", cpu=1, run_time="1h"), m.pod("ran", cpu=1, run_time="1s")]
+    with enbloc.Cluster([m.node("n1", cpu=8), deployment, *lone]) as cluster:
+        end_s, states = time.monotonic() + 60, []
+        while states != ["Finished", "Running", "Running"]:
+            assert time.monotonic() < end_s, states
+            with urllib.request.urlopen(f"{cluster.address}api/model", timeout=30) as answer:
+                model = json.load(answer)
+            states = sorted(gang["state"] for gang in model["gangs"])
+    for gang in model["gangs"]:
+        assert gang["came"] <= gang["started"] <= model["asOf"], gang
+        assert (gang["ended"] is not None) == (gang["state"] == "Finished"), gang
+    ((_, held),) = [(node["node"], node["pods"]) for node in model["nodes"]]
+    assert {model["gangs"][number]["state"] for number, _ in held} == {"Running"}  # each is a gang of the map
 
 
 def test_nothing_secret_is_in_the_model() -> None:
@@ -119,18 +150,18 @@ def test_the_stream_tells_of_a_write_once_and_of_quiet_by_ticks(monkeypatch: pyt
     store = fresh_store()
 
     async def follow(api: Api) -> list[str]:
-        told: list[str] = []
+        received: list[str] = []
         async with api.session.get(f"http://127.0.0.1:{api.port}/api/stream") as answer:
             assert answer.content_type == "text/event-stream"
             async for line in answer.content:
                 if not line.startswith(b"event:"):
                     continue
-                told.append(line.decode().split()[1])
-                if told == ["tick"]:
+                received.append(line.decode().split()[1])
+                if received == ["tick"]:
                     store.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
-                if len(told) == 4:
+                if len(received) == 4:
                     break
-        return told
+        return received
 
     async def ask() -> None:
         async with serving(store, pages=pages_of(store).handlers()) as api:
@@ -154,6 +185,11 @@ def test_modules_import_only_modules_before_them() -> None:
     for number, name in enumerate(MODULES):
         for imported in IMPORT.findall(read(f"{name}.js")):
             assert imported in [f"./{earlier}.js" for earlier in MODULES[:number]]
+
+
+def test_n6_every_reason_has_words_on_the_page() -> None:
+    (table,) = re.findall(r"const REASONS = \{(.*?)\};", read("gangs.js"), re.DOTALL)
+    assert sorted(re.findall(r"(\w+): \"", table)) == sorted(reason.value for reason in PendingReason)
 
 
 def test_no_address_of_another_host_is_in_the_files() -> None:
@@ -180,15 +216,81 @@ def _answer() -> Any:
 
 
 def test_waiting_gangs_are_grouped_by_what_is_missing() -> None:
-    first = "0/9 nodes are available: 5 node(s) had untolerated taint {a: b}, 4 Insufficient nvidia.com/gpu."
-    assert cause_of(first, "Unschedulable") == "had untolerated taint {a: b}"
-    assert cause_of("0/2 nodes: 2 Insufficient nvidia.com/gpu.", "Unschedulable") == "Insufficient nvidia.com/gpu"
-    assert cause_of("not enqueued: requests 6 cpu", "NotEnoughResources") == "NotEnoughResources"
-    diagnosed = [
-        {"reason": "Insufficient cpu", "nodes": 1},
-        {"reason": "node(s) had untolerated taint {a: b}", "nodes": 3},
+    nodes = [Reason("", "Insufficient cpu", 1), Reason("", "node(s) had untolerated taint {a: b}", 3)]
+    assert cause_of(PendingReason.UNSCHEDULABLE, nodes).words == "had untolerated taint {a: b}"
+    assert cause_of(PendingReason.NOT_ENOUGH_RESOURCES, ()).words == "NotEnoughResources"
+    assert cause_of(PendingReason.UNSCHEDULABLE, (), "rack").words == "no domain of rack has room"
+
+
+SELECTOR = "node(s) didn't match Pod's node affinity/selector"
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([Reason("w", "node(s) had untolerated taint {gpu: true}", 1)], "had untolerated taint {gpu: true}"),
+        ([Reason("w", "Insufficient cpu", 1)], "Insufficient cpu"),
+        ([Reason("w", "node(s) were not ready", 1)], SELECTOR.removeprefix("node(s) ")),
+        ([Reason("w", "node(s) were unschedulable", 1)], SELECTOR.removeprefix("node(s) ")),
+        ([Reason("other", "Insufficient cpu", 1)], SELECTOR.removeprefix("node(s) ")),
+        ([], SELECTOR.removeprefix("node(s) ")),
+    ],
+)
+def test_n6_nodes_that_a_pod_does_not_select_are_its_cause_only_if_it_selects_none(
+    others: list[Reason], words: str
+) -> None:
+    """A node that has what the pod selects, and rejects it for something else, says what to change. Nodes that are not
+    ready or cordoned are rejected before their labels are looked at; those of another role prove nothing."""
+    assert cause_of(PendingReason.UNSCHEDULABLE, [Reason("w", SELECTOR, 900), *others]).words == words
+
+
+def test_n6_the_page_groups_by_fields_of_the_diagnosis_whatever_sentences_say() -> None:
+    """A tenant's words in a sentence, here a quota's name, form no group; pods without a PodGroup have the reason of
+    the enum, although their condition's reason is Kubernetes'."""
+    quota = m.resource_quota(1)
+    quota["metadata"]["name"] = "insufficient-nvidia.com"
+    waiting = [
+        m.job("refused", m.role("worker", 2)),
+        m.pod("large", cpu=999),
+        m.pod("lost", queue="nowhere"),
+        *m.gang("few", 1, 2),
     ]
-    assert cause_of("2 Insufficient memory", "Unschedulable", diagnosed) == "had untolerated taint {a: b}"
+    for obj in waiting[1:]:
+        obj["metadata"]["namespace"] = "other"
+    with enbloc.Cluster([quota, *waiting]) as cluster:
+        wanted = {
+            "default/refused": ("FailedCreate", "FailedCreate"),
+            "other/large": ("Unschedulable", "Insufficient cpu"),
+            "other/lost": ("GangInvalid", "GangInvalid"),
+            "other/few": ("NotEnoughPods", "NotEnoughPods"),
+        }
+        end_s, found = time.monotonic() + 60, {}
+        while found != wanted:
+            assert time.monotonic() < end_s, found
+            with urllib.request.urlopen(f"{cluster.address}api/model", timeout=30) as answer:
+                gangs = json.load(answer)["gangs"]
+            found = {gang["gang"]: (gang["reason"], gang["cause"]) for gang in gangs}
+
+
+def test_v4_queues_show_what_they_deserve_by_weight() -> None:
+    """No queue says what it deserves, so the scheduler shares the cluster out by weight."""
+    queues = [m.queue("research", weight=3), m.queue("serving", weight=1)]
+    gangs = [m.gang(name, 10, cpu=1, queue=name) for name in ("research", "serving")]
+    with enbloc.Cluster([m.node("n1", cpu=8), *queues, *(obj for gang in gangs for obj in gang)]) as cluster:
+        end_s, found = time.monotonic() + 60, {}
+        while found.get("research") != 6.0 or found.get("serving") != 2.0:
+            assert time.monotonic() < end_s, found
+            with urllib.request.urlopen(f"{cluster.address}api/model", timeout=30) as answer:
+                found = {queue["queue"]: queue["deserved"].get("cpu") for queue in json.load(answer)["queues"]}
+
+
+def test_a_report_shows_the_accelerators_first_only_where_a_gang_used_or_wants_them() -> None:
+    answer = _answer()
+    for node in (obj for obj in answer["objects"] if obj["kind"] == "Node"):
+        node["status"]["allocatable"]["nvidia.com/gpu"] = "8"
+    assert report_model(answer)["resource"] == "cpu"
+    answer["series"][0]["use"]["nvidia.com/gpu"] = 0.5
+    assert report_model(answer)["resource"] == "nvidia.com/gpu"
 
 
 def test_the_report_has_the_gangs_of_the_answer_with_their_times() -> None:

@@ -110,7 +110,7 @@ def test_up_on_another_address_asks_for_its_token() -> None:
     async def run() -> None:
         facade = Facade(store, Access(TOKEN, loopback_only=False), pages_of(store).handlers())
         listener = Listener(facade)
-        port = await listener.start("127.0.0.1", 0)
+        _, port = await listener.start("127.0.0.1", 0)
         try:
             async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
                 for path, token, code in (

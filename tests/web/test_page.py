@@ -27,8 +27,8 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "
 @pytest.mark.parametrize(
     ("view", "texts"),
     [
-        ("", ["2 wait: NotEnoughResources", "cpu in use", "88%"]),
-        ("#/gangs", ["It waits: not enqueued: requests 6 cpu, 2 of 16 available.", "#/gang/default/bert", "3 gangs"]),
+        ("", ["<b>2</b> wait: its minimum is not available", "cpu in use", "88%"]),
+        ("#/gangs", [">Not enqueued: requests 6 cpu, 2 of 16 available.", "#/gang/default/bert", "3 gangs"]),
         ("#/gangs?state=Running", ["default/resnet", "1 gang of 3"]),
         ("#/map", ["Map of 2 nodes", ">node-2</td>"]),
         ("#/gang/default/resnet", ["It runs: 4 pods on node-1 (2), node-2 (2)", "resnet-worker-2", "Map of 2 nodes"]),

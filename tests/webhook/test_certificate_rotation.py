@@ -87,7 +87,7 @@ def test_a_configuration_that_changes_meanwhile_keeps_its_change() -> None:
     api = FakeApi()
     api.install()
 
-    def somebody(write: Write) -> None:
+    def other_writer(write: Write) -> None:
         if isinstance(write, Patch) and write.ref.kind == MUTATING:
             api.before_write = lambda write: None
             found = api.store.get(MUTATING, "", "enbloc")
@@ -95,7 +95,7 @@ def test_a_configuration_that_changes_meanwhile_keeps_its_change() -> None:
             hooks = [hook | {"timeoutSeconds": 3} for hook in found["webhooks"]]
             api.store.patch(Ref(MUTATING, "", "enbloc"), {"webhooks": hooks})
 
-    api.before_write = somebody
+    api.before_write = other_writer
     asyncio.run(rotation(api).renew(START))
     found = api.store.get(MUTATING, "", "enbloc")
     assert found is not None
@@ -126,7 +126,7 @@ def test_a_conflict_that_does_not_end_is_given_up() -> None:
     api = FakeApi()
 
     def busy(write: Write) -> None:
-        raise Refused(409, "Conflict", "somebody else again")
+        raise Refused(409, "Conflict", "another writer again")
 
     api.before_write = busy
     with pytest.raises(Refused):

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from enbloc.api import volcano
+from enbloc.api.allowed_namespaces import allowed_namespaces_of
 from enbloc.api.meta import Fault, Obj, annotations_of, labels_of, name_of
-from enbloc.api.queue_doors import doors_of
 from enbloc.api.volcano import CLOSED, DEFAULT_QUEUE, ROOT_QUEUE, parent_of, state_of
 from enbloc.config.values import nearest
 from enbloc.gangs.priority_classes import PRIORITY_CLASS, SYSTEM_CLASSES
+from enbloc.listing import listed
 
 
 class Lookup(Protocol):
@@ -48,7 +49,7 @@ def queue_faults(queue: str, namespace: str, field: str, lookup: Lookup) -> list
         return [Fault(field, f"queue {queue!r} does not allow namespace {namespace!r}{which}")]
     children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == queue)
     if children:
-        return [Fault(field, f"queue {queue!r} accepts no jobs: it has children ({', '.join(children[:5])})")]
+        return [Fault(field, f"queue {queue!r} accepts no jobs: it has children ({listed(children, 5)})")]
     return []
 
 
@@ -57,7 +58,7 @@ def shut_by(queue: Obj, namespace: str, lookup: Lookup) -> Obj | None:
     found = lookup.get("Namespace", "", namespace) if namespace else None
     labels = labels_of(found) if found is not None else {}
     for one in _with_ancestors(queue, lookup):
-        if not doors_of(one).allow(namespace, labels):
+        if not allowed_namespaces_of(one).allow(namespace, labels):
             return one
     return None
 

@@ -7,9 +7,9 @@ from typing import Final
 from enbloc.admission import queue_tree as tree
 from enbloc.admission.lookup import Lookup
 from enbloc.api import volcano
+from enbloc.api.allowed_namespaces import allowed_namespaces_faults, allowed_namespaces_of
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, Quantities, annotations_of, name_of
-from enbloc.api.queue_doors import door_faults, doors_of
 from enbloc.api.volcano import DEFAULT_QUEUE, ROOT_QUEUE
 from enbloc.units import format_quantity
 
@@ -30,8 +30,8 @@ def admit(obj: Obj, old: Obj | None, lookup: Lookup) -> tuple[Obj, list[Fault]]:
     state = queue.status.state if queue.status else ""
     if state not in STATES:
         faults.append(Fault("status.state", f"{state!r} is none of {', '.join(STATES[1:])}"))
-    if old is None or doors_of(obj) != doors_of(old):
-        faults += door_faults(obj)
+    if old is None or allowed_namespaces_of(obj) != allowed_namespaces_of(old):
+        faults += allowed_namespaces_faults(obj)
     immunity = annotations_of(obj).get(volcano.IMMUNITY)
     if immunity not in (None, "", volcano.WITHIN_SHARE):
         field = f"metadata.annotations[{volcano.IMMUNITY}]"

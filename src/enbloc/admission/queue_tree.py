@@ -17,6 +17,7 @@ from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Fault, Obj, name_of
 from enbloc.api.volcano import ROOT_QUEUE, parent_of
+from enbloc.listing import listed
 from enbloc.units import format_amount
 
 _KINDS: Final = ("guarantee.resource", "deserved", "capability")
@@ -47,7 +48,7 @@ def delete_faults(queue: Obj, lookup: Lookup) -> list[Fault]:
     children = sorted(name_of(other) for other in lookup.list(volcano.QUEUE) if parent_of(other) == name_of(queue))
     if not children:
         return []
-    text = f"queue {name_of(queue)!r} has children ({', '.join(children[:5])}) and may not be deleted"
+    text = f"queue {name_of(queue)!r} has children ({listed(children, 5)}) and may not be deleted"
     return [Fault("metadata.name", text)]
 
 

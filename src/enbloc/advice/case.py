@@ -16,6 +16,8 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.config import Config
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.engine import Engine
+from enbloc.engine.filters.taints import tolerated
+from enbloc.engine.tables.nodes import TaintFact
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.registry import GangRegistry
 from enbloc.units import natural_key, parse_quantity
@@ -90,6 +92,21 @@ class Case:
     def nodes(self) -> list[Obj]:
         return sorted(self.store.list("Node")[0], key=lambda node: natural_key(name_of(node)))
 
+    def untolerated(self, node: Obj) -> list[TaintFact]:
+        """The taints of a node that keep pods of some role away; those of its condition (not ready, …) aside."""
+        found = []
+        for taint in (node.get("spec") or {}).get("taints") or ():
+            fact = TaintFact(taint["key"], taint.get("value") or "", taint["effect"])
+            if fact.effect == "PreferNoSchedule" or fact.key.startswith("node.kubernetes.io/"):
+                continue
+            if not all(tolerated(tolerations, fact) for tolerations in self._tolerations):
+                found.append(fact)
+        return found
+
+    @cached_property
+    def _tolerations(self) -> list[list[core.Toleration]]:
+        return [list(view(spec, core.PodSpec).tolerations or ()) for spec in self.roles.values()]
+
     @cached_property
     def queues(self) -> list[Obj]:
         return sorted(self.store.list(volcano.QUEUE)[0], key=lambda queue: natural_key(name_of(queue)))
@@ -111,9 +128,3 @@ def allocatable_of(node: Obj) -> dict[str, int]:
     status = node.get("status") or {}
     stated = status.get("allocatable") or status.get("capacity") or {}
     return {name: parse_quantity(amount).nanos for name, amount in stated.items()}
-
-
-def listed(names: list[str], most: int = 3) -> str:
-    """The first few names, and how many more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.admission.settings import settings_of
-from enbloc.advice.case import Case, listed
+from enbloc.advice.case import Case
 from enbloc.advice.change import Change
 from enbloc.advice.remedies import Remedy, remedies, shown
 from enbloc.advice.sources import recreated_by_top
@@ -32,6 +32,7 @@ from enbloc.gangs.own_annotations import DECISION
 from enbloc.inspect.gang_states import PREEMPTED
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview, ended, explain_shown, find, read_overview, waits_sentence
+from enbloc.listing import listed
 from enbloc.sim.without_effect import without_effect
 from enbloc.units import format_timestamp
 
@@ -221,9 +222,10 @@ def _not_ours(wanted: str, sentence: str) -> Explanation:
 
 
 def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
-    """The Events about a gang, its Job and its pods, the oldest first, each message once."""
+    """The Events about a gang, its Job and its pods, the oldest first, each message once. Of those of one second, the
+    one that was written first is first."""
     namespace, _, name = row.gang.partition("/")
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, tuple[tuple[str, int, str], dict[str, Any]]] = {}
     for obj in objects:
         if obj["kind"] != "Event" or namespace_of(obj) != namespace:
             continue
@@ -234,7 +236,9 @@ def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
         at = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp") or ""
         what, message = obj.get("reason") or "", obj.get("message") or obj.get("note") or ""
         entry = {"at": at, "about": f"{about.get('kind')} {target}", "what": what, "message": message}
+        version = str(obj["metadata"].get("resourceVersion") or "")
+        key = (str(at), int(version) if version.isdecimal() else 0, str(entry["about"]))
         known = found.get(message)
-        if known is None or (at, entry["about"]) < (known["at"], known["about"]):
-            found[message] = entry
-    return sorted(found.values(), key=lambda one: (one["at"], one["about"]))[-MOST_STORY:]
+        if known is None or key < known[0]:
+            found[message] = (key, entry)
+    return [entry for _, entry in sorted(found.values(), key=lambda one: one[0])][-MOST_STORY:]

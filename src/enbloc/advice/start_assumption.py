@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enbloc.advice.candidates.others import gangs_in_the_way
-from enbloc.advice.case import Case, listed
+from enbloc.advice.case import Case
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.tables.tasks import GangState, TaskStatus
+from enbloc.listing import listed
 from enbloc.units import format_duration
 
 _FREED_BY_ENDS = frozenset(

@@ -9,7 +9,7 @@ import msgspec
 from enbloc.api.meta import LabelSelector, ObjectMeta, Quantities, TypedObject, View
 
 DISRUPTED = "DisruptionTarget"
-"""The condition of a pod, and of a gang's object, whose eviction was decided; its reason and message say for whom."""
+"""The condition of a pod, and of a gang's object, whose eviction was decided; it says for which gang."""
 
 
 class ResourceRequirements(View):

@@ -95,7 +95,7 @@ subGroupPolicy[].name | The name of the subgroups.
 minSubGroups | How many subgroups must be able to run.
 subGroupSize | The number of pods of a subgroup.
 PodGroup.status.phase | Pending, Inqueue (its pods may be created), Running, Completed or Unknown.
-PodGroup.status.conditions | Why it waits (Unschedulable), since when it is enqueued, for whom it was evicted.
+PodGroup.status.conditions | Why it waits (Unschedulable), since when it is enqueued, for which gang it was evicted.
 PodGroup.status.pending | Members that wait.
 PodGroup.status.running | Members that run.
 PodGroup.status.succeeded | Members that succeeded.
@@ -258,7 +258,7 @@ annotations | Annotations, which programs read.
 ownerReferences | The objects that own it: it goes with the last of them.
 controller | Whether that owner controls it; at most one does.
 blockOwnerDeletion | Whether the owner waits for it when it is deleted in the foreground.
-finalizers | Who must agree before it is removed.
+finalizers | What must be done before it is removed: one entry per controller.
 
 CommandObject.action | What is asked of the object: AbortJob, RestartJob, ResumeJob, OpenQueue, CloseQueue and others.
 Guarantee.resource | What is kept free for the queue, by resource.

@@ -89,7 +89,7 @@ async def _serving(which: str, nodes: int, pipe: Connection) -> None:
 
     directory = tempfile.mkdtemp(prefix="enbloc-bench-") if which == "kept" else None
     handler = _bare if which == "bare" else _facade(nodes, directory)
-    port = await Listener(handler).start("127.0.0.1", 0)
+    _, port = await Listener(handler).start("127.0.0.1", 0)
 
     def answer() -> None:
         pipe.recv()

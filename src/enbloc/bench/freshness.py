@@ -103,7 +103,7 @@ def _cost(store: Store, pods: int) -> tuple[float, float, float]:
         overview = overview_of(objects, reading)
         updated.append(time.process_time() - begin_s)
         begin_s = time.process_time()
-        msgspec.json.encode(dashboard_model(objects, reading, overview, 0.0))
+        msgspec.json.encode(dashboard_model(objects, reading, overview, 0.0, {}))
         drawn.append(time.process_time() - begin_s)
         begin_s = time.process_time()
         overview_of(objects, Reading(objects))

@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 
 from enbloc.api.writes import Refused
 from enbloc.bench.live_bench import Bare, LiveBench, Progress, Seen
-from enbloc.bench.live_load import Load
-from enbloc.bench.scheduler_process import SchedulerProcess, Used, enbloc_run
+from enbloc.bench.live_load import KIND_OF, Load
+from enbloc.bench.scheduler_process import SchedulerProcesses, Used, enbloc_run
 from enbloc.cluster.kube import KubeCluster, connect
 
-Command = Callable[[str, Path], Sequence[str]]
-"""Of a scheduler: from the namespace of the bench and a folder for its files."""
+Commands = Callable[[str, Path], Sequence[Sequence[str]]]
+"""Of a scheduler, one for each of its processes: from the namespace of the bench and a folder for its files."""
 
 
 class Wanted(NamedTuple):
@@ -87,14 +87,14 @@ async def run(kubeconfig: str | None, context: str | None, wanted: Wanted, progr
         before = await bench.bare(half)
         bare_waits_s = await _bare_arrivals(bench, wanted)
 
-        def command(namespace: str, folder: Path) -> list[str]:
+        def commands(namespace: str, folder: Path) -> list[list[str]]:
             config = folder / "config.yaml"
             config.write_text(json.dumps({"schedulerNames": [namespace]}))
             words = enbloc_run(kubeconfig, context, namespace, config)
-            return [*words, "--record", str(folder / "recording")] if wanted.record else words
+            return [[*words, "--record", str(folder / "recording")] if wanted.record else words]
 
         load = Load(bench.namespace, bench.namespace, wanted.dialect, wanted.pods, wanted.gang_size)
-        took, listed_s = await measure(cluster, bench, load, wanted.arrive, command, progress)
+        took, listed_s = await measure(cluster, bench, load, wanted.arrive, commands, progress)
         bare = before.with_another(await bench.bare(half))
     finally:
         await bench.clean()
@@ -126,13 +126,13 @@ async def _bare_arrivals(bench: LiveBench, wanted: Wanted) -> list[float]:
 
 
 async def measure(
-    cluster: KubeCluster, bench: LiveBench, load: Load, arrive: float, command: Command, progress: Progress
+    cluster: KubeCluster, bench: LiveBench, load: Load, arrive: float, commands: Commands, progress: Progress
 ) -> tuple[Run, float]:
     """Runs one scheduler; the second value is how long it took here to list and decode the backlog, else 0."""
     seen, listed_s = Seen(load), 0.0
     with tempfile.TemporaryDirectory(prefix="enbloc-bench-") as name:
         folder = Path(name)
-        process = SchedulerProcess(command(load.namespace, folder), folder / "log")
+        process = SchedulerProcesses(commands(load.namespace, folder), folder)
         first_cpu_s: list[float] = []
         seen.at_first = lambda: first_cpu_s.append(process.cpu_s())
         if not arrive:
@@ -142,7 +142,7 @@ async def measure(
             listed_s = time.monotonic() - begun
         await cluster.start(["Pod"], seen.observe)
         before = await requests_of(cluster)
-        progress(f"starts {' '.join(process.name)}")
+        progress(f"starts {process.name}")
         process.start()
         try:
             if arrive:
@@ -152,11 +152,11 @@ async def measure(
             requests = await requests_of(cluster)
         finally:
             used = await process.stop()
-            log = (folder / "log").read_text(errors="replace")
+            log = process.log
             await cluster.stop_watching()
     await bench.delete_gangs(load.dialect)
     span_s = max(seen.last_s - seen.first_s, 1e-9)
-    own = Counter({"POST pods": load.pods if arrive and load.dialect != "job" else 0})
+    own = _made_meanwhile(load) if arrive else Counter[str]()
     return (
         Run(
             seen.bound,
@@ -172,6 +172,14 @@ async def measure(
         ),
         listed_s,
     )
+
+
+def _made_meanwhile(load: Load) -> Counter[str]:
+    """What the bench itself asks for while gangs arrive."""
+    gangs = -(-load.pods // load.gang_size)
+    if load.dialect == "job":
+        return Counter({"POST jobs": gangs})
+    return Counter({"POST pods": load.pods, "POST podgroups": gangs if load.dialect in KIND_OF else 0})
 
 
 def recorder_figures(log: str, cpu_s: float) -> dict[str, float]:

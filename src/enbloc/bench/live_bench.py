@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from enbloc.api.meta import Obj, Ref, name_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, Create, Delete, Refused, WatchEvent
 from enbloc.bench.live_load import KIND_OF, Gang, Load, bare_pod, gang_of, node
-from enbloc.bench.scheduler_process import SchedulerProcess
+from enbloc.bench.scheduler_process import SchedulerProcesses
 from enbloc.cluster.kube import KubeCluster
 from enbloc.runtime.write_queue import MOST
 
@@ -106,20 +106,33 @@ class Bare(NamedTuple):
 class LiveBench:
     """The objects created on the cluster, and their deletion."""
 
-    def __init__(self, cluster: KubeCluster, progress: Progress) -> None:
+    def __init__(self, cluster: KubeCluster, progress: Progress, wait_s: float = WAIT_S) -> None:
+        """`wait_s`: how long a scheduler may take for all of it."""
         self._cluster = cluster
         self._progress = progress
-        self.namespace = f"enbloc-bench-{secrets.token_hex(3)}"
+        self._wait_s = wait_s
+        self.namespace = self.label = f"enbloc-bench-{secrets.token_hex(3)}"
+        """The label of the nodes stays that of the first namespace."""
         self._nodes: list[str] = []
         self._has_namespace = False
+        self._dialects: set[str] = set()
 
     async def make_nodes(self, count: int) -> None:
         self._progress(f"makes {count} nodes, in namespace {self.namespace} pods")
+        await self._make_namespace()
+        self._nodes = [f"{self.label}-{index}" for index in range(count)]
+        await many(lambda name: self._cluster.execute(Create(node(name, self.label))), self._nodes)
+
+    async def change_namespace(self) -> None:
+        """Another namespace for the next scheduler, on the same nodes: nothing of the last one is there."""
+        await self._clean_namespace()
+        self.namespace = f"enbloc-bench-{secrets.token_hex(3)}"
+        await self._make_namespace()
+
+    async def _make_namespace(self) -> None:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         await self._cluster.execute(Create(namespace))
         self._has_namespace = True
-        self._nodes = [f"{self.namespace}-{index}" for index in range(count)]
-        await many(lambda name: self._cluster.execute(Create(node(name, self.namespace))), self._nodes)
 
     async def check_served(self, dialect: str) -> None:
         kind = KIND_OF.get(dialect)
@@ -131,7 +144,9 @@ class LiveBench:
     async def bare(self, count: int) -> Bare:
         """The seconds that a loop needs that only binds, and those of creating its pods before."""
         begun = time.monotonic()
-        pods = await many(self._create, [bare_pod(f"bare-{index}", self.namespace) for index in range(count)])
+        pods = await many(
+            self._create, [bare_pod(f"bare-{index}", self.namespace, self.label) for index in range(count)]
+        )
         created = time.monotonic()
         self._progress(f"binds {count} pods in a bare loop")
         binds = [self._binding(pod, index) for index, pod in enumerate(pods)]
@@ -167,6 +182,7 @@ class LiveBench:
 
     async def make_backlog(self, load: Load, seen: Seen) -> None:
         self._progress(f"makes {load.pods} pods in gangs of {load.gang_size} ({load.dialect})")
+        self._dialects.add(load.dialect)
 
         async def make(gang: Gang) -> None:
             await self._make(gang, seen)
@@ -182,13 +198,14 @@ class LiveBench:
 
         await self._arrive(load, rate, arrived)
 
-    async def warm_up(self, load: Load, process: SchedulerProcess) -> None:
+    async def warm_up(self, load: Load, process: SchedulerProcesses) -> None:
         """Until the scheduler has bound a gang of one pod: it is running by then."""
         gang = load.one_more()
+        self._dialects.add(load.dialect)
         if gang.group is not None:
             await self._create(gang.group)
         await many(self._create, gang.pods)
-        until = time.monotonic() + WAIT_S
+        until = time.monotonic() + self._wait_s
         while time.monotonic() < until:
             why = process.failure()
             if why is not None:
@@ -197,6 +214,7 @@ class LiveBench:
             if any(gang_of(name_of(pod)) == gang.name and pod["spec"].get("nodeName") for pod in pods):
                 return
             await asyncio.sleep(0.1)
+        raise RuntimeError(f"it did not bind a gang of one pod within {self._wait_s:g} s")
 
     async def _arrive(self, load: Load, rate: float, arrived: Callable[[Gang, list[Obj]], Awaitable[None]]) -> None:
         begun_s, created = time.monotonic(), 0
@@ -227,8 +245,8 @@ class LiveBench:
         assert made is not None
         return made
 
-    async def wait_bound(self, seen: Seen, process: SchedulerProcess) -> None:
-        until = time.monotonic() + WAIT_S
+    async def wait_bound(self, seen: Seen, process: SchedulerProcesses) -> None:
+        until = time.monotonic() + self._wait_s
         while not seen.is_complete and time.monotonic() < until:
             why = process.failure()
             if why is not None:
@@ -254,14 +272,19 @@ class LiveBench:
     async def clean(self) -> None:
         """Deletes all that was created."""
         self._progress("cleans up")
-        if self._has_namespace:
-            for dialect in KIND_OF:
-                await self.delete_gangs(dialect)
-            for kind in ("Event", "Secret"):
-                await self._delete_all(kind)
+        await self._clean_namespace()
         await many(lambda name: _gone(self._cluster.execute(Delete(Ref("Node", "", name)))), self._nodes)
-        if self._has_namespace:
-            await _gone(self._cluster.execute(Delete(Ref("Namespace", "", self.namespace))))
+
+    async def _clean_namespace(self) -> None:
+        if not self._has_namespace:
+            return
+        for dialect in sorted(self._dialects):  # the cluster may not serve the others
+            await self.delete_gangs(dialect)
+        await self.delete_gangs(None)
+        for kind in ("Event", "Secret"):
+            await self._delete_all(kind)
+        await _gone(self._cluster.execute(Delete(Ref("Namespace", "", self.namespace))))
+        self._has_namespace = False
 
 
 async def _gone(deletion: Awaitable[Any]) -> None:

@@ -77,6 +77,45 @@ class SchedulerProcess:
             await asyncio.sleep(0.02)
 
 
+class SchedulerProcesses:
+    """A scheduler that is one process, or several, all of them taken together."""
+
+    def __init__(self, commands: Sequence[Sequence[str]], folder: Path) -> None:
+        """The output of each goes to a file in the folder."""
+        self._log = folder / "log"
+        logs = [self._log, *(folder / f"log-{number}" for number in range(1, len(commands)))]
+        self._parts = [SchedulerProcess(command, log) for command, log in zip(commands, logs, strict=True)]
+
+    @property
+    def started_s(self) -> float:
+        return self._parts[0].started_s
+
+    @property
+    def log(self) -> str:
+        """What the first one printed."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def name(self) -> str:
+        """The commands, for people."""
+        return " and ".join(" ".join(part.name) for part in self._parts)
+
+    def start(self) -> None:
+        for part in self._parts:
+            part.start()
+
+    def cpu_s(self) -> float:
+        return sum(part.cpu_s() for part in self._parts)
+
+    def failure(self) -> str | None:
+        """Why one of them has ended, if one has."""
+        return next((why for why in (part.failure() for part in self._parts) if why is not None), None)
+
+    async def stop(self) -> Used:
+        used = await asyncio.gather(*(part.stop() for part in self._parts if part.started_s))
+        return Used(round(sum(one.cpu_s for one in used), 2), sum(one.peak_mb for one in used))
+
+
 def _peak_mb(pid: int) -> int:
     """Peak resident memory in MB; 0 if unknown (no /proc). `ru_maxrss` of `wait4` would include this process's own,
     copied by fork."""

@@ -75,7 +75,7 @@ def growth(cases: tuple[str, ...], repeats: int, scale: float, expect: str | Non
     "--dialect",
     default="volcano",
     show_default=True,
-    type=click.Choice(["volcano", "native", "koordinator", "job"]),
+    type=click.Choice(["volcano", "native", "koordinator", "job", "scheduler-plugins", "kai", "yunikorn"]),
     help="How the gangs are written; the pods of a job are made by our controllers.",
 )
 @click.option(

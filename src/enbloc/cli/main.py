@@ -28,7 +28,7 @@ _COMMANDS: Final = {  # name -> its line of help; the module of that name has th
     "nodes": "List its nodes and their usage.",
     "explain": "Explain why a gang waits: numbers, gangs ahead of it, remedies.",
     "snapshot": "Save a cluster's objects, without secrets, for sim and whatif.",
-    "whatif": "Say what a change would do to a cluster: who starts when, who is evicted.",
+    "whatif": "Say what a change would do to a cluster: which gangs start when, which pods are evicted.",
     "dashboard": "Show a saved simulation in a browser: map, gangs, timeline, queues.",
     "shadow": "Say what Enbloc would have decided on a cluster that another scheduler runs.",
     "config": "Print the effective config, with a comment on every key.",

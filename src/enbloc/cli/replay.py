@@ -31,7 +31,7 @@ from enbloc.up.options import parse_resources
 @click.command("replay")
 @click.argument("trace_file", metavar="TRACE", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--format", "format_name", type=click.Choice(FORMATS), help="Default: by the file's name.")
-@click.option("--map", "map_text", metavar="FIELD=COLUMN[:UNIT],…", help="Columns of a CSV trace; see below.")
+@click.option("--map", "map_text", metavar="FIELD=COLUMN[:UNIT],…", help="Columns of a CSV trace; fields: see above.")
 @click.option("--nodes", type=click.IntRange(1, 20_000), help="Default: the trace's machine.")
 @click.option("--node-resources", metavar="cpu=8,nvidia.com/gpu=8", help="Of each node. Default: 1 cpu, or 8 GPUs.")
 @click.option("--policy", "names", multiple=True, metavar="NAME|FILE", help="May be given several times.")
@@ -57,7 +57,7 @@ from enbloc.up.options import parse_resources
 )
 @click.option("--strict", is_flag=True, help="Stop if a line of the trace cannot be read.")
 @click.option("--batsim", metavar="PREFIX", help="Also write PREFIX_POLICY_jobs.csv and …_schedule.json.")
-@click.option("--report", metavar="FILE.html", help="Also write a page: policies, waits, who won and lost.")
+@click.option("--report", metavar="FILE.html", help="Also write a page: policies, waits, which gangs won and lost.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="For people or for programs.")
 def command(
     trace_file: Path,

@@ -16,7 +16,7 @@ from enbloc.cli.errors import Refusal, read_config
 
 if TYPE_CHECKING:
     from enbloc.config import Config
-    from enbloc.runtime.service import Companion
+    from enbloc.runtime.service import Component
     from enbloc.web.followed import FollowedCluster
     from enbloc.webhook.clients import Clients
 
@@ -61,7 +61,7 @@ _COMPONENTS: Final = (SCHEDULER, CONTROLLERS, WEBHOOK, DASHBOARD)
     "--dashboard-token-file",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="What readers of the dashboard must know, unless it is on loopback [else one is made, and logged].",
+    help="The token that the dashboard asks for, unless it is on loopback [else one is made, and logged].",
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address of both ports.")
 @click.option("--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0: any free port.")
@@ -135,17 +135,17 @@ def command(
         record=record,
         record_bytes=record_limit * 2**20,
     )
-    companions: dict[str, Companion] = {}
+    served: dict[str, Component] = {}
     if WEBHOOK in chosen:
         clients = _clients(webhook_client_ca, webhook_client_name)
-        companions[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
+        served[WEBHOOK] = _webhook(bind_address, webhook_port, clients, alone=not options.parts)
     pages, are_pages_ready = None, lambda: True
     if DASHBOARD in chosen:
         followed = _followed(config, bind_address, dashboard_token_file)
         pages, are_pages_ready = followed.handlers(), followed.is_listed
-        companions[DASHBOARD] = lambda cluster, config: followed.follow(lambda: connect(kubeconfig, context))
+        served[DASHBOARD] = lambda cluster, config: followed.follow(lambda: connect(kubeconfig, context))
     try:
-        code = asyncio.run(serve(options, companions, pages, are_pages_ready))
+        code = asyncio.run(serve(options, served, pages, are_pages_ready))
     except NoCredentials as why:
         raise Refusal([str(why)]) from None
     except Refused as why:
@@ -166,7 +166,7 @@ def _clients(ca_file: Path | None, names: tuple[str, ...]) -> Clients:
     return clients
 
 
-def _webhook(host: str, port: int, clients: Clients, *, alone: bool) -> Companion:
+def _webhook(host: str, port: int, clients: Clients, *, alone: bool) -> Component:
     """Beside a control plane, which has a watch of its own, the webhook fetches other objects from the API."""
     from enbloc.webhook.component import serve_webhook
 

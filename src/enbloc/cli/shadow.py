@@ -79,15 +79,15 @@ async def watch(kubeconfig: str | None, context: str | None, config: Config, sec
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ended.set)
-        if seconds is not None:
-            loop.call_later(seconds, ended.set)
-        await _follow(shadow, cluster, clock, ended)
+        await _follow(shadow, cluster, clock, ended, seconds)
     await asyncio.sleep(0.1)  # TLS has a few words left to say
     return shadow.report(clock())
 
 
-async def _follow(shadow: Shadow, cluster: KubeCluster, clock: Any, ended: asyncio.Event) -> None:
-    """Cycles, whenever something happened or a timer fires, until the end."""
+async def _follow(
+    shadow: Shadow, cluster: KubeCluster, clock: Any, ended: asyncio.Event, seconds: float | None
+) -> None:
+    """Cycles, whenever something happened or a timer fires, until the end: `seconds` after the cluster was read."""
     from enbloc.api import volcano
     from enbloc.api.writes import WatchEvent
 
@@ -98,6 +98,8 @@ async def _follow(shadow: Shadow, cluster: KubeCluster, clock: Any, ended: async
         woken.set()
 
     await cluster.start(shadow.kinds, observe)
+    if seconds is not None:
+        asyncio.get_running_loop().call_later(seconds, ended.set)
     if not cluster.serves(volcano.QUEUE):
         for queue in volcano.BUILT_IN_QUEUES:
             shadow.observe(WatchEvent("ADDED", volcano.QUEUE, queue))

@@ -62,7 +62,7 @@ def command(
     default_run_time: str | None,
     output: str,
 ) -> None:
-    """Say what a change would do to a cluster: who starts when, who is evicted.
+    """Say what a change would do to a cluster: which gangs start when, which pods are evicted.
 
     Takes a snapshot and simulates it twice with the scheduler that runs live, without the change and with it. Nothing
     is written to the cluster.

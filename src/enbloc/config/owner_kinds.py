@@ -27,6 +27,7 @@ _KEYS: Final = (
     "unless",
     "minimum",
     "atMost",
+    "queue",
     "roleLabel",
     "roles",
 )
@@ -77,6 +78,8 @@ class OwnerKind(msgspec.Struct, frozen=True):
     """Numbers of the owner that are multiplied. Without them and without roles only an annotation sets the minimum."""
     at_most: tuple[str, ...] = ()
     """Paths of numbers that bound the minimum."""
+    queue: str = ""
+    """The path of the name of its queue; it counts before labels and annotations."""
     role_label: str = ""
     roles: tuple[OwnerRole, ...] = ()
 
@@ -141,6 +144,7 @@ def _kind(reader: ValueReader, entry: dict[str, Any], path: str) -> OwnerKind:
         unless=_conditions(reader, entry.get("unless"), f"{path}.unless"),
         minimum=_terms(reader, entry.get("minimum"), f"{path}.minimum"),
         at_most=tuple(term.path for term in _terms(reader, entry.get("atMost"), f"{path}.atMost")),
+        queue=_path(reader, entry.get("queue"), f"{path}.queue"),
         role_label=_text(reader, entry, "roleLabel", path),
         roles=_roles(reader, entry.get("roles"), f"{path}.roles"),
     )
@@ -152,6 +156,15 @@ def _text(reader: ValueReader, entry: dict[str, Any], key: str, path: str) -> st
         return ""
     if not isinstance(value, str) or not value:
         reader.problem(f"{path}.{key}", f"must be the name of a label, not {shown(value)}")
+        return ""
+    return value
+
+
+def _path(reader: ValueReader, value: object, path: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not _PATH.fullmatch(value) or "[]" in value:
+        reader.problem(path, f"must be the path of a field, such as spec.queue, not {shown(value)}")
         return ""
     return value
 
@@ -224,6 +237,7 @@ def as_data(kind: OwnerKind) -> dict[str, Any]:
         "unless": [str(one) for one in kind.unless],
         "minimum": _as_terms(kind.minimum),
         "atMost": list(kind.at_most),
+        "queue": kind.queue,
         "roleLabel": kind.role_label,
         "roles": [_given(name=one.name, items=one.items, minimum=_as_terms(one.minimum)) for one in kind.roles],
     }

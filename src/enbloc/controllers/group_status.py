@@ -133,6 +133,10 @@ class GroupStatus:
         before = self._pods.get(key)
         if before is not None and gone and before.uid != uid_of(pod):
             return  # a pod of the same name was created since
+        group = self._kind.group_of(pod)
+        member = _member(pod, (key[0], group)) if group and not gone else None
+        if member == before:
+            return  # nothing of it counts, or what counts is as it was
         if before is not None:
             del self._pods[key]
             members = self._members[before.group]
@@ -140,10 +144,9 @@ class GroupStatus:
             if not members.total:
                 del self._members[before.group]
             self._requeue(before.group)
-        group = self._kind.group_of(pod)
-        if not group or gone:
+        if member is None:
             return
-        member = self._pods[key] = _member(pod, (key[0], group))
+        self._pods[key] = member
         self._members.setdefault(member.group, Members()).add(member)
         self._requeue(member.group)
 

@@ -6,14 +6,17 @@ gang's turn with `bind` (it starts), a claim (it keeps room), or `queues.mark_un
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from enbloc.config import Config
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.room import take_reserved
 from enbloc.engine.decisions import Decision, InDomains, PlannedDomains
 from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.events import EventKind
@@ -77,6 +80,22 @@ class Parts(NamedTuple):
         return self.easy is not None or self.conservative is not None
 
 
+class FailedGroup(NamedTuple):
+    """Why gangs that start together failed, as of some facts."""
+
+    facts: object
+    keys: Sequence[GangKey]
+    failure: Diagnosis
+
+    def failure_of(self, unit: Sequence[GangState]) -> Diagnosis:
+        """The same of gangs that ask for the same, in the same order."""
+        if not self.failure.of_gangs:
+            return self.failure
+        new = dict(zip(self.keys, unit, strict=True))
+        of_gangs = {new[key].key: why for key, why in self.failure.of_gangs.items()}
+        return msgspec.structs.replace(self.failure, of_gangs=of_gangs)
+
+
 class Cycle:
     def __init__(self, parts: Parts, now_ns: int, decisions: list[Decision]) -> None:
         self.parts = parts
@@ -84,6 +103,8 @@ class Cycle:
         self._decisions = decisions
         self.served: list[tuple[str, Order]] = []
         """Queue and order of every gang that was bound in this cycle (R3)."""
+        self.failed_groups: dict[Hashable, FailedGroup] = {}
+        """By what they ask for."""
         self.config = parts.config
         self.state = parts.state
         self.placer = parts.placer
@@ -95,6 +116,11 @@ class Cycle:
         self.evictions = parts.evictions
         self.reporter = parts.reporter
         self.titles = parts.titles
+
+    def facts(self) -> object:
+        """Differs if anything was placed, even for a moment, or queues may use more or less."""
+        queues = self.state.queues
+        return (self.state.nodes.clock, queues.used_version, queues.version, len(self.served))
 
     # ---- room that is kept for other gangs, and for the gang itself
 
@@ -108,7 +134,8 @@ class Cycle:
     ) -> Constraints:
         """Closes nodes that are reserved for other gangs (R5), or needed by partially bound ones (G11). Reservations of
         the gangs in `exclude` are ignored; so are those of the gangs that it starts `together` with: they are its own.
-        `honor_run_times=False` disables R8: a gang that waits for evictions may not end before a reservation is due."""
+        `honor_run_times=False` disables R8: pods that wait for evictions, or are held, may not end before a reservation
+        is due."""
         partial_gangs, claims = self.parts.partial_gangs, self.claims
         kept = partial_gangs.closed_to(gang) if partial_gangs else None
         if kept is None and not claims.reservations:
@@ -163,6 +190,7 @@ class Cycle:
             self.claims.drop_notes(gang)
             self.served.append((gang.spec.queue, self.order(gang)))
             self.evictions.gang_read(gang)
+            self._note_room_left(gang)
         if self.parts.usage is not None:
             for gang in gangs:
                 self.parts.usage.note_bound(gang)
@@ -174,6 +202,16 @@ class Cycle:
                 self.claims.end(gang, ClaimKind.PREEMPT, "PreemptionSucceeded", "its pods are bound")
             if commits or gang.ready():
                 self.reporter.withdraw(gang)
+
+    def _note_room_left(self, gang: GangState) -> None:
+        """Room that was claimed for tasks which are now bound elsewhere, or are not needed, is free: gangs that were
+        tried before are woken (G9)."""
+        for kind in (ClaimKind.HOLD, ClaimKind.PREEMPT):
+            claim = self.claims.of(gang, kind)
+            for slot in claim.slots.values() if claim is not None else ():
+                if slot.task is not None and slot.task.node != slot.node:
+                    self.state.events.add_room_freed(slot.node)
+                    self.state.events.add(EventKind.QUEUE_USES_LESS)
 
 
 def take_claimed_room(

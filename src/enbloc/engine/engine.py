@@ -28,6 +28,7 @@ from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.cycle import Cycle, Parts, take_claimed_room
 from enbloc.engine.decisions import Bind, Decision, Evict, Pending, RecordUsage, SetAside, TimeOut
 from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.cause import Cause
 from enbloc.engine.diagnosis.details import Details, Obstacle, details
 from enbloc.engine.diagnosis.diagnosis import RESERVED, Diagnosis
 from enbloc.engine.diagnosis.reporter import Reporter, next_to_be_attempted
@@ -321,6 +322,10 @@ class Engine:
         """Every gang whose minima are not all placed, and why (G10)."""
         return self._parts.reporter.pending(self._parts.queues.why, self._parts.expected_starts.start_of)
 
+    def causes(self) -> dict[str, Cause]:
+        """By title, what each gang waits for whose minima are not all placed, as it was last found."""
+        return self._parts.reporter.causes(self._parts.queues.why)
+
     def rediagnose(self) -> None:
         """Makes the numbers of all diagnoses anew, for the state that is going to be shown (G10)."""
         rediagnose(Cycle(self._parts, self.now_ns, []))
@@ -332,7 +337,8 @@ class Engine:
     def details(self, gang: GangState) -> Details:
         """The figures behind the diagnosis of a gang that waits, and what is in its way."""
         why, titles = self.diagnosis(gang), self._parts.titles
-        found = details(self.state, gang, why, titles)
+        closed = Cycle(self._parts, self.now_ns, []).constraints(gang).closed
+        found = details(self.state, gang, why, titles, closed) if closed else details(self.state, gang, why, titles)
         if not any(one.reason == RESERVED for one in why.reasons):
             return found
         others = [other for other in self._parts.claims.reservations.gangs() if other is not gang]

@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from enbloc.api import core, volcano
+from enbloc.api.allowed_namespaces import allowed_namespaces_of
 from enbloc.api.kinds import view
 from enbloc.api.koordinator import TIMEOUT
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
-from enbloc.api.queue_doors import doors_of
 from enbloc.config import Tenancy
 from enbloc.engine.tables.nodes import NodeFacts, TaintFact
 from enbloc.engine.tables.queues import QueueFacts
@@ -81,7 +81,7 @@ def queue_facts(obj: Obj, tenancy: Tenancy, unsupported: str = "", fifo: bool = 
         deserved=_nanos(spec.deserved),
         fifo=strategy.lower() == "fifo" if strategy else fifo,
         reclaimable=spec.reclaimable is not False,
-        doors=doors_of(obj),
+        allowed_namespaces=allowed_namespaces_of(obj),
         unsupported=unsupported,
         immune_within_share=tenancy.isolated or annotations_of(obj).get(volcano.IMMUNITY) == volcano.WITHIN_SHARE,
         closed=bool(typed.status and typed.status.state in ("Closed", "Closing")),

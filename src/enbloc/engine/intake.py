@@ -92,7 +92,7 @@ class Intake(Follower):
             return diagnosis.problem(gang, f"queue {spec.queue} does not exist")
         if queue.facts.closed and spec.object is None and not gang.satisfied:
             return diagnosis.problem(gang, f"queue {spec.queue} is closed")
-        if not gang.satisfied and self._state.queues.has_doors(queue):
+        if not gang.satisfied and self._state.queues.restricts_namespaces(queue):
             labels = self._state.namespace_labels.get(spec.key.namespace, {})
             shut = self._state.queues.shut_by(queue, spec.key.namespace, labels)
             if shut is not None:

@@ -6,6 +6,8 @@ until it is complete; after `partialGangTimeout` its bound pods are evicted and 
 
 from __future__ import annotations
 
+from typing import Final
+
 from enbloc.engine.decisions import Evict, Marked
 from enbloc.engine.events import EventKind
 from enbloc.engine.follower import Follower
@@ -15,6 +17,9 @@ from enbloc.engine.tables.commit_marks import covered_roles, covers, covers_mark
 from enbloc.engine.tables.resources import Bools
 from enbloc.engine.tables.tasks import OCCUPIED, GangState, TaskStatus, pending_tasks
 from enbloc.gangs.model import ONCE_SATISFIED, GangKey
+
+MARKED_OF_WAVES: Final = 3
+"""How many pods of a gang with waves carry its whole commit mark, if as many have one at all."""
 
 
 def update_satisfied(state: State, gang: GangState, group: Group | None) -> None:
@@ -57,9 +62,29 @@ def _earned_mark(gang: GangState, group: Group | None) -> str:
     if not best and group is not None and any(task.decision in group.committed for task in gang.tasks.values()):
         best = mark_of(spec)  # the mark of the decision is on a pod of another gang
     met = minima_are_bound(gang) and (group is None or len(group.keys) == 1 or group.met)
-    if met or (not best and gang.status.started):  # its marked pod went while no scheduler ran
+    if met:
         return mark_of(spec)
+    if not best and gang.status.started:  # its marked pod went while no scheduler ran
+        return _mark_of_started(gang)
     return best
+
+
+def _never_bound(gang: GangState) -> frozenset[str]:
+    """Roles of waves after the last one of which a pod has started: what they need was not bound yet (D3)."""
+    spec = gang.spec
+    if not spec.waves:
+        return frozenset()
+    last = max((spec.wave_of.get(task.role, 0) for task in gang.tasks.values() if task.status in STARTED), default=0)
+    return frozenset(role for role, wave in spec.wave_of.items() if wave > last)
+
+
+def _mark_of_started(gang: GangState) -> str:
+    """The mark that a gang had whose marked pod is gone: of the waves of which a pod has started. In the total, roles
+    without a minimum of their own count no more than the pods that they have."""
+    later = _never_bound(gang)
+    if not later:
+        return mark_of(gang.spec)
+    return mark_of(gang.spec, later, sum(task.role not in later for task in gang.tasks.values()))
 
 
 def has_lost_members(gang: GangState) -> bool:
@@ -75,17 +100,25 @@ def has_lost_members(gang: GangState) -> bool:
     for task in gang.tasks.values():
         if task.status in OCCUPIED or task.created_ns <= first_ns:
             by_role[task.role] = by_role.get(task.role, 0) + 1
-    spec = gang.spec
-    return sum(by_role.values()) < spec.minimum or any(by_role.get(role, 0) < n for role, n in spec.minima.items())
+    spec, later = gang.spec, _never_bound(gang)
+    total = spec.minimum - sum(n for role, n in spec.minima.items() if role in later)
+    there = sum(count for role, count in by_role.items() if role not in later)
+    return there < total or any(by_role.get(role, 0) < n for role, n in spec.minima.items() if role not in later)
 
 
 def mark_others(gang: GangState) -> list[Marked]:
     """Members that get the gang's commit mark: those whose mark covers less, from before a minimum was raised, and one
-    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11)."""
+    bound or finished member if none carries it. So the mark survives the deletion of a pod (G11). Of a gang with waves
+    each wave leaves a pod with a mark, and a few of them suffice: n waves would rewrite n²/2 pods."""
     staying = [task for task in gang.tasks.values() if task.status is not TaskStatus.RELEASING]
     if not gang.covered:
         return []
     heirs = [task for task in staying if task.mark and not covers_mark(task.mark, gang.covered)]
+    if heirs and gang.spec.waves:
+        carriers = [task for task in staying if task.mark and covers_mark(task.mark, gang.covered)]
+        nodes = {task.node for task in carriers}
+        heirs.sort(key=lambda task: (task.node in nodes, task.order))
+        heirs = heirs[: max(0, MARKED_OF_WAVES - len(carriers))]
     if not heirs and not any(task.mark for task in staying):
         for status in (TaskStatus.BOUND, TaskStatus.SUCCEEDED, TaskStatus.FAILED):
             found = [task for task in staying if task.status is status]
@@ -117,7 +150,7 @@ class PartialGangs(Follower):
     def gang_read(self, gang: GangState) -> None:
         update_satisfied(self._state, gang, self._groups.of(gang))
         if self._cycles == 1 and not gang.covered and has_lost_members(gang):
-            gang.covered = mark_of(gang.spec)
+            gang.covered = _mark_of_started(gang)
             update_satisfied(self._state, gang, self._groups.of(gang))
         self._note(gang)
 

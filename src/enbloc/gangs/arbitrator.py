@@ -27,11 +27,10 @@ from enbloc.api.meta import (
 from enbloc.api.volcano import FAILED_CREATE, TASK_INDEX, TASK_SPEC
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Arbitrator as Settings
-from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority, is_about
 from enbloc.gangs.hints import hints_of
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
 from enbloc.units import parse_timestamp
 
 
@@ -169,11 +168,9 @@ class Arbitrator:
             keep_partial_allocation=True,
             object=Ref(arbitrator.SCHEDULING_SPEC, key.namespace, name_of(obj)),
             object_uid=uid_of(obj),
-            observed=GangStatus(
-                started=phase in ("Running", "Completed") and met >= minimum,
-                finished=phase == "Completed",
-                claims=claim_records.read_all(annotations_of(obj)),
-                claim_home=uid_of(obj),
+            observed=with_records_of(
+                obj,
+                GangStatus(started=phase in ("Running", "Completed") and met >= minimum, finished=phase == "Completed"),
             ),
             failed_create=annotations_of(obj).get(FAILED_CREATE, ""),
             recreated_by_us=(owner or {}).get("kind") == "QueueJob",

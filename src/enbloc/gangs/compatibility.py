@@ -20,10 +20,11 @@ from enbloc.gangs.constraints import Effect, Field, Unhonoured, unhonoured
 _HONOURED, _HELD, _PREFERENCE, _NONE = Effect.HONOURED, Effect.HELD, Effect.PREFERENCE, Effect.NONE
 
 _USE_LABELS: Final = "use a required pod affinity or a nodeSelector on a label of the nodes, or remove it"
-_USE_GANG: Final = "declare the gang with a PodGroup, see docs/dialects.md, or remove it"
 _USE_QUEUE: Final = f"name a Queue with the annotation {volcano.QUEUE_KEYS[1]}, or remove it"
 _USE_PARENT: Final = "use spec.parent and spec.weight of the queues"
 _OWN_CONFIG: Final = "give the pods its data by a ConfigMap of your own, or remove it"
+_NODE_POOL: Final = "kai.scheduler/node-pool"
+_USE_NODE_SELECTOR: Final = f"use a nodeSelector on {_NODE_POOL} in the pods"
 _REMOVE_HINT: Final = "remove it if it is not needed"
 
 
@@ -187,6 +188,33 @@ _POD: Final = (
         way_out=_REMOVE_HINT,
     ),
     Field("Koordinator", "Pod", _label("quota.scheduling.koordinator.sh/name"), _HELD, way_out=_USE_QUEUE),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/gpu-partition-spec"),
+        _HELD,
+        "allocatePolicy: Restricted",
+        "use allocatePolicy: BestEffort, or remove it",
+        _has("allocatePolicy", "Restricted"),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/gpu-partition-spec"),
+        _PREFERENCE,
+        "allocatePolicy: BestEffort",
+        _REMOVE_HINT,
+        _has("allocatePolicy", "BestEffort"),
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _label("koordinator.sh/qosClass"),
+        _PREFERENCE,
+        "LSE, LSR: no CPUs are bound",
+        _REMOVE_HINT,
+        _is("LSE", "LSR"),
+    ),
     *_honoured("scheduler-plugins", "Pod", _label(coscheduling.POD_GROUP_LABEL)),
     *_honoured("KAI", "Pod", _annotation(kai.GROUP_NAME), _label(kai.SUBGROUP), _label(kai.QUEUE)),
     *_honoured("KAI", "Pod", _annotation(topology.KAI_REQUIRED), _annotation(topology.KAI_PREFERRED)),
@@ -207,6 +235,7 @@ _POD: Final = (
         _annotation(topology.KUEUE_SLICE_LAYERS),
         _annotation(topology.KUEUE_GROUP),
     ),
+    Field("KAI", "Pod", _label(_NODE_POOL), _HELD, way_out=_USE_NODE_SELECTOR),
     Field("KAI", "Pod", _annotation("gpu-fraction"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     Field("KAI", "Pod", _annotation("gpu-memory"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     *_honoured(
@@ -405,6 +434,7 @@ _OTHERS: Final = (
     ),
     *_kai_topology("spec.topologyConstraint"),
     *_kai_topology("spec.subGroups[].topologyConstraint"),
+    Field("KAI", kai.POD_GROUP, _label(_NODE_POOL), _HELD, way_out=_USE_NODE_SELECTOR),
     Field("KAI", kai.POD_GROUP, "spec.markUnschedulable", _NONE),
     Field("KAI", kai.POD_GROUP, "spec.schedulingBackoff", _NONE),
     Field("KAI", kai.POD_GROUP, "spec.backoffLimit", _NONE),

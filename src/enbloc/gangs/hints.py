@@ -20,6 +20,8 @@ RUN_TIME: Final = "enbloc.dev/expected-duration"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN: Final = "volcano.sh/cooldown-time"
 USER: Final = "enbloc.dev/user"
+KEYS: Final = (SLA_WAITING_TIME, SLA_WAITING_TIME_BARE, RUN_TIME, PREEMPTABLE, COOLDOWN, USER)
+"""All that `hints_of` reads."""
 MOST_USER_CHARS: Final = 63
 DOMAINS = "enbloc.dev/domains"
 """On a gang's object: where its pods that must or should be together are, with the score of the plan (T2)."""

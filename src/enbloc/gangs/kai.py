@@ -12,15 +12,14 @@ from typing import Any
 
 from enbloc.api import kai
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, labels_of, namespace_of, uid_of
-from enbloc.gangs import claim_records
+from enbloc.api.meta import Obj, labels_of, namespace_of, uid_of
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.gang_tree import Vertex, fields_of
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.topology import KAI, TopologyConstraint
 from enbloc.units import parse_timestamp
 
@@ -62,7 +61,7 @@ class Kai(DeclaredGroups):
             pods_priority=self._priorities.classes.default,
             object=ref_of(group),
             object_uid=uid_of(group),
-            observed=GangStatus(claims=claim_records.read_all(annotations_of(group)), claim_home=uid_of(group)),
+            observed=with_records_of(group),
             hints=hints._replace(protected=True) if _is_non_preemptible(spec, own.value) else hints,
             never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
             problem=problem,

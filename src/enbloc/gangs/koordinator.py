@@ -32,6 +32,7 @@ from enbloc.gangs.model import (
     GangSpec,
     GangStatus,
     Membership,
+    with_records_of,
     without_group,
 )
 from enbloc.gangs.topology import PodTopology, multiples_of, of_gather_strategy
@@ -212,10 +213,8 @@ class Koordinator:
             min_free_resources={
                 name: amount.nanos for name, amount in (typed.min_resources or {}).items() if amount.nanos > 0
             },
-            observed=GangStatus(
-                started=group is not None and (group.get("status") or {}).get("phase") in STARTED,
-                claims=claim_records.read_all(annotations_of(home)),
-                claim_home=uid_of(home),
+            observed=with_records_of(
+                home, GangStatus(started=group is not None and (group.get("status") or {}).get("phase") in STARTED)
             ),
             topology=of_gather_strategy(annotations_of(group).get(NETWORK_TOPOLOGY_SPEC)) if group else None,
             slices_of_role=_multiples(group),

@@ -11,9 +11,9 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of, view
-from enbloc.api.meta import Obj, annotations_of, condition_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records, topology
+from enbloc.gangs import topology
 from enbloc.gangs.composite import Composites, parent_of
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
@@ -21,7 +21,7 @@ from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.gang_tree import fields_of
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, with_records_of
 from enbloc.units import parse_timestamp
 
 _COMPOSITE = "composite "
@@ -142,7 +142,7 @@ class Kubernetes(DeclaredGroups):
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(root),
             object_uid=uid_of(root),
-            observed=GangStatus(claims=claim_records.read_all(annotations_of(root)), claim_home=uid_of(root)),
+            observed=with_records_of(root),
             hints=hints_of(root),
             never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
             problem=problem,
@@ -172,11 +172,7 @@ class Kubernetes(DeclaredGroups):
             evict_as_unit=_evicts_as_unit(spec.disruption_mode),
             object=ref_of(group),
             object_uid=uid_of(group),
-            observed=GangStatus(
-                started=_started(group),
-                claims=claim_records.read_all(annotations_of(group)),
-                claim_home=uid_of(group),
-            ),
+            observed=with_records_of(group, GangStatus(started=_started(group))),
             hints=hints_of(group),
             never_preempts=self._priorities.classes.never_preempts(spec.priority_class_name),
             problem=next(_faults(spec), ""),

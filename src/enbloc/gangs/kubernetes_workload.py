@@ -12,26 +12,25 @@ from typing import Any
 
 from enbloc.api import kubernetes
 from enbloc.api.kinds import ref_of
-from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, name_of, namespace_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
-from enbloc.gangs.oldest_pod import Members
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
+from enbloc.gangs.oldest_pod import WithoutObject
 from enbloc.units import parse_timestamp
 
 
-class KubernetesWorkload:
+class KubernetesWorkload(WithoutObject):
     """Gangs declared by v1alpha1 Workloads: `WORKLOAD/GROUP`, or `WORKLOAD/GROUP/REPLICA`."""
 
     name = "kubernetes-workload"
     kinds = frozenset({kubernetes.WORKLOAD})
 
     def __init__(self) -> None:
+        super().__init__()
         self._workloads: dict[tuple[str, str], Obj] = {}
-        self._members: dict[GangKey, Members] = {}
 
     def observe(self, event: WatchEvent) -> Changed:
         place = (namespace_of(event.obj), name_of(event.obj))
@@ -43,18 +42,7 @@ class KubernetesWorkload:
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         membership = self.member(pod)
-        if membership is None:
-            return NOTHING
-        key = membership.gang
-        members = self._members.setdefault(key, Members())
-        before = members.oldest
-        if gone:
-            members.remove(uid_of(pod))
-        else:
-            members.put(pod)
-        if not members.pods:
-            del self._members[key]
-        return NOTHING if members.oldest is before else Changed((key,))
+        return NOTHING if membership is None else self._observe_member(membership.gang, pod, gone)
 
     def member(self, pod: Obj) -> Membership | None:
         named = kubernetes.workload_reference_of(pod)
@@ -73,7 +61,7 @@ class KubernetesWorkload:
             created_ns=parse_timestamp(created) if created else 0,
             minimum=_minimum(group),
             queue=queue_named_by(workload) or queue_named_by(home) or DEFAULT_QUEUE,
-            observed=GangStatus(claims=claim_records.read_all(annotations_of(home)), claim_home=uid_of(home)),
+            observed=with_records_of(home),
             hints=hints_of(workload),
             problem=_problem(workload, group, key),
         )
@@ -82,14 +70,6 @@ class KubernetesWorkload:
         title = f"{key.namespace}/{key.name.replace('/', '-')}"
         problem = f"Workload {key.namespace}/{_workload_of(key)} does not exist"
         return GangSpec(key=key, title=title, created_ns=created_ns, minimum=1, queue=queue, problem=problem)
-
-    def object(self, key: GangKey) -> Obj | None:
-        return None
-
-    def home(self, key: GangKey) -> Obj | None:
-        """Its oldest pod."""
-        members = self._members.get(key)
-        return members.oldest if members is not None else None
 
     def complaints(self, obj: Obj) -> Iterator[str]:
         return iter(())

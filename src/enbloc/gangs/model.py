@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from enbloc.api.meta import Ref
+from enbloc.api.meta import Obj, Ref, annotations_of, uid_of
 from enbloc.api.volcano import DEFAULT_QUEUE as DEFAULT_QUEUE
+from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.gang_tree import Branch, Vertex
 from enbloc.gangs.hints import NONE, SchedulingHints
@@ -76,6 +77,24 @@ class GangStatus(msgspec.Struct, frozen=True):
     """The records of the room that is set aside for it."""
     claim_home: str = ""
     """The UID of the object that carries these records: a gang without an object of its own has only pods."""
+    records_bytes: int = claim_records.RECORDS_BYTES
+    """What all records may have on that object beside its other annotations."""
+
+
+_UNKNOWN = GangStatus()
+
+
+def with_records_of(home: Obj | None, status: GangStatus = _UNKNOWN) -> GangStatus:
+    """The status with the records of claims that an object carries; `None`: the gang has none yet."""
+    if home is None:
+        return status
+    annotations = annotations_of(home)
+    return msgspec.structs.replace(
+        status,
+        claims=claim_records.read_all(annotations),
+        claim_home=uid_of(home),
+        records_bytes=claim_records.room_beside(annotations),
+    )
 
 
 class GangSpec(msgspec.Struct, frozen=True):

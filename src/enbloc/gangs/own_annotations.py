@@ -1,7 +1,7 @@
 """The annotations that only the scheduler writes (S2). Admission strips them from what users create, and refuses their
 changes.
 
-What users write under `enbloc.dev/` (run times, doors of queues) is not among them.
+What users write under `enbloc.dev/` (run times, namespaces that a Queue allows) is not among them.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config.owner_kinds import OwnerKind
-from enbloc.gangs import claim_records, topology
+from enbloc.gangs import topology
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
-from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
-from enbloc.gangs.oldest_pod import Members
-from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, references
+from enbloc.gangs.koordinator_values import count
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
+from enbloc.gangs.oldest_pod import Members, WithoutObject
+from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, queue_of, references
+from enbloc.gangs.workload import minimum_complaints
 from enbloc.units import parse_timestamp
 
 _DEFAULT_NAMESPACE = "default"
@@ -35,12 +36,13 @@ class _Owner(NamedTuple):
     """Those that apply to it, in order."""
 
 
-class Owner:
+class Owner(WithoutObject):
     """Gangs by owner: one for each owner, or for each value of the entry's split label."""
 
     name = "owner"
 
     def __init__(self, entries: tuple[OwnerKind, ...] = ()) -> None:
+        super().__init__()
         self._entries = entries
         self.kinds = frozenset(entry.kind for entry in entries)
         self._owners: dict[str, _Owner] = {}
@@ -49,7 +51,6 @@ class Owner:
         """How pods name an owner → its UID."""
         self._pods: dict[_Place, dict[str, Obj]] = {}
         """Pods by how they name an owner, which may be observed after them."""
-        self._members: dict[GangKey, Members] = {}
         self._gang_of: dict[str, GangKey] = {}
         """By the UID of a pod."""
         self._gangs_of: dict[str, set[GangKey]] = {}
@@ -150,8 +151,9 @@ class Owner:
         if owner is None or home is None:
             return None
         found = self._found(home)
-        minima = _minima(found[0] if found is not None else owner.entries[0], owner.obj) if owner.entries else None
-        if minima is None:
+        entry = found[0] if found is not None else next(iter(owner.entries), None)
+        minima = _minima(entry, owner.obj) if entry is not None else None
+        if entry is None or minima is None:
             return None
         created = owner.obj["metadata"].get("creationTimestamp")
         name = name_of(owner.obj)
@@ -161,9 +163,9 @@ class Owner:
             created_ns=parse_timestamp(created) if created else 0,
             minimum=minima.total,
             minima=minima.by_role,
-            queue=queue_named_by(owner.obj) or queue_named_by(home) or DEFAULT_QUEUE,
+            queue=queue_of(entry, owner.obj) or queue_named_by(owner.obj) or queue_named_by(home) or DEFAULT_QUEUE,
             dialect=owner.obj["kind"],
-            observed=GangStatus(claims=claim_records.read_all(annotations_of(home)), claim_home=uid_of(home)),
+            observed=with_records_of(home),
             topology=topology.of_owner(owner.obj),
             hints=hints_of(owner.obj),
             problem=minima.problem,
@@ -173,19 +175,8 @@ class Owner:
         """Pods whose owner is gone, or is a gang no longer, are scheduled by themselves."""
         return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=0, queue=queue)
 
-    def object(self, key: GangKey) -> Obj | None:
-        return None
-
-    def home(self, key: GangKey) -> Obj | None:
-        """Its oldest pod."""
-        members = self._members.get(key)
-        return members.oldest if members is not None else None
-
     def complaints(self, obj: Obj) -> Iterator[str]:
-        text = annotations_of(obj).get(volcano.GROUP_MIN_MEMBER) if kind_id(obj) in self.kinds else None
-        if text and count(text) is None:
-            bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
-            yield f"{bad}: it does not count"
+        return minimum_complaints(obj) if kind_id(obj) in self.kinds else iter(())
 
 
 def asks_for_gang(entries: tuple[OwnerKind, ...], owner: Obj) -> bool:

@@ -46,6 +46,12 @@ def applies(entry: OwnerKind, owner: Obj) -> bool:
     return all(_holds(one, owner) for one in entry.when) and not any(_holds(one, owner) for one in entry.unless)
 
 
+def queue_of(entry: OwnerKind, owner: Obj) -> str:
+    """The queue that a field of the owner names; empty if none does."""
+    found = next(_values(owner, entry.queue.split(".")), None) if entry.queue else None
+    return found if isinstance(found, str) else ""
+
+
 def minima_of(entry: OwnerKind, owner: Obj) -> Minima | None:
     """`None`: the entry sets no minimum, only an annotation does."""
     if not entry.minimum and not entry.roles:

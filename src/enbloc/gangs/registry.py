@@ -18,7 +18,7 @@ from enbloc.config import Koordinator as KoordinatorSettings
 from enbloc.config.owner_kinds import OwnerKind
 from enbloc.gangs import hints
 from enbloc.gangs.arbitrator import Arbitrator
-from enbloc.gangs.dialect import Changed, Dialect, queue_named_by
+from enbloc.gangs.dialect import NOTHING, Changed, Dialect, queue_named_by
 from enbloc.gangs.gang_priority import GangPriorities
 from enbloc.gangs.kai import Kai
 from enbloc.gangs.koordinator import Koordinator
@@ -146,6 +146,9 @@ class GangRegistry:
 
 
 def _all(changes: list[Changed]) -> Changed:
+    changes = [change for change in changes if change is not NOTHING]
+    if not changes:
+        return NOTHING
     if len(changes) == 1:
         return changes[0]
     return Changed(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, name_of, namespace_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import has_records
 from enbloc.gangs.dialect import NOTHING, Changed
-from enbloc.gangs.model import GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.model import GangKey, GangSpec, Membership, with_records_of
 
 
 class SinglePod:
@@ -44,10 +43,8 @@ class SinglePod:
     def undeclared(self, key: GangKey, created_ns: int, queue: str) -> GangSpec:
         spec = GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=1, queue=queue)
         pod = self._homes.get(key)
-        claims = claim_records.read_all(annotations_of(pod)) if pod is not None else {}
-        if pod is None or not claims:
-            return spec
-        return msgspec.structs.replace(spec, observed=GangStatus(claims=claims, claim_home=uid_of(pod)))
+        status = with_records_of(pod)
+        return msgspec.structs.replace(spec, observed=status) if status.claims else spec
 
     def object(self, key: GangKey) -> Obj | None:
         return None

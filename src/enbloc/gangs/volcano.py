@@ -6,8 +6,8 @@ Reads `scheduling.volcano.sh/v1beta1` PodGroup (`minMember`, `minTaskMember`, `m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -26,13 +26,13 @@ from enbloc.api.meta import (
     uid_of,
 )
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records, topology
+from enbloc.gangs import topology
 from enbloc.gangs.declared_groups import DeclaredGroups
 from enbloc.gangs.dialect import NOTHING, Changed
 from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
 from enbloc.gangs.gang_tree import fields_of
 from enbloc.gangs.hints import hints_of, pod_hints
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template, with_records_of
 from enbloc.gangs.volcano_sub_groups import read, role_of
 from enbloc.units import parse_timestamp
 
@@ -59,6 +59,7 @@ class Volcano(DeclaredGroups):
     def __init__(self, priorities: GangPriorities) -> None:
         super().__init__(priorities)
         self._jobs: dict[str, Obj] = {}
+        self._tasks_of_job: dict[str, _TaskFacts] = {}
         self._groups_of_job: dict[str, GangKey] = {}
         self._pods: dict[GangKey, dict[str, Obj]] = {}
         """The pods of each PodGroup, by UID: sub-groups are formed from their labels."""
@@ -104,7 +105,9 @@ class Volcano(DeclaredGroups):
         group = self._groups.get(key)
         if group is None:
             return None
-        spec = _gang(key, group, self.job(group), self._priorities)
+        job = self.job(group)
+        facts = self._tasks_of_job.get(uid_of(job)) if job is not None else None
+        spec = _gang(key, group, job, facts or _NO_TASKS, self._priorities)
         policies = self._policies(key)
         if not policies:
             return spec
@@ -146,11 +149,14 @@ class Volcano(DeclaredGroups):
         known = self._jobs.get(uid)
         if gone:
             self._jobs.pop(uid, None)
+            self._tasks_of_job.pop(uid, None)
         else:
             self._jobs[uid] = job
         # From a real API server equal specs come as different objects.
         if not gone and known is not None and (known["spec"] is job["spec"] or known["spec"] == job["spec"]):
             return NOTHING  # only its status changed
+        if not gone:
+            self._tasks_of_job[uid] = _TaskFacts(_wave_numbers(job), _partitions(job), _longest_run_ns(job))
         key = self._groups_of_job.get(uid)
         return Changed((key,)) if key else NOTHING
 
@@ -161,7 +167,18 @@ def _group_of(pod: Obj) -> GangKey | None:
     return GangKey(Volcano.name, namespace_of(pod), name) if name else None
 
 
-def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities) -> GangSpec:
+class _TaskFacts(NamedTuple):
+    """What the tasks of a Job say, read once: its gang is read in every wave."""
+
+    wave_of: dict[str, int]
+    slices_of_role: dict[str, tuple[topology.PodTopology, ...]]
+    longest_run_ns: int | None
+
+
+_NO_TASKS: Final = _TaskFacts({}, {}, None)
+
+
+def _gang(key: GangKey, group: Obj, job: Obj | None, tasks: _TaskFacts, priorities: GangPriorities) -> GangSpec:
     """A PodGroup as a gang; `job` is the Job that owns it, if one does."""
     typed = view(group, volcano.PodGroup)
     spec = typed.spec
@@ -176,8 +193,7 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
     waves = _waves(group, spec, job)
     is_whole_job = annotations_of(group).get(volcano.WHOLE_JOB) == "true"
     before_start = status.phase in ("", "Pending", "Inqueue")
-    every = _templates(spec, job) if is_whole_job or before_start else {}
-    templates = every if is_whole_job else {}
+    templates = _templates(spec.min_task_member or {}, job) if is_whole_job else {}
     return GangSpec(
         key=key,
         title=f"{key.namespace}/{job_name or key.name}",
@@ -185,11 +201,11 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
         minimum=max(spec.min_member - sum(waves.later.values()), sum(waves.begun.values())),
         minima=waves.begun,
         waves=annotations_of(group).get(volcano.DEPENDENT_JOB) == "true",
-        wave_of=_wave_numbers(job),
+        wave_of=tasks.wave_of,
         more_waves=waves.more,
         later={role: template for role, template in templates.items() if role in waves.later},
         templates=templates,
-        first_wave={role: every[role] for role in waves.begun if role in every} if before_start else {},
+        first_wave=_templates(waves.begun, job) if before_start else {},
         queue=spec.queue or DEFAULT_QUEUE,
         priority=own.value,
         limited_class=own.limited_class,
@@ -198,22 +214,13 @@ def _gang(key: GangKey, group: Obj, job: Obj | None, priorities: GangPriorities)
         min_resources=_nanos(spec),
         object=Ref(volcano.POD_GROUP, key.namespace, key.name),
         object_uid=uid_of(group),
-        observed=GangStatus(
-            enqueued=status.phase not in ("", "Pending"),
-            enqueued_at_ns=_enqueued_at_ns(group),
-            enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
-            tried=(condition_of(group, ATTEMPTED) or {}).get("status") == "True",
-            started=status.phase in STARTED,
-            finished=status.phase == "Completed",
-            claims=claim_records.read_all(annotations_of(group)),
-            claim_home=uid_of(group),
-        ),
+        observed=_status(group, status.phase),
         topology=topology.of_network_topology(spec.network_topology or _job_topology(job)),
-        slices_of_role=_partitions(job),
+        slices_of_role=tasks.slices_of_role,
         failed_create=annotations_of(group).get(volcano.FAILED_CREATE, ""),
         recreated_by_us=job is not None and "deletionTimestamp" not in job["metadata"],
         hints=hints_of(group),
-        longest_run_ns=_longest_run_ns(job),
+        longest_run_ns=tasks.longest_run_ns,
         never_preempts=priorities.classes.never_preempts(spec.priority_class_name),
     )
 
@@ -232,6 +239,18 @@ def _partitions(job: Obj | None) -> dict[str, tuple[topology.PodTopology, ...]]:
 
 def _job_topology(job: Obj | None) -> Any:
     return job["spec"].get("networkTopology") if job is not None else None
+
+
+def _status(group: Obj, phase: str) -> GangStatus:
+    status = GangStatus(
+        enqueued=phase not in ("", "Pending"),
+        enqueued_at_ns=_enqueued_at_ns(group),
+        enqueued_by=(condition_of(group, ENQUEUED) or {}).get("reason") or "",
+        tried=(condition_of(group, ATTEMPTED) or {}).get("status") == "True",
+        started=phase in STARTED,
+        finished=phase == "Completed",
+    )
+    return with_records_of(group, status)
 
 
 def _enqueued_at_ns(group: Obj) -> int | None:
@@ -295,11 +314,11 @@ def _wave_numbers(job: Obj | None) -> dict[str, int]:
     return found if any(found.values()) else {}
 
 
-def _templates(spec: volcano.PodGroupSpec, job: Obj | None) -> dict[str, Template]:
+def _templates(minima: Mapping[str, int], job: Obj | None) -> dict[str, Template]:
     found = {}
     for task in _tasks(job):
         name = task.get("name") or ""
-        count = (spec.min_task_member or {}).get(name, 0)
+        count = minima.get(name, 0)
         if count > 0:
             template = task["template"]
             labels = (template.get("metadata") or {}).get("labels") or {}
@@ -322,7 +341,7 @@ def _longest_run_ns(job: Obj | None) -> int | None:
 def _templates_priority(job: Obj, namespace: str, priorities: GangPriorities) -> int | None:
     """The highest of its templates'; `None` if a template's class does not count before its pods exist (S3)."""
     found, inherited = [], job["spec"].get("priorityClassName") or ""
-    for name in (task["template"]["spec"].get("priorityClassName") or "" for task in _tasks(job)):
+    for name in {task["template"]["spec"].get("priorityClassName") or "" for task in _tasks(job)}:
         if not priorities.counts(namespace, name):
             return None
         value = priorities.of_template(namespace, name, inherited)

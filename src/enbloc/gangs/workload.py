@@ -14,30 +14,28 @@ from enbloc.api import volcano
 from enbloc.api.kinds import WORKLOADS, kind_id
 from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records, topology
+from enbloc.gangs import topology
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX, count, shown
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
+from enbloc.gangs.oldest_pod import WithoutObject
 from enbloc.units import parse_timestamp
 
 DEFAULT_NAMESPACE = "default"
 """Of an owner in a file that names none."""
 
 
-class Workload:
+class Workload(WithoutObject):
     """Gangs declared on the owners of ordinary pods, by the owner's UID."""
 
     name = "workload"
     kinds = frozenset(WORKLOADS)
 
     def __init__(self) -> None:
+        super().__init__()
         self._owners: dict[str, Obj] = {}
-        """Owners that ask for a gang, by UID."""
-        self._pods: dict[str, dict[str, Obj]] = {}
-        """Pods by the UID of their owner: the owner may be observed after them."""
-        self._homes: dict[str, str] = {}
-        """Owner → the pod that carries the claim record, by UID."""
+        """Owners that ask for a gang, by UID. Pods of others are kept too: an owner may be observed after them."""
 
     # Watch events
 
@@ -50,30 +48,15 @@ class Workload:
             return NOTHING
         key = GangKey(self.name, namespace_of(event.obj) or DEFAULT_NAMESPACE, uid)
         moved = (before is None) != (uid not in self._owners)
-        return Changed((key,), tuple(self._pods.get(uid, {}).values()) if moved else ())
+        members = self._members.get(key) if moved else None
+        return Changed((key,), tuple(members.pods.values()) if members is not None else ())
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         owner = _owner_uid(pod)
         if not owner:
             return NOTHING
-        pods = self._pods.setdefault(owner, {})
-        if gone:
-            pods.pop(uid_of(pod), None)
-        else:
-            pods[uid_of(pod)] = pod
-        if not pods:
-            del self._pods[owner]
-        if owner not in self._owners:
-            return NOTHING
-        key = GangKey(self.name, namespace_of(pod), owner)
-        home = self.home(key)
-        before = self._homes.get(owner, "")
-        if home is None:
-            self._homes.pop(owner, None)
-        else:
-            self._homes[owner] = uid_of(home)
-        changed = before != self._homes.get(owner, "") or (home is not None and uid_of(home) == uid_of(pod))
-        return Changed((key,)) if changed else NOTHING
+        changed = self._observe_member(GangKey(self.name, namespace_of(pod), owner), pod, gone)
+        return changed if owner in self._owners else NOTHING
 
     # Gangs
 
@@ -95,10 +78,7 @@ class Workload:
             created_ns=parse_timestamp(created) if created else 0,
             minimum=_minimum(owner) or 0,
             queue=queue_named_by(owner) or (queue_named_by(home) if home is not None else "") or DEFAULT_QUEUE,
-            observed=GangStatus(
-                claims=claim_records.read_all(annotations_of(home)) if home is not None else {},
-                claim_home=uid_of(home) if home is not None else "",
-            ),
+            observed=with_records_of(home),
             topology=topology.of_owner(owner),
             hints=hints_of(owner),
         )
@@ -107,19 +87,16 @@ class Workload:
         """Pods whose owner no longer asks for a gang are scheduled by themselves."""
         return GangSpec(key=key, title=f"{key.namespace}/{key.name}", created_ns=created_ns, minimum=0, queue=queue)
 
-    def object(self, key: GangKey) -> Obj | None:
-        return None
-
-    def home(self, key: GangKey) -> Obj | None:
-        """Its oldest pod."""
-        pods = self._pods.get(key.name, {}).values()
-        return min(pods, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", name_of(pod)), default=None)
-
     def complaints(self, obj: Obj) -> Iterator[str]:
-        text = annotations_of(obj).get(volcano.GROUP_MIN_MEMBER) if kind_id(obj) in self.kinds else None
-        if text and count(text) is None:
-            bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
-            yield f"{bad}: it does not count"
+        return minimum_complaints(obj) if kind_id(obj) in self.kinds else iter(())
+
+
+def minimum_complaints(owner: Obj) -> Iterator[str]:
+    """That the minimum on an owner cannot be read."""
+    text = annotations_of(owner).get(volcano.GROUP_MIN_MEMBER)
+    if text and count(text) is None:
+        bad = f"{volcano.GROUP_MIN_MEMBER} {shown(text)} is not a whole number from 0 to {INT32_MAX}"
+        yield f"{bad}: it does not count"
 
 
 def _minimum(owner: Obj) -> int | None:

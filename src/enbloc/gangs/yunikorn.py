@@ -19,11 +19,10 @@ from enbloc.api import core, yunikorn
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, annotations_of, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
-from enbloc.gangs import claim_records
 from enbloc.gangs.dialect import NOTHING, Changed, queue_named_by
 from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import INT32_MAX
-from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, GangStatus, Membership, Template
+from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, Template, with_records_of
 from enbloc.units import parse_quantity, parse_timestamp
 
 MOST_MEMBERS = 2000
@@ -127,7 +126,7 @@ class Yunikorn:
             templates=templates,
             expected=sum(one.count for one in templates.values()),
             queue=queue_named_by(home) or DEFAULT_QUEUE,
-            observed=GangStatus(claims=claim_records.read_all(annotations_of(home)), claim_home=uid_of(home)),
+            observed=with_records_of(home),
             hints=hints_of(home),
             problem=declared.problem or _undeclared(application, templates),
         )

@@ -5,16 +5,14 @@ Gangs are named by their place in the list, so that 5,000 nodes with their pods 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from enbloc.api import volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
-from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT
-from enbloc.engine.filters import node_affinity, taints
-from enbloc.engine.filters.stateful import affinity, spread
+from enbloc.engine.diagnosis.cause import Cause
 from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
 from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence
@@ -28,25 +26,30 @@ DOMAIN_LABELS: Final = (
 )
 """The first of them that a node has groups it on the map, if no node tree does."""
 _HOLDS_ROOM: Final = ("starting", "running", "leaving")
-_NODES: Final = "node(s) "
-_FILTERS: Final = (node_affinity.REASON, taints.REASON, affinity.AFFINITY, affinity.ANTI_AFFINITY, spread.SKEWED)
-_CAUSE: Final = re.compile(
-    rf"{INSUFFICIENT}[\w./-]*\w|(?:{'|'.join(re.escape(one.removeprefix(_NODES)) for one in _FILTERS)})(?: {{[^}}]*}})?"
-)
-"""What the engine's sentence in a condition says of nodes, in the engine's own words."""
 _EVENTS: Final = 50
+NOT_SAID: Final = "not scheduled yet"
+"""Of a gang of which the scheduler has said nothing."""
 
 
-def dashboard_model(objects: Objects, reading: Reading, overview: Overview, as_of_s: float) -> dict[str, Any]:
-    """What `/api/model` answers."""
+def dashboard_model(
+    objects: Objects,
+    reading: Reading,
+    overview: Overview,
+    as_of_s: float,
+    causes: Mapping[str, Cause] = MappingProxyType({}),
+    deserved: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """What `/api/model` answers. `causes`: what the scheduler of this process knows of gangs that wait; without one
+    there is the reason of each gang's condition. `deserved`: what it computed for each queue; without one there is what
+    the queue's object says."""
     index = {gang.gang: number for number, gang in enumerate(overview.gangs)}
     number_of = {
-        id(pod): index.get(spec.title if spec is not None else f"{namespace_of(pod)}/{name_of(pod)}", -1)
+        id(pod): index.get(row.gang, -1) if row is not None else -1
         for key, members in reading.members.items()
-        for spec in (reading.registry.spec(key),)
+        for row in (reading.row(key),)
         for _, pod in members
     }
-    spans = _spans(reading, overview)
+    spans = _spans(reading)
     nodes = _nodes(objects, reading, overview, number_of)
     total: dict[str, float] = {}
     for node in nodes:
@@ -58,8 +61,8 @@ def dashboard_model(objects: Objects, reading: Reading, overview: Overview, as_o
         "live": True,
         "resource": scarce_resource(total),
         "total": total,
-        "gangs": [_gang(gang, spans.get(gang.gang)) for gang in overview.gangs],
-        "queues": _queues(objects, overview),
+        "gangs": [_gang(gang, spans.get(gang.gang), causes.get(gang.gang)) for gang in overview.gangs],
+        "queues": _queues(objects, overview, deserved),
         "nodes": nodes,
     }
 
@@ -71,18 +74,9 @@ def scarce_resource(names: Mapping[str, object]) -> str:
     return (gpus or extended or ["cpu"])[0]
 
 
-def cause_of(message: str, reason: str, reasons: Sequence[Mapping[str, Any]] = ()) -> str:
-    """A few words by which waiting gangs are grouped: what is missing, else the reason. `reasons`: of the diagnosis,
-    where it is at hand; a condition has only its sentence."""
-    if reasons:
-        most = max(reasons, key=lambda one: one["nodes"])
-        return str(most["reason"]).removeprefix(_NODES)
-    found = _CAUSE.search(message)
-    return found.group() if found else reason or "not scheduled yet"
-
-
-def _gang(gang: Gang, span: tuple[float | None, float | None] | None) -> dict[str, Any]:
+def _gang(gang: Gang, span: tuple[float | None, float | None] | None, cause: Cause | None) -> dict[str, Any]:
     started, ended = span or (None, None)
+    words = cause.words if cause is not None else gang.reason or NOT_SAID
     return {
         "gang": gang.gang,
         "dialect": gang.dialect,
@@ -95,8 +89,8 @@ def _gang(gang: Gang, span: tuple[float | None, float | None] | None) -> dict[st
         "roles": gang.roles,
         "nodes": gang.nodes,
         "setAside": gang.set_aside,
-        "reason": gang.reason,
-        "cause": cause_of(gang.message, gang.reason) if gang.state in WAITS else "",
+        "reason": cause.reason if cause is not None else gang.reason,
+        "cause": words if gang.state in WAITS else "",
         "sentence": sentence(gang),
         "came": gang.created / NANO,
         "started": started,
@@ -105,21 +99,26 @@ def _gang(gang: Gang, span: tuple[float | None, float | None] | None) -> dict[st
     }
 
 
-def _spans(reading: Reading, overview: Overview) -> dict[str, tuple[float | None, float | None]]:
+def _spans(reading: Reading) -> dict[str, tuple[float | None, float | None]]:
     """When each gang's minimum had started, and when the last pod of one that is over ended."""
-    rows = {gang.gang: gang for gang in overview.gangs}
     found = {}
     for key, members in reading.members.items():
-        spec = reading.registry.spec(key)
-        gang = rows.get(spec.title) if spec is not None else None
+        gang = reading.row(key)
         if gang is None or gang.state in WAITS:
             continue
-        starts = sorted(time for _, pod in members if (time := _seconds((pod.get("status") or {}).get("startTime"))))
+        starts = sorted(time for _, pod in members if (time := _started(pod)))
         needed = max(gang.minimum, 1)
         started = starts[min(needed, len(starts)) - 1] if starts else None
         ends = [time for _, pod in members if (time := _finished(pod))] if gang.state in (FINISHED, FAILED) else []
         found[gang.gang] = (started, max(ends, default=None))
     return found
+
+
+def _started(pod: Obj) -> float | None:
+    """When the kubelet took it; of one that it has not taken yet, when it was bound."""
+    bound = condition_of(pod, "PodScheduled") or {}
+    at = bound.get("lastTransitionTime") if bound.get("status") == "True" else None
+    return _seconds((pod.get("status") or {}).get("startTime") or at)
 
 
 def _finished(pod: Obj) -> float | None:
@@ -166,7 +165,7 @@ def _nodes(
     ]
 
 
-def _queues(objects: Objects, overview: Overview) -> list[dict[str, Any]]:
+def _queues(objects: Objects, overview: Overview, deserved: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     specs = {name_of(obj): view(obj, volcano.Queue).spec for obj in objects.get(volcano.QUEUE, ())}
     rows = []
     for queue in overview.queues:
@@ -183,7 +182,7 @@ def _queues(objects: Objects, overview: Overview) -> list[dict[str, Any]]:
                 "waiting": queue.waiting,
                 "used": {name: nanos / NANO for name, nanos in queue.used.items()},
                 "capability": {name: nanos / NANO for name, nanos in queue.capability.items()},
-                "deserved": _plain(spec.deserved),
+                "deserved": deserved.get(queue.queue) or _plain(spec.deserved),
                 "guarantee": _plain(guarantee),
             }
         )

@@ -8,7 +8,7 @@ scheduler's to say: see `gangs`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from enbloc.api.core import DISRUPTED
@@ -104,6 +104,22 @@ def what_ended(state: str, members: Sequence[Obj], job: Obj | None) -> str:
         text = f"{len(failed)} of {len(members)} pod{'' if len(members) == 1 else 's'} failed"
         reasons = sorted({str(pod["status"]["reason"]) for pod in failed if pod["status"].get("reason")})
         parts.append(_with_codes(f"{text} ({', '.join(reasons)})" if reasons else text, failed))
+    return "; ".join(parts)
+
+
+def later_roles(job: Obj | None, roles: Collection[str]) -> str:
+    """Which roles of a Job have no pods yet, since they depend on others (D2). `roles`: those that have pods."""
+    tasks = ((job or {}).get("spec") or {}).get("tasks")
+    parts = []
+    for task in tasks if isinstance(tasks, list) else ():
+        depends = task.get("dependsOn") if isinstance(task, dict) else None
+        names = depends.get("name") if isinstance(depends, dict) else None
+        if not isinstance(depends, dict) or not isinstance(names, list) or not names or task.get("name") in roles:
+            continue
+        some = depends.get("iteration") == "any" and len(names) > 1
+        others = f"one of {', '.join(map(str, names))}" if some else " and ".join(map(str, names))
+        verb = "is" if some or len(names) == 1 else "are"
+        parts.append(f"pods of role {task.get('name')} are created once {others} {verb} running (dependsOn)")
     return "; ".join(parts)
 
 

@@ -28,7 +28,7 @@ from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
 from enbloc.config.vocabulary import SCHEDULER_NAMES
-from enbloc.gangs.claim_records import Record
+from enbloc.gangs.claim_records import Record, with_nodes
 from enbloc.gangs.hints import EXPECTED_START
 from enbloc.gangs.model import GangKey
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
@@ -38,10 +38,12 @@ from enbloc.inspect.gang_states import (
     FAILED,
     PREEMPTED,
     RANK,
+    RUNNING,
     RUNS,
     WAITS,
     evicted_for,
     exit_codes,
+    later_roles,
     state_of,
     what_ended,
 )
@@ -78,7 +80,8 @@ class Gang(msgspec.Struct, frozen=True, rename="camel"):
     """By node: how many of its pods are there."""
     created: int
     message: str = ""
-    """Why it waits: the message of the scheduler's condition."""
+    """Why it waits: the message of the scheduler's condition. Of one that runs: why it crashes, or which roles come
+    later."""
     reason: str = ""
     since: str = ""
     """The last transition of that condition."""
@@ -128,12 +131,15 @@ class Reading:
         self._jobs: dict[str, Obj] = {}
         self._gang_of_job: dict[str, GangKey] = {}
         """By UID of a Job: the gang whose object it owns."""
+        self._node_names: list[str] = []
+        """Long records of claims have digests in place of these names."""
         self._rows: dict[GangKey, Gang | None] = {}
         self.rooms: dict[GangKey, Room] = {}
         self.update(objects)
 
     def update(self, objects: Objects) -> None:
         """Reads a newer list of everything."""
+        self._node_names = [name_of(node) for node in objects.get("Node", ())]
         dirty: set[GangKey] = set()
         pods: dict[_Name, Obj] = {}
         for kind in (*sorted(self.registry.kinds), "Pod"):
@@ -210,6 +216,9 @@ class Reading:
         """Every gang: waiting ones first, each group in scheduling order (G8)."""
         return sorted((row for row in self._rows.values() if row is not None), key=order)
 
+    def row(self, key: GangKey) -> Gang | None:
+        return self._rows.get(key)
+
     def requests(self, pod: Obj) -> dict[str, int]:
         """The requests of a pod, in nano-units."""
         found = self._requests.get(id(pod))
@@ -271,6 +280,8 @@ class Reading:
         is_others = condition.get("reason") == PendingReason.OTHER_SCHEDULER and registry.spec(key) is None
         problem = "" if is_others else spec.problem  # whose PodGroup may be one of the other scheduler's API (N4)
         message = problem or str(condition.get("message") or "") if waits else what_ended(state, own, job)
+        if state == RUNNING:
+            message = later_roles(job, roles)
         if state == PREEMPTED:
             message = "; ".join(filter(None, (evicted_for(group), message)))
         priorities = [(pod.get("spec") or {}).get("priority") or 0 for _, pod in members]
@@ -290,7 +301,7 @@ class Reading:
             reason=str(condition.get("reason") or ""),
             since=str(condition.get("lastTransitionTime") or ""),
             expected_start=_expected(registry.home(key)) if waits else "",
-            set_aside=_set_aside(spec.observed.claims.values()) if waits else {},
+            set_aside=_set_aside(spec.observed.claims.values(), self._node_names) if waits else {},
             largest=self._largest(own) if waits else {},
             labels=dict(labels_of(self._labelled(key, members))),
             exit_codes=exit_codes(own) if state in (CRASH_LOOP, FAILED) else {},
@@ -333,11 +344,11 @@ def _expected(home: Obj | None) -> str:
     return text
 
 
-def _set_aside(records: Iterable[Record]) -> dict[str, int]:
+def _set_aside(records: Iterable[Record], node_names: Sequence[str]) -> dict[str, int]:
     """Node → number of pods for which room is set aside there."""
     found: Counter[str] = Counter()
     for record in records:
-        for nodes in record.slots.values():
+        for nodes in with_nodes(record, node_names).slots.values():
             found.update(nodes)
     return dict(sorted(found.items()))
 

@@ -11,10 +11,11 @@ from enbloc.config import Config
 from enbloc.inspect import capacity
 from enbloc.inspect import gangs as gang_rows
 from enbloc.inspect.capacity import Node, Queue, Use, amount
-from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, FINISHED, PREEMPTED
+from enbloc.inspect.gang_states import FAILED, FINISHED, PREEMPTED
 from enbloc.inspect.gangs import Gang, Objects, Reading
 from enbloc.inspect.topology import KINDS as KINDS_OF_TREES
 from enbloc.inspect.topology import Domain, Trees
+from enbloc.listing import listed
 from enbloc.units import NANO
 
 KINDS: Final = tuple(dict.fromkeys((*gang_rows.KINDS, *capacity.KINDS, *KINDS_OF_TREES)))
@@ -103,14 +104,14 @@ def sentence(gang: Gang) -> str:
     """Its state in one sentence."""
     has = gang.pods.get("running", 0) + gang.pods.get("starting", 0)
     if gang.runs:
-        where = ", ".join(f"{node} ({count})" for node, count in list(gang.nodes.items())[:5])
-        more = f" and {len(gang.nodes) - 5} more" if len(gang.nodes) > 5 else ""
-        crashes = f"; {gang.message}" if gang.state == CRASH_LOOP else ""
-        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}{more}; its minimum is {gang.minimum}{crashes}."
+        where = listed([f"{node} ({count})" for node, count in gang.nodes.items()], 5)
+        also = f"; {gang.message}" if gang.message else ""
+        return f"It runs: {has} pod{'' if has == 1 else 's'} on {where}; its minimum is {gang.minimum}{also}."
     if gang.state == FAILED and gang.message:
         return f"It failed: {gang.message.removeprefix('Failed: ').rstrip('.')}."
     if gang.state in (FAILED, FINISHED):
-        return f"It is over: {gang.pods.get('succeeded', 0)} pods succeeded, {gang.pods.get('failed', 0)} failed."
+        well = gang.pods.get("succeeded", 0)
+        return f"It is over: {well} pod{'' if well == 1 else 's'} succeeded, {gang.pods.get('failed', 0)} failed."
     if gang.message:
         until = f"; it is expected to start at {gang.expected_start}" if gang.expected_start else ""
         message = f"{gang.message.rstrip('.')}{until}" if until else gang.message

@@ -14,6 +14,7 @@ from enbloc.inspect.gang_states import CRASH_LOOP, FAILED, PREEMPTED, RUNNING, W
 from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview
 from enbloc.inspect.topology import Domain
+from enbloc.listing import listed
 from enbloc.units import SECOND, parse_timestamp
 
 _STYLES = {WAITING: "yellow", PREEMPTED: "magenta", RUNNING: "green", CRASH_LOOP: "red", FAILED: "red"}
@@ -74,9 +75,7 @@ def _pods(gang: Gang) -> str:
 
 
 def _where(gang: Gang) -> str:
-    nodes = list(gang.nodes.items())
-    more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
-    return ", ".join(f"{node} ({count})" for node, count in nodes[:4]) + more
+    return listed([f"{node} ({count})" for node, count in gang.nodes.items()], 4)
 
 
 def queue_cells(queue: Queue) -> list[str]:
@@ -214,10 +213,8 @@ def _group(group: Mapping[str, Any]) -> str:
 
 def _what_to_do(explanation: Explanation, now: int) -> list[str]:
     lines = []
-    ahead = ", ".join(explanation.ahead[:_MOST_AHEAD])
-    more = len(explanation.ahead) - _MOST_AHEAD
-    if ahead:
-        lines.append(_line("ahead", ahead + (f" and {more} more" if more > 0 else "")))
+    if explanation.ahead:
+        lines.append(_line("ahead", listed(explanation.ahead, _MOST_AHEAD)))
     for number, remedy in enumerate(explanation.remedies or ()):
         at = parse_timestamp(remedy["starts_at"]) - now
         when = "starts at once" if at < SECOND else f"starts in {human(at)}"

@@ -37,12 +37,7 @@ SPOKEN: Final = (
     koordinator.PREFIX,
     koordinator.POD_GROUP_KEY,
     coscheduling.POD_GROUP_LABEL,
-    hints.SLA_WAITING_TIME,
-    hints.SLA_WAITING_TIME_BARE,
-    hints.RUN_TIME,
-    hints.PREEMPTABLE,
-    hints.COOLDOWN,
-    hints.USER,
+    *hints.KEYS,
 )
 """Prefixes of the keys of pods whose values may be invalid."""
 

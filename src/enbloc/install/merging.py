@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from enbloc.api.meta import Obj, labels_of, name_of
+from enbloc.listing import listed
 
 OWN_LABEL: Final = "app.kubernetes.io/part-of"
 OWN: Final = "enbloc"
@@ -29,7 +30,7 @@ class Merged(NamedTuple):
     def text(self) -> str:
         """What is done with the cluster's definition, for users."""
         name = name_of(self.definition)
-        shown = ", ".join(self.added[:5]) + (f" and {len(self.added) - 5} more" if len(self.added) > 5 else "")
+        shown = listed(self.added, 5)
         if self.is_own:
             return f"{name} exists, from an earlier enbloc: replaced, {shown} kept"
         if not self.added:

@@ -6,11 +6,11 @@ It keeps nothing that the API does not know: a restart is a new one on the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from enbloc.api.writes import Refused, WatchEvent
+from enbloc.api.writes import Refused, WatchEvent, Write
 from enbloc.cluster.embedded.settle import ROUNDS, Restless
 from enbloc.cluster.port import Cluster, Watch
 from enbloc.config import Config, Tenancy, default_scheduler_name
@@ -52,6 +52,25 @@ def controllers(
     ]
 
 
+class ControllerWrites(Protocol):
+    """How controllers write where webhooks are asked first."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether webhooks were asked that have not answered."""
+        ...
+
+    def execute(self, controller: Controller, write: Write, /) -> bool:
+        """Whether it was stored; False: it waits for webhooks. Raises `Refused`."""
+        ...
+
+    def repeat(self, now_ns: int, /) -> bool:
+        """Executes the writes that were answered. Whether any was stored."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class ControlPlane:
     """Scheduler and controllers of one cluster."""
 
@@ -64,9 +83,12 @@ class ControlPlane:
         more: Sequence[Controller] = (),
         keyring: Keyring = SIMULATED,
         metrics: CycleMetrics | None = None,
+        writes: ControllerWrites | None = None,
     ) -> None:
-        """`more`: controllers beside this project's own; `keyring` signs records (S2); `metrics` counts decisions."""
+        """`more`: controllers beside this project's own; `keyring` signs records (S2); `metrics` counts decisions;
+        `writes`: where webhooks are asked about what controllers write."""
         self._cluster = cluster
+        self._writes = writes
         self._transport = ImmediateTransport(cluster)
         self.scheduler = Scheduler(self._transport, config, scheduler_names, keyring, metrics=metrics)
         own = controllers(key_pair, default_scheduler_name(config), scheduler_names, config.tenancy)
@@ -101,23 +123,36 @@ class ControlPlane:
         self._transport.events_read()
 
     def reconcile(self, now_ns: int) -> bool:
-        """Runs the controllers until none has a write left. Returns whether anything was written."""
-        wrote = False
+        """Runs the controllers until none has a write left, or one waits for webhooks. Returns whether anything was
+        written."""
+        if self._awaits_webhooks():
+            return False
+        wrote = self._writes is not None and self._writes.repeat(now_ns)
         for _ in range(ROUNDS):
+            if self._awaits_webhooks():
+                return wrote
             self._catch_up()
             again = False
             for controller in self._controllers:
                 for write in controller.reconcile(now_ns):
                     try:
-                        self._cluster.execute(write)
-                        again = True
+                        if self._writes is None:
+                            self._cluster.execute(write)
+                            again = True
+                        else:
+                            again = self._writes.execute(controller, write) or again
                     except Refused as error:
                         controller.refused(write, error, now_ns)
                 self._catch_up()
+                if self._awaits_webhooks():
+                    return wrote or again
             if not again:
                 return wrote
             wrote = True
         raise Restless(f"the controllers still write after {ROUNDS} rounds at one instant")
+
+    def _awaits_webhooks(self) -> bool:
+        return self._writes is not None and self._writes.is_waiting
 
     def schedule(self, now_ns: int) -> bool:
         """Runs a scheduling cycle. Returns whether anything was written. What a cycle changed may help other gangs: if
@@ -155,6 +190,8 @@ class ControlPlane:
 
     def close(self) -> None:
         self._watch.close()
+        if self._writes is not None:
+            self._writes.close()
 
 
 def _listing_order(kind: str) -> tuple[bool, str]:

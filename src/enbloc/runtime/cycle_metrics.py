@@ -13,11 +13,12 @@ from typing import Final
 from prometheus_client import Counter, Histogram
 from prometheus_client.registry import Collector
 
+from enbloc.api.meta import Obj
 from enbloc.engine.decisions import Bind, Decision, Enqueue, Evict, SetAside, TimeOut
 from enbloc.engine.engine import Engine
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.runtime.volcano_metrics import VolcanoMetrics
-from enbloc.units import SECOND
+from enbloc.units import SECOND, parse_timestamp
 
 CYCLE_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 START_S: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 4 * 3_600, 12 * 3_600, 24 * 3_600, 3 * 24 * 3_600)
@@ -78,10 +79,16 @@ class CycleMetrics:
             *([self.volcano] if self.volcano is not None else []),
         ]
 
-    def bound(self, seconds: float) -> None:
-        """A Binding was answered, this long after its decision."""
+    def bound(self, seconds: float, uid: str) -> None:
+        """A pod's Binding was answered, this long after its decision."""
         if self.volcano is not None:
-            self.volcano.bound(seconds)
+            self.volcano.bound(seconds, uid)
+
+    def watched(self, pod: Obj, now_ns: int) -> None:
+        """A new pod of ours was read from a watch."""
+        if self.volcano is not None and not (pod.get("spec") or {}).get("nodeName"):
+            created_ns = parse_timestamp(pod["metadata"]["creationTimestamp"])
+            self.volcano.watched(max(0, now_ns - created_ns) / SECOND)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -122,7 +129,7 @@ class CycleMetrics:
             for place in decision.placements:
                 task = engine.state.tasks.get(place.uid)
                 if task is not None:
-                    self.volcano.assumed(max(0, now_ns - task.created_ns) / SECOND)
+                    self.volcano.assumed(max(0, now_ns - task.created_ns) / SECOND, place.uid)
         if not decision.commits:
             return
         for key in (decision.gang, *decision.others):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 import numpy as np
@@ -74,17 +75,17 @@ class EngineMetrics(Collector):
             return
         yield _gangs(engine)
         queues = [queue for _, queue in sorted(engine.state.queues.queues.items()) if queue.exists]
-        for name in OF_QUEUES:
-            yield _amounts(engine, queues, name)
-        share = _family("enbloc_queue_share")
-        for queue in queues:
-            share.add_metric([queue.name], engine.state.queues.share(queue))
-        yield share
+        with _as_deserved_now(engine):
+            of_queues = [_amounts(engine, queues, name) for name in OF_QUEUES]
+            share = _family("enbloc_queue_share")
+            for queue in queues:
+                share.add_metric([queue.name], engine.state.queues.share(queue))
+            volcano = list(_volcano_names(engine, queues)) if self._volcano else []
+        yield from (*of_queues, share)
         yield from _nodes(engine)
         yield from _domains(engine)
         yield _claims(engine)
-        if self._volcano:
-            yield from _volcano_names(engine, queues)
+        yield from volcano
 
 
 def _family(name: str) -> GaugeMetricFamily:
@@ -110,6 +111,25 @@ def _gangs(engine: Engine) -> GaugeMetricFamily:
     for labels, count in sorted(counts.items()):
         family.add_metric(labels, count)
     return family
+
+
+def deserved_of(engine: Engine) -> dict[str, dict[str, float]]:
+    """By queue and resource, what each deserves, in base units."""
+    names = engine.state.resources.names
+    with _as_deserved_now(engine):
+        return {
+            queue.name: {
+                names[column]: _in_units(column, amount)
+                for column, amount in _of_queue(engine, queue, "deserved")
+                if amount and column != PODS
+            }
+            for queue in engine.state.queues.queues.values()
+            if queue.exists
+        }
+
+
+def _as_deserved_now(engine: Engine) -> AbstractContextManager[None]:
+    return engine.state.queues.as_deserved_now(engine.state.foreign_room.shared())
 
 
 def _of_queue(engine: Engine, queue: Queue, name: str) -> Iterator[tuple[int, int]]:

@@ -37,6 +37,7 @@ _FINAL: Final = frozenset({404, 409, 410, 422})
 """Refusals that another attempt would get again: the object is gone, or is another one by now."""
 
 OnRefused = Callable[[WritePlan, Write | None], None]
+Measure = Callable[[bool, float, str], None]
 """A write of a plan was refused or held back; `None`: the plan has no object to write on."""
 
 
@@ -49,9 +50,10 @@ class Executor:
         refused: OnRefused,
         emit: Callable[[EmitEvent], None],
         wake: Callable[[], None] = lambda: None,
-        measure: Callable[[bool, float], None] = lambda bound, seconds: None,
+        measure: Measure = lambda bound, seconds, uid: None,
     ) -> None:
-        """`measure` is called for each Binding: whether it was accepted, and the seconds since its decision."""
+        """`measure` is called for each Binding: whether it was accepted, the seconds since its decision, the pod's
+        UID."""
         self._transport = transport
         self._refused = refused
         self._emit = emit
@@ -187,7 +189,7 @@ class Executor:
             accepted = why.code == UNKNOWN and await self._is_bound(write)
             if not accepted:
                 self._assumed.pop(write.uid, None)
-        self._measure(accepted, self._transport.time_s() - decided_s)
+        self._measure(accepted, self._transport.time_s() - decided_s, write.uid)
         if accepted:
             self._emit(pod_bound(write))
         return accepted

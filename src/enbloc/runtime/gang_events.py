@@ -14,6 +14,7 @@ from enbloc.api.kinds import kind_id, ref_of
 from enbloc.api.meta import Obj, Ref, controller_of, namespace_of, uid_of
 from enbloc.api.writes import BindPod, EmitEvent
 from enbloc.engine.decisions import Bind, Evict
+from enbloc.listing import listed
 
 MOST_NODES_NAMED: Final = 8
 """At most this many nodes are named in an Event about Bindings."""
@@ -42,10 +43,9 @@ def enqueued(group: Obj) -> EmitEvent:
 
 def bound_together(decision: Bind, groups: Iterable[Obj]) -> tuple[EmitEvent, ...]:
     nodes = Counter(placement.node for placement in decision.placements)
-    where = ", ".join(f"{node} ({count})" for node, count in list(nodes.items())[:MOST_NODES_NAMED])
-    more = f" and {len(nodes) - MOST_NODES_NAMED} more" if len(nodes) > MOST_NODES_NAMED else ""
+    where = listed([f"{node} ({count})" for node, count in nodes.items()], MOST_NODES_NAMED)
     count = len(decision.placements)
-    message = f"{count} pods bound together: {where}{more}" if count > 1 else f"1 pod bound: {where}"
+    message = f"{count} pods bound together: {where}" if count > 1 else f"1 pod bound: {where}"
     return tuple(on_gang(group, "Normal", GANG_SCHEDULED, message) for group in groups)
 
 

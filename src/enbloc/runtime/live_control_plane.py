@@ -25,6 +25,7 @@ from enbloc.gangs.model import GangKey
 from enbloc.gangs.record_digests import Keyring
 from enbloc.runtime.control_plane import controllers
 from enbloc.runtime.controller_runner import ControllerRunner
+from enbloc.runtime.cycle_metrics import CycleMetrics
 from enbloc.runtime.engine_metrics import EngineMetrics
 from enbloc.runtime.expectations import Observed
 from enbloc.runtime.live_transport import LiveTransport
@@ -78,7 +79,10 @@ class LiveControlPlane:
         self.is_ready = False
         """Whether all existing objects were observed."""
         self.scheduler: Scheduler | None = None
+        self._names = scheduler_names
+        self._counted: CycleMetrics | None = None
         if SCHEDULER in parts:
+            self._counted = self._metrics.count_decisions(volcano=config.volcano_metrics)
             self.scheduler = Scheduler(
                 self._transport,
                 config,
@@ -87,7 +91,7 @@ class LiveControlPlane:
                 self.wake,
                 self._status_changed.set,
                 self._metrics.binding,
-                self._metrics.count_decisions(volcano=config.volcano_metrics),
+                self._counted,
             )
             self.scheduler.translator.recorder = recorder
             self._status_writer = self.scheduler.status_writer
@@ -143,10 +147,19 @@ class LiveControlPlane:
         if self._unread_since_s is None:
             self._unread_since_s = self._transport.time_s()
         if self.scheduler is not None and event.kind in self.scheduler.kinds:
+            if self._counted is not None and self.is_ready and event.kind == "Pod" and event.type == "ADDED":
+                self._count_watched(self._counted, self.scheduler, event.obj)
             self.scheduler.observe(event)
         for runner in self._runners_by_kind.get(event.kind, ()):
             runner.observe(event)
         self._woken.set()
+
+    def _count_watched(self, counted: CycleMetrics, scheduler: Scheduler, pod: Obj) -> None:
+        """Pods of the first list are not counted, which came while no scheduler watched; nor are those of a later one
+        that are known already."""
+        known = scheduler.engine.state.tasks.get(pod["metadata"].get("uid", ""))
+        if known is None and (pod.get("spec") or {}).get("schedulerName", "") in self._names:
+            counted.watched(pod, self._clock())
 
     def wake(self) -> None:
         self._woken.set()

@@ -70,13 +70,13 @@ class Metrics:
         if again:
             self._retries.labels(method).inc()
 
-    def binding(self, accepted: bool, seconds: float) -> None:
-        """A Binding was answered, this long after its plan was started."""
+    def binding(self, accepted: bool, seconds: float, uid: str = "") -> None:
+        """A pod's Binding was answered, this long after its plan was started."""
         if accepted:
             self._accepted.inc()
             self._bind_s.observe(seconds)
             if self._cycle is not None:
-                self._cycle.bound(seconds)
+                self._cycle.bound(seconds, uid)
         else:
             self._rejected.inc()
 

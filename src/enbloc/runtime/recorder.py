@@ -1,6 +1,6 @@
 """The flight recorder of `enbloc run --record`: what the scheduler observed, and what it decided, in bounded files.
 
-It records at the translator's door: watch events as they were read, refused writes, and the decisions of each cycle.
+It records what the translator reads and decides: watch events, refused writes, and the decisions of each cycle.
 `sim.recording` runs the same engine over it. A recording holds no key and no secret: objects go through
 `api.redaction`, and of records that did not verify nothing is kept, so that a reader trusts what is left (S2).
 

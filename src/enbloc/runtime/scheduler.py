@@ -13,7 +13,7 @@ from enbloc.config import Config
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import Keyring
 from enbloc.runtime.cycle_metrics import CycleMetrics
-from enbloc.runtime.executor import Executor
+from enbloc.runtime.executor import Executor, Measure
 from enbloc.runtime.status_writer import StatusWriter
 from enbloc.runtime.translate import Translator
 from enbloc.runtime.transport import Transport
@@ -33,7 +33,7 @@ class Scheduler:
         keyring: Keyring,
         wake: Callable[[], None] = lambda: None,
         status_changed: Callable[[], None] = lambda: None,
-        measure: Callable[[bool, float], None] = lambda bound, seconds: None,
+        measure: Measure = lambda bound, seconds, uid: None,
         metrics: CycleMetrics | None = None,
     ) -> None:
         """`measure` is called with each Binding's outcome and time; `metrics` counts decisions."""

@@ -39,7 +39,7 @@ OTHER_WRITES_WITHIN_S: Final = 0.5
 _UNAUTHORISED: Final = frozenset({401, 403})
 
 Result = TypeVar("Result")
-Companion = Callable[[KubeCluster, Config], Awaitable[Callable[[], Awaitable[None]]]]
+Component = Callable[[KubeCluster, Config], Awaitable[Callable[[], Awaitable[None]]]]
 """A component that is served beside the control plane on every replica, such as the webhook. It is called with the
 cluster and the config, returns when it serves, and returns the function that stops it."""
 
@@ -51,7 +51,7 @@ class Options(msgspec.Struct, frozen=True):
     kubeconfig: str | None = None
     context: str | None = None
     parts: frozenset[str] = frozenset()
-    """Of the control plane: see `live_control_plane`. Without any only companions are served."""
+    """Of the control plane: see `live_control_plane`. Without any only `components` are served."""
     leader_elect: bool = False
     lease_namespace: str = "enbloc-system"
     lease_name: str = "enbloc"
@@ -64,7 +64,7 @@ class Options(msgspec.Struct, frozen=True):
 
 async def serve(
     options: Options,
-    companions: Mapping[str, Companion] | None = None,
+    components: Mapping[str, Component] | None = None,
     pages: Mapping[str, Page] | None = None,
     are_pages_ready: Callable[[], bool] = lambda: True,
 ) -> int:
@@ -89,8 +89,8 @@ async def serve(
         await endpoints.start(options.host, options.port)
         stack.push_async_callback(endpoints.close)
         log.info("serving /healthz, /readyz and /metrics on %s:%d", options.host, endpoints.port)
-        for name, companion in (companions or {}).items():
-            stack.push_async_callback(await companion(cluster, options.config))
+        for name, component in (components or {}).items():
+            stack.push_async_callback(await component(cluster, options.config))
             log.info("serving the %s", name)
         if plane is None:
             await stop.wait()

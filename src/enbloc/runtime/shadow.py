@@ -28,7 +28,7 @@ MOST_GANGS: Final = 100_000
 """Of so many gangs it is kept what happened; the oldest are forgotten."""
 
 
-class _Story:
+class _GangHistory:
     """What happened to one gang, and what would have."""
 
     __slots__ = ("came_ns", "decided_ns", "half_since_ns", "half_started_ns", "lost", "started_ns", "title")
@@ -49,7 +49,7 @@ class Shadow:
     def __init__(self, config: Config, names: frozenset[str]) -> None:
         self._translator = Translator(config, names, new_keyring())
         self.kinds = self._translator.kinds
-        self._stories: dict[GangKey, _Story] = {}
+        self._histories: dict[GangKey, _GangHistory] = {}
         self._already: set[GangKey] = set()
         """Gangs that had started when the shadow began."""
         self._began_ns: int | None = None
@@ -77,9 +77,9 @@ class Shadow:
             match decision:
                 case Bind(commits=True):
                     for key in (decision.gang, *decision.others):
-                        story = self._stories.get(key)
-                        if story is not None and story.decided_ns is None:
-                            story.decided_ns = now_ns
+                        history = self._histories.get(key)
+                        if history is not None and history.decided_ns is None:
+                            history.decided_ns = now_ns
                 case Evict():
                     self._evictions += 1
                     engine.report(decision, decision.uid)
@@ -99,29 +99,29 @@ class Shadow:
             self._note(key, gang, bound, now_ns)
 
     def _note(self, key: GangKey, gang: GangState, bound: int, now_ns: int) -> None:
-        story = self._stories.get(key)
-        if story is None:
+        history = self._histories.get(key)
+        if history is None:
             if not gang.tasks or not any(task.ours for task in gang.tasks.values()):
                 return
-            story = self._stories[key] = _Story(gang.spec.title, max(gang.spec.created_ns, 0))
-            if len(self._stories) > MOST_GANGS:
-                self._stories.pop(next(iter(self._stories)))
-        if story.started_ns is not None:
+            history = self._histories[key] = _GangHistory(gang.spec.title, max(gang.spec.created_ns, 0))
+            if len(self._histories) > MOST_GANGS:
+                self._histories.pop(next(iter(self._histories)))
+        if history.started_ns is not None:
             return
         if bound >= max(gang.spec.minimum, 1):
-            story.started_ns = now_ns
-            self._end_half(key, story, now_ns)
+            history.started_ns = now_ns
+            self._end_half(key, history, now_ns)
         elif bound:
-            if story.half_since_ns is None:
-                story.half_since_ns = now_ns
+            if history.half_since_ns is None:
+                history.half_since_ns = now_ns
             self._held[key] = dict(self._amounts(gang))
         else:
-            self._end_half(key, story, now_ns)
+            self._end_half(key, history, now_ns)
 
-    def _end_half(self, key: GangKey, story: _Story, now_ns: int) -> None:
-        if story.half_since_ns is not None:
-            story.half_started_ns += now_ns - story.half_since_ns
-            story.half_since_ns = None
+    def _end_half(self, key: GangKey, history: _GangHistory, now_ns: int) -> None:
+        if history.half_since_ns is not None:
+            history.half_started_ns += now_ns - history.half_since_ns
+            history.half_since_ns = None
         self._held.pop(key, None)
 
     def _amounts(self, gang: GangState) -> Iterator[tuple[str, float]]:
@@ -137,12 +137,12 @@ class Shadow:
         seconds = (now_ns - self._looked_ns) / SECOND
         self._looked_ns = now_ns
         for key, amounts in list(self._held.items()):
-            story = self._stories.get(key)
-            if story is None or key not in self._translator.engine.state.gangs:
+            history = self._histories.get(key)
+            if history is None or key not in self._translator.engine.state.gangs:
                 self._held.pop(key)
                 continue
             for name, amount in amounts.items():
-                story.lost[name] = story.lost.get(name, 0.0) + amount * seconds
+                history.lost[name] = history.lost.get(name, 0.0) + amount * seconds
 
     # ---- the report
 
@@ -150,11 +150,11 @@ class Shadow:
         """What `enbloc shadow -o json` prints. Differences are in seconds; negative: it would have started earlier."""
         self._count_lost(now_ns)
         why = {pending.gang: pending.message for pending in self._translator.engine.pending()}
-        gangs = [self._shown(story, why.get(story.title, ""), now_ns) for story in self._stories.values()]
+        gangs = [self._shown(history, why.get(history.title, ""), now_ns) for history in self._histories.values()]
         both = [gang for gang in gangs if gang["difference"] is not None]
         lost: dict[str, float] = {}
-        for story in self._stories.values():
-            for name, amount in story.lost.items():
+        for history in self._histories.values():
+            for name, amount in history.lost.items():
                 lost[name] = lost.get(name, 0.0) + amount
         return {
             "seconds": (now_ns - (self._began_ns if self._began_ns is not None else now_ns)) / SECOND,
@@ -169,20 +169,20 @@ class Shadow:
             "evictions": self._evictions,
         }
 
-    def _shown(self, story: _Story, why: str, now_ns: int) -> dict[str, Any]:
-        half_ns = story.half_started_ns
-        if story.half_since_ns is not None:
-            half_ns += now_ns - story.half_since_ns
-        both = story.decided_ns is not None and story.started_ns is not None
+    def _shown(self, history: _GangHistory, why: str, now_ns: int) -> dict[str, Any]:
+        half_ns = history.half_started_ns
+        if history.half_since_ns is not None:
+            half_ns += now_ns - history.half_since_ns
+        both = history.decided_ns is not None and history.started_ns is not None
         return {
-            "gang": story.title,
-            "came": self._seconds(story.came_ns),
-            "would_start": self._seconds(story.decided_ns),
-            "started": self._seconds(story.started_ns),
-            "difference": ((story.decided_ns or 0) - (story.started_ns or 0)) / SECOND if both else None,
+            "gang": history.title,
+            "came": self._seconds(history.came_ns),
+            "would_start": self._seconds(history.decided_ns),
+            "started": self._seconds(history.started_ns),
+            "difference": ((history.decided_ns or 0) - (history.started_ns or 0)) / SECOND if both else None,
             "half_started_s": half_ns / SECOND,
-            "lost": story.lost,
-            "why": why if story.decided_ns is None and story.started_ns is None else "",
+            "lost": history.lost,
+            "why": why if history.decided_ns is None and history.started_ns is None else "",
         }
 
     def _seconds(self, time_ns: int | None) -> float | None:

@@ -413,7 +413,7 @@ class Translator:
         return WritePlan(decision, (decision.preemptor,), (Step((evict,)), reported), needs_base=True)
 
     def _disrupted(self, decision: Evict, now_ns: int) -> Iterator[StatusUpdate]:
-        """The gang's object says for whom its pods were evicted, until it starts again (G10)."""
+        """The gang's object says for which gang its pods were evicted, until it starts again (G10)."""
         group = self._registry.object(decision.gang)
         if group is not None:
             condition = _condition(DISRUPTED, "True", decision.reason, f"evicted: {decision.message}", now_ns)

@@ -20,6 +20,8 @@ _JOB_MS: Final = tuple(32.0 * 2**power for power in range(18))
 """Gangs wait for minutes and hours; Volcano's own buckets end at 16 s."""
 _STARTED: Final = 500
 """At most so many gangs have a time of their own."""
+_ASSUMED: Final = 20_000
+"""At most so many pods are waited for; `enbloc up` binds at once and asks for no answer."""
 _ENDS: Final = {"begin": "OnSessionOpen", "end": "OnSessionClose"}
 
 
@@ -40,7 +42,11 @@ class VolcanoMetrics(Collector):
             "e2e_job_scheduling_latency", "from a gang's creation to its Bindings", buckets=_JOB_MS
         )
         self._task_ms = histogram(
-            "task_scheduling_latency", "from a pod's creation to the decision (Assumed)", "stage", buckets=_JOB_MS
+            "task_scheduling_latency",
+            "from a pod's creation to the event that reports it (Watched), the decision (Assumed), "
+            "the answer of its Binding (Bound)",
+            "stage",
+            buckets=_JOB_MS,
         )
         self._stage_ms = histogram(
             "scheduling_stage_duration", "from the decision to the answer of a pod's Binding (Bind)", "stage"
@@ -48,6 +54,8 @@ class VolcanoMetrics(Collector):
         self._attempts = Counter("volcano_schedule_attempts", "gangs that were bound", ["result"], registry=None)
         self._sum_ms = 0.0
         self._of_gangs: OrderedDict[tuple[str, str, str], float] = OrderedDict()
+        self._assumed_s: OrderedDict[str, float] = OrderedDict()
+        """By UID of a pod whose Binding is not answered yet: from its creation to the decision."""
         self.victims = 0
         self.attempts = 0
 
@@ -65,13 +73,23 @@ class VolcanoMetrics(Collector):
             self._cycle_ms.observe(self._sum_ms)
             self._sum_ms = 0.0
 
-    def assumed(self, seconds: float) -> None:
+    def watched(self, seconds: float) -> None:
+        """A pod was read from a watch, this long after its creation."""
+        self._task_ms.labels("Watched").observe(seconds * 1_000)
+
+    def assumed(self, seconds: float, uid: str) -> None:
         """A pod was decided to be bound, this long after its creation."""
         self._task_ms.labels("Assumed").observe(seconds * 1_000)
+        self._assumed_s[uid] = seconds
+        while len(self._assumed_s) > _ASSUMED:
+            self._assumed_s.popitem(last=False)
 
-    def bound(self, seconds: float) -> None:
-        """A Binding was answered, this long after its decision."""
+    def bound(self, seconds: float, uid: str) -> None:
+        """A pod's Binding was answered, this long after its decision."""
         self._stage_ms.labels("Bind").observe(seconds * 1_000)
+        before_s = self._assumed_s.pop(uid, None)
+        if before_s is not None:
+            self._task_ms.labels("Bound").observe((before_s + seconds) * 1_000)
 
     def started(self, title: str, queue: str, seconds: float) -> None:
         namespace, _, name = title.partition("/")

@@ -250,7 +250,8 @@ def _pods_of(record: Record, obj: Obj) -> dict[str, str]:
         return {name: next(iter(nodes)) for name, nodes in record.slots.items() if nodes}
     job = (controller_of(obj) or {}).get("name") or name_of(obj)
     found = {}
-    for role, nodes in record.slots.items():
+    roles = (obj.get("spec") or {}).get("minTaskMember") or {}
+    for role, nodes in claim_records.by_role(record, roles).items():
         places = [node for node, count in nodes.items() for _ in range(count)]
         found.update({f"{job}-{role}-{index}": node for index, node in enumerate(places)})
     return found

@@ -2,8 +2,8 @@
 
 Of containers only names, images, resources, ports and restart policies are kept: no commands, no arguments, no values
 of environment variables. Secrets and ConfigMaps are not part of it. Listing the objects is left to the caller, and so
-is the key of our own records: with it those that do not verify are left out, and the snapshot says so (S2). Who
-simulates a snapshot has no key, and trusts this verdict.
+is the key of our own records: with it those that do not verify are left out, and the snapshot says so (S2). A
+simulation of a snapshot has no key, and trusts this verdict.
 """
 
 from __future__ import annotations

@@ -179,9 +179,12 @@ class Statistics:
                 self._arrived_ns.setdefault(title, self._clock.elapsed_ns)
 
     def _note_why(self, key: GangKey) -> None:
-        obj, spec = self._registry.object(key), self._registry.spec(key)
+        obj = self._registry.object(key)
         condition = condition_of(obj, "Unschedulable") if obj is not None else None
-        if spec is not None and condition is not None and condition.get("status") == "True":
+        if condition is None or condition.get("status") != "True":
+            return
+        spec = self._registry.spec(key)
+        if spec is not None:
             self._why[spec.title] = str(condition.get("message") or "")
 
     def _observe_pod(self, event: WatchEvent, now_ns: int, created_ns: int | None = None) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from enbloc.api.reasons import PendingReason
+from enbloc.listing import listed
 from enbloc.sim.result import CUT_OFF, IDLE, Result
 from enbloc.sim.statistics import GangRecord
 from enbloc.units import SECOND, format_duration, natural_key
@@ -93,9 +94,7 @@ def _outcome(gang: GangRecord) -> str:
 
 
 def _nodes(gang: GangRecord) -> str:
-    names = sorted(gang.nodes, key=natural_key)
-    rest = len(names) - _NODES
-    return ", ".join(names[:_NODES]) + (f" and {rest} more" if rest > 0 else "")
+    return listed(sorted(gang.nodes, key=natural_key), _NODES)
 
 
 def _print_pending(console: Console, pending: list[dict[str, Any]]) -> None:

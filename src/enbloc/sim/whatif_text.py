@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from enbloc.listing import listed
 from enbloc.sim.whatif import Comparison, Difference, Fate
 from enbloc.units import SECOND, format_duration
 
@@ -15,7 +16,7 @@ _MOST_NAMED: Final = 5
 
 
 def cells(one: Difference) -> list[str]:
-    return [one.gang, one.queue, _change(one), _told(one.before), _told(one.after)]
+    return [one.gang, one.queue, _change(one), _text(one.before), _text(one.after)]
 
 
 def _change(one: Difference) -> str:
@@ -30,7 +31,7 @@ def _change(one: Difference) -> str:
     return one.change
 
 
-def _told(fate: Fate | None) -> str:
+def _text(fate: Fate | None) -> str:
     """One run of a gang, shortly."""
     if fate is None:
         return "-"
@@ -62,11 +63,9 @@ def notes(comparison: Comparison, until: str) -> Iterator[str]:
     count = len(comparison.differences)
     yield f"{count} gang{'' if count == 1 else 's'} would change, {comparison.unchanged} would not."
     if comparison.endless:
-        named = ", ".join(comparison.endless[:_MOST_NAMED])
-        more = len(comparison.endless) - _MOST_NAMED
-        rest = f" and {more} more" if more > 0 else ""
+        named = listed(comparison.endless, _MOST_NAMED)
         yield (
-            f"Assumed to run for ever, since they give no enbloc.dev/expected-duration: {named}{rest}. "
+            f"Assumed to run for ever, since they give no enbloc.dev/expected-duration: {named}. "
             "`--default-run-time` sets another."
         )
     yield f"Cut off: {comparison.cut_off}" if comparison.cut_off else f"Looked ahead {until}."

@@ -26,6 +26,7 @@ from enbloc.cluster.embedded.http.certificate import load_certificate, make_cert
 from enbloc.cluster.embedded.http.facade import Facade, Handler
 from enbloc.cluster.embedded.http.kubeconfig import write_kubeconfig
 from enbloc.cluster.embedded.http.listener import Listener
+from enbloc.cluster.embedded.http.webhook_calls import WebhookCalls
 from enbloc.cluster.embedded.nodes.node_player import NodePlayer
 from enbloc.cluster.embedded.nodes.runtime import LogQuery, LogReader, NodeRuntime
 from enbloc.cluster.embedded.settle import Plane
@@ -40,6 +41,7 @@ from enbloc.scenario.scenario import Scenario
 from enbloc.up.clock import now_ns
 from enbloc.up.loop import Loop, NoControlPlane
 from enbloc.up.options import Options, make_nodes
+from enbloc.up.reviewed_writes import ReviewedWrites
 
 Refuse = Callable[[Obj, Refused], None]
 TOKEN_FILE: Final = "token"
@@ -80,6 +82,7 @@ class LocalCluster:
         provide_queues(self.store, (arrival.obj for arrival in load.arrivals if arrival.at_ns == 0))
         self._loop = asyncio.get_running_loop()
         self.nodes: NodeRuntime = self._make_nodes()
+        self._webhooks = WebhookCalls(self.store, pods_answer=options.runtime != "sim")
         self._load = _Load(load, options.speed, self)
         self._settling = Loop(
             self.store,
@@ -120,7 +123,13 @@ class LocalCluster:
             return NoControlPlane()
         names = scheduler_names(config, alone=True)
         more = (WorkloadController(),)
-        return ControlPlane(self.store, config, names, more=more, keyring=self._keyring, metrics=self.metrics)
+        writes = ReviewedWrites(self.store, self._webhooks, self._wake)
+        return ControlPlane(
+            self.store, config, names, more=more, keyring=self._keyring, metrics=self.metrics, writes=writes
+        )
+
+    def _wake(self) -> None:
+        self._settling.wake()
 
     def engine(self) -> Engine | None:
         """The scheduler's, if it runs here."""
@@ -160,9 +169,10 @@ class LocalCluster:
             self._settings,
             self.nodes.enter,
             self.nodes.measure,
+            self._webhooks,
         )
         self._listener = Listener(self._facade, certificate.context())
-        port = await self._listener.start(options.host, options.port)
+        _, port = await self._listener.start(options.host, options.port)
         host = f"[{options.host}]" if ":" in options.host else options.host
         named = (state if options.port == port or options.data else state_directory(port)) / KUBECONFIG_FILE
         kubeconfig = options.kubeconfig or named
@@ -213,6 +223,7 @@ class LocalCluster:
         if self._running is not None:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+        await self._webhooks.close()
         self.nodes.close()
         if self._journal is not None:
             self._journal.close()

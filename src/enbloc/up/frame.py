@@ -26,7 +26,7 @@ _HELP: Final = (
     "Tab, 1 to 5     all, gangs, queues, nodes, events",
     "up down j k     the selected row; what is said of it stands below",
     "PgUp PgDn g G   a screen back or on, the first row, the last",
-    "/               filter: words that a row must have; Enter keeps it, Esc clears it",
+    "/               filter: words that a row must have (Enter keeps, Esc clears)",
     "s               the next order",
     "q, Ctrl-C       end the cluster",
     "any key         leave this help",
@@ -63,7 +63,7 @@ def frame(
     """`size`: columns and lines. Lines have no newline; colours are escape sequences."""
     width, height = max(size[0], 10), max(size[1], 4)
     if viewer.shows_help:
-        lines = ["Keys", "", *_HELP, "", "In another terminal", *around.commands]
+        lines = ["Keys", "", *_HELP, "", *around.commands]
         return _exactly([_cut(line, width) for line in lines], height)
     head = [_title(around.address, as_of_s, width), _tabs(viewer, overview, width)]
     if height >= _TALL:
@@ -90,14 +90,21 @@ def _one(viewer: Viewer, content: _Content, width: int, room: int) -> list[str]:
         return ["", *(_cut(line, width) for line in (text or ["Nothing yet."]))]
     said = _FOOT if room > 8 else 0
     viewer.fit(len(found.rows))
-    lines = _table(found, width, room - said, viewer.selected)
+    view_has_gangs = viewer.view in (View.ALL, View.GANGS)
+    next_lines = (
+        ["", *(_cut(line, width) for line in advice)]
+        if advice and view_has_gangs and room > 8 + said + len(advice)
+        else []
+    )
+    room -= said + len(next_lines)
+    lines = _table(found, width, room, viewer.selected)
     if not said:
         return lines
-    detail = found.rows[viewer.selected].detail
-    below = textwrap.wrap(detail, width) if detail else [_cut(line, width) for line in advice]
+    below = textwrap.wrap(found.rows[viewer.selected].detail, width)
     if len(below) > said:
         below = [*below[: said - 1], _cut(below[said - 1] + " …", width)]
-    return [*_exactly(lines, room - said), *_exactly([_styled(line, _DIM) for line in below], said)]
+    upper = _exactly([*lines, *next_lines], room + len(next_lines))
+    return [*upper, *_exactly([_styled(line, _DIM) for line in below], said)]
 
 
 def _all(viewer: Viewer, content: _Content, width: int, room: int) -> list[str]:

@@ -7,6 +7,7 @@ import resource
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +17,10 @@ from enbloc import garbage_collector
 from enbloc.api.meta import Obj
 from enbloc.api.writes import Refused
 from enbloc.config import Config, where_alone
+from enbloc.engine.diagnosis.cause import Cause
 from enbloc.inspect.gangs import Objects
 from enbloc.inspect.overview import KINDS, Overview
-from enbloc.runtime.engine_metrics import EngineMetrics
+from enbloc.runtime.engine_metrics import EngineMetrics, deserved_of
 from enbloc.scenario.scenario import Scenario
 from enbloc.up.cluster import LocalCluster
 from enbloc.up.event_log import EventLog
@@ -78,7 +80,25 @@ def pages_of(cluster: LocalCluster, config: Config) -> Pages:
     collector = EngineMetrics(cluster.engine, volcano=config.volcano_metrics)
     collectors = (collector, *cluster.metrics.collectors)
     explainer = Explainer(store.objects, lambda: store.version, where_alone(config))
-    return Pages(objects, figures, config, lambda: store.list("Event")[0], lambda: store.version, collectors, explainer)
+
+    def causes() -> Mapping[str, Cause]:
+        engine = cluster.engine()
+        return engine.causes() if engine is not None else {}
+
+    def deserved() -> Mapping[str, Mapping[str, float]]:
+        engine = cluster.engine()
+        return deserved_of(engine) if engine is not None else {}
+
+    def version() -> int:
+        """Changes with every write, and with demands, which change what queues deserve and are not written."""
+        engine = cluster.engine()
+        return store.version + (engine.state.queues.version if engine is not None else 0)
+
+    return Pages(
+        *(objects, figures, config, lambda: store.list("Event")[0], version, collectors, explainer),
+        causes=causes,
+        deserved=deserved,
+    )
 
 
 async def _write_log(cluster: LocalCluster, greeting: list[str], stop: asyncio.Event, logs: list[EventLog]) -> None:
@@ -146,7 +166,7 @@ def next_steps(overview: Overview, *, has_more_load: bool) -> list[str]:
         return [
             "No gang yet. In another terminal, with the KUBECONFIG of `?`:",
             "  kubectl apply -f examples/quickstart.yaml",
-            f"  {name} sim examples/quickstart.yaml     # the same in virtual time, at once",
+            f"  {name} sim examples/quickstart.yaml     # in virtual time",
         ]
     if has_more_load or any(gang.runs for gang in overview.gangs):
         return []

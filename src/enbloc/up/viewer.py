@@ -69,7 +69,7 @@ ORDERS: Final[Mapping[View, tuple[str, ...]]] = {
     View.GANGS: ("scheduling", *_OF_GANGS),
     View.QUEUES: ("name", *_OF_QUEUES),
     View.NODES: ("name", *_OF_NODES),
-    View.EVENTS: ("newest last",),
+    View.EVENTS: ("newest first", "newest last"),
 }
 
 
@@ -154,7 +154,8 @@ class Viewer:
             nodes = sorted(overview.nodes, key=_OF_NODES[order]) if order in _OF_NODES else overview.nodes
             found = [Row(tuple(node_cells(node, overview)), detail=_reserved(node)) for node in nodes]
             return Rows(tuple(node_columns(overview)), self._filtered(found))
-        return Rows(("EVENT",), self._filtered([Row((line,), detail=line) for line in events]))
+        lines = events if order == "newest last" else events[::-1]
+        return Rows(("EVENT",), self._filtered([Row((line,), detail=line) for line in lines]))
 
     def _filtered(self, rows: list[Row]) -> list[Row]:
         words = self.filter.lower().split()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from enbloc.api.meta import Obj
 from enbloc.config import Config
+from enbloc.engine.diagnosis.cause import Cause
 from enbloc.inspect.dashboard import dashboard_model, gang_detail
 from enbloc.inspect.gang_states import WAITS
 from enbloc.inspect.gangs import Objects, Reading
@@ -26,6 +27,7 @@ from enbloc.web import assets
 from enbloc.web.explaining import Busy, Explainer
 from enbloc.web.history import History
 
+_Deserved = Mapping[str, Mapping[str, float]]
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 FRESH_S: Final = 0.5
 """After this time the cluster is read again."""
@@ -52,6 +54,14 @@ class Known(NamedTuple):
     as_of_s: float
     listed_s: float
     """The same on the clock that only goes forward."""
+    causes: Mapping[str, Cause]
+    """What each gang waited for at that instant, by title."""
+    deserved: _Deserved
+    """What each queue deserved then, by resource."""
+
+    def of_model(self) -> tuple[Objects, Reading, Overview, float, Mapping[str, Cause], _Deserved]:
+        """What `dashboard_model` takes."""
+        return self.objects, self.reading, self.overview, self.as_of_s, self.causes, self.deserved
 
 
 class Pages:
@@ -66,10 +76,16 @@ class Pages:
         version: Callable[[], int] | None = None,
         collectors: Sequence[Collector] = (),
         explainer: Explainer | None = None,
+        causes: Callable[[], Mapping[str, Cause]] = dict,
+        deserved: Callable[[], _Deserved] = dict,
     ) -> None:
         """`events`: the API's Events. `version`: a number that changes with every write; without it a browser fetches
-        twice a second. `collectors`: further metrics. `explainer`: says what would let a gang start."""
+        twice a second. `collectors`: further metrics. `explainer`: says what would let a gang start.
+        `causes`: what the scheduler of this process knows of gangs that wait, by title. `deserved`: what it computed
+        for queues, by name and resource."""
         self._explainer = explainer
+        self._causes = causes
+        self._deserved = deserved
         self._history = History()
         self._objects = objects
         self._events = events
@@ -125,7 +141,8 @@ class Pages:
     async def _make(self) -> Known:
         """Objects never change in place, so a thread may read them while the cluster goes on. Only what differs from
         the last reading is read."""
-        listed_s, as_of_s, objects = time.monotonic(), time.time(), self._objects()
+        listed_s, as_of_s, objects, causes = time.monotonic(), time.time(), self._objects(), self._causes()
+        deserved = self._deserved()
 
         def read() -> Known:
             with self._lock:
@@ -134,7 +151,7 @@ class Pages:
                 else:
                     self._reading.update(objects)
                 overview = overview_of(objects, self._reading)
-                self._known = Known(objects, self._reading, overview, as_of_s, listed_s)
+                self._known = Known(objects, self._reading, overview, as_of_s, listed_s, causes, deserved)
                 return self._known
 
         return await asyncio.to_thread(read)
@@ -151,7 +168,7 @@ class Pages:
         return web.Response(text=assets.read(name), content_type=assets.TYPES[name], charset="utf-8", headers=headers)
 
     def _model(self, known: Known, limit: int | None) -> dict[str, Any]:
-        model = dashboard_model(known.objects, known.reading, known.overview, known.as_of_s)
+        model = dashboard_model(*known.of_model())
         self._history.add(model)
         return {**model, "history": self._history.shown()}
 
@@ -180,14 +197,14 @@ class Pages:
         response = web.StreamResponse(headers={"Cache-Control": "no-store", **_NO_SNIFF})
         response.content_type = "text/event-stream"
         await response.prepare(request)
-        seen, told_s = self._changes(), 0.0
+        seen, sent_s = self._changes(), 0.0
         self._streams += 1
         try:
             while True:
                 version, now_s = self._changes(), time.time()
-                if version != seen or now_s - told_s >= TICK_S:
+                if version != seen or now_s - sent_s >= TICK_S:
                     event = "tick" if version == seen else "changed"
-                    seen, told_s = version, now_s
+                    seen, sent_s = version, now_s
                     await response.write(f"event: {event}\ndata: {now_s:.3f}\n\n".encode())
                 await asyncio.sleep(STREAM_S)
         except ConnectionError:

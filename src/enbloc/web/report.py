@@ -10,7 +10,10 @@ import msgspec
 
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj
-from enbloc.inspect.dashboard import cause_of, dashboard_model, gang_detail
+from enbloc.api.reasons import PendingReason
+from enbloc.engine.decisions import Reason
+from enbloc.engine.diagnosis.cause import Cause, cause_of
+from enbloc.inspect.dashboard import dashboard_model, gang_detail
 from enbloc.inspect.gang_states import FAILED, FINISHED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Reading
 from enbloc.inspect.overview import Overview, explain, overview_of
@@ -20,7 +23,7 @@ _STATES: Final = {"running": RUNNING, "failed": FAILED, "waiting": WAITING}
 _POINTS: Final = 4_000
 """At most this many points of a curve."""
 _DETAILED: Final = 500
-"""So many gangs have pods and events in the file; those that wait come first."""
+"""How many gangs have pods and events in the file; those that wait come first."""
 
 
 def report_page(answer: Mapping[str, Any], title: str) -> str:
@@ -34,7 +37,8 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         objects.setdefault(kind_id(obj), []).append(obj)
     reading = Reading(objects)
     overview = overview_of(objects, reading)
-    model = dashboard_model(objects, reading, overview, answer["end"])
+    model = dashboard_model(objects, reading, overview, answer["end"], {})
+    model["resource"] = _shown_first(model["resource"], model["total"], answer)
     at_end = {gang["gang"]: number for number, gang in enumerate(model["gangs"])}
     pending = {entry["gang"]: entry for entry in answer["pending"]}
     for played in answer["gangs"]:
@@ -61,6 +65,13 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _shown_first(scarce: str, total: Mapping[str, float], answer: Mapping[str, Any]) -> str:
+    """The scarce resource; CPUs where no gang used it or waits for it."""
+    asked = any(scarce in one["reason"] for entry in answer["pending"] for one in entry["reasons"])
+    used = any(sample["use"].get(scarce) for sample in answer["series"])
+    return scarce if asked or used or "cpu" not in total else "cpu"
+
+
 def _gone(played: Mapping[str, Any]) -> dict[str, Any]:
     """A gang none of whose objects is left at the end."""
     return {
@@ -76,11 +87,15 @@ def _gone(played: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _cause(pending: Mapping[str, Any]) -> Cause:
+    return cause_of(PendingReason(pending["reason"]), msgspec.convert(pending["reasons"], list[Reason]))
+
+
 def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping[str, Any] | None) -> None:
     gang.update({key: played[key] for key in ("came", "started", "ended")})
     gang["state"] = WAITING if pending is not None else _STATES.get(played["outcome"], FINISHED)
     why = pending["message"] if pending is not None else played["why"]
-    gang["cause"] = cause_of(why, pending["reason"], pending["reasons"]) if pending is not None else ""
+    gang["cause"] = _cause(pending).words if pending is not None else ""
     gang["expected"] = (pending or {}).get("expected_start")
     if pending is not None:
         gang["sentence"] = f"It waits: {why}"

@@ -63,7 +63,7 @@ def test_r1_a_claim_for_5000_pods_with_long_names_survives_a_restart(kind: Claim
     (written,) = scene.decided
     assert written.record is not None
     text = claim_records.write(written.record)
-    assert len(text) < claim_records.RECORD_BYTES
+    assert len(text) < claim_records.RECORDS_BYTES
     places = claim.places
     assert len(places) == PODS
 
@@ -90,5 +90,37 @@ def test_r1_a_claim_that_no_object_could_hold_is_not_made_and_the_gang_says_so_o
     (complaint,) = scene.complaints
     assert complaint == Complain(
         scene.gang().key,
-        "no room is set aside for its 50001 pods (reserve): the record would exceed 192 KiB; use gangs of fewer pods",
+        "no room is set aside for its 50001 pods (reserve): the record is too large, all annotations of an object may "
+        "have 256 KiB; use gangs of fewer pods or fewer annotations",
     )
+
+
+def test_r1_claims_of_all_kinds_fit_on_one_object_together_or_the_last_is_not_made() -> None:
+    """Each kind alone would fit: the API server counts all annotations of the object."""
+    scene = large()
+    made = [kind for kind in ClaimKind if _is_made(scene, kind)]
+    assert made == list(ClaimKind)
+    for kind in made:
+        scene.claims.end(scene.gang(), kind, "Ended", "for a test")
+    scene.gang().assume(records_bytes=claim_records.room_beside({"notes": "x" * (160 * 1024)}))
+    made = [kind for kind in (ClaimKind.HOLD, ClaimKind.RESERVE, ClaimKind.PREEMPT) if _is_made(scene, kind)]
+    assert made == [ClaimKind.HOLD, ClaimKind.RESERVE]
+    records = scene.gang().status.claims
+    assert records.keys() == set(made)
+    size = sum(len(kind.annotation) + len(claim_records.write(record)) for kind, record in records.items())
+    assert size <= claim_records.RECORDS_BYTES
+    (complaint,) = scene.complaints
+    assert complaint.message.startswith("no room is set aside for its 5000 pods (preempt): the record is too large")
+
+
+def _is_made(scene: Scene, kind: ClaimKind) -> bool:
+    return scene.claims.make(claim_of(scene, kind), "Made", "for a test")
+
+
+def test_r1_other_annotations_of_the_object_leave_less_for_records() -> None:
+    scene = large()
+    scene.gang().assume(records_bytes=claim_records.room_beside({"notes": "x" * (230 * 1024)}))
+    assert not _is_made(scene, ClaimKind.RESERVE)
+    assert not scene.gang().status.claims
+    scene.gang().assume(records_bytes=claim_records.room_beside({"notes": "x" * (100 * 1024)}))
+    assert _is_made(scene, ClaimKind.RESERVE)

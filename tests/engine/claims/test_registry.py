@@ -303,3 +303,15 @@ def test_due_is_the_first_of_all_ends() -> None:
     assert scene.claims.due() == 20 * SECOND_NS
     scene.claims.end(scene.gang("h"), ClaimKind.PREEMPT, "Ended", "")
     assert scene.claims.due() == 30 * SECOND_NS
+
+
+def test_s2_records_that_appear_while_it_runs_are_all_removed() -> None:
+    """A record of any kind that this scheduler did not write, and that is not there at its start."""
+    scene = small()
+    scene.begin(1)
+    records = {kind: Record(kind, 0, {"g-0": {"n": 1}}) for kind in KINDS}
+    scene.gang().assume(claims=records)
+    scene.state.touch(scene.gang())
+    removed = scene.begin(2)
+    assert [(one.kind, one.record, one.reason) for one in removed] == [(kind, None, "RecordRemoved") for kind in KINDS]
+    assert not list(scene.claims.every())

@@ -307,3 +307,34 @@ def test_g6_affinity_as_asked_node_by_node(nodes: NodeTable, data: st.DataObject
     found = scores["affinity"].tolist() if "affinity" in scores else [0] * nodes.count
     for name, value in raw.items():
         assert found[nodes.rows[name]] == (100 * (value - least) // (most - least) if most > least else 0)
+
+
+def test_no_preferred_term_gives_no_score() -> None:
+    """Such classes are scored without a look at other pods."""
+    nodes = three_nodes()
+    stateful = filters_with(nodes, (task("placed", web), "a"))
+    assert stateful.scores(task("near", db, affinity=near(term()))) == []
+    assert len(stateful.scores(task("likes", db, affinity=liking("podAffinity", (1, term()))))) == 1
+
+
+def test_g6_a_pod_with_terms_leaves_after_nodes_were_renumbered() -> None:
+    """Older nodes were added meanwhile: its node has another, higher row."""
+    nodes = table(node("z", {"zone": "x", HOST: "z"}))
+    guard = task("guard", web, affinity=apart(term()))
+    stateful = filters_with(nodes, (guard, "z"))
+    stateful.digest()
+    for index in range(200):
+        nodes.put(node(f"a{index}", {"zone": "x", HOST: f"a{index}"}))
+    settle(nodes)
+    assert nodes.rows["z"] > 100
+    stateful.remove(guard, nodes.rows["z"])
+    assert len(passing_masks(nodes, stateful.masks(task("next", web)))) == 201
+
+
+def test_scores_are_whole_numbers() -> None:
+    """A node with one of three matches has 33 points, not a third more: no float decides."""
+    nodes = table(*(node(name, {"zone": name}) for name in "abc"))
+    placed = [(task(str(index), web), name) for index, name in enumerate("bccc")]
+    stateful = filters_with(nodes, *placed)
+    ((_, score),) = stateful.scores(task("likes", db, affinity=liking("podAffinity", (1, term()))))
+    assert score.tolist() == [0, 33, 100]

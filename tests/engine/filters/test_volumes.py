@@ -105,6 +105,7 @@ def bound(name: str, volume: str, **more: Any) -> dict[str, Any]:
         pytest.param([storage_class("late", zones=["x", "y"]), pvc("c")], "abc", NO_VOLUME, id="or there"),
         pytest.param([storage_class("late", zones=[""]), pvc("c")], "", NO_VOLUME, id="an empty topology"),
         pytest.param([CSI, pvc("c", metadata={"annotations": {SELECTED: "b"}})], "b", NO_VOLUME, id="node selected"),
+        pytest.param([CSI, pvc("c", metadata={"annotations": {SELECTED: "z"}})], "", NO_VOLUME, id="node gone"),
         pytest.param([LOCAL, pvc("c")], "", NO_VOLUME, id="no local volume"),
         pytest.param([LOCAL, pvc("c"), pv("v", "x")], "ab", NO_VOLUME, id="a local volume"),
         pytest.param([LOCAL, pvc("c", metadata={"annotations": {SELECTED: "b"}}), pv("v", "x")], "b", NO_VOLUME,

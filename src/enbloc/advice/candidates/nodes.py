@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from enbloc.advice.candidates.pods import missing_resources, taint_text
-from enbloc.advice.case import Case, allocatable_of, listed, requests_of
+from enbloc.advice.case import Case, allocatable_of, requests_of
 from enbloc.advice.change import Candidates, Change, as_written, create, patch
 from enbloc.api.meta import Obj, labels_of, name_of
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.reporter import is_pending
+from enbloc.engine.tables.nodes import TaintFact
+from enbloc.listing import listed
 from enbloc.units import format_amount, format_quantity
 
 MOST_SHAPES = 2
@@ -113,9 +115,13 @@ def _unused(case: Case, node: Obj) -> int:
 
 
 def _suited(case: Case, like: Obj) -> Obj:
-    """A new node like another: ready, without taints, with the labels that the pods select and room for one of them."""
+    """A new node like another: ready, with the labels that the pods select and room for one of them, and of its taints
+    only those that the pods tolerate."""
     made = as_written(like)
     made.pop("spec", None)
+    kept = [taint for taint in _own_taints(like) if _fact(taint) not in case.untolerated(like)]
+    if kept:
+        made["spec"] = {"taints": kept}
     status = like.get("status") or {}
     capacity = dict(status.get("allocatable") or status.get("capacity") or {})
     labels = {key: value for key, value in labels_of(like).items() if key != HOSTNAME}
@@ -127,6 +133,16 @@ def _suited(case: Case, like: Obj) -> Obj:
     made["metadata"]["labels"] = labels
     made["status"] = {"allocatable": capacity, "capacity": capacity}
     return made
+
+
+def _own_taints(node: Obj) -> list[Any]:
+    """Without those of its condition, which come and go with it."""
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return [taint for taint in taints if not taint["key"].startswith("node.kubernetes.io/")]
+
+
+def _fact(taint: Mapping[str, Any]) -> TaintFact:
+    return TaintFact(taint["key"], taint.get("value") or "", taint["effect"])
 
 
 def _counts(case: Case, room: Mapping[str, int]) -> tuple[int, int] | None:
@@ -153,13 +169,15 @@ def _added(case: Case, like: Obj, made: Obj, count: int, note: str = "") -> Chan
     ]
     room, had = allocatable_of(made), allocatable_of(like)
     asked = {name for spec in case.roles.values() for name in requests_of(spec)}
-    told = [name for name in room if name != "pods" and (name != "ephemeral-storage" or name in asked)]
-    shape = ", ".join(f"{name} {format_amount(name, room[name])}" for name in told)
+    counted = [name for name in room if name != "pods" and (name != "ephemeral-storage" or name in asked)]
+    shape = ", ".join(f"{name} {format_amount(name, room[name])}" for name in counted)
     differs = "" if room == had or not name_of(like) else "larger "
     wanted = {key: value for key, value in labels_of(made).items() if labels_of(like).get(key) != value}
     labelled = f" and label{'' if len(wanted) == 1 else 's'} {_pairs(wanted)}" if wanted else ""
     like_it = f" like {name_of(like)}" if name_of(like) else ""
-    what = f"{count} {differs}node{'' if count == 1 else 's'}{like_it} with {shape}{labelled}"
+    dropped = [taint_text(taint) for taint in case.untolerated(like)]
+    bare = f", without taint{'' if len(dropped) == 1 else 's'} {listed(dropped)}" if dropped else ""
+    what = f"{count} {differs}node{'' if count == 1 else 's'}{like_it} with {shape}{labelled}{bare}"
     return Change(f"add {what}{note}", tuple(create(node) for node in nodes))
 
 

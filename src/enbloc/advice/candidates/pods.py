@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from enbloc.advice.case import Case, allocatable_of, listed, requests_of
+from enbloc.advice.case import Case, allocatable_of, requests_of
 from enbloc.advice.change import Candidates, Change, StepDoc, patch
 from enbloc.advice.sources import Edit, pod_parts, recreated, with_edited_pods
 from enbloc.api.koordinator import TIMEOUT
@@ -15,6 +15,7 @@ from enbloc.api.meta import Obj, labels_of, name_of, namespace_of
 from enbloc.config import default_scheduler_name, scheduler_names
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.compatibility import constraints_of, pod_constraints
+from enbloc.listing import listed
 from enbloc.units import format_amount, format_quantity
 
 NEAR = 0.75
@@ -285,9 +286,10 @@ def smaller(case: Case) -> Candidates:
 
 
 def too_large(case: Case) -> Iterator[tuple[str, int, int]]:
-    """`(resource, requested by one pod, most that a node has)` for requests beyond every node."""
+    """`(resource, requested by one pod, most that a node has)` for requests beyond every node whose taints the pods
+    tolerate."""
     largest: dict[str, int] = {}
-    for node in case.nodes:
+    for node in [node for node in case.nodes if not case.untolerated(node)] or case.nodes:
         for name, nanos in allocatable_of(node).items():
             largest[name] = max(nanos, largest.get(name, 0))
     asked: dict[str, int] = {}

@@ -50,7 +50,6 @@ EVENT = Resource("Event", "Event", "v1", "events", namespaced=True, has_status=F
 
 
 class _Version(msgspec.Struct, rename="camel"):
-    group_version: str
     version: str
 
 

@@ -19,6 +19,7 @@ from yarl import URL
 
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube.credentials import Credentials, NoCredentials
+from enbloc.cluster.kube.wire import NotSent, NotTrusted, Received, Wire
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ MAX_WATCHES = 64
 READ_BUFFER = 2**20
 _TOO_MANY = 429
 _UNAUTHORIZED = 401
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, NotSent)
 """Errors before anything was sent. After any other error the server may have executed the request."""
 
 
@@ -110,11 +111,17 @@ class Api:
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=READ_BUFFER,
         )
+        self._wire: Wire | None = None
+        """For writes; not through a proxy."""
+        if not credentials.proxy:
+            self._wire = Wire(self._base, credentials.tls, credentials.server_name, bounds.connect_s)
         self._authorized_until = float("-inf")
         self._authorizing = asyncio.Lock()
         self._generation = 0
 
     async def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
         await self._session.close()
 
     # -- one request, one answer
@@ -122,17 +129,16 @@ class Api:
     async def read(self, path: str, *, is_page: bool = False) -> Answer:
         """A GET, retried until it is answered or `patience_s` is over."""
         if is_page:
-            return await self._retry("GET", path, None, None, self._page, self.bounds.page_s)
-        return await self._retry("GET", path, None, None, self._attempt, self.bounds.patience_s)
+            return await self._retry("GET", path, None, "", self._page, self.bounds.page_s)
+        return await self._retry("GET", path, None, "", self._attempt, self.bounds.patience_s)
 
     async def write(
         self, method: str, path: str, body: bytes, content_type: str = JSON, *, at_most_once: bool = False
     ) -> Answer:
         """A write, retried until it is answered or `patience_s` is over; or, if it must not be executed twice, until
         its outcome is unknown. If the outcome stays unknown the answer is 504, whatever the last attempt returned."""
-        headers = {"Content-Type": content_type}
-        bounds = self.bounds
-        answer = await self._retry(method, path, body, headers, self._attempt, bounds.patience_s, at_most_once)
+        patience_s = self.bounds.patience_s
+        answer = await self._retry(method, path, body, content_type, self._attempt, patience_s, at_most_once)
         if answer.unsure and (answer.status == _TOO_MANY or answer.status >= 500):
             return _outcome_unknown(answer)
         return answer
@@ -142,12 +148,11 @@ class Api:
         method: str,
         path: str,
         body: bytes | None,
-        headers: dict[str, str] | None,
+        content_type: str,
         timeout: aiohttp.ClientTimeout,
         patience_s: float,
         at_most_once: bool = False,
     ) -> Answer:
-        url = URL(self._base + path, encoded=True)
         loop = asyncio.get_running_loop()
         until = loop.time() + patience_s
         unsure = False
@@ -160,20 +165,14 @@ class Api:
                     await self._authorize()
                 generation = self._generation
                 began_s = loop.time()
-                async with (
-                    self._in_flight,
-                    self._session.request(
-                        method, url, data=body, headers=headers, timeout=timeout, **self._fixed
-                    ) as response,
-                ):
-                    status, answer = response.status, await response.read()
-                    retry_after = response.headers.get("Retry-After") if status >= 400 else None
+                async with self._in_flight:
+                    status, answer, retry_after, _ = await self._send(method, path, body, content_type, timeout)
                 self._measured(method, status, began_s, attempt)
             except (aiohttp.ClientError, TimeoutError, OSError) as why:
                 self._measured(method, 0, began_s, attempt)
                 unsure = unsure or not isinstance(why, _NOT_SENT)
                 wait_s = backoff_s(self.bounds, attempt, self.bounds.max_backoff_s)
-                hopeless = isinstance(why, aiohttp.ClientSSLError) or (at_most_once and unsure)
+                hopeless = isinstance(why, aiohttp.ClientSSLError | NotTrusted) or (at_most_once and unsure)
                 if hopeless or loop.time() + wait_s >= until:
                     return _no_answer(method, path, why, unsure)
             else:
@@ -194,6 +193,19 @@ class Api:
             await asyncio.sleep(wait_s)
         raise AssertionError("unreachable: patience_s allows fewer than a thousand attempts")
 
+    async def _send(
+        self, method: str, path: str, body: bytes | None, content_type: str, timeout: aiohttp.ClientTimeout
+    ) -> Received:
+        """One attempt."""
+        if body is not None and self._wire is not None:
+            return await self._wire.request(method, path, body, content_type, self.bounds.attempt_s)
+        url = URL(self._base + path, encoded=True)
+        headers = {"Content-Type": content_type} if body is not None else None
+        async with self._session.request(
+            method, url, data=body, headers=headers, timeout=timeout, **self._fixed
+        ) as response:
+            return Received(response.status, await response.read(), response.headers.get("Retry-After"), closes=False)
+
     def _measured(self, method: str, code: int, began_s: float, attempt: int) -> None:
         if self._measure is not None:
             self._measure(method, code, asyncio.get_running_loop().time() - began_s, attempt > 0)
@@ -212,6 +224,13 @@ class Api:
                 log.warning("cannot refresh credentials, using the old ones: %s", why)
                 self._authorized_until = now + self._credentials.refresh_s / 4
                 return
+            if self._wire is not None:
+                try:
+                    self._wire.authorize(key)
+                except ValueError as why:
+                    raise Refused(_UNAUTHORIZED, "Unauthorized", str(why)) from None
+                if refused is not None:
+                    self._wire.renew()
             if key:
                 self._session.headers["Authorization"] = key
             else:

@@ -35,7 +35,7 @@ def run(cycle: Cycle) -> None:
 
 def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     """Serves the gangs of a scheduling queue."""
-    cycle.parts.partial_allocations.wake_keepers(queue)
+    cycle.parts.partial_allocations.wake_gangs(queue)
     easy = cycle.parts.easy
     if cycle.parts.conservative is not None and queue is cycle.queues.placement:
         place_in_plan(cycle, cycle.parts.conservative, serve)

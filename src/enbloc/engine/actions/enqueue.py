@@ -17,6 +17,7 @@ from enbloc.engine.tables.tasks import GangState
 
 
 def run(cycle: Cycle) -> None:
+    _wake_by_shares(cycle)
     if not cycle.queues.admission.active():
         return
     totals = cycle.state.nodes.totals()
@@ -34,6 +35,20 @@ def run(cycle: Cycle) -> None:
         return failure
 
     serve_all(cycle, cycle.queues.admission, serve, with_enqueued=True)
+
+
+def _wake_by_shares(cycle: Cycle) -> None:
+    """Shares have changed, and with them what may be reclaimed (M6, G9): gangs are looked at again if their queue is
+    below its share and another one is above."""
+    waiting = cycle.queues.admission
+    if not cycle.config.runs("reclaim") or not waiting.equivalences() or not cycle.evictions.shares_changed():
+        return
+    queues = cycle.state.queues
+    giving = map(queues.get, {name for name, _ in cycle.evictions.evictable.cells()})
+    if any(queue.children or queues.above_share(queue) for queue in giving):
+        taking = map(queues.get, waiting.queues())
+        names = {queue.name for queue in taking if queue.children or queues.below_share(queue)}
+        waiting.wake(lambda equivalence: equivalence.queue in names)
 
 
 def refusal(cycle: Cycle, gang: GangState) -> Diagnosis | None:
@@ -135,7 +150,7 @@ def _insufficient_free(
     else:
         totals_of = {column: int(totals[column]) for column in asked}
     queues = cycle.state.queues
-    queues.update_deserved(totals)
+    queues.update_deserved(cycle.state.foreign_room.shared())
     enqueued, kept = queues.enqueued_total(), queues.guaranteed_to_others(cycle.state.queue_of(gang))
     beyond_share = cycle.parts.awaited.beyond_share(cycle.state.queue_of(gang), queues)
     reserved = cycle.claims.reservations.kept_from(gang, cycle.now_ns)

@@ -44,8 +44,9 @@ def evict_for_all(
     queued = (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences())
     waiting = [one for one in queued if one.unschedulable and _may_try(cycle, one, action, have_victims)]
     for equivalence in sorted(waiting, key=lambda one: _across_queues(cycle, one)):
-        while (head := equivalence.head()) is not None and _serve(cycle, head[1], action, rules_of, releases_claims):
-            pass
+        for gang in equivalence.in_order():
+            if is_blocked(cycle, gang) or not _serve(cycle, gang, action, rules_of, releases_claims):
+                break  # one like it is before it in a FIFO queue (G8); or there is no plan for a gang like it either
 
 
 def _may_try(
@@ -208,7 +209,8 @@ def _release_claims(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[Low
     asked = _min_resources(cycle, unit)
 
     def fits(released: Sequence[LowerPriorityClaim]) -> bool:
-        constraints = cycle.constraints(unit[0], frozenset(key for one in released for key in one.keys))
+        opened = frozenset(key for one in released if one.kind is ClaimKind.RESERVE for key in one.keys)
+        constraints = cycle.constraints(unit[0], opened)
         transaction = Transaction(cycle.state)
         for one in released:
             one.lift(cycle.state, transaction)
@@ -248,7 +250,7 @@ def _carry_out(
         later = [(task, node) for task, node in plan.places if task.gang is not gang and task.gang.key == gang.key]
         if later and not cycle.claims.waves.nominate(gang, later, cycle.now_ns):
             return False
-        if places and not cycle.claims.nominations.make(gang, places, _whom(cycle, plan, gang)):
+        if places and not cycle.claims.nominations.make(gang, places, _evicted_for(cycle, plan, gang)):
             return False
     reason = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
@@ -257,9 +259,9 @@ def _carry_out(
     return True
 
 
-def _whom(cycle: Cycle, plan: Plan, gang: GangState) -> str:
-    whom = cycle.titles.listed((task.gang for task in plan.victims), gang.key.namespace)
+def _evicted_for(cycle: Cycle, plan: Plan, gang: GangState) -> str:
+    gangs = cycle.titles.listed((task.gang for task in plan.victims), gang.key.namespace)
     count = len(plan.victims)
     if not count:
         return "room that terminating pods leave is for it"
-    return f"{count} pod{'' if count == 1 else 's'} of {whom} {'is' if count == 1 else 'are'} evicted for it"
+    return f"{count} pod{'' if count == 1 else 's'} of {gangs} {'is' if count == 1 else 'are'} evicted for it"

@@ -5,18 +5,21 @@ Groups whose claims are in each other's way are left to `deadlocks` (K12).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import msgspec
 
-from enbloc.engine.cycle import Cycle
+from enbloc.engine.cycle import Cycle, FailedGroup
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.placement.attempt import attempt, one_by_one
-from enbloc.engine.placement.constraints import Constraints
-from enbloc.engine.placement.request import request_of
+from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.placement.in_domains import has_topology
+from enbloc.engine.placement.request import PlacementRequest, request_of
 from enbloc.engine.state.groups import Group
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import PODS
-from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.model import GangKey
 
 _OWN = frozenset({TaskStatus.BOUND, TaskStatus.ASSUMED, TaskStatus.NOMINATED})
@@ -41,15 +44,42 @@ def start_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnos
 def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:
     """Attempts a whole group once; a NonStrict one holds what fits. Returns why it failed."""
     unit = cycle.intake.unit(group)
+    shape, facts = _shape(cycle, group, unit, constraints), cycle.facts()
+    known = cycle.failed_groups.get(shape) if shape is not None else None
+    if known is not None and known.facts == facts:
+        return _of_each(cycle, group, unit, known.failure_of(unit))
     failure = start_whole(cycle, group, constraints)
     if failure is None:
         return None
+    if shape is not None and facts == cycle.facts():
+        cycle.failed_groups[shape] = FailedGroup(facts, [gang.key for gang in unit], failure)
     if _beyond_cluster(cycle, unit) is None and too_little_free(cycle, group) is None:
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
-            apart = cycle.constraints(unit[0], together=False)._replace(shadow=constraints.shadow)
+            # R8 does not count: a held pod has not started, and may not end before a reservation is due
+            apart = cycle.constraints(unit[0], honor_run_times=False, together=False)
+            apart = apart._replace(shadow=constraints.shadow)
             _hold(cycle, group, unit, apart)  # with an obstacle the hold would end at once
     return _of_each(cycle, group, unit, failure)
+
+
+def _shape(cycle: Cycle, group: Group, unit: list[GangState], constraints: Constraints) -> Hashable | None:
+    """What a NonStrict group asks for. Of two that ask for the same, with no claims and nothing closed to them, the
+    second fails like the first, and holds nothing either, if nothing of the first was placed even for a moment.
+    `None`: it depends on more than that."""
+    if not group.holds or constraints is not UNCONSTRAINED:
+        return None
+    found: list[Hashable] = []
+    for gang in unit:
+        spec, pending = gang.spec, pending_tasks(gang)
+        if gang.total_held or gang.ran or spec.waves or spec.tree or cycle.claims.has_any(gang):
+            return None
+        if any(map(cycle.state.stateful.applies, pending)) or has_topology([PlacementRequest(gang, pending)]):
+            return None
+        tasks = tuple((task.role, task.cls.id) for task in pending)
+        counts = tuple(sorted(gang.found_by_role().items())), tuple(sorted(gang.minima().items()))
+        found.append((spec.queue, spec.minimum, len(gang.tasks), counts, tasks))
+    return tuple(found)
 
 
 def why_not_whole(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | None:

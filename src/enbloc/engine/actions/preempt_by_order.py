@@ -141,8 +141,8 @@ def _spots(places: Sequence[tuple[Task, int]]) -> Counter[tuple[int, int]]:
 def _carry_out(cycle: Cycle, packed: _Packed) -> None:
     first = packed.starts[0][0]
     for gang, places in packed.starts:
-        whom = cycle.titles.listed(packed.leaves, gang.key.namespace)
-        if not cycle.claims.nominations.make(gang, places, f"pods of {whom} are evicted for it"):
+        gangs = cycle.titles.listed(packed.leaves, gang.key.namespace)
+        if not cycle.claims.nominations.make(gang, places, f"pods of {gangs} are evicted for it"):
             return
     for gang in packed.leaves:
         why = f"makes room for {cycle.titles.of(first, gang.key.namespace)}, which has less left to do"

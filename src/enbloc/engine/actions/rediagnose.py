@@ -1,10 +1,13 @@
 """Why gangs wait, for the state as it is now (G10): each class that waits is tried once more, and nothing is kept.
 
 A diagnosis has the numbers of the attempt that failed, and a gang that nothing could help is not attempted again (G9):
-meanwhile less room, or another reason, may be left on the nodes. Who shows the state asks for this first.
+meanwhile less room, or another reason, may be left on the nodes. Code that shows the state calls this first.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -32,8 +35,11 @@ def rediagnose(cycle: Cycle) -> None:
             if head is None or not equivalence.unschedulable:
                 continue
             why = _behind(cycle, queue, *head)
-            if why is None:
-                why = refusal(cycle, head[1]) if queue is queues.admission else _why_not(cycle, head[1])
+            if why is None and queue is queues.admission:
+                why = refusal(cycle, head[1])
+            elif why is None:
+                with _partly_allocated(cycle, *head):
+                    why = _why_not(cycle, head[1])
             if why is not None:
                 queues.diagnose_anew(equivalence, why)
 
@@ -51,6 +57,24 @@ def _behind(cycle: Cycle, queue: SchedulingQueue, order: Order, gang: GangState)
         for mate in cycle.groups.mates(gang)
     }
     return each[gang.key] if len(each) == 1 else msgspec.structs.replace(each[gang.key], of_gangs=each)
+
+
+@contextmanager
+def _partly_allocated(cycle: Cycle, place: Order, gang: GangState) -> Iterator[None]:
+    """While it lasts, what gangs before this one keep to the end of a cycle counts as used (A2, decision 0018)."""
+    order, mates = cycle.order.across_queues, {mate.key for mate in cycle.groups.mates(gang)}
+    kept: list[Transaction] = []
+    for other in sorted(cycle.parts.partial_allocations.gangs(), key=order):
+        if other.key not in mates and order(other) < (order(gang)[0], place):
+            transaction = Transaction(cycle.state)
+            kept.append(transaction)
+            cycle.take_claimed_room(transaction, other, cycle.claims.waves.later_tasks(other))
+            attempt(cycle.placer, [request_of(other)], transaction, cycle.constraints(other), keep=True)
+    try:
+        yield
+    finally:
+        for transaction in reversed(kept):
+            transaction.rollback()
 
 
 def _why_not(cycle: Cycle, gang: GangState) -> Diagnosis | None:

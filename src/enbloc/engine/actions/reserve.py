@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -154,10 +154,12 @@ def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
 def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     """What decides whether nodes could be reserved for gangs: a failed plan is not retried while it is equal (G9)."""
     state = cycle.state
-    stateful = any(state.stateful.applies(task) for gang in unit for task in pending_tasks(gang))
+    tasks = [task for gang in unit for task in pending_tasks(gang)]
+    stateful = any(map(state.stateful.applies, tasks))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
     claimed = any(cycle.claims.has(kind) for kind in ClaimKind)  # beside reservations, what started since counts (R4)
-    ranked = cycle.config.reserve.node_percent < 100  # R6: which nodes are the nearest ones depends on what is free
+    # R6: which nodes are the nearest ones depends on what is free, and where tasks differ also which ones are left.
+    ranked = cycle.config.reserve.node_percent < 100 or len({task.cls.id for task in tasks}) > 1
     by_use = state.nodes.clock if stateful or limited or claimed or ranked else 0
     return (state.nodes.static_clock, cycle.claims.reservations.version, by_use)
 
@@ -260,7 +262,7 @@ class _Plan:
         _, needed, rest, short, _ = request_of(gang)
         later = self._cycle.claims.waves.later_tasks(gang)
         found: list[Place] = []
-        for run in (*runs(self._state, needed), *runs(self._state, later)):
+        for run in chain(runs(self._state, needed), runs(self._state, later)):
             placed = self._claim(run, len(run), moved)
             if len(placed) < len(run):
                 return None

@@ -149,10 +149,8 @@ class Holds:
             return Ending(self.ended, "its group has a Strict gang, and holds nothing")
         if not claim.held and group.holds:
             return Ending(self.ended, "its group is NonStrict: its clock starts with the first held pod")
-        for slot in list(claim.slots.values()):
-            task = slot.task
-            if task is None:
-                continue
+        slots = [(slot.task, slot) for slot in claim.slots.values() if slot.task is not None]
+        for task, slot in sorted(slots, key=lambda one: one[0].order, reverse=True):  # of too many the last leave (O2)
             if task.status is not TaskStatus.HELD:
                 del claim.slots[slot.name]
             elif obstacle is not None or not still_fits(self._state, task, slot.node):

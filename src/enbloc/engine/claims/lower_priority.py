@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.claim import Claim
@@ -26,6 +26,10 @@ RELEASED = {
 """The event reason of a claim that is released for a gang of higher priority."""
 
 
+_STATUS_BY: Final = {ClaimKind.HOLD: TaskStatus.HELD, ClaimKind.PREEMPT: TaskStatus.NOMINATED}
+"""What tasks are by a claim that takes room for them."""
+
+
 class LowerPriorityClaim(NamedTuple):
     """The claims of one kind of a gang, or for holds of a group, that are released together."""
 
@@ -45,11 +49,12 @@ class LowerPriorityClaim(NamedTuple):
         return frozenset(node for claim in self.claims for node in claim.nodes)
 
     def lift(self, state: State, transaction: Transaction) -> None:
-        """Within a transaction: as if the room were not claimed. Reservations take none; constraints exclude them."""
+        """Within a transaction: as if the room were not claimed. Reservations take none; constraints exclude them. A
+        task may have claims of several kinds: what it has by another one stays."""
         for task in (task for claim in self.claims for task in claim.tasks):
             if self.kind is ClaimKind.WAVE:
                 transaction.remove(task, state.nodes.rows[task.node])
-            elif task.status in (TaskStatus.HELD, TaskStatus.NOMINATED):
+            elif task.status is _STATUS_BY.get(self.kind):
                 transaction.lift(task)
 
     def release(self, claims: ClaimsOfAllKinds, titles: Titles, by: GangState) -> None:

@@ -24,7 +24,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
 
-_MOST_KIB: Final = claim_records.RECORD_BYTES // 1024
+_MOST_KIB: Final = claim_records.OBJECT_BYTES // 1024
 
 Decide = Callable[[Decision], None]
 
@@ -125,8 +125,13 @@ class ClaimRegistry(Follower):
         return any(gang.key in claims for claims in self._claims.values())
 
     def notes_of(self, gang: GangState) -> list[str]:
-        """Why it has no claim: it was released for another gang (K12), or could not be made (R6)."""
-        return list(self._notes.get(gang.key, {}).values())
+        """Why it has no claim: it was released for another gang (K12), or could not be made (R6), which is said only
+        while nodes would be reserved for it."""
+        notes = self._notes.get(gang.key)
+        if not notes:
+            return []
+        reserves = ClaimKind.RESERVE not in notes or self.obstacle(gang) is None
+        return [note for kind, note in notes.items() if kind is not ClaimKind.RESERVE or reserves]
 
     def note(self, gang: GangState, kind: ClaimKind, text: str) -> bool:
         """Sets what a gang says of a claim that it does not have; empty: nothing. Whether that is new."""
@@ -180,15 +185,18 @@ class ClaimRegistry(Follower):
         return True
 
     def can_record(self, claim: Claim) -> bool:
-        """Whether one object can hold the record of a claim; if not, the gang's object says so once (R1)."""
-        key, count = (claim.gang.key, claim.kind), len(claim.slots)
-        if claim_records.fits(claim.record()):
+        """Whether the gang's object can hold the record of a claim beside its records of other kinds and its other
+        annotations; if not, it says so once (R1)."""
+        key, count, status = (claim.gang.key, claim.kind), len(claim.slots), claim.gang.status
+        others = [record for kind, record in status.claims.items() if kind is not claim.kind]
+        if claim_records.fits(claim.record(), others, status.records_bytes):
             self._unrecorded.discard(key)
             return True
         if key not in self._unrecorded:
             self._unrecorded.add(key)
-            text = f"no room is set aside for its {count} pods ({claim.kind}): the record would exceed {_MOST_KIB} KiB"
-            self._decide(Complain(claim.gang.key, f"{text}; use gangs of fewer pods"))
+            text = f"no room is set aside for its {count} pods ({claim.kind}): the record is too large"
+            limit = f"all annotations of an object may have {_MOST_KIB} KiB"
+            self._decide(Complain(claim.gang.key, f"{text}, {limit}; use gangs of fewer pods or fewer annotations"))
         return False
 
     def _store(self, claim: Claim) -> None:

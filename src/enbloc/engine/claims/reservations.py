@@ -22,6 +22,7 @@ from enbloc.engine.tables.resources import Bools, Ints, total
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import GangKey
+from enbloc.listing import listed
 
 ENDLESS = 2**63 - 1
 """The due time of a reservation behind pods of unknown run time."""
@@ -149,8 +150,7 @@ class Reservations:
         """Reserves nodes for tasks, since then. `False`: the record would be too long to be written."""
         claim = Claim(gang, self.kind, [Slot(task.name, node, task) for task, node in places])
         claim.clock_ns = since_ns
-        nodes = claim.nodes
-        where = f"{', '.join(nodes[:8])}{f' and {len(nodes) - 8} more' if len(nodes) > 8 else ''}"
+        where = listed(claim.nodes, 8)
         return self._claims.make(claim, "Reserved", f"starving: room for {len(places)} pods is reserved on {where}")
 
     def end(self, gang: GangState, reason: str, message: str) -> None:

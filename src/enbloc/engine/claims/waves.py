@@ -16,7 +16,8 @@ from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
-from enbloc.gangs.claim_records import ClaimKind, Record
+from enbloc.gangs.claim_records import ClaimKind, Record, by_role
+from enbloc.listing import listed
 
 
 class Waves:
@@ -135,7 +136,7 @@ class Waves:
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
         """Its size is bounded by the templates, and its end by the deadline, before anything is allocated (S2)."""
         slots: list[Slot] = []
-        for role, nodes in record.slots.items():
+        for role, nodes in by_role(record, gang.spec.templates).items():
             template = gang.spec.templates.get(role)
             if template is None or not all(node in self._state.nodes.rows for node in nodes):
                 return None
@@ -160,8 +161,7 @@ class Waves:
         is_being_freed = self._claims.of(claim.gang, ClaimKind.PREEMPT) is not None
         fits = will_fit if is_being_freed else still_fits
         if not all(fits(self._state, task, task.node) for task in claim.tasks):
-            where = ", ".join(claim.nodes[:5])
-            return Ending("ClaimDropped", f"the room that was claimed on {where} is no longer there")
+            return Ending("ClaimDropped", f"the room that was claimed on {listed(claim.nodes, 5)} is no longer there")
         if not is_being_freed and not claim.gang.covered and not claim.gang.total_occupied:
             return Ending(self.ended, "its first wave was not started")
         self._drop_done(claim)

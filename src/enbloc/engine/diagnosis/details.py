@@ -7,20 +7,20 @@ those of the diagnosis.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
-from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, Diagnosis, gates_of, rejections, shown
-from enbloc.engine.diagnosis.partial_fit import partial_fit
+from enbloc.engine.diagnosis.diagnosis import INSUFFICIENT, KEPT, Diagnosis, gates_of, rejections, shown
+from enbloc.engine.diagnosis.partial_fit import Closed, nothing_closed, partial_fit
 from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.queues import Queue
 from enbloc.engine.tables.resources import CPU, MEMORY, PODS, Bools
-from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, pending_tasks
+from enbloc.engine.tables.tasks import HOLDS_ROOM, OCCUPIED, GangState, Task, TaskStatus, pending_tasks
 
 MOST_GANGS = 20
 """At most this many gangs that hold room are named."""
@@ -41,17 +41,17 @@ class Details(msgspec.Struct, frozen=True):
     in_the_way: tuple[Obstacle, ...]
 
 
-def details(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Details:
+def details(state: State, gang: GangState, why: Diagnosis, titles: Titles, closed: Closed = nothing_closed) -> Details:
+    """`closed`: nodes that others have reserved."""
     numbers = {
         "minimum": gang.spec.minimum,
         "missing": dict(why.missing),
-        "roles": {role or "pods": _role(state, gang, role, tasks) for role, tasks in _roles(gang)},
+        "roles": {role or "pods": _role(state, gang, role, tasks, closed) for role, tasks in _roles(gang)},
         "nodes": _usable(state),
         "queues": [_queue(state, queue) for queue in state.queue_of(gang).ancestors],
     }
-    fits = partial_fit(state, gang)
-    if fits:
-        numbers["partialFit"] = fits
+    if pending_tasks(gang):  # of pods that do not exist nothing is known
+        numbers["partialFit"] = partial_fit(state, gang, closed)
     if gang.spec.min_resources:
         amounts = state.resources.amounts(gang.spec.min_resources)
         numbers["minResources"] = _amounts(state, amounts.items())
@@ -65,7 +65,7 @@ def _roles(gang: GangState) -> Iterator[tuple[str, list[Task]]]:
     yield from sorted(by_role.items())
 
 
-def _role(state: State, gang: GangState, role: str, tasks: list[Task]) -> dict[str, Any]:
+def _role(state: State, gang: GangState, role: str, tasks: list[Task], closed: Closed) -> dict[str, Any]:
     waiting = [task for task in pending_tasks(gang) if task.role == role]
     several = gang.spec.minima or len(tasks) < len(gang.tasks)  # a minimum of all roles is of no single one
     numbers: dict[str, Any] = {
@@ -76,17 +76,17 @@ def _role(state: State, gang: GangState, role: str, tasks: list[Task]) -> dict[s
     }
     if waiting:
         numbers["requests"] = _amounts(state, waiting[0].cls.request)
-        numbers["nodes"] = list(_groups(state, waiting[0]))
+        numbers["nodes"] = list(_groups(state, waiting[0], closed(waiting[0])))
     return numbers
 
 
-def _groups(state: State, task: Task) -> Iterator[dict[str, Any]]:
+def _groups(state: State, task: Task, closed: Sequence[tuple[str, Bools]]) -> Iterator[dict[str, Any]]:
     """Nodes of one shape together: how many, how many each filter rejects, and the most that is free on one."""
     nodes = state.nodes
     shapes: dict[bytes, list[int]] = {}
     for row in np.flatnonzero(nodes.alive[: nodes.count]).tolist():
         shapes.setdefault(nodes.allocatable[:, row].tobytes(), []).append(row)
-    found = rejections(state, task)
+    found = rejections(state, task, closed)
     for rows in sorted(shapes.values(), key=lambda rows: (-len(rows), rows[0])):
         rejected = {reason: count for reason, mask in found if (count := int(mask[rows].sum()))}
         columns = [column for column, _ in task.cls.request if column != PODS]
@@ -191,7 +191,7 @@ def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> I
     short on these, those that use such a resource."""
     waiting = pending_tasks(gang)
     rows: Bools | None = None
-    of_other_nodes: set[str] = set()  # reasons of static filters: what these reject is not among the rows
+    of_other_nodes = set(KEPT)  # and reasons of static filters: they tell nothing of room on the rows
     for task in {task.cls.id: task for task in waiting}.values():
         candidates = state.candidates(task.cls)
         passing = candidates.passing() & _large_enough(state, task)
@@ -230,7 +230,8 @@ def _holder(state: State, gang: GangState, other: str, tasks: list[Task], where:
             if column in wanted and column != PODS:
                 sums[column] = sums.get(column, 0) + amount
     text = ", ".join(f"{amount} {name}" for name, amount in _amounts(state, sorted(sums.items())).items())
-    return Obstacle("gang", other, f"uses {text or 'room'} {where}")
+    verb = "holds" if all(task.status is TaskStatus.HELD for task in tasks) else "uses"
+    return Obstacle("gang", other, f"{verb} {text or 'room'} {where}")
 
 
 def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[GangState, list[Task]]]:

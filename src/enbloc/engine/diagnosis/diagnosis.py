@@ -31,6 +31,8 @@ OUTDATED_BY: Final = frozenset({EventKind.NODE_REMOVED})
 RESERVED = "node(s) resource was(were) reserved"
 KEPT_IN_TIME = "node(s) were reserved for the first gang in the queue"
 KEPT_FOR_PARTIAL = "node(s) were reserved for a partially bound gang"
+KEPT: Final = frozenset({RESERVED, KEPT_IN_TIME, KEPT_FOR_PARTIAL})
+"""Reasons of nodes that are kept for other gangs."""
 INSUFFICIENT: Final = "Insufficient "
 """Before the name of a resource that nodes lack."""
 PACKED = "Enough resources in total, but no assignment of pods to nodes exists."
@@ -49,6 +51,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The gang that it waits for, if its title is part of the message."""
     proved: bool = False
     """Whether no assignment of its pods to nodes exists, as things are."""
+    level: str = ""
+    """The level of which no domain has room for its pods (T1)."""
     of_roles: Mapping[str, str] = {}
     """What pods of a role say, where that is not the message."""
     of_gangs: Mapping[GangKey, Diagnosis] = {}
@@ -263,7 +267,7 @@ def no_domain(
         text = f"{pods} must fit in one domain of {level}: {_rooms(rooms, needed)}"
     if unproved:
         text += "; the search ended before every domain was ruled out"
-    return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=_needed(gang), proved=not unproved)
+    return Diagnosis(PendingReason.UNSCHEDULABLE, f"{text}.", missing=_needed(gang), proved=not unproved, level=level)
 
 
 def _rooms(rooms: Mapping[str, int], needed: int) -> str:

@@ -19,6 +19,7 @@ from enbloc.engine.diagnosis.diagnosis import shown
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.resources import PODS, Request
 from enbloc.engine.tables.tasks import GangState, pending_tasks
+from enbloc.listing import listed
 
 CONCERNED: Final = frozenset({PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES})
 NEVER: Final = "It can never start here"
@@ -73,7 +74,7 @@ class Impossibilities:
         for key, value in selector:
             values = {facts.labels[key] for facts in nodes if key in facts.labels}
             if value not in values and nodes:
-                some = f"; they have {', '.join(sorted(values)[:3])}" if values else ""
+                some = f"; they have {listed(sorted(values), 3)}" if values else ""
                 return f"No node has label {key}={value}{some}."
         return ""
 

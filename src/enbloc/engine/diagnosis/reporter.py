@@ -9,12 +9,15 @@ from typing import Final, Protocol
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.decisions import Decision, Pending, Waits
 from enbloc.engine.diagnosis import diagnosis
+from enbloc.engine.diagnosis.cause import Cause, cause_of
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.diagnosis.impossible import Impossibilities
+from enbloc.engine.diagnosis.rewrites import Report, Rewrites
 from enbloc.engine.follower import Follower
 from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs.model import GangKey
+from enbloc.listing import listed
 from enbloc.units import SECOND
 
 NUMBERS_EVERY_NS: Final = 30 * SECOND
@@ -66,6 +69,10 @@ class Reporter(Follower):
         self._now_ns = 0
         self._late: dict[GangKey, tuple[GangState, Diagnosis, bool]] = {}
         """Numbers that changed too soon after they were written."""
+        self._gangs = Rewrites()
+        """Gangs that say the same as before of other numbers of pods, or behind another gang."""
+        self._pods = Rewrites()
+        """The same of their pods."""
         self.usage_note: Callable[[GangState], str] | None = None
         """What the account of a gang has used, if that makes it wait longer (G12); set by the engine."""
         self.claims: ClaimedRoom | None = None
@@ -73,7 +80,12 @@ class Reporter(Follower):
 
     def gang_gone(self, gang: GangState) -> None:
         self._reported.pop(gang.key, None)
-        self._late.pop(gang.key, None)
+        self._forget_late(gang.key)
+
+    def _forget_late(self, key: GangKey) -> None:
+        self._late.pop(key, None)
+        self._gangs.drop(key)
+        self._pods.drop(key)
 
     def _of(self, gang: GangState) -> _Reported:
         known = self._reported.get(gang.key)
@@ -90,10 +102,22 @@ class Reporter(Follower):
                 del self._late[key]
                 if known is not None and self._state.gangs.get(key) is gang and is_pending(gang):
                     self.report(gang, why, of_gang)
+        for late in self._gangs.admitted(now_ns, lambda gang: 1):
+            if self._still_waits(late.gang):
+                self._rewrite(late)
+        for late in self._pods.admitted(now_ns, _pods_of):
+            if self._still_waits(late.gang):
+                self._of(late.gang).pods = None
+                self.report(*late)
+
+    def _still_waits(self, gang: GangState) -> bool:
+        return gang.key in self._reported and has_to_say(gang)
 
     def due(self) -> int | None:
         known = (self._reported.get(key) for key in self._late)
-        return min((one.numbers_after_ns for one in known if one is not None), default=None)
+        numbers_ns = (one.numbers_after_ns for one in known if one is not None)
+        late_ns = (one for one in (self._gangs.due_ns(), self._pods.due_ns()) if one is not None)
+        return min((*numbers_ns, *late_ns), default=None)
 
     def report(self, gang: GangState, why: Diagnosis, of_gang: bool, also: Sequence[Task] = ()) -> None:
         """Decides that a gang's object, if `of_gang`, and its pods say why it waits, unless they do already (G10). The
@@ -108,11 +132,17 @@ class Reporter(Follower):
             self.withdraw(gang)
             known = self._of(gang)
         self._late.pop(gang.key, None)
+        self._pods.renew(Report(gang, why, of_gang))
         numbers_alone = known.text != text and known.missing == why.missing and shape(known.text) == shape(text)
-        if numbers_alone and known.pods is not None and self._report_numbers(gang, why, message, of_gang):
+        if numbers_alone and known.pods is not None and self._report_numbers(gang, why, of_gang):
             return
         if known.text != text and not numbers_alone:
+            if known.pods is not None and not also and _says_alike(known, why, text):
+                self._rewrite_in_turn(Report(gang, why, of_gang))
+                return
             known.pods = None
+            self._forget_late(gang.key)
+        self._gangs.drop(gang.key)
         if known.pods is None or known.text != text:
             known.text, known.missing = text, why.missing
         elif of_gang and not gang.total_pending:
@@ -126,18 +156,55 @@ class Reporter(Follower):
         pods = tuple((task.namespace, task.name, task.uid) for task in waiting)
         self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, waiting)))
 
-    def _report_numbers(self, gang: GangState, why: Diagnosis, message: str, of_gang: bool) -> bool:
+    def _report_numbers(self, gang: GangState, why: Diagnosis, of_gang: bool) -> bool:
         """Only numbers changed: they are written once for the gang, on its object or else on its first pod, and not
         more often than every 30 s. Whether there is nothing more to report: no pod that has said nothing yet."""
         known = self._of(gang)
         if self._now_ns < known.numbers_after_ns:
             self._late[gang.key] = (gang, why, of_gang)
-            return all(task.uid in (known.pods or ()) for task in pending_tasks(gang))
+        elif self._gangs.admit(Report(gang, why, of_gang), 1, self._now_ns):
+            self._rewrite(Report(gang, why, of_gang))
+        return not self._unsaid(gang)
+
+    def _rewrite_in_turn(self, report: Report) -> None:
+        """The same roles wait for the same reason as before. A bounded number of gangs says so at a time; pods that
+        have said nothing yet say it now."""
+        if self._gangs.admit(report, 1, self._now_ns):
+            self._rewrite(report)
+        else:
+            self._say(report, self._unsaid(report.gang), of_gang=False)
+
+    def _rewrite(self, report: Report) -> None:
+        """The gang's object says it, or its first pod if it has none; all its pods, if it is their turn and more than
+        a number is another."""
+        gang, why, of_gang = report
+        known = self._of(gang)
+        numbers_alone = known.missing == why.missing and why.reason is not PendingReason.BLOCKED_BY_FIFO
+        known.text, known.missing = f"{why.reason}: {self._message(gang, why)}", why.missing
+        if numbers_alone:
+            known.numbers_after_ns = self._now_ns + NUMBERS_EVERY_NS
+        elif self._pods.admit(report, _pods_of(gang), self._now_ns):
+            known.pods = None
+            self.report(gang, why, of_gang)
+            return
         first = () if gang.spec.object is not None and of_gang else pending_tasks(gang)[:1]
-        known.text, known.numbers_after_ns = f"{why.reason}: {message}", self._now_ns + NUMBERS_EVERY_NS
-        pods = tuple((task.namespace, task.name, task.uid) for task in first)
-        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, first)))
-        return all(task.uid in (known.pods or ()) for task in pending_tasks(gang))
+        self._say(report, [*first, *self._unsaid(gang, first)] if not numbers_alone else first, of_gang)
+
+    def _unsaid(self, gang: GangState, but: Sequence[Task] = ()) -> list[Task]:
+        """Pods that have not said why they wait."""
+        said = self._of(gang).pods or ()
+        return [task for task in pending_tasks(gang) if task.uid not in said and task not in but]
+
+    def _say(self, report: Report, tasks: Sequence[Task], of_gang: bool) -> None:
+        """The decision that the gang's object, if `of_gang`, and these pods say it."""
+        gang, why, _ = report
+        known = self._of(gang)
+        if not tasks and not of_gang:
+            return
+        known.pods = (known.pods or set()).union(task.uid for task in tasks)
+        pods = tuple((task.namespace, task.name, task.uid) for task in tasks)
+        message = self._message(gang, why)
+        self._decide(Waits(gang.key, why.reason, message, pods, of_gang, self._own(gang, why, tasks)))
 
     def _own(self, gang: GangState, why: Diagnosis, tasks: Sequence[Task]) -> dict[str, str]:
         """What the pods of each role say, where that is not what the gang says."""
@@ -167,9 +234,8 @@ class Reporter(Follower):
         nodes = sorted({*reserved.values(), *(task.node for task in self.claims.nominated(gang))})
         if not nodes:
             return message
-        where = f"{', '.join(nodes[:5])}{f' and {len(nodes) - 5} more nodes' if len(nodes) > 5 else ''}"
         verb = "is reserved" if reserved else "is being freed"
-        return f"{message.removesuffix('.')}; room {verb} for it on {where}"
+        return f"{message.removesuffix('.')}; room {verb} for it on {listed(nodes, 5)}"
 
     def was_reported(self, gang: GangState) -> None:
         """The gang's object says that it waits, from before a restart: withdrawn if that no longer holds."""
@@ -180,9 +246,18 @@ class Reporter(Follower):
     def withdraw(self, gang: GangState) -> None:
         """What was reported of the gang no longer holds (G10)."""
         known = self._reported.pop(gang.key, None)
-        self._late.pop(gang.key, None)
+        self._forget_late(gang.key)
         if known is not None and known.text and known.object_uid == gang.spec.object_uid:
             self._decide(Waits(gang.key, "", "", (), True))
+
+    def causes(self, why_of: Callable[[GangState], Diagnosis | None]) -> dict[str, Cause]:
+        """By title, what each gang waits for whose minima are not all placed; no sentence is made for it."""
+        found = {}
+        for gang in self._state.gangs.values():
+            if is_pending(gang):
+                why = why_of(gang) or next_to_be_attempted(gang)
+                found[gang.spec.title] = cause_of(why.reason, why.reasons, why.level)
+        return found
 
     def pending(
         self, why_of: Callable[[GangState], Diagnosis | None], start_of: Callable[[GangState], int | None]
@@ -212,6 +287,23 @@ class Reporter(Follower):
 def shape(text: str) -> str:
     """The text without its numbers."""
     return _NUMBER.sub("#", text)
+
+
+def _pods_of(gang: GangState) -> int:
+    """How many pods say why it waits."""
+    return gang.total_pending + gang.total_held
+
+
+def _says_alike(known: _Reported, why: Diagnosis, text: str) -> bool:
+    """Whether the same roles wait for the same reason, but for how many pods of them, or behind which gang."""
+    if why.reason is PendingReason.BLOCKED_BY_FIFO:
+        return known.text.startswith(f"{why.reason}: ")
+    return known.missing.keys() == why.missing.keys() and _singular(known.text) == _singular(text)
+
+
+def _singular(text: str) -> str:
+    """The text of one pod, whatever its number."""
+    return shape(text).replace("pods", "pod").replace("do not", "does not")
 
 
 def next_to_be_attempted(gang: GangState) -> Diagnosis:

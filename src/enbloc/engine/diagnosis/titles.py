@@ -7,6 +7,7 @@ from typing import Final
 
 from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
+from enbloc.listing import listed
 
 FOREIGN: Final = "a gang of another namespace"
 MOST_NAMED: Final = 5
@@ -22,9 +23,7 @@ class Titles:
 
     def listed(self, gangs: Iterable[GangState], reader: str) -> str:
         """Several gangs, the first few by name."""
-        titles = sorted({self.of(gang, reader) for gang in gangs})
-        more = f" and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
-        return ", ".join(titles[:MOST_NAMED]) + more
+        return listed(sorted({self.of(gang, reader) for gang in gangs}), MOST_NAMED)
 
     def names(self, key: GangKey, reader: str) -> bool:
         """Whether a gang is named to readers of a namespace."""

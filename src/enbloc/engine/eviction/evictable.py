@@ -26,6 +26,9 @@ CACHED_SUMS = 32
 Cell = tuple[str, int]
 """A queue and a priority: of the gangs that share both."""
 
+_Columns = tuple[int, ...]
+"""The columns of a request."""
+
 
 def is_evictable(task: Task, immunity: Immunity) -> bool:
     """Whether a task may be a victim at all (P2)."""
@@ -59,6 +62,10 @@ class Evictable:
         """By row: cell → column → amount."""
         self._row_counts: dict[Cell, int] = {}
         """By cell: on how many rows it has tasks."""
+        self._row_kinds: list[dict[Cell, frozenset[_Columns]]] = []
+        """By row and cell: the columns that each kind of task requests."""
+        self._kinds: dict[Cell, dict[_Columns, int]] = {}
+        """By cell: the same of all rows, and on how many of them."""
         self._sums: dict[frozenset[Cell], _Sum] = {}
         self._counted_at = -1
         """`nodes.clock` as of the last recount."""
@@ -68,6 +75,11 @@ class Evictable:
     def cells(self) -> Iterable[Cell]:
         self._refresh()
         return self._row_counts.keys()
+
+    def kinds(self, cell: Cell) -> Iterable[_Columns]:
+        """The columns that tasks of a cell request, each set once."""
+        self._refresh()
+        return self._kinds.get(cell, {}).keys()
 
     def freed(self, cells: Iterable[Cell]) -> Ints:
         """What evicting all of these would free, column by row. Read-only, and valid until the next change."""
@@ -117,7 +129,9 @@ class Evictable:
             self._sums = {}
             if self._shape[0] != nodes.moves:
                 self._rows, self._row_counts, self._counted_at = [], {}, -1
+                self._row_kinds, self._kinds = [], {}
                 self._state.watched = True  # from now on every change of what is evictable touches its row
+            self._row_kinds += [{} for _ in range(nodes.count - len(self._rows))]
             self._rows += [{} for _ in range(nodes.count - len(self._rows))]
             self._shape = shape
         if self._counted_at != nodes.clock:
@@ -139,3 +153,21 @@ class Evictable:
         for cell in found:
             self._row_counts[cell] = self._row_counts.get(cell, 0) + 1
         self._rows[row] = found
+        for cell, kinds in self._row_kinds[row].items():
+            _count(self._kinds, cell, kinds, -1)
+        self._row_kinds[row] = {
+            cell: frozenset(tuple(column for column, _ in request) for request in of_cell)
+            for cell, of_cell in requests.items()
+        }
+        for cell, kinds in self._row_kinds[row].items():
+            _count(self._kinds, cell, kinds, 1)
+
+
+def _count(counts: dict[Cell, dict[_Columns, int]], cell: Cell, kinds: Iterable[_Columns], by: int) -> None:
+    of_cell = counts.setdefault(cell, {})
+    for kind in kinds:
+        of_cell[kind] = of_cell.get(kind, 0) + by
+        if not of_cell[kind]:
+            del of_cell[kind]
+    if not of_cell:
+        del counts[cell]

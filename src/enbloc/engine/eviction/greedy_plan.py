@@ -177,7 +177,7 @@ class GreedyPlan:
         for unit in self._by_preference(row, task, lacking):
             if _covered(lacking):
                 break
-            if self._planned.allow(unit):
+            if self._helps(lacking, unit, row) and self._planned.allow(unit):
                 chosen.append(unit)
                 self._planned.assume(unit)
                 self._add_lacking(lacking, unit, row, -1)
@@ -232,6 +232,13 @@ class GreedyPlan:
             return (unit.rank, unit.whole_gang, unit.skips, -freed, len(unit.tasks))
 
         return sorted(self._candidates.on_row(row, task.gang), key=preference)
+
+    def _helps(self, lacking: dict[int, int], unit: Victims, row: int) -> bool:
+        """Whether a unit frees any of what is lacking on a row: if not, budgets would count it for nothing (P2)."""
+        name = self._state.nodes.names[row]
+        return any(
+            lacking.get(column, 0) > 0 for task in unit.tasks if task.node == name for column, _ in task.cls.request
+        )
 
     def _add_lacking(self, lacking: dict[int, int], unit: Victims, row: int, sign: int) -> None:
         """What is lacking on a row if a unit stays there (1), or is evicted (-1)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.events import BEYOND_ROOM, EventKind
@@ -15,6 +16,8 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task
 from enbloc.gangs.model import GangKey
 from enbloc.units import SECOND
+
+T = TypeVar("T")
 
 REFUSED_FOR_NS = 30 * SECOND
 """A refused eviction is not retried for 30 s."""
@@ -43,6 +46,8 @@ class EvictionHistory(Follower):
         self._cooldown_ends_ns: int | None = None
         """When the next cooldown ends."""
         self._cooldowns_ended = 0
+        self._known_by_use: dict[str, tuple[object, Any]] = {}
+        self._shares_version = 0
 
     def cycle_begins(self, now_ns: int) -> None:
         self._now_ns = now_ns
@@ -63,6 +68,24 @@ class EvictionHistory(Follower):
         self.retry(gang)
         self._evicted.pop(gang.key, None)
         self.surplus.remove(gang)
+
+    def by_use(self, name: str, compute: Callable[[], T]) -> T:
+        """What `compute` returns, from memory as long as no queue uses or deserves another amount and the same tasks
+        can be evicted."""
+        queues = self._state.queues
+        facts = (queues.used_version, queues.deserved_version, queues.version, self._state.nodes.clock)
+        known = self._known_by_use.get(name)
+        if known is None or known[0] != facts:
+            known = self._known_by_use[name] = (facts, compute())
+        found: T = known[1]
+        return found
+
+    def shares_changed(self) -> bool:
+        """Whether a queue deserves another amount than when this was last asked: by demand of other gangs, say."""
+        queues = self._state.queues
+        queues.update_deserved(self._state.foreign_room.shared())
+        before, self._shares_version = self._shares_version, queues.shares_version
+        return before != queues.shares_version
 
     # ---- failed plans
 

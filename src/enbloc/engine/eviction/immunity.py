@@ -47,5 +47,5 @@ class Immunity:
         if not self.ends_at_share(gang):
             return True
         queues = self._state.queues
-        queues.update_deserved(self._state.nodes.totals())
+        queues.update_deserved(self._state.foreign_room.shared())
         return not queues.above_share(self._state.queue_of(gang))

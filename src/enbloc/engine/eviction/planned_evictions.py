@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.history import EvictionHistory
@@ -15,7 +15,15 @@ from enbloc.gangs.model import GangKey
 
 
 class PlannedEvictions:
-    def __init__(self, state: State, evictions: EvictionHistory, rules: Rules, transaction: Transaction) -> None:
+    def __init__(
+        self,
+        state: State,
+        evictions: EvictionHistory,
+        rules: Rules,
+        transaction: Transaction,
+        spared: Container[str] = frozenset(),
+    ) -> None:
+        """`spared`: UIDs of tasks that this plan does not evict, though it could."""
         self._state = state
         self._rules = rules
         self._transaction = transaction
@@ -24,12 +32,46 @@ class PlannedEvictions:
         self._rows: dict[str, int] = {}
         """By uid: the row of a victim, also after the transaction took it off."""
         self.units: list[Victims] = []
+        self._spared = spared
+        self.is_limited = False
+        """Whether the rules, or budgets, did not allow a unit beside others."""
+        self.in_vain: list[Victims] = []
+        """The units of a plan that failed, where another choice could succeed."""
 
     def allow(self, unit: Victims) -> bool:
         """Whether a unit may be evicted in addition."""
         if not unit.whole_gang and not can_spare(unit.tasks[0]):
             return False
-        return self._disruptions.allow(unit.tasks) and self._rules.allows(unit.tasks)
+        if any(task.uid in self._spared for task in unit.tasks):
+            return False
+        if self._rules.bars(unit.tasks):
+            return False
+        if not self._rules.allows(unit.tasks) and not self._allows_before_another(unit):
+            self.is_limited = True
+            return False
+        if self._disruptions.allow(unit.tasks):
+            return True
+        self.is_limited = self.is_limited or bool(self.units)
+        return False
+
+    def _allows_before_another(self, unit: Victims) -> bool:
+        """Whether a queue, which is judged before each eviction, gives a unit before one that was planned earlier, and
+        still gives that one then (P2)."""
+        for other in self.units if self._rules.by_use else ():
+            self._count_use(other.tasks, 1)
+            allowed = self._rules.allows(unit.tasks)
+            if allowed:
+                self._count_use(unit.tasks, -1)
+                allowed = self._rules.allows(other.tasks)
+                self._count_use(unit.tasks, 1)
+            self._count_use(other.tasks, -1)
+            if allowed:
+                return True
+        return False
+
+    def _count_use(self, tasks: Sequence[Task], by: int) -> None:
+        for task in tasks:
+            self._state.queues.allocate(self._state.queue_of(task.gang), task.cls.request, by)
 
     def evict(self, unit: Victims) -> None:
         unit = bound(unit)
@@ -109,8 +151,8 @@ class PlannedEvictions:
     def _count(self, tasks: Sequence[Task], by: int) -> None:
         for task in tasks:
             task.gang.occupied[task.role] = task.gang.occupied.get(task.role, 0) + by
-            if self._rules.by_use:
-                self._state.queues.allocate(self._state.queue_of(task.gang), task.cls.request, by)
+        if self._rules.by_use:
+            self._count_use(tasks, by)
 
 
 def bound(unit: Victims) -> Victims:

@@ -34,6 +34,10 @@ TERMINATING_BOUND = 2_000
 EVICT_ALL_BOUND = 2_000
 """If greedy placement fails, at most 2,000 units are evicted all at once in search of a plan."""
 
+SPARED_TRIES = 16
+SPARED_BOUND = 32
+"""If shares or budgets limit what may be evicted, at most 16 choices are tried, none after one of over 32 units."""
+
 
 class Plan(NamedTuple):
     victims: list[Task]
@@ -90,6 +94,7 @@ class Planner:
         self._requests, self._suffices = requests, suffices
         self._remove_terminating()
         prepare(self._transaction)
+        self._rules.begin(requests)
         is_enough = suffices is None or suffices()
         plan = self._without_victims()
         if plan is None and self._cells:
@@ -115,6 +120,7 @@ class Planner:
     def _with_victims(self) -> Plan | None:
         """The plan of the first step that has one. A later step may evict all that an earlier one may: the first is
         found by halves."""
+        self._cells = list(self._rules.not_barred(self._cells))
         steps = self._steps()
         first = _first(lambda number: self._capacity(steps[number]).suffices(), 0, len(steps))
         if first == len(steps):
@@ -144,7 +150,27 @@ class Planner:
     # ---- one step
 
     def _plan_of(self, step: _Step) -> Plan | None:
-        planned, candidates = self._planned(), self._candidates(step)
+        """The plan of a step. Budgets and shares allow only so many victims, and these must not take the room back (P2,
+        P3): where that is in the way, plans without one of the victims are tried, then without two (`SPARED_TRIES`)."""
+        waiting: list[frozenset[str]] = [frozenset()]
+        known = set(waiting)
+        for _ in range(SPARED_TRIES if self._rules.by_use or self._state.budgets else 1):
+            if not waiting:
+                return None
+            spared = waiting.pop(0)
+            planned = self._planned(spared)
+            plan = self._try(step, planned)
+            if plan is not None:
+                return plan
+            for unit in planned.in_vain:
+                more = spared | {task.uid for task in unit.tasks}
+                if more not in known:
+                    known.add(more)
+                    waiting.append(more)
+        return None
+
+    def _try(self, step: _Step, planned: PlannedEvictions) -> Plan | None:
+        candidates = self._candidates(step)
         greedy = GreedyPlan(
             self._state, self._placer, self._rules, self._constraints, self._transaction, planned, candidates,
             self._freed(step),
@@ -156,7 +182,8 @@ class Planner:
             plan = self._evict_all(planned, candidates)
         if plan is not None:
             plan = self._minimal(planned, plan)
-            plan = plan if self._is_accepted(planned, plan) else None
+            if not self._is_accepted(planned, plan):
+                plan, planned.in_vain = None, list(self._kept)
         planned.start_over()
         return plan
 
@@ -169,7 +196,11 @@ class Planner:
             left = bound(unit)
             if left.tasks and planned.allow(left):
                 planned.evict(left)
-        return self._fitting(planned, list(planned.units))
+        evicted = list(planned.units)
+        plan = self._fitting(planned, evicted)
+        if plan is None and planned.is_limited and len(evicted) <= SPARED_BOUND:
+            planned.in_vain = evicted
+        return plan
 
     def _fitting(self, planned: PlannedEvictions, units: Sequence[Victims]) -> Plan | None:
         """Places the gang with just these units evicted."""
@@ -220,8 +251,8 @@ class Planner:
 
     # ---- what a step may evict
 
-    def _planned(self) -> PlannedEvictions:
-        return PlannedEvictions(self._state, self._evictions, self._rules, self._transaction)
+    def _planned(self, spared: frozenset[str] = frozenset()) -> PlannedEvictions:
+        return PlannedEvictions(self._state, self._evictions, self._rules, self._transaction, spared)
 
     def _candidates(self, step: _Step) -> VictimCandidates:
         ranks = {cell: rank for rank, cell in enumerate(self._cells[: step.cells])}

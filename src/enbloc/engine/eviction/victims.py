@@ -1,6 +1,6 @@
 """Victims of an eviction plan: tasks that are evicted together, their order, and which rows to evict them from.
 
-Which tasks may be evicted for whom is in `rules` and `evictable`; the plan itself is made in `planner`.
+Which tasks may be evicted for a gang is in `rules` and `evictable`; the plan itself is made in `planner`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ WAKES_ON: Final = NODE_EVENTS | VOLUME_EVENTS
 """Events after which the claims of a pod may be bound, or bindable, on more nodes."""
 
 
-class Claim(NamedTuple):
+class VolumeClaim(NamedTuple):
     view: core.PersistentVolumeClaim
     mode: str
 
@@ -62,7 +62,7 @@ class Volume(NamedTuple):
     def capacity(self) -> int:
         return _storage(self.view.spec.capacity)
 
-    def is_prebound_to(self, claim: Claim) -> bool:
+    def is_prebound_to(self, claim: VolumeClaim) -> bool:
         ref, meta = self.view.spec.claim_ref, claim.view.metadata
         if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
             return False
@@ -117,7 +117,7 @@ class VolumeTable:
 
     def __init__(self) -> None:
         self.version = 0
-        self._claims: dict[tuple[str, str], Claim] = {}
+        self._claims: dict[tuple[str, str], VolumeClaim] = {}
         self._volumes: dict[str, Volume] = {}
         self._classes: dict[str, core.StorageClass] = {}
         self._free: dict[Hashable, list[Volume]] = {}
@@ -136,7 +136,7 @@ class VolumeTable:
             return
         match kind:
             case "PersistentVolumeClaim":
-                self._claims[namespace, name] = Claim(view(obj, core.PersistentVolumeClaim), _mode(obj))
+                self._claims[namespace, name] = VolumeClaim(view(obj, core.PersistentVolumeClaim), _mode(obj))
             case "PersistentVolume":
                 volume = Volume(view(obj, core.PersistentVolume), _mode(obj))
                 self._remove_volume(name)
@@ -254,7 +254,7 @@ class VolumeTable:
 
     # ---- internals
 
-    def _fault(self, name: str, claim: Claim | None) -> str:
+    def _fault(self, name: str, claim: VolumeClaim | None) -> str:
         """Why no node can be used; empty if some can."""
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
@@ -270,14 +270,14 @@ class VolumeTable:
             return f'storageclass.storage.k8s.io "{storage}" not found'
         return "" if self._waits(claim) else UNBOUND
 
-    def _waits(self, claim: Claim) -> bool:
+    def _waits(self, claim: VolumeClaim) -> bool:
         """Whether it waits for its first consumer. A claim with `volumeName` waits for that volume, not for a node."""
         if claim.view.spec.volume_name or claim.view.metadata.deletion_timestamp:
             return False
         storage = self._classes.get(claim.view.spec.storage_class_name or "")
         return storage is not None and storage.volume_binding_mode == _WAIT_FOR_FIRST_CONSUMER
 
-    def _unbound(self, claim: Claim, nodes: NodeTable) -> UnboundClaim:
+    def _unbound(self, claim: VolumeClaim, nodes: NodeTable) -> UnboundClaim:
         meta, node = claim.view.metadata, _selected_node(claim)
         selected: list[RowMask] = [_only(node, nodes)] if node else []
         storage = self._classes[claim.view.spec.storage_class_name or ""]
@@ -289,7 +289,7 @@ class VolumeTable:
         provisionable = all_of([*selected, _topologies(storage, nodes)]) if provisions else any_of([])
         return UnboundClaim((meta.namespace, meta.name), tuple(available), provisionable)
 
-    def _available(self, claim: Claim) -> list[Volume]:
+    def _available(self, claim: VolumeClaim) -> list[Volume]:
         """Volumes the claim could be bound to, the smallest first; if one is pre-bound to it, only that one."""
         meta, request = claim.view.metadata, claim.request
         for volume in self._prebound.get((meta.namespace, meta.name), ()):
@@ -358,7 +358,7 @@ def _never(reason: str) -> Check:
     return Check(reason, any_of([]), WAKES_ON)
 
 
-def _selected_node(claim: Claim) -> str:
+def _selected_node(claim: VolumeClaim) -> str:
     return (claim.view.metadata.annotations or {}).get(SELECTED_NODE, "")
 
 

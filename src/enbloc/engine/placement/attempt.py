@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -39,15 +40,15 @@ in one place, can make the whole fit."""
 
 
 def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own."""
+    """Neighbours that can be placed in bulk; a task that others' placements bear on is a run of its own. Each run is to
+    be placed before the next one is asked for: its terms may concern the tasks behind it (G6)."""
     if not tasks:
         return
     run: list[Task] = []
     stateful = state.stateful
-    nobody_looks = not stateful.has_terms
     split = is_split(tasks[0].gang.spec)
     cls = tasks[0].cls
-    if nobody_looks and cls.plain and not split and not state.timed:  # most gangs: all of it is one run
+    if not stateful.has_terms and cls.plain and not split and not state.timed:  # most gangs: all of it is one run
         for task in tasks:
             if task.cls is not cls or task.topology:
                 break
@@ -55,7 +56,7 @@ def runs(state: State, tasks: Sequence[Task]) -> Iterator[list[Task]]:
             yield list(tasks)
             return
     for task in tasks:
-        alone = not (nobody_looks and task.cls.plain) and stateful.applies(task)
+        alone = stateful.applies(task)
         if run and (
             alone
             or task.cls is not run[0].cls
@@ -229,26 +230,57 @@ def _place_all(
     checkpoint = transaction.checkpoint
     for request in remaining:
         if not _place_minima(placer, request, transaction, constraints):
+            at_failure = transaction.checkpoint
+            if _place_beside_each_other(placer, remaining, transaction, constraints):
+                return None
             failure = what_is_lacking(placer, asked, transaction, constraints)
             if failure is None:
                 return None  # a task fits now that others which it must be beside were placed
+            transaction.rollback(at_failure)
             return placer.pack(transaction, checkpoint, remaining, failure, constraints)
     return None
 
 
-def _place_minima(
-    placer: Placer, request: PlacementRequest, transaction: Transaction, constraints: Constraints
+def _place_beside_each_other(
+    placer: Placer, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
 ) -> bool:
-    for run in (*runs(placer.state, request.needed), *runs(placer.state, request.later)):
-        if placer.place(transaction, run, len(run), constraints) < len(run):
+    """A task that must be beside others may come before them in the order of O2: the tasks that did not fit are tried
+    again for as long as another one was placed (G6). Returns whether all of it is placed in the end."""
+    if not any(placer.state.stateful.applies(task) for one in requests for task in (*one.must, *one.rest)):
+        return False
+    while True:
+        before = transaction.checkpoint
+        whole = [
+            _place_minima(placer, one.remaining(), transaction, constraints, beyond_failures=True) for one in requests
+        ]
+        if all(whole):
+            return True
+        if transaction.checkpoint == before:
             return False
+
+
+def _place_minima(
+    placer: Placer,
+    request: PlacementRequest,
+    transaction: Transaction,
+    constraints: Constraints,
+    *,
+    beyond_failures: bool = False,
+) -> bool:
+    """Places all of it, up to the first task that does not fit, or with `beyond_failures` all that fits."""
+    whole = True
+    for run in chain(runs(placer.state, request.needed), runs(placer.state, request.later)):
+        if placer.place(transaction, run, len(run), constraints) < len(run):
+            if not beyond_failures:
+                return False
+            whole = False
     short = request.short
     for run in runs(placer.state, request.rest):
         if short == 0:
             break
         # A task that does not fit is skipped: others may make up the total (G3).
         short -= placer.place(transaction, run, min(short, len(run)), constraints)
-    return short == 0
+    return whole and short == 0
 
 
 def what_is_lacking(
@@ -291,7 +323,7 @@ def _lacking(
     remaining = request.remaining()
     missing: Counter[str] = Counter()
     whys: dict[str, Refusal] = {}
-    for run in (*runs(placer.state, remaining.needed), *runs(placer.state, remaining.later)):
+    for run in chain(runs(placer.state, remaining.needed), runs(placer.state, remaining.later)):
         placed, why = place(run, len(run))
         if why is None:
             continue
@@ -382,4 +414,6 @@ def one_by_one(
         return None
     needed = Counter(task.role for task in tasks)
     failure = diagnosed([Shortage(role, missing[role], needed[role], whys[role]) for role in sorted(missing)], {}, {})
-    return together(first) if together is not None and not failure.of_queue else failure
+    if together is None or failure.of_queue:
+        return failure
+    return msgspec.structs.replace(together(first), missing=failure.missing)

@@ -76,21 +76,25 @@ def constraints_on(task: Task) -> list[tuple[tuple[str, ...], TopologyConstraint
         found.append((_role(task), of_role))
     for own in (*task.topology, *task.gang.spec.slices_of_role.get(task.role, ())):
         if own.slices:
-            index = task.order[1]
+            index = task.order.number
             name = (*_role(task, own.group), *(f"{SLICE}{index // size}" for size in own.slices))
             found.append((name, own.constraint))
         elif own.group:
-            found.append((_role(task, own.group)[:-1], own.constraint))
+            found.append((_group(task, own.group), own.constraint))
         elif own.of_role or own.constraint != task.gang.spec.topology:
             found.append((_role(task) if own.of_role else WHOLE, own.constraint))
     return found
 
 
 def _role(task: Task, group: str = "") -> tuple[str, ...]:
-    """The name of the part that is a task's role: within the vertices above it in the gang's tree, and within the group
-    of roles that its pods name."""
+    """The name of the part that is a task's role: within the group of roles that its pods name."""
+    return (*_group(task, group), task.role)
+
+
+def _group(task: Task, group: str) -> tuple[str, ...]:
+    """The name of the part that its role is in: within the vertices above it in the gang's tree."""
     above = task.gang.spec.branches.get(task.role)
-    return ("role", *(above.path if above else ()), *((f"group {group}",) if group else ()), task.role)
+    return ("role", *(above.path if above else ()), *((f"group {group}",) if group else ()))
 
 
 def is_split(spec: GangSpec) -> bool:

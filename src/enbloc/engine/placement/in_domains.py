@@ -8,9 +8,10 @@ placed exactly, and "fits in no domain" is proved, unless the number of tries or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from enbloc.engine.decisions import PlannedDomains
@@ -56,17 +57,27 @@ def place_in_domains(
 ) -> tuple[Diagnosis | None, dict[GangKey, list[PlannedDomains]]]:
     """Chooses domains and places all requests within them; or why that failed."""
     parts: list[Part] = []
+    unknown: dict[GangKey, Diagnosis] = {}
     for request in requests:
         found = parts_of(state, request)
         if isinstance(found, Diagnosis):
-            return found, {}
-        parts += found
+            unknown[request.gang.key] = found
+        else:
+            parts += found
+    if unknown:
+        return _said_by(unknown, requests), {}
     if not parts:
         return place(constraints), {}
     search = _Search(state, parts, constraints, place)
     if search.run(0, []):
         return None, search.planned()
-    return search.failure(), {}
+    return search.failure(requests), {}
+
+
+def _said_by(found: Mapping[GangKey, Diagnosis], requests: Sequence[PlacementRequest]) -> Diagnosis:
+    """The first diagnosis; of gangs that start together each says its own (G10)."""
+    first = next(iter(found.values()))
+    return first if len(requests) == 1 else msgspec.structs.replace(first, of_gangs=dict(found))
 
 
 def within_pins(
@@ -277,7 +288,7 @@ class _Search:
             found.setdefault(option.part.gang.key, []).append(planned)
         return found
 
-    def failure(self) -> Diagnosis:
+    def failure(self, requests: Sequence[PlacementRequest]) -> Diagnosis:
         if self._last is not None and self._last.of_queue:
             return self._last
         part = self._stuck if self._stuck is not None else self._required()
@@ -285,7 +296,8 @@ class _Search:
             assert self._last is not None, "without a required level there is always an option"
             return self._last
         closed = closed_to(self._state, part, self._constraints, ())
-        return _no_domain(self._state, part, closed, unproved=self._unproved)
+        found = _no_domain(self._state, part, closed, unproved=self._unproved)
+        return _said_by({part.gang.key: found}, requests)
 
     def _required(self) -> Part | None:
         return next((part for part in self._parts if part.asked.required is not None), None)

@@ -64,7 +64,7 @@ class FairShare:
     def usage_of(self, queue: Queue) -> float:
         """What a queue has used against its weight."""
         found = self.accounts.get(queue.name, {}).get(OF_QUEUE)
-        return found.order[0] / max(1, queue.facts.weight) if found is not None else 0.0
+        return found.order.used / max(1, queue.facts.weight) if found is not None else 0.0
 
     def all(self) -> Iterator[Account]:
         for accounts in self.accounts.values():

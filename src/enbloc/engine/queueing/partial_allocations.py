@@ -24,30 +24,34 @@ class PartialAllocations(Follower):
         self._backfills = backfills
         self._open: list[tuple[GangState, Transaction, Diagnosis]] = []
         """The allocations of the cycle that is under way."""
-        self._keepers: dict[GangKey, GangState] = {}
+        self._gangs: dict[GangKey, GangState] = {}
         """Gangs that kept one when they were last attempted."""
 
     def applies_to(self, gang: GangState) -> bool:
         return gang.spec.keep_partial_allocation and not self._backfills
 
+    def gangs(self) -> list[GangState]:
+        """Those that kept one when they were last attempted."""
+        return list(self._gangs.values())
+
     def cycle_begins(self, now_ns: int) -> None:
         """A gang that changed or went may keep nothing any more."""
-        for key, gang in list(self._keepers.items()):
+        for key, gang in list(self._gangs.items()):
             if self._state.gangs.get(key) is not gang or key in self._state.dirty:
                 self.release(gang)
 
-    def wake_keepers(self, queue: SchedulingQueue) -> None:
+    def wake_gangs(self, queue: SchedulingQueue) -> None:
         """If any gang is attempted, so are the gangs that kept a partial allocation."""
-        if self._keepers and queue.active():
-            queue.wake(self._is_keepers)
+        if self._gangs and queue.active():
+            queue.wake(self._keeps)
 
-    def _is_keepers(self, equivalence: EquivalenceClass) -> bool:
+    def _keeps(self, equivalence: EquivalenceClass) -> bool:
         head = equivalence.head()
-        return head is not None and head[1].key in self._keepers
+        return head is not None and head[1].key in self._gangs
 
     def keep(self, gang: GangState, transaction: Transaction, why: Diagnosis) -> None:
         self._open.append((gang, transaction, why))
-        self._keepers[gang.key] = gang
+        self._gangs[gang.key] = gang
 
     def suspend(self, gang: GangState) -> bool:
         """Gives back what the gang kept by the attempt that just failed, since it is attempted in another way. Whether
@@ -60,7 +64,7 @@ class PartialAllocations(Follower):
 
     def release(self, gang: GangState) -> None:
         """It got enough, or waits for something else."""
-        if self._keepers.pop(gang.key, None) is not None:
+        if self._gangs.pop(gang.key, None) is not None:
             self._state.events.add(EventKind.NODES_REOPENED)
 
     def roll_back(self) -> list[tuple[GangState, Diagnosis]]:

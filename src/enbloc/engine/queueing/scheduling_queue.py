@@ -8,7 +8,7 @@ is left to `wake_rules`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import count
 from typing import NamedTuple
 
@@ -135,6 +135,14 @@ class EquivalenceClass:
         """All gangs, in no order."""
         return [entry.gang for _, _, entry in self.items if not entry.is_stale]
 
+    def in_order(self) -> Iterator[GangState]:
+        """The gangs that are waiting here, one after the other; those that leave meanwhile are passed over."""
+        left = self.items.copy()
+        while left:
+            *_, entry = heapq.heappop(left)
+            if not entry.is_stale:
+                yield entry.gang
+
     def first(self, count: int) -> list[GangState]:
         """The first `count` gangs in order."""
         if len(self.items) == 1:
@@ -170,6 +178,10 @@ class SchedulingQueue:
     def active(self) -> list[str]:
         """Queues with an active class."""
         return list(self._active)
+
+    def queues(self) -> list[str]:
+        """Queues with a class, active or not."""
+        return list(self._of_queue)
 
     def active_in(self, queue: str) -> list[EquivalenceClass]:
         return list(self._active.get(queue, {}).values())

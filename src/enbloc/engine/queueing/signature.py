@@ -16,7 +16,7 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.tasks import GangState, Task, pending_tasks
 
 
-class Asked(NamedTuple):
+class RequestShape(NamedTuple):
     """What tasks of a gang request."""
 
     parts: tuple[Hashable, ...]
@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     """Whether stateful filters apply to any of them: the placement of other pods matters."""
 
 
-def asked_by(state: State, gang: GangState, wanted: Sequence[Task]) -> Asked:
+def asked_by(state: State, gang: GangState, wanted: Sequence[Task]) -> RequestShape:
     parts: list[Hashable] = []
     classes: dict[int, None] = {}
     stateful = False
@@ -35,7 +35,7 @@ def asked_by(state: State, gang: GangState, wanted: Sequence[Task]) -> Asked:
         parts.append((run[0].cls.id, tuple(roles.items())))
         classes[run[0].cls.id] = None
         stateful = stateful or state.stateful.applies(run[0])
-    return Asked(tuple(parts), tuple(classes), stateful)
+    return RequestShape(tuple(parts), tuple(classes), stateful)
 
 
 def times_of(state: State, tasks: Sequence[Task]) -> tuple[int | None, ...]:

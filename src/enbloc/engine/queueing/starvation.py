@@ -30,7 +30,7 @@ class Starvation(Follower):
         self._failed: dict[GangKey, object] = {}
         """Starving gangs for which no nodes could be reserved, and the facts on which that depends (G9)."""
 
-    # ---- who starves
+    # ---- which gangs starve
 
     def gang_read(self, gang: GangState) -> None:
         """A gang waits from its creation until its minima are placed."""

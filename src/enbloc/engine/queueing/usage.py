@@ -103,11 +103,13 @@ class Usage(Follower):
     def _record(self, queue: str) -> UsageRecord:
         """The accounts that have used anything. Too many: those that have used least are forgotten, here too."""
         accounts = self._fair.accounts.get(queue, {})
-        for name in [name for name, one in accounts.items() if not one.gangs and not one.order[0] and not one.rate_ppb]:
+        for name in [
+            name for name, one in accounts.items() if not one.gangs and not one.order.used and not one.rate_ppb
+        ]:
             del accounts[name]
         used = [one for one in accounts.values() if one.usage_ns or one.rate_ppb]
         if len(used) > MOST_ACCOUNTS:
-            used.sort(key=lambda one: (-one.rate_ppb, -one.order[0], one.name))
+            used.sort(key=lambda one: (-one.rate_ppb, -one.order.used, one.name))
             for account in used[MOST_ACCOUNTS:]:
                 account.clear()
                 self._changed[id(account)] = account
@@ -217,10 +219,10 @@ class Usage(Follower):
     def note_of(self, gang: GangState) -> str:
         """What the gang's account has used, if that is more than its share; else empty."""
         for account, others in self._compared(gang):
-            used = sum(one.order[0] * one.share for one in others)
+            used = sum(one.order.used * one.share for one in others)
             shares = {one.name or one.queue: self._share_of(one) for one in others}
             own = shares.get(account.name or account.queue, 1) / max(1, sum(shares.values()))
-            times = account.order[0] * account.share / used / own if used else 0.0
+            times = account.order.used * account.share / used / own if used else 0.0
             if len(others) > 1 and round(times, 1) > 1:
                 return f"{self._title(account, gang)} used {times:.1f} of its share over the last {self._span()}"
         return ""
@@ -237,7 +239,7 @@ class Usage(Follower):
                 if queue.name != ROOT:
                     yield self._fair.account(queue.name, OF_QUEUE), self._siblings(queue)
             return
-        accounts = [one for one in self._fair.accounts.get(gang.spec.queue, {}).values() if one.gangs or one.order[0]]
+        accounts = [one for one in self._fair.accounts.get(gang.spec.queue, {}).values() if one.gangs or one.order.used]
         namespace = gang.key.namespace
         yield (
             self._fair.account(gang.spec.queue, namespace),
@@ -256,7 +258,7 @@ class Usage(Follower):
             above = self._state.queues.get(name).ancestors
             if OF_QUEUE in accounts and (above[1] if len(above) > 1 else None) is parent:
                 found.append(accounts[OF_QUEUE])
-        return [one for one in found if one.gangs or one.order[0]]
+        return [one for one in found if one.gangs or one.order.used]
 
     def _title(self, account: Account, gang: GangState) -> str:
         if account.name == OF_QUEUE:

@@ -39,7 +39,7 @@ class FitCounts:
             changed = found - self._rows[stale]
             self._rows[stale] = found
             for level, (version, sums) in self._sums.items():
-                if version == level.version:
+                if version == level.version and len(level.ids) >= count:  # else it is summed anew once it is read
                     ids = level.ids[stale]
                     np.add.at(sums, ids[ids >= 0], changed[ids >= 0])
             self._computed_at = nodes.clock

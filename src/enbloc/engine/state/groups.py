@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enbloc.engine.decisions import Complain
 from enbloc.engine.state.components import strongly_connected
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.commit_marks import covers, covers_mark
+from enbloc.engine.tables.commit_marks import covers, covers_mark, merged
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 
@@ -231,7 +231,11 @@ def mark_left(gang: GangState) -> str:
     is_left = False
     for task in gang.tasks.values():
         is_left = is_left or task.status in STARTED
-        if task.mark and task.status is not TaskStatus.RELEASING and (not best or covers_mark(task.mark, best)):
+        if not task.mark or task.status is TaskStatus.RELEASING:
+            continue
+        if gang.spec.waves:
+            best = merged(best, task.mark)  # each wave has its own; with relaxed minima none covers those before
+        elif not best or covers_mark(task.mark, best):
             best = task.mark
     return best if is_left else ""
 

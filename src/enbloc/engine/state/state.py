@@ -145,7 +145,7 @@ class State:
             if not labels:
                 del self.namespace_labels[name]
             for gang in self.gangs.values():
-                if gang.key.namespace == name and self.queues.has_doors(self.queue_of(gang)):
+                if gang.key.namespace == name and self.queues.restricts_namespaces(self.queue_of(gang)):
                     self.touch(gang)  # a queue may allow its namespace now, or no longer (S5)
         if self.stateful.set_namespace(name, labels):
             self.events.add(EventKind.NAMESPACE_LABELS_CHANGED)
@@ -246,7 +246,7 @@ class State:
         number = membership.number
         task = self.tasks[facts.uid] = Task(facts, cls, gang, membership.role, number)
         if not self._plugins.task_priority:
-            task.order = (0, *task.order[1:])
+            task.order = task.order._replace(priority=0)
         gang.tasks[facts.uid] = task
         if len(gang.tasks) == 1 or may_change_priority(gang, task):
             self.gang_table.set_priority(gang)
@@ -317,7 +317,7 @@ class State:
             task.cls = self.class_of(task.gang, facts)
         if task.priority != facts.priority:
             task.priority = facts.priority
-            task.order = (-facts.priority if self._plugins.task_priority else 0, *task.order[1:])
+            task.order = task.order._replace(priority=-facts.priority if self._plugins.task_priority else 0)
             self.gang_table.set_priority(task.gang)
         if moved:
             task.gang.note(task.name, "is", facts.status.name, facts.node)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,15 @@ BILLION: Final = 10**9
 NEGLIGIBLE_NS: Final = 1_000
 """Less than a microsecond of the whole cluster is nothing."""
 _LN2: Final = math.log(2)
+
+
+class UsageOrder(NamedTuple):
+    """Both against the account's share: less comes first."""
+
+    used: float
+    """Over time, in nanoseconds of the whole cluster."""
+    rate: float
+    """At the moment."""
 
 
 class Account:
@@ -39,7 +48,7 @@ class Account:
         """By column: what its pods that are assigned to nodes request."""
         self.gangs = 0
         """Gangs that are charged to it, or wait."""
-        self.order: tuple[float, float] = (0.0, 0.0)
+        self.order = UsageOrder(0.0, 0.0)
 
     def usage_at(self, now_ns: int, half_life_ns: int) -> int:
         """Usage at an instant, if the rate has not changed since `as_of_ns`."""
@@ -61,7 +70,7 @@ class Account:
         self.usage_ns = self.as_of_ns = self.rate_ppb = 0
 
     def update_order(self, now_ns: int, half_life_ns: int) -> None:
-        self.order = (self.usage_at(now_ns, half_life_ns) / self.share, self.rate_ppb / self.share)
+        self.order = UsageOrder(self.usage_at(now_ns, half_life_ns) / self.share, self.rate_ppb / self.share)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Account) and self.order == other.order
@@ -98,7 +107,7 @@ def rate_of(used: Mapping[int, int], totals: Ints) -> int:
 
 def ranked(accounts: Sequence[Account]) -> tuple[tuple[str, ...], ...]:
     """The names of accounts by their order; those that are equal together."""
-    by_order: dict[tuple[float, float], list[str]] = {}
+    by_order: dict[UsageOrder, list[str]] = {}
     for account in accounts:
         by_order.setdefault(account.order, []).append(account.name)
     return tuple(tuple(sorted(by_order[order])) for order in sorted(by_order))
@@ -113,7 +122,7 @@ def next_change(accounts: Sequence[Account], now_ns: int, half_life_ns: int) -> 
         return None
     in_order = sorted(accounts, key=lambda account: account.order)
     steady = np.array([one.rate_ppb / BILLION * half_life_ns / _LN2 / one.share for one in in_order])
-    present = np.array([one.order[0] for one in in_order])
+    present = np.array([one.order.used for one in in_order])
     falls = np.diff(present - steady)
     rises = np.diff(steady)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -13,12 +13,14 @@ from urllib.parse import quote, unquote
 from enbloc.gangs.model import GangSpec
 
 
-def mark_of(spec: GangSpec, without: Collection[str] = ()) -> str:
-    """The mark of a gang's minima: `5;master=3;work=2`. Special characters in roles are percent-escaped."""
+def mark_of(spec: GangSpec, without: Collection[str] = (), most: int | None = None) -> str:
+    """The mark of a gang's minima: `5;master=3;work=2`, with a total of at `most` so many. Special characters in roles
+    are percent-escaped."""
     if not without:
         return _encode(spec.minimum, spec.minima)
     bound = {role: count for role, count in spec.minima.items() if role not in without}
-    return _encode(spec.minimum - sum(spec.minima.values()) + sum(bound.values()), bound)
+    total = spec.minimum - sum(spec.minima.values()) + sum(bound.values())
+    return _encode(total if most is None else min(total, most), bound)
 
 
 def _encode(total: int, roles: Mapping[str, int]) -> str:
@@ -46,6 +48,15 @@ def covers_mark(mark: str, other: str) -> bool:
         return False
     (total, roles), (other_total, other_roles) = _decode(mark), _decode(other)
     return total >= other_total and all(roles.get(role, 0) >= count for role, count in other_roles.items())
+
+
+def merged(mark: str, other: str) -> str:
+    """The mark of all that either of two marks covers."""
+    if not mark or not other or covers_mark(mark, other):
+        return mark or other
+    (total, roles), (other_total, other_roles) = _decode(mark), _decode(other)
+    most = {role: max(roles.get(role, 0), other_roles.get(role, 0)) for role in {*roles, *other_roles}}
+    return _encode(max(total, other_total), most)
 
 
 def covered_roles(mark: str, spec: GangSpec) -> frozenset[str]:

@@ -157,10 +157,6 @@ class NodeTable:
         self.clock += 1
         self.stamp[rows] = self.clock
 
-    def release_many(self, rows: Rows, counts: Ints, request: Request) -> None:
-        """The exact inverse of `allocate_many`."""
-        self.allocate_many(rows, -counts, request)
-
     def allocate(self, row: int, request: Request, count: int = 1) -> None:
         """Takes `count` times the request on one row."""
         for column, amount in request:

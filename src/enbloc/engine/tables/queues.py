@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from enbloc.api.queue_doors import OPEN, Doors
+from enbloc.api.allowed_namespaces import ALL_ALLOWED, AllowedNamespaces
 from enbloc.engine.events import EventKind
 from enbloc.engine.tables.resources import CEILING, PODS, Ints, Request, Resources
 
@@ -51,7 +52,7 @@ class QueueFacts(msgspec.Struct, frozen=True):
     closed: bool = False
     unsupported: str = ""
     """A constraint of it that is not honoured: its gangs are held (N1)."""
-    doors: Doors = OPEN
+    allowed_namespaces: AllowedNamespaces = ALL_ALLOWED
     """The namespaces that may use it and the queues below it (S5)."""
     immune_within_share: bool = False
     """Whether pods in it are exempt from eviction only up to its share (S6)."""
@@ -116,8 +117,12 @@ class QueueTree:
         """Names that queues give as their parent's, and some that they gave once."""
         self.version = 0
         """Increases when demands change, and with them what queues deserve."""
+        self.used_version = 0
+        """Increases when queues come to use more or less."""
         self.deserved_version = 0
         """Increases when what queues deserve is computed, or the tree changes."""
+        self.shares_version = 0
+        """Increases when a queue deserves another amount than before."""
         self._touched: set[Queue] = set()
         self.usage_of: Callable[[Queue], float] | None = None
         """What a queue has used over time against its weight; `None`: that does not order queues (G12)."""
@@ -190,6 +195,7 @@ class QueueTree:
         """`count` tasks of that request use resources of the queue."""
         self._ensure(request)
         self._touched.update(queue.ancestors)
+        self.used_version += 1
         for ancestor in queue.ancestors:
             used = ancestor.used
             for column, amount in request:
@@ -316,11 +322,13 @@ class QueueTree:
 
     def shut_by(self, queue: Queue, namespace: str, labels: Mapping[str, str]) -> Queue | None:
         """The queue, itself or an ancestor, that does not allow a namespace; `None` if all of them do (S5)."""
-        return next((place for place in queue.ancestors if not place.facts.doors.allow(namespace, labels)), None)
+        return next(
+            (place for place in queue.ancestors if not place.facts.allowed_namespaces.allow(namespace, labels)), None
+        )
 
-    def has_doors(self, queue: Queue) -> bool:
+    def restricts_namespaces(self, queue: Queue) -> bool:
         """Whether it, or an ancestor, allows some namespaces only."""
-        return any(not place.facts.doors.are_open for place in queue.ancestors)
+        return any(not place.facts.allowed_namespaces.all_allowed for place in queue.ancestors)
 
     # ---- order
 
@@ -367,12 +375,41 @@ class QueueTree:
         if self._deserved_outdated or not np.array_equal(totals, self._deserved_totals):
             self._compute_deserved(totals)
 
-    def above_share(self, queue: Queue) -> bool:
-        """Whether a queue uses more than it deserves of a resource that counts for its share (P2)."""
-        for column in np.flatnonzero(queue.used > queue.deserved).tolist():
+    @contextmanager
+    def as_deserved_now(self, totals: Ints) -> Iterator[None]:
+        """Within it, queues have what they deserve by their present demands, for metrics and pages. What the actions
+        computed last is put back, since they read it: no decision depends on whether a metric is read."""
+        self._ensure(((len(totals) - 1, 0),))
+        kept = [(queue, queue.deserved, queue.share_columns) for queue in self.queues.values()]
+        known = self._deserved_outdated, self._deserved_totals, self.deserved_version
+        shares = self.shares_version
+        self._compute_deserved(totals)
+        try:
+            yield
+        finally:
+            for queue, deserved, columns in kept:
+                queue.deserved, queue.share_columns = deserved, columns
+            self._deserved_outdated, self._deserved_totals, self.deserved_version = known
+            self.shares_version = shares
+
+    def above_share(self, queue: Queue, more: Mapping[int, int] | None = None) -> bool:
+        """Whether a queue uses more than it deserves of a resource that counts for its share (P2); or would, with this
+        much more."""
+        used = queue.used
+        if more:
+            self._ensure(tuple(more.items()))
+            used = queue.used.copy()
+            for column, amount in more.items():
+                used[column] += amount
+        for column in np.flatnonzero(used > queue.deserved).tolist():
             if column != PODS and (queue.share_columns is None or column in queue.share_columns):
                 return True
         return False
+
+    def below_share(self, queue: Queue) -> bool:
+        """Whether a queue uses less than it deserves of a resource: otherwise nothing is within its share."""
+        below = queue.used < queue.deserved
+        return bool(below[:PODS].any() or below[PODS + 1 :].any())
 
     def within_share(self, queue: Queue, more: Mapping[int, int]) -> bool:
         """Whether a queue that used this much more would be within what it deserves of one of these resources."""
@@ -474,6 +511,7 @@ class QueueTree:
         self.deserved_version += 1
         self._deserved_totals = totals
         self._ensure(((len(totals) - 1, 0),))
+        before = [(queue, queue.deserved) for queue in self.queues.values()]
         pool = np.zeros(self._width, np.int64)
         pool[: len(totals)] = totals
         explicit = any(queue.facts.deserved for queue in self.queues.values())
@@ -487,6 +525,7 @@ class QueueTree:
                 self._explicit_deserved(queue)
         else:
             self._weighted_deserved(tops, pool)
+        self.shares_version += any(not np.array_equal(queue.deserved, deserved) for queue, deserved in before)
 
     def _explicit_deserved(self, queue: Queue) -> None:
         """The `deserved` of a queue and its descendants; a parent without one deserves the sum of its children's. If a

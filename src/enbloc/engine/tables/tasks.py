@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,17 @@ from enbloc.gangs.hints import NONE, SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
 from enbloc.gangs.topology import PodTopology
 
-Order = tuple[int, int, int, str, str]
+
+class TaskOrder(NamedTuple):
+    """The order of a gang's tasks (O2): they compare by these."""
+
+    priority: int
+    """Negated: the highest comes first."""
+    number: int
+    """A name without a number comes last."""
+    created_ns: int
+    name: str
+    uid: str
 
 
 STORY_LENGTH = 16
@@ -133,13 +143,8 @@ class Task:
         self.topology = facts.topology
         if facts.topology:
             gang.has_topology_of_pods = True
-        # O2 as one key: priority, index, age, name. A name without a number comes last.
-        self.order: Order = (
-            -facts.priority,
-            number if number is not None else 2**31,
-            facts.created_ns,
-            facts.name,
-            facts.uid,
+        self.order = TaskOrder(
+            -facts.priority, number if number is not None else 2**31, facts.created_ns, facts.name, facts.uid
         )
 
     @property

@@ -1,8 +1,8 @@
 // The dashboard: routes in the address, data that is fetched when the server says that it changed, one view at a time.
-import { amount, colourOf, element, instant, isDark, isWaiting } from "./format.js";
+import { amount, colourOf, element, giveColours, instant, isDark, isWaiting, swatch, zone } from "./format.js";
 import { gangView } from "./gang.js";
 import { gangsView, waitsOf } from "./gangs.js";
-import { mapCanvas, nodesTable } from "./map.js";
+import { mapCanvas, mapKey, nodesTable } from "./map.js";
 import { queuesView } from "./queues.js";
 import { summaryView } from "./summary.js";
 import { timelineView } from "./timeline.js";
@@ -48,23 +48,28 @@ const complete = (model) => {
   return model;
 };
 
-// The gangs or queues that hold the most, each with its colour on the map.
-const legend = (model, resource, by) => {
+// The gangs or queues that hold the most, [name, amount]; they get the colours that differ most.
+const largestOf = (model, by) => {
   const held = new Map();
   for (const node of model.nodes) for (const [gang, used] of [...node.parts, ...node.claims]) {
     const name = gang < 0 ? "" : by === "queue" ? model.gangs[gang].queue : model.gangs[gang].gang;
     held.set(name, (held.get(name) || 0) + used);
   }
-  const largest = [...held].sort((one, other) => other[1] - one[1]), dark = isDark();
-  const free = Object.values(model.nodes).reduce((total, node) => total + (node.capacity[resource] || 0), 0) - largest.reduce((total, one) => total + one[1], 0);
+  const largest = [...held].filter((one) => one[1] > 0).sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
+  giveColours(by, largest.map((one) => one[0]));
+  return largest;
+};
+
+const legend = (model, resource, by) => {
+  const largest = largestOf(model, by), dark = isDark();
   return element("p", { class: "legend" }, largest.slice(0, LEGEND).map(([name, used]) => {
-    const box = element("i", {}); box.style.background = colourOf(name, dark);
-    const text = `${name || "other pods"} ${amount(resource, used)}`;
-    return element("span", {}, box, name && by === "gang" ? element("a", { href: gangAddress(name) }, text) : text);
-  }), largest.length > LEGEND ? `and ${largest.length - LEGEND} more` : null, element("span", {}, `free ${amount(resource, Math.max(0, free))}`));
+    const text = name || "other pods";
+    return swatch(colourOf(by, name, dark), name && by === "gang" ? element("a", { href: gangAddress(name) }, text) : text, ` ${amount(resource, used)}`);
+  }), largest.length > LEGEND ? element("span", {}, `and ${(largest.length - LEGEND).toLocaleString("en")} more`) : null, mapKey(model, resource));
 };
 
 const mapView = (model, wanted, change, width) => {
+  if (!model.nodes.length) return element("p", { class: "empty" }, "There is no node yet. Add one: kubectl apply -f a Node (docs: examples/).");
   const resources = Object.keys(model.total).filter((name) => name !== "pods");
   const resource = wanted.resource || model.resource;
   const select = (label, name, values, chosen) => element("select", { "aria-label": label, onchange: (event) => change({ [name]: event.target.value }) },
@@ -73,9 +78,9 @@ const mapView = (model, wanted, change, width) => {
   return element("div", {}, element("div", { class: "tools" },
     select("Colour", "by", [["gang", "Colour by gang"], ["queue", "Colour by queue"]], wanted.by || "gang"),
     select("Resource", "resource", resources.map((name) => [name, name]), resource),
-    element("span", { class: "dim" }, "hatched: reserved or held; click a cell for its gang")),
-    model.nodes.length && legend(shown, resource, wanted.by || "gang"),
-    model.nodes.length ? mapCanvas(shown, { resource, by: wanted.by || "gang", open, width }) : element("p", {}, "There is no node."),
+    element("span", { class: "dim" }, matchMedia("(hover: none)").matches ? "tap a node for its gang" : "hover for what is on a node, click for its gang")),
+    legend(shown, resource, wanted.by || "gang"),
+    mapCanvas(shown, { resource, by: wanted.by || "gang", open, width, height: Math.max(420, window.innerHeight - 210) }),
     element("details", {}, element("summary", {}, "As a table"), nodesTable(shown, resource, gangAddress)));
 };
 
@@ -91,9 +96,9 @@ const draw = () => {
   const openDetails = main.querySelector("details")?.open;
   const made = {
     map: () => mapView(model, wanted, change, width), gangs: () => gangsView(model, wanted, { change, link: gangAddress }),
-    gang: () => gangView(model, name, detailOf(name), { link: gangAddress, open, resource: model.resource, width }),
-    timeline: () => timelineView(model, { view: state.view, open, width }), queues: () => queuesView(model, { link: filtered }),
-    summary: () => summaryView(model, { link: filtered }),
+    gang: () => largestOf(model, "gang") && gangView(model, name, detailOf(name), { link: gangAddress, open, resource: model.resource, width }),
+    timeline: () => timelineView(model, { view: state.view, open, width }), queues: () => queuesView(model, { link: filtered, width }),
+    summary: () => summaryView(model, { link: filtered, gang: gangAddress, width }),
   }[view];
   main.replaceChildren(made ? made() : element("p", {}, "There is no such view."));
   if (openDetails && main.querySelector("details")) main.querySelector("details").open = true;
@@ -104,13 +109,24 @@ const draw = () => {
   performance.clearMeasures("draw"); performance.measure("draw", { start: began }); // what `make web` reads
 };
 
+// On paper there is nothing to click: all views one after another, the list of gangs whole.
+const PAPER = 700; // pixels of a page's width
+const printAll = () => {
+  if (!state.model || state.refused || route().view === "gang") return;
+  const model = state.model, link = () => "#/gangs", print = true, made = {
+    Summary: () => summaryView(model, { link, gang: gangAddress, width: PAPER }), Map: () => mapView(model, {}, () => {}, PAPER), Timeline: () => timelineView(model, { view: {}, open, width: PAPER, print }),
+    Queues: () => queuesView(model, { link, width: PAPER }), Gangs: () => gangsView(model, {}, { change: () => {}, link: gangAddress, print }),
+  };
+  document.querySelector("main").replaceChildren(...Object.entries(made).map(([title, make]) => element("section", { class: "sheet" }, element("h2", { class: "title" }, title), make())));
+};
+
 const showAge = () => {
   const label = document.getElementById("as-of"), model = state.model;
   if (!model) return;
   const age = Date.now() / 1000 - model.asOf;
-  label.classList.toggle("lost", state.lost);
-  if (!model.live) label.textContent = model.virtual ? `a simulation, ended at ${instant(model.asOf, true)}` : `as of ${instant(model.asOf)}`;
-  else label.textContent = `${state.lost ? "not connected; " : ""}as of ${age < 3 ? "now" : `${Math.round(age)} s ago`}`;
+  label.classList.toggle("lost", state.lost); label.classList.toggle("live", model.live && !state.lost && age < 15);
+  if (!model.live) label.textContent = model.virtual ? `a simulation, ended at ${instant(model.asOf, true)}` : `as of ${instant(model.asOf)}, times in ${zone()}`;
+  else label.textContent = `${state.lost ? "not connected; " : ""}as of ${age < 3 ? "now" : `${Math.round(age)} s ago`}, times in ${zone()}`;
 };
 
 const headers = () => ({ Accept: "application/json", ...(sessionStorage.getItem(TOKEN) ? { Authorization: `Bearer ${sessionStorage.getItem(TOKEN)}` } : {}) });
@@ -238,7 +254,16 @@ document.addEventListener("keydown", (event) => {
   }
 });
 document.querySelector("nav").append(...VIEWS.map(([view, title], index) => element("a", { href: `#/${view}`, "data-view": view, title: `Key ${index + 1}` }, title)));
-window.addEventListener("hashchange", async () => { await loadDetail(); draw(); });
+// The page of a gang begins at its top; a list that one comes back to is where it was left.
+const places = new Map();
+window.addEventListener("hashchange", async (event) => {
+  if (event.oldURL && event.oldURL !== event.newURL) places.set(event.oldURL, window.scrollY);
+  await loadDetail();
+  draw();
+  if (event.newURL && event.newURL !== event.oldURL) window.scrollTo(0, route().view === "gang" ? 0 : places.get(event.newURL) || 0);
+});
+window.addEventListener("beforeprint", printAll);
+window.addEventListener("afterprint", draw);
 window.addEventListener("resize", () => requestAnimationFrame(draw));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.getElementById("help").addEventListener("click", showKeys);

@@ -1,6 +1,6 @@
 // A gang's page: the sentence, what would let it start, when, who is ahead and why, who holds what it waits for, where a
 // part of it would fit, its roles and pods, its events and its story.
-import { amount, duration, element, instant, isWaiting, plural } from "./format.js";
+import { amount, duration, element, instant, isWaiting, plural, sum } from "./format.js";
 import { mapCanvas } from "./map.js";
 
 const MOST = 20;
@@ -8,16 +8,27 @@ const MOST = 20;
 const section = (title, ...content) => content.flat().filter(Boolean).length ? element("section", {}, element("h2", {}, title), content) : null;
 
 const list = (title, items, note) => items && items.length
-  ? section(title, note && element("p", { class: "dim" }, note), element("ul", {}, items.map((item) => element("li", {}, item)))) : null;
+  ? section(title, note && element("p", { class: "dim" }, note), element("ul", { class: "remedies" }, items.map((item) => element("li", {}, item)))) : null;
 
-const table = (title, heads, rows) => rows && rows.length ? section(title, element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
-  element("table", {}, element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
-    element("tbody", {}, rows.map((row) => element("tr", {}, row.map((cell) => element("td", {}, cell ?? "")))))))) : null;
+const MOST_ROWS = 200;
+
+// Columns in which no row has anything are left out.
+const table = (title, heads, rows) => {
+  if (!rows?.length) return null;
+  const used = heads.map((_, index) => index).filter((index) => rows.some((row) => row[index] !== undefined && row[index] !== null && row[index] !== ""));
+  const shown = rows.slice(0, MOST_ROWS);
+  return section(title, element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": title },
+    element("table", { class: "stacks fitting" }, element("thead", {}, element("tr", {}, used.map((index) => element("th", { scope: "col" }, heads[index])))),
+      element("tbody", {}, shown.map((row) => element("tr", {}, used.map((index) => element("td", { class: heads[index] === "When" ? "when" : null, "data-head": index && heads[index] !== "Message" ? heads[index] : null }, row[index] ?? ""))))))),
+    rows.length > shown.length ? element("p", { class: "dim" }, `The first ${MOST_ROWS} of ${rows.length.toLocaleString("en")}.`) : null);
+};
 
 const countsText = (counts) => Object.entries(counts || {}).map(([name, count]) => `${count} ${name}`).join(", ");
+// Whether a pod says what the gang's sentence says.
+const sameAs = (message, sentence) => Boolean(message) && (sentence || "").includes(message.endsWith(".") ? message.slice(0, -1) : message);
 const amountsText = (amounts) => Object.entries(amounts || {}).map(([name, amount]) => `${amount} ${name}`).join(", ");
 
-const card = (title, value) => element("div", { class: "card" }, element("span", { class: "dim" }, title), element("b", {}, value));
+const fact = (title, value) => element("div", {}, element("dt", {}, title), element("dd", {}, value));
 
 // A time of the answer: seconds of a simulation, or an instant of the clock as text.
 const secondsOf = (value) => typeof value === "string" ? Date.parse(value) / 1000 : value;
@@ -51,6 +62,8 @@ const whyAhead = (other, gang) => {
 
 const ahead = (model, detail, gang, link) => {
   const byName = new Map(model.gangs.map((one) => [one.gang, one]));
+  // Where no gang holds what it waits for, or while that is not known, the order decides nothing.
+  if (model.live && !(detail?.in_the_way || []).some((one) => one.kind === "gang")) return null;
   const names = (detail?.ahead || []).map((one) => typeof one === "string" ? one : one.gang);
   return table(names.length > MOST ? `Ahead in its queue: ${names.length}, the first ${MOST}` : "Ahead in its queue", ["Gang", "Why it is ahead", "State"],
     names.slice(0, MOST).map((name) => [element("a", { href: link(name) }, name), whyAhead(byName.get(name), gang), byName.get(name)?.state]));
@@ -64,11 +77,19 @@ const holders = (model, gang, resource) => {
     .map(([index, used]) => ({ kind: "gang", name: model.gangs[index].gang, what: `uses ${amount(resource, used)} ${resource}` }));
 };
 
+// What a queue allows, what its gangs use of it, and what this one requests for its minimum.
+const limitText = (name, { queues = [], minResources = {} }) => {
+  const queue = queues.find((one) => one.queue === name);
+  return Object.entries(queue?.capability || {}).map(([resource, cap]) =>
+    `its capability is ${cap} ${resource}, ${queue.used[resource] ?? 0} in use${minResources[resource] ? `; ${minResources[resource]} requested` : ""}`).join(", ");
+};
+
 const obstacles = (model, gang, detail, link, resource) => {
   const known = new Set(model.gangs.map((one) => one.gang));
   const found = detail?.in_the_way || (isWaiting(gang) && !model.live ? holders(model, gang, resource) : []);
-  return table("Who holds what it waits for", ["What", "Name", "How"], found.map((one) => [
-    one.kind, one.kind === "gang" && known.has(one.name) ? element("a", { href: link(one.name) }, one.name) : one.name, one.what]));
+  const rows = (holds) => found.filter((one) => (one.kind === "gang") === holds).map((one) => [
+    one.kind, holds && known.has(one.name) ? element("a", { href: link(one.name) }, one.name) : one.name, (one.kind === "queue" && limitText(one.name, detail.numbers)) || one.what]);
+  return [table("What limits it", ["What", "Name", "How"], rows(false)), table("Who holds what it waits for", ["What", "Name", "How"], rows(true))];
 };
 
 const rejectedText = (groups) => (groups || []).map((group) => {
@@ -84,7 +105,7 @@ const numbers = (detail) => {
   const nodes = figures.nodes;
   return [
     table("Numbers", ["Role", "Minimum", "Exist", "Wait", "Each requests", "Nodes"], Object.entries(figures.roles).map(([role, one]) => [role, String(one.minimum), String(one.exist),
-      String(one.waiting), amountsText(one.requests), element("span", {}, rejectedText(one.nodes).map((text) => element("div", {}, text)))])),
+      String(one.waiting), amountsText(one.requests), one.nodes?.length ? element("span", {}, rejectedText(one.nodes).map((text) => element("div", {}, text))) : ""])),
     nodes && element("p", { class: "dim" }, `${plural(nodes.ready, "node")} ready`, nodes.cordoned ? `, ${nodes.cordoned} cordoned` : "", nodes.notReady ? `, ${nodes.notReady} not ready` : "", "."),
     queues.map((queue) => element("p", { class: "dim" }, `Queue ${queue.queue}: ${amountsText(queue.used) || "nothing"} used of ${amountsText(queue.capability)}.`)),
   ];
@@ -98,9 +119,11 @@ const places = (model, detail, gang, { open, resource, width }) => {
   for (const nodes of Object.values(fit || {})) for (const [node, pods] of Object.entries(nodes)) { planned.set(node, (planned.get(node) || 0) + pods); count += pods; }
   const nodes = new Set([...Object.keys(gang.nodes || {}), ...Object.keys(gang.setAside || {}), ...planned.keys()]);
   if (!nodes.size && !isWaiting(gang)) return null;
+  if (!nodes.size && !sum(gang.pods)) return section("Where it would fit", element("p", { class: "dim" }, "Its pods do not exist yet."));
   const lacking = gang.minimum - (gang.pods.running || 0) - (gang.pods.starting || 0);
-  const note = planned.size ? `Its best partial fit: ${count} of ${plural(Math.max(lacking, count), "pod")} would fit now, on ${plural(planned.size, "node")} (outlined). It starts when all of its minimum fit.`
-    : isWaiting(gang) && detail?.numbers?.roles ? "No pod of it would fit on any node now." : "";
+  const note = planned.size && count >= lacking ? `${count === 1 ? "Its pod" : `Each of its ${plural(count, "pod")}`} has a node with room for it (outlined): what it waits for is not room alone.`
+    : planned.size ? `Its best partial fit: ${count} of ${plural(Math.max(lacking, count), "pod")} would fit now, on ${plural(planned.size, "node")} (outlined). It starts when all of its minimum fit.`
+    : isWaiting(gang) && fit ? "No pod of it would fit on any node now." : "";
   return section(planned.size || isWaiting(gang) ? "Where it would fit" : "Where", note && element("p", { class: "dim" }, note),
     mapCanvas(model, { resource, by: "gang", marked: nodes.size ? nodes : null, planned, open, width }));
 };
@@ -111,17 +134,20 @@ export const gangView = (model, name, detail, { link, open, resource, width }) =
   if (!gang) return element("div", {}, element("h2", {}, name), element("p", {}, "There is no such gang. It may have been deleted."), element("a", { href: "#/gangs" }, "All gangs"));
   const at = (seconds) => instant(seconds, model.virtual);
   const expected = gang.expected ?? secondsOf(detail?.expected_start);
+  const pods = detail?.pods || [], same = pods.length > 1 && pods.every((pod) => sameAs(pod.message, detail.sentence));
+  const began = gang.started !== null && gang.started !== undefined, ended = gang.ended !== null && gang.ended !== undefined;
   return element("article", {},
-    element("h2", {}, name, " ", element("span", { class: gang.state }, gang.state)),
+    element("h2", { class: "title" }, name, " ", element("span", { class: `state ${gang.state}` }, gang.state)),
     element("p", { class: "sentence" }, detail?.sentence || gang.sentence),
-    element("div", { class: "cards" }, card("Queue", gang.queue || "–"), card("Priority", String(gang.priority)), card("Minimum", plural(gang.minimum, "pod")), card("Came", at(gang.came)),
-      gang.started !== null && gang.started !== undefined ? card("Started", at(gang.started)) : card("Expected start", expected ? at(expected) : "unknown"),
-      gang.ended !== null && gang.ended !== undefined && card("Ended", at(gang.ended)), card("Waited", duration(gang.waits))),
-    isWaiting(gang) && detail?.assumption ? element("p", { class: "dim" }, `Its expected start is ${detail.assumption.startsWith("unknown") ? "" : "known: "}${detail.assumption}.`) : null,
+    element("dl", { class: "facts" }, fact("Queue", element("a", { href: `#/gangs?${new URLSearchParams({ queue: gang.queue })}` }, gang.queue || "–")), fact("Priority", String(gang.priority)), fact("Minimum", plural(gang.minimum, "pod")), fact("Came", at(gang.came)),
+      fact(began ? "Waited" : isWaiting(gang) ? "Has waited" : "Waited", duration(gang.waits)),
+      began ? fact("Started", at(gang.started)) : isWaiting(gang) && fact("Expected start", expected ? at(expected) : "unknown"),
+      ended && fact("Ended", at(gang.ended)), began && fact(ended ? "Ran" : "Has run", duration((gang.ended ?? model.asOf) - gang.started))),
+    isWaiting(gang) && detail?.assumption ? element("p", { class: "dim" }, detail.assumption.startsWith("unknown") ? `Its expected start is ${detail.assumption}.` : `Its expected start assumes that ${detail.assumption}.`) : null,
     remedies(model, detail, gang), obstacles(model, gang, detail, link, resource), ahead(model, detail, gang, link), numbers(detail),
     places(model, detail, gang, { open, resource, width }),
-    table("Roles", ["Role", "Minimum", "Pods"], Object.entries(gang.roles || {}).map(([role, counts]) => [role || "–", String(gang.minima?.[role] ?? "–"), countsText(counts)])),
-    table("Pods", ["Pod", "Role", "State", "Node", "Message"], (detail?.pods || []).map((pod) => [pod.name, pod.role, pod.state, pod.node, pod.message])),
+    table("Roles", ["Role", "Minimum", "Pods"], Object.entries(gang.roles || {}).filter(([role]) => role).map(([role, counts]) => [role, String(gang.minima?.[role] ?? "–"), countsText(counts)])),
+    table("Pods", ["Pod", "Role", "State", "Node", "Message"], pods.map((pod) => [pod.name, pod.role, pod.state, pod.node, same ? "" : sameAs(pod.message, detail.sentence) ? "as above" : pod.message])),
     table("Story", ["When", "Object", "What", "Message"], (detail?.story || []).map((one) => [at(secondsOf(one.at)), one.about, one.what, one.message])),
     detail?.story?.length ? null : table("Events", ["When", "Object", "What", "Message"], (detail?.events || []).map((event) => [at(event.t), event.object, event.reason, event.message])),
     detail?.story?.length ? element("details", {}, element("summary", {}, "All events"), table("Events", ["When", "Object", "What", "Message"], (detail?.events || []).map((event) => [at(event.t), event.object, event.reason, event.message]))) : null);

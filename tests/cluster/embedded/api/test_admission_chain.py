@@ -71,6 +71,24 @@ def test_faults_name_the_field() -> None:
     assert "spec.containers[0].resources.requests.cpu" in why.message
 
 
+def test_annotations_have_256_kib_together() -> None:
+    """As in Kubernetes: keys and values of all of them, in bytes, on create and on update."""
+    store, _ = make_store()
+    message = "metadata.annotations: Too long: may not be more than 262144 bytes"
+    for text in ("x" * (256 * 1024 - 2), "ä" * (128 * 1024 - 1)):
+        made = store.create(config_map(annotations={"aa": text}))
+        for larger in ({"aa": text + "x"}, {"b": ""}):
+            with pytest.raises(Refused) as caught:
+                store.patch(Ref("ConfigMap", "default", "cm"), {"metadata": {"annotations": larger}})
+            assert caught.value.code == 422
+            assert message in caught.value.message
+        assert store.get("ConfigMap", "default", "cm") is made
+        store.delete(Ref("ConfigMap", "default", "cm"))
+    for text in ("x" * (256 * 1024 - 1), "ä" * (128 * 1024)):
+        why = refused(store, pod("p", annotations={"aa": text}))
+        assert message in why.message
+
+
 def test_a_negative_request_is_refused() -> None:
     store, _ = make_store()
     why = refused(store, pod(cpu="-1"))

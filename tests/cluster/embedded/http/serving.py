@@ -98,7 +98,7 @@ async def serving(
     store = store or fresh_store()
     facade = Facade(store, Access(TOKEN), **options)
     listener = Listener(facade)
-    port = await listener.start("127.0.0.1", 0)
+    _, port = await listener.start("127.0.0.1", 0)
     assert listener._socket is not None
     if send_buffer_bytes is not None:
         listener._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
@@ -141,7 +141,7 @@ def served_in_background(directory: Path, store: Store | None = None) -> Iterato
     async def start() -> tuple[Facade, Listener, asyncio.Task[None]]:
         facade = Facade(store, Access(TOKEN))
         listener = Listener(facade, certificate.context())
-        port = await listener.start("127.0.0.1", 0)
+        _, port = await listener.start("127.0.0.1", 0)
         write_kubeconfig(path, f"https://127.0.0.1:{port}", TOKEN, certificate.certificate)
         return facade, listener, asyncio.create_task(tidy())
 

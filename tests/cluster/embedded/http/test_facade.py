@@ -69,7 +69,7 @@ REFUSED: list[tuple[str, str, Any, str, int, str]] = [
     (
         "POST",
         PODS,
-        b"k8s\x00\x0a\x08\x0a\x00\x12\x04Node",
+        b"k8s\x00\x0a\x08\x0a\x00\x12\x04Knob",
         "application/vnd.kubernetes.protobuf",
         415,
         "UnsupportedMediaType",

@@ -26,6 +26,7 @@ from enbloc.cluster.embedded.http.facade import Facade
 from enbloc.cluster.embedded.http.listener import Listener
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.strategic import strategic_merge
+from enbloc.cluster.embedded.http.streaming import Unsent
 
 MERGE, JSON_PATCH, APPLY = (
     f"application/{name}" for name in ("merge-patch+json", "json-patch+json", "apply-patch+yaml")
@@ -109,6 +110,32 @@ def unread_watches(api: Api, count: int, path: str = f"{MAPS}?watch=true") -> li
         client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
         found.append(client)
     return found
+
+
+def test_u1_a_write_that_is_being_ended_is_not_ended_again() -> None:
+    """Its timeout has fired, and it is not over yet when others come: they are counted, and in the end none is."""
+    unsent = Unsent(10)
+
+    async def write() -> None:
+        async with asyncio.timeout(60) as limit:
+            with unsent.counted(8, limit):
+                try:
+                    await asyncio.sleep(60)
+                finally:
+                    await asyncio.sleep(0.01)
+
+    async def test() -> None:
+        writes = []
+        for _ in range(4):
+            writes.append(asyncio.ensure_future(write()))
+            for _ in range(3):
+                await asyncio.sleep(0)
+        writes[-1].cancel()
+        ended = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(one) for one in ended] == [TimeoutError] * 3 + [asyncio.CancelledError]
+        assert unsent.bytes == 0
+
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize("path", [f"{MAPS}?watch=true", MAPS, f"{MAPS}/cm-0"])
@@ -337,7 +364,7 @@ def test_u4_a_page_on_another_loopback_address_is_served() -> None:
 
         facade = Facade(fresh_store(), Access(TOKEN), {"/": page})
         listener = Listener(facade)
-        port = await listener.start("127.0.0.2", 0)
+        _, port = await listener.start("127.0.0.2", 0)
         try:
             for host, code in (("127.0.0.2", 200), ("localhost", 200), ("[::1]", 200), ("evil.example", 403)):
                 reader, writer = await asyncio.open_connection("127.0.0.2", port)

@@ -9,13 +9,13 @@ of Volcano Jobs and Queues is left to `enbloc.admission`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
 from enbloc.api import arbitrator
 from enbloc.api.kinds import KINDS, all_decode_faults, kind_id, view
-from enbloc.api.meta import Fault, Obj, ObjectMeta, condition_of, is_terminating
+from enbloc.api.meta import Fault, Obj, ObjectMeta, annotations_of, condition_of, is_terminating
 from enbloc.api.writes import Refused
 from enbloc.cluster.embedded.api import pods
 from enbloc.cluster.embedded.api.runtime_classes import RUNTIME_CLASS, UnfitForClass, with_runtime_class
@@ -34,6 +34,8 @@ DeletionHook = Callable[[Obj], None]
 """Raises `Refused` if the object must not be deleted."""
 
 SYSTEM_NAMESPACES = ("default", "kube-system")
+ANNOTATIONS_BYTES: Final = 256 * 1024
+"""What all annotations of an object, keys and values, may have together."""
 
 
 def built_in(store: Store) -> tuple[AdmissionHook, ...]:
@@ -45,6 +47,7 @@ def built_in(store: Store) -> tuple[AdmissionHook, ...]:
         _RuntimeClasses(store),
         default_pod,
         _workloads,
+        _autoscalers,
         _Definitions(store),
         _Priorities(store),
     )
@@ -86,6 +89,7 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
         faults = _metadata_faults(obj)  # owners and finalizers are read for every kind
     if not faults and not isinstance(obj.get("status") or {}, dict):
         faults = [Fault("status", "must be a mapping")]
+    faults = faults or _annotation_faults(obj)
     if not faults:
         namespace = obj["metadata"].get("namespace")
         if namespace and not is_dns_label(namespace):
@@ -125,7 +129,17 @@ def _metadata_faults(obj: Obj) -> list[Fault]:
         view(obj["metadata"], ObjectMeta)
     except msgspec.ValidationError as why:
         return [Fault("metadata", str(why))]
-    return []
+    return _annotation_faults(obj)
+
+
+def _annotation_faults(obj: Obj) -> list[Fault]:
+    annotations = annotations_of(obj)
+    if sum(map(len, annotations.values())) * 4 <= ANNOTATIONS_BYTES // 2:  # most objects: no need to encode
+        return []
+    size = sum(len(f"{key}{text}".encode(errors="replace")) for key, text in annotations.items())
+    if size <= ANNOTATIONS_BYTES:
+        return []
+    return [Fault("metadata.annotations", f"Too long: may not be more than {ANNOTATIONS_BYTES} bytes")]
 
 
 def _container_faults(spec: dict[str, Any]) -> list[Fault]:
@@ -205,6 +219,19 @@ def _workloads(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
     if faults:
         raise invalid(obj, faults)
     return admitted
+
+
+def _autoscalers(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
+    """A HorizontalPodAutoscaler of v1, as `kubectl autoscale` writes it, is stored as v2."""
+    if obj["apiVersion"] != "autoscaling/v1" or obj["kind"] != "HorizontalPodAutoscaler":
+        return obj
+    spec = obj.get("spec")
+    if isinstance(spec, dict) and "targetCPUUtilizationPercentage" in spec:
+        spec = dict(spec)
+        target = {"type": "Utilization", "averageUtilization": spec.pop("targetCPUUtilizationPercentage")}
+        spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+        obj = {**obj, "spec": spec}
+    return {**obj, "apiVersion": "autoscaling/v2"}
 
 
 class _Definitions:

@@ -53,6 +53,7 @@ from enbloc.cluster.embedded.api.quota import Quotas
 from enbloc.cluster.embedded.api.served_kinds import CRD, ServedKinds
 from enbloc.cluster.embedded.api.status_check import is_good_status
 from enbloc.cluster.embedded.api.watch_log import DEFAULT_BOUNDS, Bounds, LogWatch, WatchLog
+from enbloc.cluster.embedded.api.webhooks import Question, Review, Webhooks
 from enbloc.cluster.embedded.api.workload_defaults import with_controller_uid
 from enbloc.cluster.events import EVENT, event_key, event_object
 from enbloc.units import SECOND, format_timestamp
@@ -86,12 +87,18 @@ class Store:
         self._garbage = GarbageCollector(self)
         self._quotas = Quotas(self)
         self._events = EventIndex()
-        self._hooks: tuple[AdmissionHook, ...] = (*built_in(self), *admission, self._quotas.admit)
+        before = (*built_in(self), *admission)
+        self.webhooks = Webhooks(self, before)
+        self._hooks: tuple[AdmissionHook, ...] = (*before, self.webhooks.admit, self._quotas.admit)
         self._deletion_hooks = tuple(deletion)
         self._provided: set[Ref] = set()
         self._created = 0
+        self._asked = 0
+        """Creations that webhooks had to answer first."""
         self._stamped = (-1, "")
-        self._is_dry_run = False
+        self.is_dry_run = False
+        self.review: Review | None = None
+        """Within `reviewed`: the answers of webhooks to the write; `None`: they are not asked."""
         self.warnings_to_user: List[str] | None = None
         """Within `as_user`: what admission says to the user; `None`: a component writes."""
 
@@ -151,6 +158,11 @@ class Store:
             return self._create(obj, ref)
         except Refused as why:
             why.name = why.name or ref.name  # whatever refused it: kubectl shows the name
+            raise
+        except Question:
+            if self.review is not None:
+                self.review.name = ref.name
+                self._asked += 1  # another object gets the next generated name
             raise
 
     def _create(self, obj: Obj, ref: Ref) -> Obj:
@@ -220,7 +232,8 @@ class Store:
         ref, current = self._existing(ref, uid, resource_version)
         for hook in self._deletion_hooks:
             hook(current)
-        if self._is_dry_run:
+        self.webhooks.admit_delete(current)
+        if self.is_dry_run:
             return current
         if propagation == "Orphan":
             self._orphan(uid_of(current))
@@ -302,21 +315,31 @@ class Store:
     @contextmanager
     def dry_run(self) -> Iterator[None]:
         """Within it creates, updates and deletes are validated and answered, but not stored."""
-        self._is_dry_run = True
+        self.is_dry_run = True
         try:
             yield
         finally:
-            self._is_dry_run = False
+            self.is_dry_run = False
 
     @contextmanager
-    def as_user(self) -> Iterator[List[str]]:
+    def as_user(self, review: Review | None = None) -> Iterator[List[str]]:
         """Within it writes are a user's, not those of a component of the cluster. Yields the warnings to the user."""
         found: List[str] = []
         self.warnings_to_user = found
         try:
-            yield found
+            with self.reviewed(review):
+                yield found
         finally:
             self.warnings_to_user = None
+
+    @contextmanager
+    def reviewed(self, review: Review | None) -> Iterator[None]:
+        """Within it one write is reviewed by webhooks. It raises `Question` if they must be asked first."""
+        self.review = review
+        try:
+            yield
+        finally:
+            self.review = None
 
     def restore(self, objects: Sequence[Obj], version: int, *, complete: bool = True) -> None:
         """Fills an empty store with the objects that were stored before a restart, without admission and without
@@ -379,7 +402,8 @@ class Store:
         namespace = self.discovery.namespace(kind, given) if isinstance(given, str) else ""
         if not name and isinstance(metadata.get("generateName"), str):
             taken = self._objects.get(kind, {}).get(namespace, {})
-            name = generated_name(metadata["generateName"], self._created + 1, taken)
+            name = self.review.name if self.review is not None else ""
+            name = name or generated_name(metadata["generateName"], self._created + self._asked + 1, taken)
         if metadata.get("name") != name or metadata.get("namespace", "") != namespace:
             metadata = {**metadata, "name": name}
             if namespace:
@@ -490,7 +514,7 @@ class Store:
     def _save(self, ref: Ref, old: Obj | None, new: Obj, metadata: dict[str, Any]) -> Obj:
         """Stores `new`, whose `metadata` no other object shares yet, as the next version."""
         size = 0 if self._object_bytes is None else size_within(new, self._object_bytes)
-        if self._is_dry_run:
+        if self.is_dry_run:
             return new
         metadata["resourceVersion"] = str(self._log.version + 1)
         self._objects.setdefault(ref.kind, {}).setdefault(ref.namespace, {})[ref.name] = new
@@ -499,7 +523,7 @@ class Store:
         return new
 
     def _drop(self, ref: Ref, old: Obj) -> Obj:
-        if self._is_dry_run:
+        if self.is_dry_run:
             return old
         last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(self._log.version + 1)}}
         spaces = self._objects[ref.kind]

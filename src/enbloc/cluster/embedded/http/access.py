@@ -17,6 +17,7 @@ from aiohttp import web
 from enbloc.cluster.embedded.http.status import refusal
 
 USER = "enbloc-admin"
+GROUPS = ("system:masters", "system:authenticated")
 
 
 class Access:
@@ -68,7 +69,7 @@ def review(kind: str, body: Any) -> dict[str, Any]:
             paths = [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
             status = {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}
         case _:
-            status = {"userInfo": {"username": USER, "groups": ["system:masters", "system:authenticated"]}}
+            status = {"userInfo": {"username": USER, "groups": list(GROUPS)}}
     group = "authentication.k8s.io" if kind == "SelfSubjectReview" else "authorization.k8s.io"
     return {"apiVersion": f"{group}/v1", **made, "status": status}
 

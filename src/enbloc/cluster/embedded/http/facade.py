@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -20,8 +20,9 @@ from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.api.pods import container_name
 from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
+from enbloc.cluster.embedded.api.webhooks import Question, Review
 from enbloc.cluster.embedded.http import logs, request_body, usage
-from enbloc.cluster.embedded.http.access import REVIEWS, Access, review
+from enbloc.cluster.embedded.http.access import GROUPS, REVIEWS, USER, Access, review
 from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.discovery import DiscoveryDocuments
 from enbloc.cluster.embedded.http.encoding import Encodings, encode
@@ -45,6 +46,7 @@ from enbloc.cluster.embedded.http.streaming import CHUNK_BYTES, Unsent, send, st
 from enbloc.cluster.embedded.http.tables import META, included, partial, table
 from enbloc.cluster.embedded.http.warnings import Warnings
 from enbloc.cluster.embedded.http.watching import Watches
+from enbloc.cluster.embedded.http.webhook_calls import WebhookCalls
 from enbloc.cluster.embedded.http.writing import APPLY_PATCH, Answer, Writer, check_patch, delete_options
 from enbloc.cluster.embedded.nodes.runtime import RunningContainer
 from enbloc.version import __version__
@@ -52,6 +54,7 @@ from enbloc.version import __version__
 KUBERNETES = "v1.36.0"
 """The version reported to clients: the API that they may expect."""
 
+Made = TypeVar("Made")
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Enter = Callable[[str, str, str], RunningContainer]
 """Namespace, pod, container. Raises `Refused` if it does not run."""
@@ -63,9 +66,9 @@ _log = logging.getLogger(__name__)
 
 class Facade:
     """Serves one store. `pages` are further handlers by path (`Access` says which need the token); `log_source` reads
-    the output of pods; `enter` finds containers that run, `measure` what they use; `committed` is awaited before a
-    write is acknowledged. `failure` says why writes are not kept any more: only health is served then, since the store
-    may hold what was not kept."""
+    the output of pods; `enter` finds containers that run, `measure` what they use; `webhooks` asks those of others
+    before objects are stored; `committed` is awaited before a write is acknowledged. `failure` says why writes are not
+    kept any more: only health is served then, since the store may hold what was not kept."""
 
     def __init__(
         self,
@@ -78,8 +81,10 @@ class Facade:
         settings: Settings = DEFAULTS,
         enter: Enter | None = None,
         measure: usage.Measure | None = None,
+        webhooks: WebhookCalls | None = None,
     ) -> None:
         self._enter = enter
+        self._webhooks = webhooks
         self._measure = measure
         self._store = store
         self._access = access
@@ -426,9 +431,21 @@ class Facade:
         dry_run = bool(query) and is_dry_run(query.getall("dryRun", ()))
         body = await request_body.read_body(request)
         given = await request_body.decoded(body, request_body.media_type(request))
-        with self._store.as_user() as warnings:
-            code, obj = write(target, given, dry_run)
+        (code, obj), warnings = await self._write(lambda: write(target, given, dry_run))
         return await self._acknowledge(request, target, code, obj, warnings, plain=plain or dry_run)
+
+    async def _write(self, write: Callable[[], Made]) -> tuple[Made, list[str]]:
+        """A user's write, repeated until all webhooks that it concerns have answered. Returns the warnings, too."""
+        review = Review(USER, GROUPS) if self._webhooks is not None else None
+        while True:
+            try:
+                with self._store.as_user(review) as warnings:
+                    made = write()
+                return made, [*warnings, *(review.warnings if review is not None else ())]
+            except Question as question:
+                if review is None or self._webhooks is None:
+                    raise AssertionError("only a review asks") from None
+                await self._webhooks.answer(review, question)
 
     async def _acknowledge(
         self,
@@ -456,16 +473,20 @@ class Facade:
         check_patch(target, media)
         json_media = media if media == APPLY_PATCH else request_body.JSON
         patch = await request_body.decoded(body, json_media)
-        with self._store.as_user() as warnings:
-            code, obj = self._writer.patch(target, patch, media, query, dry_run)
+        (code, obj), warnings = await self._write(lambda: self._writer.patch(target, patch, media, query, dry_run))
         return await self._acknowledge(request, target, code, obj, warnings, plain=dry_run)
 
     async def _patch_scale(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         body = request_body.decode_json(await request_body.read_body(request))
-        scale = self._writer.scale(target)
-        wanted = json_patch.apply(scale, body) if isinstance(body, list) else merge_patch(scale, body)
-        code, obj = self._writer.set_scale(target, wanted, is_dry_run(request.query.getall("dryRun", ())))
-        return await self._acknowledge(request, target, code, obj, plain=True)
+        dry_run = is_dry_run(request.query.getall("dryRun", ()))
+
+        def write() -> Answer:
+            scale = self._writer.scale(target)
+            wanted = json_patch.apply(scale, body) if isinstance(body, list) else merge_patch(scale, body)
+            return self._writer.set_scale(target, wanted, dry_run)
+
+        (code, obj), warnings = await self._write(write)
+        return await self._acknowledge(request, target, code, obj, warnings, plain=True)
 
     async def _delete(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = request.query
@@ -473,12 +494,12 @@ class Facade:
         body = await request_body.decoded(raw, request_body.media_type(request)) if raw else None
         options = delete_options(body, query, query.getall("dryRun", []))
         if target.name:
-            code, obj = self._writer.delete(target, options)
+            (code, obj), _ = await self._write(lambda: self._writer.delete(target, options))
             return await self._acknowledge(request, target, code, obj, plain=obj.get("kind") == "Status")
         if target.kind.namespaced and not target.namespace:
             raise _bad_method()
         asked = list_query({key: value for key, value in query.items() if key not in ("dryRun", "watch")})
-        found = self._writer.delete_collection(target, asked, options)
+        found, _ = await self._write(lambda: self._writer.delete_collection(target, asked, options))
         await self._until_kept()
         page = Page(found, self._store.version)
         metadata = {"resourceVersion": str(page.version)}

@@ -7,18 +7,14 @@ decides: a TLS handshake begins with 22, no HTTP request does.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import logging
 import socket
 import ssl
-from collections.abc import Coroutine
-from typing import Any
 
 from aiohttp import web
 
 from enbloc.cluster.embedded.http.facade import Handler
-from enbloc.sockets import listen
+from enbloc.sockets import Acceptor
 
 FIRST_BYTE_S = 30.0
 HEAD_S = 30.0
@@ -32,10 +28,11 @@ _silent = logging.getLogger(f"{__name__}.wire")
 _silent.setLevel(logging.CRITICAL + 1)
 
 
-class Listener:
+class Listener(Acceptor):
     """Accepts connections on one address and passes their requests to a handler."""
 
     def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__()
         self._handler = handler
         self._server = web.Server(
             self._handle,
@@ -49,51 +46,19 @@ class Listener:
             max_line_size=16_384,
         )
         self._tls = tls
-        self._socket: socket.socket | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._heads: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
-        """Connections without a complete request yet, and their timeouts."""
-
-    async def start(self, host: str, port: int) -> int:
-        """Listens, and returns the port. Raises `OSError` if the address is in use."""
-        listening = await listen(host, port)
-        self._socket = listening
-        self._begin(self._accept(listening))
-        bound: int = listening.getsockname()[1]
-        return bound
 
     async def stop(self) -> None:
         """Ends all connections, those of watches too."""
-        if self._socket is not None:
-            self._socket.close()
-        for task in list(self._tasks):
-            task.cancel()
-        for timer in self._heads.values():
-            timer.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().stop()
         await self._server.shutdown(STOP_S)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _out_of_files(self) -> None:
+        """Connections in use are not closed for new ones."""
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, _ = await loop.sock_accept(listening)
-            except OSError as why:
-                if why.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ECONNABORTED):
-                    await asyncio.sleep(0.1)
-                    continue
-                return
-            if len(self._server.connections) + len(self._tasks) > CONNECTIONS:
-                connection.close()
-                continue
-            connection.setblocking(False)
-            with contextlib.suppress(OSError):
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def _accepted(self, connection: socket.socket) -> None:
+        if len(self._server.connections) + len(self._tasks) > CONNECTIONS:
+            connection.close()
+        else:
             self._begin(self._hand_over(connection))
 
     async def _hand_over(self, connection: socket.socket) -> None:
@@ -116,14 +81,8 @@ class Listener:
             raise
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        timer = self._heads.pop(request.protocol, None)
-        if timer is not None:
-            timer.cancel()
+        self.request_begins(request.protocol)
         return await self._handler(request)
-
-    def _give_up(self, protocol: asyncio.BaseProtocol, transport: asyncio.Transport) -> None:
-        del self._heads[protocol]
-        transport.abort()
 
     async def _first_byte(self, connection: socket.socket) -> bytes:
         """The first bytes, without consuming them."""

@@ -34,12 +34,15 @@ _GROUPS = {
     **{
         f"{group}.k8s.io": group
         for group in (
+            "admissionregistration",
             "authentication",
             "authorization",
             "coordination",
             "discovery",
             "events",
             "networking",
+            "node",
+            "resource",
             "scheduling",
             "storage",
         )
@@ -47,7 +50,7 @@ _GROUPS = {
 }
 """API group → the group in the names of messages, where they differ."""
 _VERSIONS = {"autoscaling": "v2"}
-"""Of groups whose messages are not v1's."""
+"""Of groups whose messages are not v1's. Messages of another version are named with it."""
 
 
 class _Field(NamedTuple):
@@ -66,7 +69,7 @@ class _Malformed(Exception):
 @cache
 def _messages() -> dict[str, dict[int, _Field]]:
     made: dict[str, dict[int, _Field]] = {}
-    for line in (_OWN + MESSAGES).replace("\n  ", " ").strip().splitlines():
+    for line in (_OWN.strip() + MESSAGES.rstrip()).replace("\n  ", " ").splitlines():
         name, _, fields = line.partition(":")
         made[name] = {}
         for text in fields.split(",") if fields.strip() else ():
@@ -107,7 +110,7 @@ def _message_of(api_version: str, kind: str) -> str:
     if kind == "DeleteOptions" or not slash:
         return kind
     short = _GROUPS.get(group, group)
-    return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else ""
+    return f"{short}.{kind}" if version == _VERSIONS.get(short, "v1") else f"{short}.{version}.{kind}"
 
 
 def _message(type_: str, data: bytes) -> dict[str, Any]:

@@ -12,7 +12,11 @@ from typing import Final
 MESSAGES: Final = """
 Affinity: 1 nodeAffinity NodeAffinity, 2 podAffinity PodAffinity, 3 podAntiAffinity PodAntiAffinity
 AppArmorProfile: 1 type, 2 localhostProfile
+AttachedVolume: 1 name, 2 devicePath
 Binding: 1 metadata ObjectMeta, 2 target ObjectReference
+CSIPersistentVolumeSource: 1 driver, 2 volumeHandle, 3 ?readOnly bool, 4 fsType, 5 volumeAttributes map, 6
+  controllerPublishSecretRef SecretReference, 7 nodeStageSecretRef SecretReference, 8 nodePublishSecretRef
+  SecretReference, 9 controllerExpandSecretRef SecretReference, 10 nodeExpandSecretRef SecretReference
 CSIVolumeSource: 1 driver, 2 readOnly bool, 3 fsType, 4 volumeAttributes map, 5 nodePublishSecretRef
   LocalObjectReference
 Capabilities: 1 add string[], 2 drop string[]
@@ -22,6 +26,7 @@ Condition: 1 type, 2 status, 3 ?observedGeneration int, 4 lastTransitionTime Tim
 ConfigMap: 1 metadata ObjectMeta, 2 data map, 3 binaryData map bytes, 4 immutable bool
 ConfigMapEnvSource: 1 ~localObjectReference LocalObjectReference, 2 optional bool
 ConfigMapKeySelector: 1 ~localObjectReference LocalObjectReference, 2 key, 3 optional bool
+ConfigMapNodeConfigSource: 1 namespace, 2 name, 3 uid, 4 resourceVersion, 5 kubeletConfigKey
 ConfigMapProjection: 1 ~localObjectReference LocalObjectReference, 2 items KeyToPath[], 4 optional bool
 ConfigMapVolumeSource: 1 ~localObjectReference LocalObjectReference, 2 items KeyToPath[], 3 defaultMode int, 4
   optional bool
@@ -32,6 +37,7 @@ Container: 1 name, 2 image, 3 command string[], 4 args string[], 5 workingDir, 6
   volumeDevices VolumeDevice[], 22 startupProbe Probe, 23 resizePolicy ContainerResizePolicy[], 24 restartPolicy, 25
   restartPolicyRules ContainerRestartRule[]
 ContainerExtendedResourceRequest: 1 containerName, 2 resourceName, 3 requestName
+ContainerImage: 1 names string[], 2 ?sizeBytes int
 ContainerPort: 1 name, 2 ?hostPort int, 3 containerPort int, 4 protocol, 5 hostIP
 ContainerResizePolicy: 1 resourceName, 2 restartPolicy
 ContainerRestartRule: 1 action, 2 exitCodes ContainerRestartRuleOnExitCodes
@@ -47,6 +53,7 @@ ContainerStatus: 1 name, 2 state ContainerState, 3 lastState ContainerState, 4 r
   ResourceRequirements, 12 volumeMounts VolumeMountStatus[], 13 user ContainerUser, 14 allocatedResourcesStatus
   ResourceStatus[], 15 stopSignal
 ContainerUser: 1 linux LinuxContainerUser
+DaemonEndpoint: 1 Port int
 DeleteOptions: 1 gracePeriodSeconds int, 2 preconditions Preconditions, 3 orphanDependents bool, 4 propagationPolicy,
   5 dryRun string[], 6 ignoreStoreReadErrorWithClusterBreakingPotential bool
 DownwardAPIProjection: 1 items DownwardAPIVolumeFile[]
@@ -98,6 +105,7 @@ LinuxContainerUser: 1 uid int, 2 gid int, 3 supplementalGroups int[]
 LoadBalancerIngress: 1 ip, 2 hostname, 3 ipMode, 4 ports PortStatus[]
 LoadBalancerStatus: 1 ingress LoadBalancerIngress[]
 LocalObjectReference: 1 name
+LocalVolumeSource: 1 path, 2 fsType
 ManagedFieldsEntry: 1 manager, 2 operation, 3 apiVersion, 4 time Time, 6 fieldsType, 7 fieldsV1 FieldsV1, 8
   subresource
 ModifyVolumeStatus: 1 targetVolumeAttributesClassName, 2 status
@@ -106,18 +114,37 @@ Namespace: 1 metadata ObjectMeta, 2 spec NamespaceSpec, 3 status NamespaceStatus
 NamespaceCondition: 1 type, 2 status, 4 lastTransitionTime Time, 5 reason, 6 message
 NamespaceSpec: 1 finalizers string[]
 NamespaceStatus: 1 phase, 2 conditions NamespaceCondition[]
+Node: 1 metadata ObjectMeta, 2 spec NodeSpec, 3 status NodeStatus
+NodeAddress: 1 type, 2 address
 NodeAffinity: 1 requiredDuringSchedulingIgnoredDuringExecution NodeSelector, 2
   preferredDuringSchedulingIgnoredDuringExecution PreferredSchedulingTerm[]
 NodeAllocatableResourceClaimStatus: 1 resourceClaimName, 2 containers string[], 3 resources map Quantity
+NodeCondition: 1 type, 2 status, 3 lastHeartbeatTime Time, 4 lastTransitionTime Time, 5 reason, 6 message
+NodeConfigSource: 2 configMap ConfigMapNodeConfigSource
+NodeConfigStatus: 1 assigned NodeConfigSource, 2 active NodeConfigSource, 3 lastKnownGood NodeConfigSource, 4 error
+NodeDaemonEndpoints: 1 kubeletEndpoint DaemonEndpoint
+NodeFeatures: 1 supplementalGroupsPolicy bool
+NodeRuntimeHandler: 1 name, 2 features NodeRuntimeHandlerFeatures
+NodeRuntimeHandlerFeatures: 1 recursiveReadOnlyMounts bool, 2 userNamespaces bool
 NodeSelector: 1 nodeSelectorTerms NodeSelectorTerm[]
 NodeSelectorRequirement: 1 key, 2 operator, 3 values string[]
 NodeSelectorTerm: 1 matchExpressions NodeSelectorRequirement[], 2 matchFields NodeSelectorRequirement[]
+NodeSpec: 1 podCIDR, 2 externalID, 3 providerID, 4 ?unschedulable bool, 5 taints Taint[], 6 configSource
+  NodeConfigSource, 7 podCIDRs string[]
+NodeStatus: 1 capacity map Quantity, 2 allocatable map Quantity, 3 phase, 4 conditions NodeCondition[], 5 addresses
+  NodeAddress[], 6 daemonEndpoints NodeDaemonEndpoints, 7 nodeInfo NodeSystemInfo, 8 images ContainerImage[], 9
+  volumesInUse string[], 10 volumesAttached AttachedVolume[], 11 config NodeConfigStatus, 12 runtimeHandlers
+  NodeRuntimeHandler[], 13 features NodeFeatures, 14 declaredFeatures string[]
+NodeSwapStatus: 1 capacity int
+NodeSystemInfo: 1 machineID, 2 systemUUID, 3 bootID, 4 kernelVersion, 5 osImage, 6 containerRuntimeVersion, 7
+  kubeletVersion, 8 kubeProxyVersion, 9 operatingSystem, 10 architecture, 11 swap NodeSwapStatus
 ObjectFieldSelector: 1 apiVersion, 2 fieldPath
 ObjectMeta: 1 name, 2 generateName, 3 namespace, 4 selfLink, 5 uid, 6 resourceVersion, 7 ?generation int, 8
   creationTimestamp Time, 9 deletionTimestamp Time, 10 deletionGracePeriodSeconds int, 11 labels map, 12 annotations
   map, 13 ownerReferences OwnerReference[], 14 finalizers string[], 17 managedFields ManagedFieldsEntry[]
 ObjectReference: 1 kind, 2 namespace, 3 name, 4 uid, 5 apiVersion, 6 resourceVersion, 7 fieldPath
 OwnerReference: 1 kind, 3 name, 4 uid, 5 apiVersion, 6 controller bool, 7 blockOwnerDeletion bool
+PersistentVolume: 1 metadata ObjectMeta, 2 spec PersistentVolumeSpec, 3 status PersistentVolumeStatus
 PersistentVolumeClaim: 1 metadata ObjectMeta, 2 spec PersistentVolumeClaimSpec, 3 status PersistentVolumeClaimStatus
 PersistentVolumeClaimCondition: 1 type, 2 status, 3 lastProbeTime Time, 4 lastTransitionTime Time, 5 reason, 6 message
 PersistentVolumeClaimSpec: 1 accessModes string[], 2 resources VolumeResourceRequirements, 3 volumeName, 4 selector
@@ -128,6 +155,12 @@ PersistentVolumeClaimStatus: 1 phase, 2 accessModes string[], 3 capacity map Qua
   currentVolumeAttributesClassName, 9 modifyVolumeStatus ModifyVolumeStatus
 PersistentVolumeClaimTemplate: 1 metadata ObjectMeta, 2 spec PersistentVolumeClaimSpec
 PersistentVolumeClaimVolumeSource: 1 claimName, 2 ?readOnly bool
+PersistentVolumeSource: 3 hostPath HostPathVolumeSource, 5 nfs NFSVolumeSource, 20 local LocalVolumeSource, 22 csi
+  CSIPersistentVolumeSource
+PersistentVolumeSpec: 1 capacity map Quantity, 2 ~persistentVolumeSource PersistentVolumeSource, 3 accessModes
+  string[], 4 claimRef ObjectReference, 5 persistentVolumeReclaimPolicy, 6 storageClassName, 7 mountOptions string[],
+  8 volumeMode, 9 nodeAffinity VolumeNodeAffinity, 10 volumeAttributesClassName
+PersistentVolumeStatus: 1 phase, 2 message, 3 reason, 4 lastPhaseTransitionTime Time
 Pod: 1 metadata ObjectMeta, 2 spec PodSpec, 3 status PodStatus
 PodAffinity: 1 requiredDuringSchedulingIgnoredDuringExecution PodAffinityTerm[], 2
   preferredDuringSchedulingIgnoredDuringExecution WeightedPodAffinityTerm[]
@@ -169,6 +202,7 @@ PodStatus: 1 phase, 2 conditions PodCondition[], 3 message, 4 reason, 5 hostIP, 
   PodResourceClaimStatus[], 16 hostIPs HostIP[], 17 ?observedGeneration int, 18 extendedResourceClaimStatus
   PodExtendedResourceClaimStatus, 19 allocatedResources map Quantity, 20 resources ResourceRequirements, 21
   nodeAllocatableResourceClaimStatuses NodeAllocatableResourceClaimStatus[]
+PodTemplate: 1 metadata ObjectMeta, 2 template PodTemplateSpec
 PodTemplateSpec: 1 metadata ObjectMeta, 2 spec PodSpec
 PortStatus: 1 port int, 2 protocol, 3 error
 Preconditions: 1 uid, 2 resourceVersion
@@ -177,6 +211,11 @@ Probe: 1 ~handler ProbeHandler, 2 ?initialDelaySeconds int, 3 ?timeoutSeconds in
   ?successThreshold int, 6 ?failureThreshold int, 7 terminationGracePeriodSeconds int
 ProbeHandler: 1 exec ExecAction, 2 httpGet HTTPGetAction, 3 tcpSocket TCPSocketAction, 4 grpc GRPCAction
 ProjectedVolumeSource: 1 sources VolumeProjection[], 2 defaultMode int
+ReplicationController: 1 metadata ObjectMeta, 2 spec ReplicationControllerSpec, 3 status ReplicationControllerStatus
+ReplicationControllerCondition: 1 type, 2 status, 3 lastTransitionTime Time, 4 reason, 5 message
+ReplicationControllerSpec: 1 replicas int, 2 selector map, 3 template PodTemplateSpec, 4 ?minReadySeconds int
+ReplicationControllerStatus: 1 replicas int, 2 ?fullyLabeledReplicas int, 3 ?observedGeneration int, 4 ?readyReplicas
+  int, 5 ?availableReplicas int, 6 conditions ReplicationControllerCondition[]
 ResourceClaim: 1 name, 2 request
 ResourceFieldSelector: 1 containerName, 2 resource, 3 divisor Quantity
 ResourceHealth: 1 resourceID, 2 health, 6 message
@@ -193,6 +232,7 @@ Secret: 1 metadata ObjectMeta, 2 data map bytes, 3 type, 4 stringData map, 5 imm
 SecretEnvSource: 1 ~localObjectReference LocalObjectReference, 2 optional bool
 SecretKeySelector: 1 ~localObjectReference LocalObjectReference, 2 key, 3 optional bool
 SecretProjection: 1 ~localObjectReference LocalObjectReference, 2 items KeyToPath[], 4 optional bool
+SecretReference: 1 name, 2 namespace
 SecretVolumeSource: 1 secretName, 2 items KeyToPath[], 3 defaultMode int, 4 optional bool
 SecurityContext: 1 capabilities Capabilities, 2 privileged bool, 3 seLinuxOptions SELinuxOptions, 4 runAsUser int, 5
   runAsNonRoot bool, 6 readOnlyRootFilesystem bool, 7 allowPrivilegeEscalation bool, 8 runAsGroup int, 9 procMount, 10
@@ -212,6 +252,7 @@ SessionAffinityConfig: 1 clientIP ClientIPConfig
 SleepAction: 1 seconds int
 Sysctl: 1 name, 2 value
 TCPSocketAction: 1 port IntOrString, 2 host
+Taint: 1 key, 2 value, 3 effect, 4 timeAdded Time
 Toleration: 1 key, 2 operator, 3 value, 4 effect, 5 tolerationSeconds int
 TopologySelectorLabelRequirement: 1 key, 2 values string[]
 TopologySelectorTerm: 1 matchLabelExpressions TopologySelectorLabelRequirement[]
@@ -223,6 +264,7 @@ Volume: 1 name, 2 ~volumeSource VolumeSource
 VolumeDevice: 1 name, 2 devicePath
 VolumeMount: 1 name, 2 ?readOnly bool, 3 mountPath, 4 subPath, 5 mountPropagation, 6 subPathExpr, 7 recursiveReadOnly
 VolumeMountStatus: 1 name, 2 mountPath, 3 ?readOnly bool, 4 recursiveReadOnly, 5 volumeStatus VolumeStatus
+VolumeNodeAffinity: 1 required NodeSelector
 VolumeProjection: 1 secret SecretProjection, 2 downwardAPI DownwardAPIProjection, 3 configMap ConfigMapProjection, 4
   serviceAccountToken ServiceAccountTokenProjection, 5 clusterTrustBundle ClusterTrustBundleProjection, 6
   podCertificate PodCertificateProjection
@@ -234,6 +276,47 @@ VolumeSource: 1 hostPath HostPathVolumeSource, 2 emptyDir EmptyDirVolumeSource, 
 VolumeStatus: 1 image ImageVolumeStatus
 WeightedPodAffinityTerm: 1 weight int, 2 podAffinityTerm PodAffinityTerm
 WindowsSecurityContextOptions: 1 gmsaCredentialSpecName, 2 gmsaCredentialSpec, 3 runAsUserName, 4 hostProcess bool
+admissionregistration.AuditAnnotation: 1 key, 2 valueExpression
+admissionregistration.ExpressionWarning: 2 fieldRef, 3 warning
+admissionregistration.MatchCondition: 1 name, 2 expression
+admissionregistration.MatchResources: 1 namespaceSelector LabelSelector, 2 objectSelector LabelSelector, 3
+  resourceRules admissionregistration.NamedRuleWithOperations[], 4 excludeResourceRules
+  admissionregistration.NamedRuleWithOperations[], 7 matchPolicy
+admissionregistration.MutatingWebhook: 1 name, 2 clientConfig admissionregistration.WebhookClientConfig, 3 rules
+  admissionregistration.RuleWithOperations[], 4 failurePolicy, 5 namespaceSelector LabelSelector, 6 sideEffects, 7
+  timeoutSeconds int, 8 admissionReviewVersions string[], 9 matchPolicy, 10 reinvocationPolicy, 11 objectSelector
+  LabelSelector, 12 matchConditions admissionregistration.MatchCondition[]
+admissionregistration.MutatingWebhookConfiguration: 1 metadata ObjectMeta, 2 Webhooks
+  admissionregistration.MutatingWebhook[]
+admissionregistration.NamedRuleWithOperations: 1 resourceNames string[], 2 ~ruleWithOperations
+  admissionregistration.RuleWithOperations
+admissionregistration.ParamKind: 1 apiVersion, 2 kind
+admissionregistration.ParamRef: 1 name, 2 namespace, 3 selector LabelSelector, 4 parameterNotFoundAction
+admissionregistration.Rule: 1 apiGroups string[], 2 apiVersions string[], 3 resources string[], 4 scope
+admissionregistration.RuleWithOperations: 1 operations string[], 2 ~rule admissionregistration.Rule
+admissionregistration.ServiceReference: 1 namespace, 2 name, 3 path, 4 port int
+admissionregistration.TypeChecking: 1 expressionWarnings admissionregistration.ExpressionWarning[]
+admissionregistration.ValidatingAdmissionPolicy: 1 metadata ObjectMeta, 2 spec
+  admissionregistration.ValidatingAdmissionPolicySpec, 3 status admissionregistration.ValidatingAdmissionPolicyStatus
+admissionregistration.ValidatingAdmissionPolicyBinding: 1 metadata ObjectMeta, 2 spec
+  admissionregistration.ValidatingAdmissionPolicyBindingSpec
+admissionregistration.ValidatingAdmissionPolicyBindingSpec: 1 policyName, 2 paramRef admissionregistration.ParamRef, 3
+  matchResources admissionregistration.MatchResources, 4 validationActions string[]
+admissionregistration.ValidatingAdmissionPolicySpec: 1 paramKind admissionregistration.ParamKind, 2 matchConstraints
+  admissionregistration.MatchResources, 3 validations admissionregistration.Validation[], 4 failurePolicy, 5
+  auditAnnotations admissionregistration.AuditAnnotation[], 6 matchConditions admissionregistration.MatchCondition[],
+  7 variables admissionregistration.Variable[]
+admissionregistration.ValidatingAdmissionPolicyStatus: 1 ?observedGeneration int, 2 typeChecking
+  admissionregistration.TypeChecking, 3 conditions Condition[]
+admissionregistration.ValidatingWebhook: 1 name, 2 clientConfig admissionregistration.WebhookClientConfig, 3 rules
+  admissionregistration.RuleWithOperations[], 4 failurePolicy, 5 namespaceSelector LabelSelector, 6 sideEffects, 7
+  timeoutSeconds int, 8 admissionReviewVersions string[], 9 matchPolicy, 10 objectSelector LabelSelector, 11
+  matchConditions admissionregistration.MatchCondition[]
+admissionregistration.ValidatingWebhookConfiguration: 1 metadata ObjectMeta, 2 Webhooks
+  admissionregistration.ValidatingWebhook[]
+admissionregistration.Validation: 1 Expression, 2 message, 3 reason, 4 messageExpression
+admissionregistration.Variable: 1 Name, 2 Expression
+admissionregistration.WebhookClientConfig: 1 service admissionregistration.ServiceReference, 2 caBundle bytes, 3 url
 apps.ControllerRevision: 1 metadata ObjectMeta, 2 data RawExtension, 3 revision int
 apps.DaemonSet: 1 metadata ObjectMeta, 2 spec apps.DaemonSetSpec, 3 status apps.DaemonSetStatus
 apps.DaemonSetCondition: 1 type, 2 status, 3 lastTransitionTime Time, 4 reason, 5 message
@@ -328,6 +411,13 @@ autoscaling.PodsMetricSource: 1 metric autoscaling.MetricIdentifier, 2 target au
 autoscaling.PodsMetricStatus: 1 metric autoscaling.MetricIdentifier, 2 current autoscaling.MetricValueStatus
 autoscaling.ResourceMetricSource: 1 name, 2 target autoscaling.MetricTarget
 autoscaling.ResourceMetricStatus: 1 name, 2 current autoscaling.MetricValueStatus
+autoscaling.v1.CrossVersionObjectReference: 1 kind, 2 name, 3 apiVersion
+autoscaling.v1.HorizontalPodAutoscaler: 1 metadata ObjectMeta, 2 spec autoscaling.v1.HorizontalPodAutoscalerSpec, 3
+  status autoscaling.v1.HorizontalPodAutoscalerStatus
+autoscaling.v1.HorizontalPodAutoscalerSpec: 1 scaleTargetRef autoscaling.v1.CrossVersionObjectReference, 2 minReplicas
+  int, 3 maxReplicas int, 4 targetCPUUtilizationPercentage int
+autoscaling.v1.HorizontalPodAutoscalerStatus: 1 observedGeneration int, 2 lastScaleTime Time, 3 currentReplicas int, 4
+  desiredReplicas int, 5 currentCPUUtilizationPercentage int
 batch.CronJob: 1 metadata ObjectMeta, 2 spec batch.CronJobSpec, 3 status batch.CronJobStatus
 batch.CronJobSpec: 1 schedule, 2 startingDeadlineSeconds int, 3 concurrencyPolicy, 4 suspend bool, 5 jobTemplate
   batch.JobTemplateSpec, 6 successfulJobsHistoryLimit int, 7 failedJobsHistoryLimit int, 8 timeZone
@@ -372,6 +462,9 @@ networking.HTTPIngressRuleValue: 1 paths networking.HTTPIngressPath[]
 networking.IPBlock: 1 cidr, 2 except string[]
 networking.Ingress: 1 metadata ObjectMeta, 2 spec networking.IngressSpec, 3 status networking.IngressStatus
 networking.IngressBackend: 3 resource TypedLocalObjectReference, 4 service networking.IngressServiceBackend
+networking.IngressClass: 1 metadata ObjectMeta, 2 spec networking.IngressClassSpec
+networking.IngressClassParametersReference: 1 aPIGroup, 2 kind, 3 name, 4 scope, 5 namespace
+networking.IngressClassSpec: 1 controller, 2 parameters networking.IngressClassParametersReference
 networking.IngressLoadBalancerIngress: 1 ip, 2 hostname, 4 ports networking.IngressPortStatus[]
 networking.IngressLoadBalancerStatus: 1 ingress networking.IngressLoadBalancerIngress[]
 networking.IngressPortStatus: 1 port int, 2 protocol, 3 error
@@ -391,6 +484,9 @@ networking.NetworkPolicyPort: 1 protocol, 2 port IntOrString, 3 endPort int
 networking.NetworkPolicySpec: 1 podSelector LabelSelector, 2 ingress networking.NetworkPolicyIngressRule[], 3 egress
   networking.NetworkPolicyEgressRule[], 4 policyTypes string[]
 networking.ServiceBackendPort: 1 name, 2 number int
+node.Overhead: 1 podFixed map Quantity
+node.RuntimeClass: 1 metadata ObjectMeta, 2 handler, 3 overhead node.Overhead, 4 scheduling node.Scheduling
+node.Scheduling: 1 nodeSelector map, 2 tolerations Toleration[]
 policy.Eviction: 1 metadata ObjectMeta, 2 deleteOptions DeleteOptions
 policy.PodDisruptionBudget: 1 metadata ObjectMeta, 2 spec policy.PodDisruptionBudgetSpec, 3 status
   policy.PodDisruptionBudgetStatus
@@ -407,7 +503,85 @@ rbac.Role: 1 metadata ObjectMeta, 2 rules rbac.PolicyRule[]
 rbac.RoleBinding: 1 metadata ObjectMeta, 2 subjects rbac.Subject[], 3 roleRef rbac.RoleRef
 rbac.RoleRef: 1 apiGroup, 2 kind, 3 name
 rbac.Subject: 1 kind, 2 apiGroup, 3 name, 4 namespace
+resource.AllocatedDeviceStatus: 1 driver, 2 pool, 3 device, 4 conditions Condition[], 5 data RawExtension, 6
+  networkData resource.NetworkDeviceData, 7 shareID
+resource.AllocationResult: 1 devices resource.DeviceAllocationResult, 3 nodeSelector NodeSelector, 5
+  allocationTimestamp Time
+resource.CELDeviceSelector: 1 expression
+resource.CapacityRequestPolicy: 1 default Quantity, 3 validValues Quantity[], 4 validRange
+  resource.CapacityRequestPolicyRange
+resource.CapacityRequestPolicyRange: 1 min Quantity, 2 max Quantity, 3 step Quantity
+resource.CapacityRequirements: 1 requests map Quantity
+resource.Counter: 1 value Quantity
+resource.CounterSet: 1 name, 2 counters map resource.Counter
+resource.Device: 1 name, 2 attributes map resource.DeviceAttribute, 3 capacity map resource.DeviceCapacity, 4
+  consumesCounters resource.DeviceCounterConsumption[], 5 nodeName, 6 nodeSelector NodeSelector, 7 allNodes bool, 8
+  taints resource.DeviceTaint[], 9 bindsToNode bool, 10 bindingConditions string[], 11 bindingFailureConditions
+  string[], 12 allowMultipleAllocations bool, 13 nodeAllocatableResourceMappings map
+  resource.NodeAllocatableResourceMapping
+resource.DeviceAllocationConfiguration: 1 source, 2 requests string[], 3 ~deviceConfiguration
+  resource.DeviceConfiguration
+resource.DeviceAllocationResult: 1 results resource.DeviceRequestAllocationResult[], 2 config
+  resource.DeviceAllocationConfiguration[]
+resource.DeviceAttribute: 2 int int, 3 bool bool, 4 string, 5 version, 6 ints int[], 7 bools bool[], 8 strings
+  string[], 9 versions string[]
+resource.DeviceCapacity: 1 value Quantity, 2 requestPolicy resource.CapacityRequestPolicy
+resource.DeviceClaim: 1 requests resource.DeviceRequest[], 2 constraints resource.DeviceConstraint[], 3 config
+  resource.DeviceClaimConfiguration[]
+resource.DeviceClaimConfiguration: 1 requests string[], 2 ~deviceConfiguration resource.DeviceConfiguration
+resource.DeviceClass: 1 metadata ObjectMeta, 2 spec resource.DeviceClassSpec
+resource.DeviceClassConfiguration: 1 ~deviceConfiguration resource.DeviceConfiguration
+resource.DeviceClassSpec: 1 selectors resource.DeviceSelector[], 2 config resource.DeviceClassConfiguration[], 4
+  extendedResourceName
+resource.DeviceConfiguration: 1 opaque resource.OpaqueDeviceConfiguration
+resource.DeviceConstraint: 1 requests string[], 2 matchAttribute, 3 distinctAttribute
+resource.DeviceCounterConsumption: 1 counterSet, 2 counters map resource.Counter
+resource.DeviceRequest: 1 name, 2 exactly resource.ExactDeviceRequest, 3 firstAvailable resource.DeviceSubRequest[]
+resource.DeviceRequestAllocationResult: 1 request, 2 driver, 3 pool, 4 device, 5 adminAccess bool, 6 tolerations
+  resource.DeviceToleration[], 7 bindingConditions string[], 8 bindingFailureConditions string[], 9 shareID, 10
+  consumedCapacity map Quantity
+resource.DeviceSelector: 1 cel resource.CELDeviceSelector
+resource.DeviceSubRequest: 1 name, 2 deviceClassName, 3 selectors resource.DeviceSelector[], 4 allocationMode, 5 count
+  int, 6 tolerations resource.DeviceToleration[], 7 capacity resource.CapacityRequirements
+resource.DeviceTaint: 1 key, 2 value, 3 effect, 4 timeAdded Time
+resource.DeviceToleration: 1 key, 2 operator, 3 value, 4 effect, 5 tolerationSeconds int
+resource.ExactDeviceRequest: 1 deviceClassName, 2 selectors resource.DeviceSelector[], 3 allocationMode, 4 count int,
+  5 adminAccess bool, 6 tolerations resource.DeviceToleration[], 7 capacity resource.CapacityRequirements
+resource.NetworkDeviceData: 1 interfaceName, 2 ips string[], 3 hardwareAddress
+resource.NodeAllocatableResourceMapping: 1 capacityKey, 2 allocationMultiplier Quantity
+resource.OpaqueDeviceConfiguration: 1 driver, 2 parameters RawExtension
+resource.ResourceClaim: 1 metadata ObjectMeta, 2 spec resource.ResourceClaimSpec, 3 status
+  resource.ResourceClaimStatus
+resource.ResourceClaimConsumerReference: 1 apiGroup, 3 resource, 4 name, 5 uid
+resource.ResourceClaimSpec: 1 devices resource.DeviceClaim
+resource.ResourceClaimStatus: 1 allocation resource.AllocationResult, 2 reservedFor
+  resource.ResourceClaimConsumerReference[], 4 devices resource.AllocatedDeviceStatus[]
+resource.ResourceClaimTemplate: 1 metadata ObjectMeta, 2 spec resource.ResourceClaimTemplateSpec
+resource.ResourceClaimTemplateSpec: 1 metadata ObjectMeta, 2 spec resource.ResourceClaimSpec
+resource.ResourcePool: 1 name, 2 generation int, 3 resourceSliceCount int
+resource.ResourceSlice: 1 metadata ObjectMeta, 2 spec resource.ResourceSliceSpec
+resource.ResourceSliceSpec: 1 driver, 2 pool resource.ResourcePool, 3 nodeName, 4 nodeSelector NodeSelector, 5
+  allNodes bool, 6 devices resource.Device[], 7 perDeviceNodeSelection bool, 8 sharedCounters resource.CounterSet[]
 scheduling.PriorityClass: 1 metadata ObjectMeta, 2 value int, 3 globalDefault bool, 4 description, 5 preemptionPolicy
+storage.CSIDriver: 1 metadata ObjectMeta, 2 spec storage.CSIDriverSpec
+storage.CSIDriverSpec: 1 attachRequired bool, 2 podInfoOnMount bool, 3 volumeLifecycleModes string[], 4
+  storageCapacity bool, 5 fsGroupPolicy, 6 tokenRequests storage.TokenRequest[], 7 requiresRepublish bool, 8
+  seLinuxMount bool, 9 nodeAllocatableUpdatePeriodSeconds int, 10 serviceAccountTokenInSecrets bool, 11
+  preventPodSchedulingIfMissing bool
+storage.CSINode: 1 metadata ObjectMeta, 2 spec storage.CSINodeSpec
+storage.CSINodeDriver: 1 name, 2 nodeID, 3 topologyKeys string[], 4 allocatable storage.VolumeNodeResources
+storage.CSINodeSpec: 1 drivers storage.CSINodeDriver[]
+storage.CSIStorageCapacity: 1 metadata ObjectMeta, 2 nodeTopology LabelSelector, 3 storageClassName, 4 capacity
+  Quantity, 5 maximumVolumeSize Quantity
 storage.StorageClass: 1 metadata ObjectMeta, 2 provisioner, 3 parameters map, 4 reclaimPolicy, 5 mountOptions
   string[], 6 allowVolumeExpansion bool, 7 volumeBindingMode, 8 allowedTopologies TopologySelectorTerm[]
+storage.TokenRequest: 1 audience, 2 expirationSeconds int
+storage.VolumeAttachment: 1 metadata ObjectMeta, 2 spec storage.VolumeAttachmentSpec, 3 status
+  storage.VolumeAttachmentStatus
+storage.VolumeAttachmentSource: 1 persistentVolumeName, 2 inlineVolumeSpec PersistentVolumeSpec
+storage.VolumeAttachmentSpec: 1 attacher, 2 source storage.VolumeAttachmentSource, 3 nodeName
+storage.VolumeAttachmentStatus: 1 attached bool, 2 attachmentMetadata map, 3 attachError storage.VolumeError, 4
+  detachError storage.VolumeError
+storage.VolumeError: 1 time Time, 2 message, 3 errorCode int
+storage.VolumeNodeResources: 1 count int
 """

@@ -41,7 +41,8 @@ class Unsent:
         for oldest, held in list(self._waiting.items()):
             if excess <= 0 or oldest is limit:
                 break
-            oldest.reschedule(0)
+            if not oldest.expired():
+                oldest.reschedule(0)
             excess -= held
         try:
             yield

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from enbloc.api.allowed_namespaces import ALLOWED_NAMESPACE_SELECTOR, ALLOWED_NAMESPACES, allowed_namespaces_of
 from enbloc.api.meta import Obj
-from enbloc.api.queue_doors import ALLOWED_NAMESPACE_SELECTOR, ALLOWED_NAMESPACES, doors_of
 from support import manifests as m
 from support.simulation import simulate
 
@@ -98,7 +98,7 @@ def test_s5_a_label_of_the_namespace_opens_the_door() -> None:
         (None, "team ==== x", "'team ==== x' is not a label selector"),
     ],
 )
-def test_s5_bad_doors_are_refused(names: str | None, selector: str | None, message: str) -> None:
+def test_s5_bad_annotations_are_refused(names: str | None, selector: str | None, message: str) -> None:
     assert message in simulate(m.node("n"), shut_queue("q", names, selector)).rejected("q")
 
 
@@ -107,4 +107,4 @@ def test_s5_bad_doors_are_refused(names: str | None, selector: str | None, messa
 def test_s5_what_cannot_be_read_allows_no_namespace(annotation: str, text: str) -> None:
     queue = m.queue("q")
     queue["metadata"]["annotations"] = {annotation: text}
-    assert not doors_of(queue).allow("a", {"team": "a"})
+    assert not allowed_namespaces_of(queue).allow("a", {"team": "a"})

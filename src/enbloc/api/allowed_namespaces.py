@@ -17,7 +17,7 @@ ALLOWED_NAMESPACE_SELECTOR: Final = "enbloc.dev/allowed-namespace-selector"
 """A label selector of namespaces."""
 
 
-class Doors(msgspec.Struct, frozen=True):
+class AllowedNamespaces(msgspec.Struct, frozen=True):
     """The namespaces that a Queue allows: those that it names, and those whose labels its selector matches. An
     annotation that is empty or cannot be read allows none."""
 
@@ -25,28 +25,28 @@ class Doors(msgspec.Struct, frozen=True):
     selector: str | None = None
 
     @property
-    def are_open(self) -> bool:
+    def all_allowed(self) -> bool:
         return self.names is None and self.selector is None
 
     def allow(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        if self.are_open or (self.names is not None and namespace in self.names):
+        if self.all_allowed or (self.names is not None and namespace in self.names):
             return True
         selector = _selector(self.selector) if self.selector else None
         return selector is not None and selector.matches({"kubernetes.io/metadata.name": namespace, **labels})
 
 
-OPEN: Final = Doors()
+ALL_ALLOWED: Final = AllowedNamespaces()
 
 
-def doors_of(queue: Obj) -> Doors:
+def allowed_namespaces_of(queue: Obj) -> AllowedNamespaces:
     annotations = annotations_of(queue)
     names, selector = annotations.get(ALLOWED_NAMESPACES), annotations.get(ALLOWED_NAMESPACE_SELECTOR)
     if names is None and selector is None:
-        return OPEN
-    return Doors(frozenset(_names(names)) if names is not None else None, selector)
+        return ALL_ALLOWED
+    return AllowedNamespaces(frozenset(_names(names)) if names is not None else None, selector)
 
 
-def door_faults(queue: Obj) -> list[Fault]:
+def allowed_namespaces_faults(queue: Obj) -> list[Fault]:
     """Why the annotations of a Queue cannot be read."""
     annotations, faults = annotations_of(queue), []
     for name in _names(annotations.get(ALLOWED_NAMESPACES) or ""):

@@ -1,0 +1,11 @@
+"""How messages list names: the first few, and how many more there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,133 @@
+"""R8, `backfill` in mode `easy`: a gang behind the first that waits in its queue starts only if it does not delay that
+one (decisions 0025 and 0060).
+
+The first gang has a shadow time: the earliest known end of a running gang after which its minima fit, if nothing else
+is placed. It is assumed on nodes that are released until then as far as it fits there. A task of a gang behind it that
+ends by the shadow time may use all room that is free; any other one, on the nodes of the first gang, only what that
+leaves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oracle import claims, minima, order, placing, predicates, queues, run_times
+
+World = dict[str, Any]
+Gang = dict[str, Any]
+Task = dict[str, Any]
+Trial = dict[str, Any]
+Shadow = dict[str, Any]
+
+
+def is_easy(world: World) -> bool:
+    return bool(world["settings"]["backfill"] == "easy")
+
+
+def r8_first_that_waits(world: World, queue: str, failed: dict[Any, int]) -> Gang | None:
+    """The first gang of the queue whose minima were attempted in this cycle and lack room; not those that were put off
+    for the room of awaited pods, nor those that the limits of their queue keep waiting."""
+    found = []
+    for key in failed:
+        gang = world["gangs"][key]
+        why = world["reasons"].get(key)
+        if gang["queue"] != queue or key in world["put_off"] or why is None or why["reason"] != "Unschedulable":
+            continue
+        if order.standing(world, gang) == (order.ALLOCATING, order.MINIMA):
+            found.append((order.g8_order(gang, order.MINIMA), gang))
+    return min(found, key=lambda entry: entry[0])[1] if found else None
+
+
+def r8_behind(world: World, gang: Gang, band: int, failed: dict[Any, int]) -> Shadow | None:
+    """The shadow of the first gang that waits in its queue, if the gang is behind it."""
+    if not is_easy(world):
+        return None
+    first = r8_first_that_waits(world, gang["queue"], failed)
+    if first is None or order.g8_order(first, order.MINIMA) >= order.g8_order(gang, band):
+        return None
+    known = world.setdefault("shadows", {})
+    state = (first["key"], len(world["placed"]))  # it stays the same until something is placed
+    if state not in known:
+        known[state] = r8_shadow(world, first)
+    found: Shadow = known[state]
+    return found
+
+
+def r8_releases(world: World) -> list[tuple[tuple[int, Any], list[tuple[Task, str]]]]:
+    """Gang by gang, in the order of their known ends: the tasks that end then."""
+    found: dict[tuple[int, Any], list[tuple[Task, str]]] = {}
+    for task, node in run_times.r8_on_nodes(world):
+        end = run_times.r8_end(world, task)
+        if end != run_times.NEVER:
+            found.setdefault((end, task["gang"]), []).append((task, node))
+    return sorted(found.items(), key=lambda entry: entry[0])
+
+
+def r8_shadow(world: World, first: Gang) -> Shadow:
+    """When the first gang fits, and what it leaves on its nodes then."""
+    released: list[tuple[Task, str]] = []
+    for (end, _), tasks in r8_releases(world):
+        released += tasks
+        for only_there in (True, False):
+            left = r8_left(world, first, released, only_there)
+            if left is not None:
+                return {"at": end, "left": left}
+    return {"at": run_times.NEVER, "left": {}}
+
+
+def r8_left(
+    world: World, first: Gang, released: list[tuple[Task, str]], released_nodes_first: bool
+) -> dict[str, dict[str, int]] | None:
+    """What the first gang leaves on the nodes that it would use once these tasks are gone; `None`: it does not fit."""
+    outside, world["shadow"] = world.get("shadow"), None
+    try:
+        trial = placing.start_trial(world, {first["key"]})
+        for task, node in released:
+            if node in trial["free"]:
+                queues.add(trial["free"][node], task["request"])
+        claims.r7_take_own_places(world, trial, first)
+        if released_nodes_first:
+            needed, rest, short = placing.wanted_now(world, trial, first)
+            where = {node for _, node in released}
+            for task in [*needed, *rest[:short]]:
+                there = placing.best_node(world, trial, first, task, where)
+                if there is not None:
+                    placing.put(world, trial, task, there)
+        if minima.g4_missing(world, first):  # lost members may not exist again yet: it is asked for those that do
+            needed, rest, _ = placing.wanted_now(world, trial, first)
+            if placing.one_by_one(world, trial, first, [*needed, *rest]) is not None:
+                return None
+        elif placing.g2_all_or_nothing(world, trial, [first]) is not None:
+            return None
+        return {node: dict(trial["free"][node]) for _, node in trial["new"]}
+    finally:
+        world["shadow"] = outside
+
+
+def r8_does_not_delay(world: World, trial: Trial, task: Task, node: str) -> bool:
+    """Whether the task may be placed there beside the first gang of its queue."""
+    shadow = world.get("shadow")
+    if shadow is None or shadow["at"] == run_times.NEVER or node not in shadow["left"]:
+        return True
+    if ends_by(world, task, shadow["at"]):
+        return True
+    left = dict(shadow["left"][node])
+    for other, where in trial["new"]:
+        if where == node:  # whether it ends by then or not: the rule leaves that free
+            queues.add(left, other["request"], -1)
+    return not predicates.lacking(task, left)
+
+
+def ends_by(world: World, task: Task, at: int) -> bool:
+    run_time = run_times.r8_run_time(world, task)
+    if world.get("holding"):
+        return False  # it does not start now
+    return run_time is not None and int(world["now"]) + run_time <= at
+
+
+def r8_note_starts(world: World, failed: dict[Any, int]) -> None:
+    """After `allocate`: when the first gang of each queue is expected to start."""
+    for queue in world["queues"] if is_easy(world) else ():
+        first = r8_first_that_waits(world, queue, failed)
+        if first is not None:
+            world["first_starts"][first["key"]] = r8_shadow(world, first)["at"]

@@ -20,6 +20,7 @@ from yarl import URL
 from enbloc.api.writes import Refused
 from enbloc.cluster.kube.credentials import Credentials, NoCredentials
 from enbloc.cluster.kube.wire import NotSent, NotTrusted, Received, Wire
+from enbloc.cluster.session_sockets import SessionSockets
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +101,11 @@ class Api:
         self._attempt = aiohttp.ClientTimeout(total=bounds.attempt_s, sock_connect=bounds.connect_s)
         self._page = aiohttp.ClientTimeout(total=bounds.page_s, sock_connect=bounds.connect_s)
         self._stream = aiohttp.ClientTimeout(total=None, sock_connect=bounds.connect_s, sock_read=bounds.stall_s)
+        self._sockets = SessionSockets()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=in_flight + MAX_WATCHES,
+                socket_factory=self._sockets.make,
                 ssl=credentials.tls if credentials.tls is not None else True,
                 keepalive_timeout=60,
             ),
@@ -123,6 +126,7 @@ class Api:
         if self._wire is not None:
             self._wire.close()
         await self._session.close()
+        await self._sockets.close()
 
     # -- one request, one answer
 

@@ -10,7 +10,6 @@ import asyncio
 import base64
 import binascii
 import ssl
-import sys
 import uuid
 from collections.abc import Mapping
 from typing import Any, Final
@@ -29,12 +28,11 @@ from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.api.webhooks import Question, Review
 from enbloc.cluster.embedded.http.encoding import encode
 from enbloc.cluster.embedded.http.status import REASONS, refusal
+from enbloc.cluster.session_sockets import SessionSockets
 
 DEFAULT_S: Final = 10
 ANSWER_BYTES: Final = 3 * 1024 * 1024
 MOST_WARNINGS: Final = 20
-_LEAVES_TLS_OPEN: Final = sys.version_info < (3, 12, 7)
-"""Whether the connection of a request that was given up stays open until the server closes it."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -54,12 +52,14 @@ class WebhookCalls:
         self._store = store
         self._pods_answer = pods_answer
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = SessionSockets()
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     async def close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            await self._sockets.close()
 
     async def answer(self, review: Review, question: Question) -> None:
         """Asks all webhooks that the question concerns, and records what they made of the object. Raises `Refused`."""
@@ -143,7 +143,7 @@ class WebhookCalls:
         url, server_name = self._address(hook)
         context = self._context(hook.client_config.ca_bundle or "")
         if self._session is None:
-            connector = aiohttp.TCPConnector(enable_cleanup_closed=_LEAVES_TLS_OPEN)
+            connector = aiohttp.TCPConnector(socket_factory=self._sockets.make)
             self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
         async with self._session.post(
             url,

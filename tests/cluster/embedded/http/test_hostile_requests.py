@@ -22,6 +22,7 @@ from enbloc.cluster.embedded.api.store import OBJECT_BYTES
 from enbloc.cluster.embedded.api.watch_log import Bounds, WatchLog
 from enbloc.cluster.embedded.http import request_body, server_side_apply, streaming
 from enbloc.cluster.embedded.http.access import Access
+from enbloc.cluster.embedded.http.apply_shapes import ByName
 from enbloc.cluster.embedded.http.facade import Facade
 from enbloc.cluster.embedded.http.listener import Listener
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
@@ -294,7 +295,7 @@ def container(number: int, image: str) -> dict[str, str]:
 
 def applied(current: Any, manager: str, content: Any, *, force: bool = False) -> Any:
     wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": content}
-    return apply(current, Application(manager, wanted, force, "2026-01-01T00:00:00Z"))
+    return apply(current, Application(manager, wanted, ByName(), force, "2026-01-01T00:00:00Z"))
 
 
 def test_u3_server_side_apply_of_long_lists_is_linear() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from enbloc.api.writes import Refused
+from enbloc.cluster.embedded.http.apply_shapes import ByName
 from enbloc.cluster.embedded.http.server_side_apply import Application, apply
 from enbloc.cluster.embedded.http.strategic import strategic_merge
 
@@ -64,7 +65,7 @@ def test_strategic_merges_that_are_none(patch: Any) -> None:
 def applied(current: Any, manager: str, force: bool = False, kind: str = "Pod", **content: Any) -> Any:
     metadata = {"name": "p", **content.pop("metadata", {})}
     wanted = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **content}
-    return apply(current, Application(manager, wanted, force, "2026-01-01T00:00:00Z"))
+    return apply(current, Application(manager, wanted, ByName(), force, "2026-01-01T00:00:00Z"))
 
 
 def test_what_a_manager_no_longer_applies_goes() -> None:

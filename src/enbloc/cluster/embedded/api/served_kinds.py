@@ -23,6 +23,8 @@ class ServedKinds:
         self._custom: dict[str, Kind] = {}
         self._defaults: dict[tuple[str, str], Defaults] = {}
         """Kind and version -> the defaults of its schema, if it has any."""
+        self._schemas: dict[tuple[str, str], dict[str, Any]] = {}
+        """Kind and version -> the schema of its definition, if it has one."""
         self._columns: dict[tuple[str, str], list[dict[str, Any]]] = {}
         """Kind and version -> its `additionalPrinterColumns`."""
 
@@ -56,6 +58,10 @@ class ServedKinds:
         """The defaults in the definition of a custom kind."""
         return self._defaults.get((kind, version)) if kind not in KINDS else None
 
+    def schema(self, kind: str, version: str) -> dict[str, Any] | None:
+        """The schema in the stored definition of a kind."""
+        return self._schemas.get((kind, version))
+
     def columns(self, kind: str, version: str) -> list[dict[str, Any]]:
         """The columns that the definition of a custom kind declares for lists."""
         return self._columns.get((kind, version), [])
@@ -65,14 +71,17 @@ class ServedKinds:
         if old is not None and old["spec"]["versions"]:
             self._custom.pop(_kind_of(old).id, None)
             for version in old["spec"]["versions"]:
-                self._defaults.pop((_kind_of(old).id, version["name"]), None)
-                self._columns.pop((_kind_of(old).id, version["name"]), None)
+                for known in (self._defaults, self._schemas, self._columns):
+                    known.pop((_kind_of(old).id, version["name"]), None)
         if new is not None and new["spec"]["versions"]:
             kind = _kind_of(new)
             self._custom[kind.id] = kind
             for version in new["spec"]["versions"]:
-                schema = version.get("schema")
-                found = read_defaults(schema.get("openAPIV3Schema")) if isinstance(schema, dict) else None
+                declared_schema = version.get("schema")
+                schema = declared_schema.get("openAPIV3Schema") if isinstance(declared_schema, dict) else None
+                if isinstance(schema, dict):
+                    self._schemas[kind.id, version["name"]] = schema
+                found = read_defaults(schema)
                 if found is not None:
                     self._defaults[kind.id, version["name"]] = found
                 declared = version.get("additionalPrinterColumns")

@@ -465,11 +465,14 @@ class Store:
         return self._save_or_drop(ref, current, {**admitted, "metadata": metadata}, metadata)
 
     def _update_status(self, ref: Ref, current: Obj, wanted: Obj) -> Obj:
-        """Changes the status alone. No admission: only the types of known fields are checked."""
+        """Changes the status, and who manages it. No admission: only the types of known fields are checked."""
         status = wanted.get("status")
-        if status == current.get("status"):
-            return current
         metadata = dict(current["metadata"])
+        managed = wanted["metadata"].get("managedFields")
+        if managed is not None:
+            metadata["managedFields"] = managed
+        if status == current.get("status") and metadata == current["metadata"]:
+            return current
         changed = {**current, "metadata": metadata, "status": status}
         if status is None:
             del changed["status"]

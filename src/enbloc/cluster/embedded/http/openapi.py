@@ -13,8 +13,6 @@ import msgspec
 
 from enbloc.api.field_descriptions import described
 from enbloc.api.kind import Kind
-from enbloc.api.meta import Obj
-from enbloc.cluster.embedded.api.served_kinds import CRD
 from enbloc.cluster.embedded.api.store import Store
 from enbloc.cluster.embedded.http.resources import Resources
 from enbloc.units import Quantity
@@ -70,7 +68,8 @@ class OpenApi:
         }
 
     def _schema(self, kind: Kind, version: str, schemas: dict[str, Any]) -> dict[str, Any]:
-        made = dict(self._custom(kind, version) or described(_of_view(kind, schemas), *_place(kind, kind.name)))
+        defined = self._store.discovery.schema(kind.id, version)
+        made = dict(defined or described(_of_view(kind, schemas), *_place(kind, kind.name)))
         properties = dict(made.get("properties") or {})
         properties["apiVersion"] = {"type": "string", "description": "The version of the schema of this object."}
         properties["kind"] = {"type": "string", "description": "What this object is."}
@@ -79,22 +78,6 @@ class OpenApi:
         made["type"] = "object"
         made["x-kubernetes-group-version-kind"] = [{"group": kind.group, "version": version, "kind": kind.name}]
         return made
-
-    def _custom(self, kind: Kind, version: str) -> dict[str, Any] | None:
-        for crd in self._store.list(CRD)[0]:
-            spec = crd["spec"]
-            if spec["group"] == kind.group and spec["names"]["kind"] == kind.name:
-                return _defined_schema(crd, version)
-        return None
-
-
-def _defined_schema(crd: Obj, version: str) -> dict[str, Any] | None:
-    for served in crd["spec"]["versions"]:
-        schema = served.get("schema") if served["name"] == version else None
-        found = schema.get("openAPIV3Schema") if isinstance(schema, dict) else None
-        if isinstance(found, dict):
-            return found
-    return None
 
 
 def _reversed(group: str) -> str:

@@ -14,6 +14,7 @@ from enbloc.cluster.embedded.api.identity import check_preconditions, is_object
 from enbloc.cluster.embedded.api.pods import POD
 from enbloc.cluster.embedded.api.store import Propagation, Store, Subresource
 from enbloc.cluster.embedded.http import request_body
+from enbloc.cluster.embedded.http.apply_shapes import ByName, BySchema, Shape
 from enbloc.cluster.embedded.http.eviction import check_budgets
 from enbloc.cluster.embedded.http.list_merge_keys import BUILT_IN_GROUPS
 from enbloc.cluster.embedded.http.listing import Lists
@@ -31,6 +32,9 @@ APPLY_PATCH = "application/apply-patch+yaml"
 PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 Answer = tuple[int, Obj]
+
+_OWN_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
+"""Not of an object's status."""
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):
@@ -69,9 +73,9 @@ class Writer:
         obj = self._for_target(target, body, named=True)
         current = self._existing(target)
         managed = current["metadata"].get("managedFields")
-        if managed and "managedFields" not in obj["metadata"]:
-            obj = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
         subresource = _status(target)
+        if managed and (subresource or "managedFields" not in obj["metadata"]):
+            obj = {**obj, "metadata": {**obj["metadata"], "managedFields": managed}}
         if subresource:  # only its status is used, but its version must match
             given = obj["metadata"]
             resource = self._store.discovery.resource(target.kind.id)
@@ -130,11 +134,25 @@ class Writer:
         current = self._store.get(*target.ref)
         if current is None and target.subresource:
             raise self._not_found(target)
-        asked = Application(manager, wanted, flag(query, "force"), self._store.stamp())
-        applied = apply(current, asked)
+        applied = apply(
+            current,
+            Application(
+                manager,
+                _of_subresource(target, wanted),
+                self._shape(target),
+                flag(query, "force"),
+                self._store.stamp(),
+                _status(target),
+            ),
+        )
         if current is None:
             return self.create(target, applied, dry_run)
         return 200, self._put(target, current, applied, _status(target), dry_run)
+
+    def _shape(self, target: Target) -> Shape:
+        if target.kind.group in BUILT_IN_GROUPS:
+            return ByName()
+        return BySchema(self._store.discovery.schema(target.kind.id, target.version) or {}, is_object=True)
 
     def delete(self, target: Target, options: DeleteOptions) -> Answer:
         current = self._existing(target)
@@ -306,6 +324,16 @@ class Writer:
         if not is_object(obj):
             raise refusal(400, "the body is not an object")
         return obj
+
+
+def _of_subresource(target: Target, wanted: Obj) -> Obj:
+    """What of an applied object the target takes: its status alone, or all but a status that is a subresource."""
+    if not target.kind.has_status:
+        return wanted
+    if target.subresource != "status":
+        return {key: value for key, value in wanted.items() if key != "status"}
+    metadata = {key: value for key, value in wanted["metadata"].items() if key not in _OWN_METADATA}
+    return {key: wanted[key] for key in ("apiVersion", "kind", "status") if key in wanted} | {"metadata": metadata}
 
 
 def _status(target: Target) -> Subresource:

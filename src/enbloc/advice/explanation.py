@@ -21,6 +21,7 @@ from enbloc.advice.remedies import Remedy, remedies, shown
 from enbloc.advice.sources import recreated_by_top
 from enbloc.advice.start_assumption import assumption
 from enbloc.advice.trials import Trials
+from enbloc.api.events import last_seen
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, annotations_of, condition_of, controller_of, name_of, namespace_of
 from enbloc.api.reasons import LACKS_MEMBERS, PendingReason
@@ -233,7 +234,7 @@ def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
         target = str(about.get("name") or "")
         if target != name and not target.startswith(f"{name}-"):
             continue
-        at = obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp") or ""
+        at = last_seen(obj)
         what, message = obj.get("reason") or "", obj.get("message") or obj.get("note") or ""
         entry = {"at": at, "about": f"{about.get('kind')} {target}", "what": what, "message": message}
         version = str(obj["metadata"].get("resourceVersion") or "")

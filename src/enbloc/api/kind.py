@@ -18,10 +18,12 @@ class Kind(msgspec.Struct, frozen=True):
     view: type[TypedObject] | None = None
     has_status: bool = True
     short_names: tuple[str, ...] = ()
+    stored_as: str = ""
+    """The id of another kind whose objects these are."""
 
     @property
     def id(self) -> str:
-        return f"{self.name}.{self.group}" if self.group else self.name
+        return self.stored_as or (f"{self.name}.{self.group}" if self.group else self.name)
 
     @property
     def api_version(self) -> str:

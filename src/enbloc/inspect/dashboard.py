@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from enbloc.api import volcano
+from enbloc.api.events import last_seen
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj, condition_of, labels_of, name_of, namespace_of
 from enbloc.engine.diagnosis.cause import Cause
@@ -207,7 +208,7 @@ def gang_detail(reading: Reading, name: str, events: Sequence[Obj]) -> dict[str,
         named = [pod for _, pod in members] if obj is None else [obj, *(pod for _, pod in members)]
         names.update((namespace_of(one), name_of(one)) for one in named)
     about = [one for one in events if _object_of(one) in names]
-    about.sort(key=lambda one: str(one.get("lastTimestamp") or one.get("eventTime") or ""), reverse=True)
+    about.sort(key=last_seen, reverse=True)
     return {"pods": sorted(pods, key=lambda pod: str(pod["name"])), "events": [_event(one) for one in about[:_EVENTS]]}
 
 
@@ -231,7 +232,7 @@ def _object_of(event: Obj) -> tuple[str, str]:
 def _event(event: Obj) -> dict[str, Any]:
     involved = event.get("involvedObject") or event.get("regarding") or {}
     return {
-        "t": _seconds(event.get("lastTimestamp") or event.get("eventTime")),
+        "t": _seconds(last_seen(event)),
         "object": f"{involved.get('kind', '')} {involved.get('name', '')}",
         "reason": event.get("reason", ""),
         "message": event.get("message") or event.get("note") or "",

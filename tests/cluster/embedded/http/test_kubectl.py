@@ -99,6 +99,68 @@ def test_apply_server_side(kubectl: Kubectl) -> None:
     assert kubectl.json("get", "cm", "c")["data"] == {"a": "9", "b": "2"}
 
 
+TEAM = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: teams.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Team, plural: teams, singular: team}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              members:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items: {type: object, properties: {name: {type: string}, role: {type: string}}}
+"""
+
+
+def test_apply_server_side_merges_lists_of_a_custom_kind_by_key(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=TEAM)
+    kubectl("wait", "--for=condition=established", "crd/teams.example.com", "--timeout=5s")
+    team = "apiVersion: example.com/v1\nkind: Team\nmetadata: {name: t}\nspec: {members: [{name: %s, role: %s}]}\n"
+    one, two = (["apply", "--server-side", "--field-manager", manager, "-f", "-"] for manager in ("one", "two"))
+    kubectl(*one, given=team % ("ann", "x"))
+    kubectl(*two, given=team % ("bob", "y"))
+    assert [member["name"] for member in kubectl.json("get", "team", "t")["spec"]["members"]] == ["ann", "bob"]
+    done = kubectl.run(*two, given=team % ("ann", "z"))
+    assert 'conflict with "one": .spec.members[{"name":"ann"}].role' in done.stderr.replace(chr(92), "")
+    kubectl(*one, given=team % ("cid", "x"))
+    assert [member["name"] for member in kubectl.json("get", "team", "t")["spec"]["members"]] == ["bob", "cid"]
+
+
+def test_events_of_both_groups_are_the_same(kubectl: Kubectl) -> None:
+    event = """
+apiVersion: events.k8s.io/v1
+kind: Event
+metadata: {name: e}
+regarding: {apiVersion: v1, kind: Pod, name: p, namespace: default}
+note: all pods started
+reason: Started
+action: Starting
+type: Normal
+eventTime: "2026-01-01T00:00:00.000000Z"
+reportingController: example.com/robot
+reportingInstance: robot-1
+"""
+    kubectl("apply", "-f", "-", given=event)
+    for resource in ("events", "events.events.k8s.io"):
+        assert "all pods started" in kubectl("get", resource)
+    assert kubectl.json("get", "events.events.k8s.io", "e")["note"] == "all pods started"
+    assert "all pods started" in kubectl("events", "--for", "pod/p")
+
+
 def test_the_quickstart_looks_right(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", str(QUICKSTART))
     shown = kubectl("get", "vcjob,podgroup,pods,nodes,queues", "-A")

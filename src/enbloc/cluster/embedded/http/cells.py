@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from enbloc.api import events
 from enbloc.api.meta import Obj, condition_of, controller_of, is_terminating, labels_of
 from enbloc.units import SECOND, parse_timestamp
 
@@ -221,15 +222,12 @@ def controller(obj: Obj, now_ns: int) -> str:
 
 
 def last_seen(event: Obj, now_ns: int) -> str:
-    return _seen(event, "lastTimestamp", now_ns)
+    return since(events.last_seen(event), now_ns)
 
 
 def first_seen(event: Obj, now_ns: int) -> str:
-    return _seen(event, "firstTimestamp", now_ns)
-
-
-def _seen(event: Obj, field: str, now_ns: int) -> str:
-    return since(event.get(field) or event.get("eventTime") or event["metadata"].get("creationTimestamp"), now_ns)
+    first = event.get("firstTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    return since(first, now_ns)
 
 
 def event_object(event: Obj, now_ns: int) -> str:
@@ -246,7 +244,7 @@ def event_message(event: Obj, now_ns: int) -> str:
 
 
 def event_count(event: Obj, now_ns: int) -> int:
-    return integer(event.get("count")) or 1
+    return events.count_of(event)
 
 
 def namespace_phase(namespace: Obj, now_ns: int) -> str:

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from enbloc.admission.settings import DEFAULTS, Settings
 from enbloc.api import json_patch
+from enbloc.api.events import as_version
 from enbloc.api.meta import Obj, Ref
 from enbloc.api.writes import Refused, WatchEvent, merge_patch
 from enbloc.cluster.embedded.api.pods import container_name
@@ -317,17 +318,17 @@ class Facade:
         form = requested_form(request.headers.get("Accept", ""))
         if obj.get("kind") == "Status":
             return _json(obj, code)
-        if obj["apiVersion"] != target.api_version and obj["kind"] == target.kind.name:
-            obj = {**obj, "apiVersion": target.api_version}
-            if form == "object":
-                return _json(obj, code)
+        if form == "object" and obj["apiVersion"] != target.api_version:
+            return _json(_in_version(target, obj), code)
         if form == "object":
             return web.Response(body=self._encodings.raw(obj), status=code, headers=_HEADERS)
         if form == "metadata":
             return _json(partial(obj), code)
         include = included(request.query.get("includeObject", ""))
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return _json(table(self._columns(target), [obj], self._store.now(), include, metadata), code)
+        return _json(
+            table(self._columns(target), [obj], self._store.now(), include, metadata, target.api_version), code
+        )
 
     def _columns(self, target: Target) -> tuple[Column, ...]:
         return columns_for(self._store.discovery, target.kind.id, target.version)
@@ -349,7 +350,8 @@ class Facade:
             if not asked.labels and not asked.fields:
                 metadata["remainingItemCount"] = page.remaining
         if form == "table":
-            return _json(table(self._columns(target), page.items, self._store.now(), include, metadata))
+            columns = self._columns(target)
+            return _json(table(columns, page.items, self._store.now(), include, metadata, target.api_version))
         return await self._stream(request, self._list_pieces(target, page, metadata, form))
 
     def _list_pieces(self, target: Target, page: Page, metadata: dict[str, Any], form: Form) -> Iterator[bytes]:
@@ -369,7 +371,7 @@ class Facade:
             elif obj["apiVersion"] == api_version:
                 one = raw(obj)
             else:
-                one = encode({**obj, "apiVersion": api_version})
+                one = encode(as_version(obj, api_version))
             if not first:
                 pieces.append(b",")
             first = False
@@ -458,7 +460,7 @@ class Facade:
         plain: bool = False,
     ) -> web.StreamResponse:
         """`warnings`: those of admission."""
-        response = _json(obj, code) if plain else self._show(request, code, target, obj)
+        response = _json(_in_version(target, obj), code) if plain else self._show(request, code, target, obj)
         if request.method != "DELETE" and not target.subresource:
             for warning in self._warnings.on(target.kind.id, obj, warnings):
                 response.headers.add("Warning", warning)
@@ -519,6 +521,11 @@ def _version() -> dict[str, str]:
         "compiler": "python",
         "platform": "any",
     }
+
+
+def _in_version(target: Target, obj: Obj) -> Obj:
+    """An object of the requested kind in the requested version; another, such as a Status or a Scale, as it is."""
+    return as_version(obj, target.api_version) if obj.get("kind") == target.kind.name else obj
 
 
 def _bad_method() -> Exception:

@@ -17,6 +17,7 @@ BUILT_IN_GROUPS = (
     "apiextensions.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
+    "events.k8s.io",
     "networking.k8s.io",
     "node.k8s.io",
     "rbac.authorization.k8s.io",

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, kai, koordinator, workloads
+from enbloc.api import arbitrator, coscheduling, events, kai, koordinator, workloads
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.served_kinds import CRD
@@ -26,6 +26,9 @@ _FIRST = (
 )
 """Several groups have a Job or a PodGroup; clients resolve a short name to the first group that has it."""
 
+
+_EVENTS = Kind(events.GROUP, ("v1",), "Event", "events", True, has_status=False, stored_as="Event", short_names=("ev",))
+"""Clients since 2019 write Events in this group; they are those of the core group."""
 
 _SCALED = (workloads.DEPLOYMENT, workloads.REPLICA_SET, workloads.STATEFUL_SET)
 _SCALE = {
@@ -68,7 +71,7 @@ class Resources:
     def served(self) -> dict[tuple[str, str, str], Kind]:
         """(group, version, plural) -> kind."""
         if self._served is None:
-            kinds = self._store.discovery.kinds()
+            kinds = [*self._store.discovery.kinds(), _EVENTS]
             self._served = {
                 (kind.group, version, kind.plural): kind for kind in reversed(kinds) for version in kind.versions
             }

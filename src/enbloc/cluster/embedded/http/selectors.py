@@ -62,6 +62,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     ),
 }
 _ALIASES = {"source": "source.component", "reportingController": "reportingComponent"}
+_REGARDING = "regarding."
 _FALSE = ("spec.unschedulable", "spec.hostNetwork")  # absent means false
 
 
@@ -109,10 +110,17 @@ def _field_term(kind: str, term: str) -> tuple[list[str], str, bool, str]:
     found = _FIELD_TERM.fullmatch(term)
     if found is None:
         raise refusal(400, f"invalid field selector: {term[:80]!r}; can't understand it")
-    name = _ALIASES.get(found[1], found[1]) if kind == "Event" else found[1]
+    name = _of_event(found[1]) if kind == "Event" else found[1]
     if name not in _METADATA and name not in _FIELDS.get(kind, ()):
         raise refusal(400, f'field label not supported: "{found[1][:80]}"')
     return name.split("."), name, found[2] != "!=", re.sub(r"\\(.)", r"\1", found[3])
+
+
+def _of_event(name: str) -> str:
+    """The field of a stored Event, by any of its names."""
+    if name.startswith(_REGARDING):
+        return f"involvedObject.{name.removeprefix(_REGARDING)}"
+    return _ALIASES.get(name, name)
 
 
 def _field(obj: Obj, path: list[str], name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from enbloc.api.events import as_version
 from enbloc.api.meta import Obj
 from enbloc.cluster.embedded.http.columns import Column
 from enbloc.cluster.embedded.http.status import refusal
@@ -36,6 +37,7 @@ def table(
     now_ns: int,
     include: Included,
     metadata: dict[str, Any],
+    api_version: str,
     *,
     heads: bool = True,
 ) -> dict[str, Any]:
@@ -44,7 +46,7 @@ def table(
     for obj in objects:
         row: dict[str, Any] = {"cells": [column.of(obj, now_ns) for column in columns]}
         if include != "None":
-            row["object"] = obj if include == "Object" else partial(obj)
+            row["object"] = as_version(obj, api_version) if include == "Object" else partial(obj)
         rows.append(row)
     definitions = [
         {

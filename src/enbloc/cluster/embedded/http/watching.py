@@ -14,6 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
+from enbloc.api.events import as_version
 from enbloc.api.meta import Obj, namespace_of
 from enbloc.api.writes import Refused, WatchEvent
 from enbloc.cluster.embedded.api.store import Store
@@ -84,9 +85,9 @@ class View:
 
     def shown(self, type_: str, obj: Obj, now_ns: int) -> bytes:
         if obj["apiVersion"] != self.target.api_version:
-            obj = {**obj, "apiVersion": self.target.api_version}
-            return event_line(type_, self._formed(obj, now_ns)) if self.form != "object" else event_line(type_, obj)
-        if self.form == "object":
+            if self.form == "object":
+                return event_line(type_, as_version(obj, self.target.api_version))
+        elif self.form == "object":
             return line(type_, self._encodings.raw(obj))
         return event_line(type_, self._formed(obj, now_ns))
 
@@ -95,7 +96,7 @@ class View:
             return partial(obj)
         heads, self._heads = self._heads, False
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-        return table(self._columns, [obj], now_ns, self._include, metadata, heads=heads)
+        return table(self._columns, [obj], now_ns, self._include, metadata, self.target.api_version, heads=heads)
 
     def bookmark(self, version: int, *, initial_end: bool = False) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}
@@ -105,7 +106,7 @@ class View:
         if self.form == "metadata":
             obj = partial(obj)
         elif self.form == "table":
-            obj = table(self._columns, [], 0, "None", metadata, heads=False)
+            obj = table(self._columns, [], 0, "None", metadata, self.target.api_version, heads=False)
         return event_line("BOOKMARK", obj)
 
 

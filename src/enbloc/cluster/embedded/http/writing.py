@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from enbloc.api import json_patch
+from enbloc.api.events import as_version
+from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
 from enbloc.api.writes import Refused, merge_patch
 from enbloc.cluster.embedded.api.identity import check_preconditions, is_object
@@ -63,14 +65,14 @@ class Writer:
         self._resources = resources
 
     def create(self, target: Target, body: Any, dry_run: bool) -> Answer:
-        obj = self._for_target(target, body, named=False)
+        obj = _as_stored(target, self._for_target(target, body, named=False))
         if dry_run:
             with self._store.dry_run():
                 return 201, self._store.create(obj)
         return 201, self._store.create(obj)
 
     def replace(self, target: Target, body: Any, dry_run: bool) -> Answer:
-        obj = self._for_target(target, body, named=True)
+        obj = _as_stored(target, self._for_target(target, body, named=True))
         current = self._existing(target)
         managed = current["metadata"].get("managedFields")
         subresource = _status(target)
@@ -91,7 +93,7 @@ class Writer:
             return self._apply(target, patch, query, dry_run)
         current = self._existing(target)
         subresource = _status(target)
-        shown = self._as_requested(target, current)
+        shown = as_version(current, target.api_version)
         match media:
             case "application/json-patch+json":
                 wanted = json_patch.apply(shown, patch)
@@ -116,7 +118,7 @@ class Writer:
             if given.get(field) != current["metadata"].get(field):
                 raise refusal(422, f"metadata.{field}: field is immutable", Fault(f"metadata.{field}", "is immutable"))
         if wanted.get("apiVersion") == target.api_version:
-            wanted = {**wanted, "apiVersion": current["apiVersion"]}
+            wanted = as_version(wanted, current["apiVersion"])
         if dry_run:
             with self._store.dry_run():
                 return self._store.replace(wanted, subresource)
@@ -135,7 +137,7 @@ class Writer:
         if current is None and target.subresource:
             raise self._not_found(target)
         applied = apply(
-            current,
+            None if current is None else as_version(current, target.api_version),
             Application(
                 manager,
                 _of_subresource(target, wanted),
@@ -282,9 +284,6 @@ class Writer:
     def _not_found(self, target: Target) -> Refused:
         return refusal(404, f'{self._store.discovery.resource(target.kind.id)} "{target.name}" not found')
 
-    def _as_requested(self, target: Target, obj: Obj) -> Obj:
-        return obj if obj["apiVersion"] == target.api_version else {**obj, "apiVersion": target.api_version}
-
     def _for_target(self, target: Target, body: Any, *, named: bool) -> Obj:
         """The object of a body, with the kind, namespace and name of the path. Raises `Refused` (400)."""
         if not isinstance(body, dict):
@@ -324,6 +323,11 @@ class Writer:
         if not is_object(obj):
             raise refusal(400, "the body is not an object")
         return obj
+
+
+def _as_stored(target: Target, obj: Obj) -> Obj:
+    """Objects of a kind that is stored as another become objects of that one; else any version is stored."""
+    return as_version(obj, KINDS[target.kind.id].api_version) if target.kind.stored_as else obj
 
 
 def _of_subresource(target: Target, wanted: Obj) -> Obj:

@@ -63,7 +63,6 @@ OPEN = frozenset(
     {
         "beside-a-pod-placed-in-that-cycle",
         "clock-on-a-pod-that-goes-with-a-restart",
-        "held-before-the-first-gang-that-waits",
         "reclaim-a-whole-group-with-its-surplus",
         "reclaim-in-turn-after-a-restart",
         "reserve-not-retried-after-a-take-over",
@@ -73,7 +72,6 @@ OPEN = frozenset(
 
 OPEN_RESTARTED = OPEN - {
     "clock-on-a-pod-that-goes-with-a-restart",
-    "held-before-the-first-gang-that-waits",
     "reclaim-a-whole-group-with-its-surplus",
 }
 """Those of them that further restarts change (I5)."""

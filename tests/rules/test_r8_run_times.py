@@ -117,6 +117,15 @@ def test_r8_a_pod_is_not_held_on_a_reserved_node_though_it_would_end_in_time() -
     assert answer.at("big") == 100.0
 
 
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_r8_a_pod_is_not_held_on_room_of_a_gang_before_it_though_it_would_end_in_time(mode: str) -> None:
+    """The room of `big` at 100s is kept for it, also while its node is not reserved (K6)."""
+    backfill = {"name": "backfill", "arguments": {"mode": mode}}
+    answer = waiting(*holding("g", 2, "70s", "20s"), config={"actions": [{"name": "allocate"}, backfill]})
+    assert answer.at("big") == 100.0
+    assert answer.times("g-") == [150.0, 150.0]
+
+
 def test_r8_a_gang_that_would_not_fit_anyway_does_not_pass() -> None:
     answer = waiting(timed("s", 3, "10s", at="20s"), until="90s")
     assert answer.at("s") is None

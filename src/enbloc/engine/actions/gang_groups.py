@@ -56,9 +56,9 @@ def start(cycle: Cycle, group: Group, constraints: Constraints) -> Diagnosis | N
     if _beyond_cluster(cycle, unit) is None and too_little_free(cycle, group) is None:
         is_awaiting_room = any(cycle.claims.nominations.of(gang) for gang in unit)
         if group.holds and not is_awaiting_room and not any(map(cycle.intake.claim_obstacle, unit)):
-            # R8 does not count: a held pod has not started, and may not end before a reservation is due
+            # R8 does not count: a held pod has not started, and may not end before a gang that comes first is due
             apart = cycle.constraints(unit[0], honor_run_times=False, together=False)
-            apart = apart._replace(shadow=constraints.shadow)
+            apart = apart._replace(shadow=constraints.shadow, starts=False)
             _hold(cycle, group, unit, apart)  # with an obstacle the hold would end at once
     return _of_each(cycle, group, unit, failure)
 

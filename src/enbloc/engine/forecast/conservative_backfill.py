@@ -24,7 +24,7 @@ from enbloc.engine.placement.request import request_of
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import Ints, total
-from enbloc.engine.tables.tasks import GangState, Task
+from enbloc.engine.tables.tasks import GangState
 from enbloc.gangs.model import GangKey
 
 PLANNED: Final = 100
@@ -63,10 +63,10 @@ class PlannedQueue:
             gang = heapq.heappop(self._to_plan)[1]
             self.starts[gang.key] = self._plan(gang, constraints_of(gang))
 
-    def shadow(self, task: Task) -> AbstractContextManager[None]:
-        """While the context lasts, only what stays free for the whole run time of the task, beside the plans that were
+    def shadow(self, run_time_ns: int | None) -> AbstractContextManager[None]:
+        """While the context lasts, only what stays free for the whole run time of a task, beside the plans that were
         made so far for this queue, is free."""
-        kept = self._profile.free_now() - self._profile.between(self._now_ns, task.run_time_ns)
+        kept = self._profile.free_now() - self._profile.between(self._now_ns, run_time_ns)
         nodes = self._backfill.state.nodes
         # What tasks of this attempt have taken meanwhile stays taken.
         return self._with_free(nodes.free[:, : nodes.count] - kept)

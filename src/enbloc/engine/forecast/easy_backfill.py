@@ -86,8 +86,7 @@ class EasyBackfill(Follower):
         _, start, kept = known
         self.heads[head.spec.queue] = (head.key, start)
 
-        def over(task: Task) -> AbstractContextManager[None]:
-            run_time_ns = task.run_time_ns
+        def over(run_time_ns: int | None) -> AbstractContextManager[None]:
             if start.shadow_time_ns == ENDLESS or (
                 run_time_ns is not None and now_ns + run_time_ns <= start.shadow_time_ns
             ):

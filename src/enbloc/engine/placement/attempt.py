@@ -91,7 +91,7 @@ class Placer:
         count = min(count, self.queue_room(task))
         if count == 0:
             return []
-        with constraints.shadow(task):
+        with constraints.kept_from(task):
             return self._best(run, count, constraints.closed_rows(task))
 
     def _best(self, run: Sequence[Task], count: int, closed: Bools | None) -> list[int]:

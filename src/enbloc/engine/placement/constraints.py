@@ -19,11 +19,12 @@ CLOSED_WAKES_ON: Final = frozenset({EventKind.NODES_REOPENED, EventKind.FORECAST
 ClosedRows = Callable[[Task], Sequence[tuple[str, Bools]]]
 """Rows that a task may not use, each mask with the reason that is reported for them."""
 
-Shadow = Callable[[Task], AbstractContextManager[None]]
-"""While the context lasts, the room that the head of the queue needs at its shadow time is taken (EASY backfill)."""
+Shadow = Callable[[int | None], AbstractContextManager[None]]
+"""For a task of this run time: while the context lasts, the room that gangs before it need at their forecast start is
+taken (backfill in mode `easy` or `conservative`)."""
 
 
-def no_shadow(task: Task) -> AbstractContextManager[None]:
+def no_shadow(run_time_ns: int | None) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -31,6 +32,8 @@ class Constraints(NamedTuple):
     closed: ClosedRows | None = None
     """Rows reserved for other gangs (R5), or needed by partially bound ones (G11)."""
     shadow: Shadow = no_shadow
+    starts: bool = True
+    """Whether tasks that are placed start now. Held ones do not (K6): when they end is not known (R8)."""
 
     def closing(self, reason: str, rows: Bools) -> Constraints:
         """These constraints, with more rows closed."""
@@ -40,6 +43,10 @@ class Constraints(NamedTuple):
             return [*(before(task) if before is not None else ()), (reason, rows)]
 
         return self._replace(closed=closed)
+
+    def kept_from(self, task: Task) -> AbstractContextManager[None]:
+        """While the context lasts, room that the task may not use before gangs that come first is taken."""
+        return self.shadow(task.run_time_ns if self.starts else None)
 
     def closed_rows(self, task: Task) -> Bools | None:
         """All rows that are closed to a task; `None`: none is."""

@@ -61,7 +61,6 @@ room of later waves is found, kept and used; not reservations (R1) and evictions
 
 OPEN = frozenset(
     {
-        "beside-a-pod-placed-in-that-cycle",
         "clock-on-a-pod-that-goes-with-a-restart",
         "reclaim-a-whole-group-with-its-surplus",
         "reclaim-in-turn-after-a-restart",

@@ -184,6 +184,69 @@ def test_g9_a_pod_that_anti_affinity_keeps_away_is_woken_when_the_other_leaves_a
     assert watched.decided_when_forced() == []
 
 
+def _beside(app: str) -> dict[str, Any]:
+    """Must be in a zone with a pod of that app."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "zone"}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def _spread(app: str) -> dict[str, Any]:
+    """At most one more in its zone, a, than in the others."""
+    constraint = {
+        "labelSelector": {"matchLabels": {"app": app}},
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "nodeAffinityPolicy": "Ignore",
+    }
+    return {"nodeSelector": {"zone": "a"}, "topologySpreadConstraints": [constraint]}
+
+
+def _helps(app: str, zone: str) -> m.Obj:
+    return m.pod(app, 1, at="10s", labels={"app": app}, nodeSelector={"zone": zone}, priority="high")
+
+
+@pytest.mark.parametrize("queue", ["default", "other"])
+@pytest.mark.parametrize(
+    "waits, helps",
+    [
+        (_beside("db"), _helps("db", "a")),
+        (_spread("web"), _helps("web", "b")),
+    ],
+    ids=["affinity", "spread"],
+)
+def test_g8_g9_a_gang_that_a_pod_placed_in_this_cycle_helps_comes_before_those_behind_it(
+    waits: dict[str, Any], helps: m.Obj, queue: str
+) -> None:
+    """`helps` is first by priority; `behind`, in line since 10s, would take the room of `waits`. The share of the other
+    queue is higher than that of the default one before `helps` starts, and lower then."""
+    web = m.pod("first-web", 1, nodeName="a", labels={"app": "web"})
+    runs = m.pod("runs", "1500m", nodeName="c", queue="other")
+    answer = simulate(
+        m.priority_class("high", 10),
+        m.queue("other"),
+        [m.node("a", 4, labels={"zone": "a"}), m.node("b", 1, labels={"zone": "b"}), m.node("c", "1500m")],
+        [web, runs, m.pod("waits", 2, labels={"app": "web"}, queue=queue, **waits), helps],
+        m.pod("behind", 2, at="10s"),
+        until="20s",
+    )
+    assert answer.at("waits") == 10.0
+    assert answer.at("behind") is None
+
+
+def test_g9_gangs_that_select_their_own_label_are_tried_once_a_cycle(watched: Watched) -> None:
+    """Ten pods of the label start in one cycle, and ten gangs that must be beside such pods lack room: each is tried
+    when it comes, in that cycle and in the next one."""
+    web = {"app": "web"}
+    large = [m.pod(f"large-{index}", 8, labels=web, **_beside("web")) for index in range(10)]
+    small = [m.pod(f"small-{index}", "100m", labels=web, at="10s", priority="high") for index in range(10)]
+    node, high = m.node("a", 4, labels={"zone": "a"}), m.priority_class("high", 10)
+    answer = simulate(node, high, large, small, plane=watched.plane, until="20s")
+    assert len(answer.bound("small")) == 10
+    assert [watched.attempts[f"default/large-{index}"] for index in range(10)] == [3] * 10
+    assert watched.decided_when_forced() == []
+
+
 @pytest.mark.parametrize(
     "waits",
     [

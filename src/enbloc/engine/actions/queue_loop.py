@@ -10,6 +10,7 @@ from enbloc.engine.actions.next_queue import Line, NextQueue
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import EventKind
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.tables.tasks import GangState
@@ -25,11 +26,7 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
     """Serves all active gangs. A gang that fails does not block the gangs behind it, except in a FIFO queue."""
     kept = AwaitedRoom(cycle) if queue is not cycle.queues.admission else None
     queues = NextQueue(cycle, with_enqueued, kept)
-    for name in queue.active():
-        line = queues.line(name)
-        for equivalence in queue.active_in(name):
-            equivalence.in_line = False
-            _line_up(queue, line, equivalence)
+    _line_up_all(cycle, queue, queues)
     failures = _Failures(cycle) if queue is cycle.queues.placement else None
     put_off: set[str] = set()
     """Queues of which a gang failed for now: the next cycle tries it again."""
@@ -40,7 +37,9 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
         equivalence.in_line = False
         head = equivalence.head()
         if head is None or head[0] != order:  # the gang that was lined up has left
-            _line_up(queue, line, equivalence)
+            _line_up(queue, line, equivalence, asleep=True)
+            continue
+        if equivalence.unschedulable and not cycle.queues.wake_in_turn(queue, equivalence):
             continue
         gang = head[1]
         if order.band is Band.MINIMA and cycle.state.queues.get(name).facts.fifo:
@@ -110,12 +109,21 @@ def _request(equivalence: EquivalenceClass, order: Order) -> Hashable:
     return (equivalence.queue, equivalence.facts, order.level[1:])
 
 
-def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass) -> None:
-    """The head of an equivalence class is lined up for the whole class."""
+def _line_up_all(cycle: Cycle, queue: SchedulingQueue, queues: NextQueue) -> None:
+    """Active classes; and unschedulable ones that pods which are placed before their turn could help (G9)."""
+    active = [one for name in queue.active() for one in queue.active_in(name)]
+    may_help = active or EventKind.POD_PLACED in cycle.state.events.kinds
+    for equivalence in [*active, *queue.helped()] if may_help else ():
+        equivalence.in_line = False
+        _line_up(queue, queues.line(equivalence.queue), equivalence, asleep=True)
+
+
+def _line_up(queue: SchedulingQueue, line: Line, equivalence: EquivalenceClass, *, asleep: bool = False) -> None:
+    """The head of an equivalence class is lined up for the whole class. `asleep`: also if it is unschedulable."""
     head = equivalence.head()
     if head is None:
         queue.drop(equivalence)
-    elif not equivalence.unschedulable and not equivalence.in_line:
+    elif (asleep or not equivalence.unschedulable) and not equivalence.in_line:
         equivalence.in_line = True
         heapq.heappush(line, (head[0], equivalence.number, equivalence))
 

@@ -79,6 +79,7 @@ class EquivalenceClass:
         "diagnosis",
         "facts",
         "fresh",
+        "helpers",
         "in_line",
         "items",
         "key",
@@ -111,6 +112,9 @@ class EquivalenceClass:
         """Why it is unschedulable, or was when it was last attempted."""
         self.wakes_on: frozenset[EventKind] = frozenset()
         """The events that could help it, as long as it is unschedulable."""
+        self.helpers: int | None = None
+        """Where the pods were beside which its tasks must be, or that their spread constraints count, when it failed;
+        `None`: it has no such tasks."""
 
     def head(self) -> tuple[Order, GangState] | None:
         """The first gang that is still waiting here."""
@@ -159,6 +163,7 @@ class SchedulingQueue:
         self._classes: dict[Hashable, EquivalenceClass] = {}
         self._of_queue: dict[str, dict[Hashable, EquivalenceClass]] = {}
         self._active: dict[str, dict[Hashable, EquivalenceClass]] = {}
+        self._helped: dict[str, dict[Hashable, EquivalenceClass]] = {}
 
     def put(self, gang: GangState, queue: str, order: Order, signature: Signature) -> EquivalenceClass:
         """Queues a gang; its former entry becomes stale."""
@@ -186,11 +191,18 @@ class SchedulingQueue:
     def active_in(self, queue: str) -> list[EquivalenceClass]:
         return list(self._active.get(queue, {}).values())
 
+    def helped(self) -> list[EquivalenceClass]:
+        """Unschedulable classes that pods which are placed before their turn could help."""
+        return [one for classes in self._helped.values() for one in classes.values()]
+
     def in_queue(self, queue: str) -> list[EquivalenceClass]:
         return list(self._of_queue.get(queue, {}).values())
 
-    def sleep(self, equivalence: EquivalenceClass, diagnosis: Diagnosis) -> list[GangState]:
+    def sleep(self, equivalence: EquivalenceClass, diagnosis: Diagnosis, helpers: int | None = None) -> list[GangState]:
         """Its first gang failed. Returns the gangs added since the last attempt: the diagnosis is theirs too."""
+        equivalence.helpers = helpers
+        if helpers is not None:
+            self._helped.setdefault(equivalence.queue, {})[equivalence.key] = equivalence
         equivalence.unschedulable = True
         equivalence.diagnosis = diagnosis
         _remove(self._active, equivalence)
@@ -200,20 +212,21 @@ class SchedulingQueue:
     def drop(self, equivalence: EquivalenceClass) -> None:
         """Removes an empty class."""
         self._classes.pop(equivalence.key, None)
-        _remove(self._of_queue, equivalence)
-        _remove(self._active, equivalence)
+        for by_queue in (self._of_queue, self._active, self._helped):
+            _remove(by_queue, equivalence)
 
     def wake(self, could_help: Callable[[EquivalenceClass], bool]) -> None:
         """Activates the classes that an event could help."""
         for equivalence in [*self._classes.values()]:
             if equivalence.unschedulable and (equivalence.head() is None or could_help(equivalence)):
-                self._activate(equivalence)
+                self.activate(equivalence)
 
-    def _activate(self, equivalence: EquivalenceClass) -> None:
+    def activate(self, equivalence: EquivalenceClass) -> None:
         if equivalence.head() is None:
             self.drop(equivalence)
             return
         equivalence.unschedulable = False
+        _remove(self._helped, equivalence)
         self._active.setdefault(equivalence.queue, {})[equivalence.key] = equivalence
 
     def equivalences(self) -> Iterable[EquivalenceClass]:

@@ -7,7 +7,7 @@ obstacle before any attempt (`hold_back`), a gang before it in a FIFO queue (`ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -20,7 +20,7 @@ from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, QueueEntri
 from enbloc.engine.queueing.wake_rules import Wakers, at_admission, at_placement
 from enbloc.engine.state.groups import Groups
 from enbloc.engine.state.state import State
-from enbloc.engine.tables.tasks import WAITS, GangState
+from enbloc.engine.tables.tasks import WAITS, GangState, Task
 from enbloc.gangs.model import GangKey
 
 REPORTED_OF_A_CLASS = 16
@@ -141,7 +141,7 @@ class SchedulingQueues(Follower):
         self, queue: SchedulingQueue, equivalence: EquivalenceClass, diagnosis: Diagnosis, of_gang: bool
     ) -> None:
         """The head of an equivalence class failed: the whole class is unschedulable, and says why."""
-        fresh = queue.sleep(equivalence, diagnosis)
+        fresh = queue.sleep(equivalence, diagnosis, self._helpers(queue, equivalence))
         equivalence.wakes_on = self._wakes_on(queue, equivalence)
         for gang in fresh:
             self.after_attempt(gang)
@@ -172,12 +172,32 @@ class SchedulingQueues(Follower):
         for queue in self.all():
             queue.wake(wakers.could_help)
 
+    def wake_in_turn(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> bool:
+        """The turn of an unschedulable class has come: whether pods that were placed before it in this cycle could help
+        it (G8, G9). Then it is active."""
+        if EventKind.POD_PLACED not in self._state.events.kinds:
+            return False
+        if self._helpers(queue, equivalence) == equivalence.helpers:
+            return False
+        queue.activate(equivalence)
+        return not equivalence.unschedulable
+
     def _wakes_on(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> frozenset[EventKind]:
         """The events that can help a class that has just failed."""
         if queue is self.admission:
             return at_admission(self._state, self._evicts)
-        head = equivalence.head()
-        gangs = self._groups.mates(head[1]) if head is not None else []
-        counted = [] if equivalence.monotone else gangs
-        waiting = (task for gang in counted for task in gang.tasks.values() if task.status in WAITS)
+        gangs, waiting = self._gangs(equivalence), self._waiting(equivalence)
         return at_placement(self._state, equivalence, waiting, together=any(map(is_constrained, gangs)))
+
+    def _helpers(self, queue: SchedulingQueue, equivalence: EquivalenceClass) -> int | None:
+        return self._state.stateful.helpers(self._waiting(equivalence)) if queue is not self.admission else None
+
+    def _gangs(self, equivalence: EquivalenceClass) -> list[GangState]:
+        """The first gang of a class, with those that it starts with."""
+        head = equivalence.head()
+        return self._groups.mates(head[1]) if head is not None else []
+
+    def _waiting(self, equivalence: EquivalenceClass) -> Iterator[Task]:
+        """The tasks that its first gang waits with, unless it is monotone: then no filter over other pods counts."""
+        gangs = [] if equivalence.monotone else self._gangs(equivalence)
+        return (task for gang in gangs for task in gang.tasks.values() if task.status in WAITS)

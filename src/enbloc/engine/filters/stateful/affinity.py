@@ -83,6 +83,11 @@ class PodAffinity:
             found.append((EXISTING_ANTI_AFFINITY, allowed))
         return found
 
+    def helpers(self, task: Placeable) -> list[Ints]:
+        """By row, how many pods the task may have to be beside."""
+        terms = self._terms.of(task)
+        return [self._matching_all(terms.affinity)] if terms.affinity else []
+
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
         """0..100 over the rows `among` (default: all live nodes); `None` if no preferred term is involved."""
         raw = self.raw_score(task)
@@ -144,27 +149,29 @@ class PodAffinity:
 
     def _affinity_mask(self, task: Placeable, terms: tuple[PodTerm, ...]) -> Bools:
         """Each term's domain has a pod that matches all terms; the first of its kind may go to any labelled node."""
-        assigned = self._assigned
-        # One count of the pods that match every term: a pod that matches only some of them satisfies none.
-        scopes = [term.pods.namespaces for term in terms if term.pods.namespaces is not None]
-        count = assigned.count(
-            ("all of", *sorted({term.pods.key for term in terms}, key=repr)),
-            frozenset.intersection(*scopes) if scopes else None,
-            next((term.pods.anchor for term in terms if term.pods.anchor is not None), None),
-            lambda other: all(term.pods.matches(other) for term in terms),
-        )
+        assigned, count = self._assigned, self._matching_all(terms)
         size = assigned.nodes.count
         labelled_for_all: Bools = np.ones(size, np.bool_)
         met: Bools = np.ones(size, np.bool_)
         any_match = False
         for key in sorted({term.topology_key for term in terms}):
-            labelled, sums = assigned.domain_sums(key, count.rows)
+            labelled, sums = assigned.domain_sums(key, count)
             labelled_for_all &= labelled
             met &= sums > 0
             any_match = any_match or bool(sums.any())
         if not any_match and all(term.pods.matches(task) for term in terms):
             return labelled_for_all
         return labelled_for_all & met
+
+    def _matching_all(self, terms: tuple[PodTerm, ...]) -> Ints:
+        """One count of the pods that match every term: a pod that matches only some of them satisfies none."""
+        scopes = [term.pods.namespaces for term in terms if term.pods.namespaces is not None]
+        return self._assigned.count(
+            ("all of", *sorted({term.pods.key for term in terms}, key=repr)),
+            frozenset.intersection(*scopes) if scopes else None,
+            next((term.pods.anchor for term in terms if term.pods.anchor is not None), None),
+            lambda other: all(term.pods.matches(other) for term in terms),
+        ).rows
 
     def _anti_affinity_mask(self, terms: tuple[PodTerm, ...]) -> Bools:
         found: Bools = np.ones(self._assigned.nodes.count, np.bool_)

@@ -75,6 +75,10 @@ class TopologySpread:
         # A node without the label is reported for that reason only.
         return [(UNLABELLED, labelled), (SKEWED, balanced | ~labelled)]
 
+    def helpers(self, task: Placeable) -> list[Ints]:
+        """By row, how many pods its hard constraints count: more of them in one domain open others."""
+        return [self._matching(self._pods(constraint, task)) for constraint in self._of(task.cls).hard]
+
     def score(self, task: Placeable, among: Bools | None = None) -> Ints | None:
         """0..100 over the rows `among` (default: all live nodes); `None` without a soft constraint."""
         spread = self._of(task.cls)
@@ -115,7 +119,7 @@ class TopologySpread:
         assigned = self._assigned
         pods = self._pods(constraint, task)
         counted = spread.counted(constraint, eligible)
-        rows = assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
+        rows = self._matching(pods)
         _, sums = assigned.domain_sums(constraint.topology_key, rows, counted)
         ids = assigned.nodes.label(constraint.topology_key).ids[: len(eligible)]
         domains = int(np.count_nonzero(np.bincount(ids[counted])))
@@ -129,8 +133,7 @@ class TopologySpread:
     ) -> NDArray[np.floating[Any]]:
         """By row, the matching pods of its domain, weighted as in kube-scheduler: more with more domains."""
         assigned, key = self._assigned, constraint.topology_key
-        pods = self._pods(constraint, task)
-        rows = assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
+        rows = self._matching(self._pods(constraint, task))
         if key == _HOSTNAME:
             domains, sums = int(scored.sum()), rows[: len(scored)]
         else:
@@ -159,6 +162,9 @@ class TopologySpread:
                 taints.tolerated_mask(cls, nodes),
             )
         return found
+
+    def _matching(self, pods: PodSelector) -> Ints:
+        return self._assigned.count(pods.key, pods.namespaces, pods.anchor, pods.matches).rows
 
     def _pods(self, constraint: Constraint, task: Placeable) -> PodSelector:
         """The pods that a constraint counts: of the task's namespace only."""

@@ -84,6 +84,16 @@ class StatefulFilters(Generic[PlaceableT]):
             left = [one for one in left if one not in applying]
         return found
 
+    def helpers(self, tasks: Iterable[Placeable]) -> int | None:
+        """A digest of where the pods are of which more could make a row pass for one of the tasks: those that it must
+        be beside, or that its spread constraints count. `None`: no placement could."""
+        filters = [one for one in (self._affinity, self._spread) if one in self._enforced]
+        found: dict[int, Ints] = {}
+        for task in tasks:
+            for one in filters if not task.cls.plain else ():
+                found.update((id(rows), rows) for rows in one.helpers(task))
+        return hash(tuple(rows.tobytes() for rows in found.values())) if found else None
+
     def scores(self, task: Placeable, among: Bools | None = None) -> list[tuple[ScoreKind, Ints]]:
         """0..100 by row, over the rows `among` (default: all live nodes). Plugins weight them."""
         found: list[tuple[ScoreKind, Ints]] = []

@@ -40,7 +40,7 @@ EXAMPLES = {
 }
 """Of each reason one situation, which `tests/test_situations.py` runs."""
 HELP: dict[str, Any] = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
-_SAID = re.compile(r"# (state|reason|sentence|in the way|remedy|start|gang|config|until): (.+)$")
+_SAID = re.compile(r"# (state|reason|sentence|cause|in the way|remedy|start|gang|config|until): (.+)$")
 
 
 def pages() -> dict[str, str]:
@@ -109,7 +109,7 @@ def _example(reason: PendingReason, name: str) -> str:
             "",
         ]
     lines += ["```text", *textwrap.wrap(said["sentence"][0], 128)]
-    lines += [f"in the way: {text}" for text in said.get("in the way", ())]
+    lines += [f"{head}: {text}" for head in ("cause", "in the way") for text in said.get(head, ())]
     lines += [f"would help: {text}" for text in said.get("remedy", ())]
     lines += [f"start:      {text}" for text in said.get("start", ())]
     lines += ["```", "", "<details><summary>The objects</summary>", ""]

@@ -19,6 +19,7 @@ import yaml
 from enbloc.advice.explanation import explain
 from enbloc.config import Config, parse
 from enbloc.inspect.overview import Explanation
+from enbloc.inspect.tables import obstacle_text
 from enbloc.scenario.documents import read_documents
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.result import UNTIL
@@ -59,7 +60,9 @@ def described(story: list[str], asked: dict[str, str], explanation: Explanation)
     if explanation.reason:
         lines.append(f"# reason: {explanation.reason}")
     lines.append(f"# sentence: {explanation.sentence}")
-    lines += [f"# in the way: {one['kind']} {one['name']} {one['what']}" for one in explanation.in_the_way]
+    for one in explanation.in_the_way:
+        head = "in the way" if one["kind"] == "gang" else "cause"
+        lines.append(f"# {head}: {obstacle_text(one)}")
     lines += [f"# remedy: {one['change']}" for one in explanation.remedies or ()]
     if explanation.expected_start or explanation.assumption:
         lines.append(f"# start: {' '.join(filter(None, (explanation.expected_start, explanation.assumption)))}")

@@ -115,7 +115,7 @@ def test_a_number_of_gangs_is_whole_on_its_axis(reasons: enbloc.Cluster, new_pag
 def test_what_limits_a_gang_is_not_called_a_holder(reasons: enbloc.Cluster, new_page: Callable[..., Any]) -> None:
     page = _gang(new_page(), reasons, "over-its-queue")
     row = page.get_by_role("region", name="What limits it").locator("tbody tr")
-    assert row.inner_text().split("\t") == ["queue", "small", "its capability is 2 cpu, 0 in use; 3 requested"]
+    assert row.inner_text().split("\t") == ["queue", "small", "uses 0 of its capability of 2 cpu, and 3 would be added"]
     assert page.get_by_text("Who holds what it waits for").count() == 0
     heads = page.get_by_role("region", name="Numbers").locator("th").all_inner_texts()
     assert heads == ["Role", "Minimum", "Exist", "Wait"]  # of pods that do not exist there is nothing more to say

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enbloc.advice.explanation import explain
 from enbloc.config import parse
 from enbloc.engine.diagnosis.details import MOST_GANGS
+from enbloc.inspect.tables import explanation_lines, obstacle_text
 from enbloc.scenario.scenario import read_scenario
 from enbloc.sim.simulation import Simulation
 from enbloc.units import SECOND
@@ -38,6 +39,24 @@ def test_g10_a_gang_of_the_full_queue_is_named_beside_many_of_other_queues() -> 
     waiting = m.gang("waits", 4, queue="full", at="5s")
     found = in_the_way("waits", m.node("n", 64), full, *beside, holder, waiting)
     assert found == ["default/holder"]
+
+
+def test_g10_a_gang_larger_than_its_queue_is_limited_by_it_and_nothing_is_in_its_way() -> None:
+    """`holder` uses the queue, too; its end would change nothing."""
+    config = parse(NO_EVICTIONS)
+    parent, team = m.queue("org", capability={"cpu": "64"}), m.queue("team", capability={"cpu": "4"}, parent="org")
+    files = documents(
+        m.node("n", 64), parent, team, m.gang("holder", 1, queue="team"), m.gang("waits", 6, queue="team", at="5s")
+    )
+    simulation = Simulation(read_scenario(files), config)
+    result = simulation.run(30 * SECOND)
+    found = explain(result.objects, simulation.begin_ns + simulation.elapsed_ns, config, "waits")
+    assert found is not None
+    said = [obstacle_text(one) for one in found.in_the_way]
+    assert said == ["queue team uses 1 of its capability of 4 cpu, and 6 would be added"]
+    lines = explanation_lines(found, simulation.begin_ns)
+    assert f"  cause       {said[0]}" in lines
+    assert not [line for line in lines if "in the way" in line]
 
 
 def test_g10_r5_nodes_reserved_for_another_gang_are_no_partial_fit() -> None:

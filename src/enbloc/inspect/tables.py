@@ -189,8 +189,9 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
         lines.append(_line("role", f"{role}: {waiting}{minimum}{each}"))
         for group in figures.get("nodes") or ():
             lines.append(_line("", _group(group)))
-    for number, one in enumerate(explanation.in_the_way[:_MOST_AHEAD]):
-        lines.append(_line("" if number else "in the way", f"{one['kind']} {one['name']} {one['what']}"))
+    for head, is_gang in (("cause", False), ("in the way", True)):
+        found = [obstacle_text(one) for one in explanation.in_the_way if (one["kind"] == "gang") is is_gang]
+        lines += [_line("" if number else head, text) for number, text in enumerate(found[:_MOST_AHEAD])]
     if numbers.get("queue"):
         lines.append(_line("queue", f"{numbers['queue']}, priority {numbers['priority']}"))
     if explanation.state in WAITS:
@@ -199,6 +200,11 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
         text = f"{event['at']} {event['about']}: {event['what']}: {event['message']}"
         lines.append(_line("" if number else "story", text))
     return lines
+
+
+def obstacle_text(obstacle: Mapping[str, Any]) -> str:
+    """What limits a gang or is in its way, as a sentence: `queue research uses 3 of its capability of 4 cpu, …`."""
+    return " ".join(filter(None, (obstacle["kind"], obstacle["name"], obstacle["what"])))
 
 
 def _group(group: Mapping[str, Any]) -> str:

@@ -24,11 +24,16 @@ def ends(case: Case) -> Candidates:
     """The end of one gang in its way, of the lowest priority first, then the smallest; else of two or three."""
     gangs = gangs_in_the_way(case)
     for gang in gangs[:MOST_ENDS]:
-        yield Change(f"wait for the end of {gang.spec.title}, or delete it", ending(case, [gang]))
+        title = gang.spec.title
+        text = (
+            f"wait for the end of {title}, or delete it" if gang.total_occupied else f"delete {title}, which waits too"
+        )
+        yield Change(text, ending(case, [gang]))
     for count in (2, 3):
         if len(gangs) >= count:
             titles = " and ".join(gang.spec.title for gang in gangs[:count])
-            yield Change(f"wait for the end of {titles}", ending(case, gangs[:count]))
+            verb = "wait for the end of" if all(gang.total_occupied for gang in gangs[:count]) else "delete"
+            yield Change(f"{verb} {titles}", ending(case, gangs[:count]))
 
 
 def gangs_in_the_way(case: Case) -> list[GangState]:
@@ -101,10 +106,11 @@ def new_group(case: Case) -> Candidates:
     key = case.gang.key
     if case.own is not None or key.dialect != Volcano.name or not case.gang.tasks:
         return
+    least = len(case.waiting) or 1
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": {"name": key.name, "namespace": key.namespace},
-        "spec": {"minMember": len(case.waiting) or 1},
+        "spec": {"minMember": least},
     }
-    yield Change(f"create PodGroup {key.name} with minMember {group['spec']['minMember']}", (create(group),))  # type: ignore[index]
+    yield Change(f"create PodGroup {key.name} with minMember {least}", (create(group),))

@@ -27,11 +27,12 @@ MOST_GANGS = 20
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """Something in the way of a gang."""
+    """What limits a gang, or another gang that has what it waits for."""
 
     kind: str
-    """`gang`, `queue`, `quota`, `gate`, `scheduler` or `group`."""
+    """`gang`, `queue`, `gate`, `scheduler`, `API server`."""
     name: str
+    """Empty for the API server."""
     what: str
     """What it does: a clause, such as `uses 8 cpu on nodes that it could use`."""
 
@@ -141,14 +142,14 @@ def _amounts(state: State, pairs: Any) -> dict[str, str]:
     return {names[column]: shown(names[column], amount) for column, amount in pairs if column != PODS}
 
 
-# ---- what is in the way
+# ---- what limits it, and what is in the way
 
 
 def _in_the_way(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
     if why.reason in LACKS_MEMBERS:
         yield from _members_lacking(state, gang)
     elif why.reason is PendingReason.QUEUE_FULL or why.of_queue:
-        yield from _queues_full(state, gang, titles)
+        yield from _queues_full(state, gang, why, titles)
     elif why.reason in (PendingReason.UNSCHEDULABLE, PendingReason.NOT_ENOUGH_RESOURCES):
         yield from _holders(state, gang, why, titles)
     elif why.reason is PendingReason.BLOCKED_BY_FIFO and why.other:
@@ -163,20 +164,22 @@ def _members_lacking(state: State, gang: GangState) -> Iterator[Obstacle]:
     for name, count in sorted(state.foreign.of(gang.key).items()):
         yield Obstacle("scheduler", name or "(none)", f"is named by {count} pod{'' if count == 1 else 's'}")
     if gang.spec.failed_create:
-        yield Obstacle("quota", "API server", gang.spec.failed_create)
+        yield Obstacle("API server", "", f"refuses more pods: {gang.spec.failed_create}")
 
 
-def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obstacle]:
-    """Its queue and the queues above it that have a limit, then the gangs that use them."""
-    limited = [queue for queue in state.queue_of(gang).ancestors if queue.limits]
-    for queue in limited:
-        texts = []
-        for column, limit in sorted(queue.limits.items()):
-            name = state.resources.names[column]
-            used = int(queue.used[column]) if column < len(queue.used) else 0
-            texts.append(f"{shown(name, used)} of {shown(name, limit)} {name}")
-        yield Obstacle("queue", queue.name, f"uses {', '.join(texts)}")
-    names = {queue.name for queue in limited}
+def _queues_full(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:
+    """The queues, from its own up, whose limits it does not fit; then the gangs that use them, where less use of a
+    queue would be enough."""
+    requested = _requested(state, gang, why)
+    full = []
+    for queue in state.queue_of(gang).ancestors:
+        columns = [column for column in sorted(queue.limits) if _over(queue, column, requested.get(column, 0)) > 0]
+        if columns:
+            full.append((queue, columns))
+            yield Obstacle("queue", queue.name, ", ".join(_limit(state, queue, one, requested) for one in columns))
+    if any(requested.get(one, 0) > queue.limits[one] for queue, columns in full for one in columns):
+        return
+    names = {queue.name for queue, _ in full}
     found = [
         (other, tasks)
         for other, tasks in _gangs_on(state, None, gang)
@@ -184,6 +187,45 @@ def _queues_full(state: State, gang: GangState, titles: Titles) -> Iterator[Obst
     ]
     for other, tasks in found[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
+
+
+def _used(queue: Queue, column: int) -> int:
+    return int(queue.used[column]) if column < len(queue.used) else 0
+
+
+def _over(queue: Queue, column: int, requested: int) -> int:
+    """By how much the queue would exceed its limit."""
+    return _used(queue, column) + requested - queue.limits[column] if requested else 0
+
+
+def _limit(state: State, queue: Queue, column: int, requested: dict[int, int]) -> str:
+    name = state.resources.names[column]
+    used, limit = shown(name, _used(queue, column)), shown(name, queue.limits[column])
+    return f"uses {used} of its capability of {limit} {name}, and {shown(name, requested[column])} would be added"
+
+
+def _requested(state: State, gang: GangState, why: Diagnosis) -> dict[int, int]:
+    """What the gang would add to its queues: the pods that its minima lack, or all that wait if it has them."""
+    if gang.spec.min_resources and why.reason is not PendingReason.QUEUE_FULL:
+        return dict(state.resources.amounts(gang.spec.min_resources))
+    waiting = pending_tasks(gang)
+    lacking = {
+        role: least - sum(task.status in OCCUPIED for task in gang.tasks.values() if task.role == role)
+        for role, least in gang.spec.minima.items()
+    }
+    needed = []
+    for task in waiting:
+        if lacking.get(task.role, 0) > 0:
+            lacking[task.role] -= 1
+            needed.append(task)
+    chosen = set(map(id, needed))
+    more = max(0, gang.spec.minimum - gang.total_occupied - len(needed))
+    needed += [task for task in waiting if id(task) not in chosen][:more]
+    sums: dict[int, int] = {}
+    for task in needed or waiting:
+        for column, amount in task.cls.request:
+            sums[column] = sums.get(column, 0) + amount
+    return sums
 
 
 def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> Iterator[Obstacle]:

@@ -77,18 +77,11 @@ const holders = (model, gang, resource) => {
     .map(([index, used]) => ({ kind: "gang", name: model.gangs[index].gang, what: `uses ${amount(resource, used)} ${resource}` }));
 };
 
-// What a queue allows, what its gangs use of it, and what this one requests for its minimum.
-const limitText = (name, { queues = [], minResources = {} }) => {
-  const queue = queues.find((one) => one.queue === name);
-  return Object.entries(queue?.capability || {}).map(([resource, cap]) =>
-    `its capability is ${cap} ${resource}, ${queue.used[resource] ?? 0} in use${minResources[resource] ? `; ${minResources[resource]} requested` : ""}`).join(", ");
-};
-
 const obstacles = (model, gang, detail, link, resource) => {
   const known = new Set(model.gangs.map((one) => one.gang));
   const found = detail?.in_the_way || (isWaiting(gang) && !model.live ? holders(model, gang, resource) : []);
   const rows = (holds) => found.filter((one) => (one.kind === "gang") === holds).map((one) => [
-    one.kind, holds && known.has(one.name) ? element("a", { href: link(one.name) }, one.name) : one.name, (one.kind === "queue" && limitText(one.name, detail.numbers)) || one.what]);
+    one.kind, holds && known.has(one.name) ? element("a", { href: link(one.name) }, one.name) : one.name, one.what]);
   return [table("What limits it", ["What", "Name", "How"], rows(false)), table("Who holds what it waits for", ["What", "Name", "How"], rows(true))];
 };
 

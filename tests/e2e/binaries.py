@@ -107,7 +107,7 @@ def ensure(programs: Sequence[Program] = PROGRAMS) -> dict[str, Path]:
                 "The tests of `make test` need none of this."
             )
         with _lock():
-            for program in missing(programs):  # asked again: somebody else may have built meanwhile
+            for program in missing(programs):  # asked again: another process may have built meanwhile
                 _build(program)
     return {program.name: path(program) for program in programs}
 
@@ -119,7 +119,7 @@ def _lock() -> Iterator[None]:
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _note(f"waiting: somebody else builds into {cache()}")
+            _note(f"waiting: another process builds into {cache()}")
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
 

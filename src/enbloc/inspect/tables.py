@@ -182,7 +182,7 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
     for role, figures in (numbers.get("roles") or {}).items():
         requests = ", ".join(f"{amount} {name}" for name, amount in (figures.get("requests") or {}).items())
         each = f", each requests {requests}" if requests else ""
-        waiting = f"{figures['waiting']} wait{'s' if figures['waiting'] == 1 else ''}"
+        waiting = _waiting(figures)
         minimum = (
             f", minimum {figures['minimum']}" if figures["minimum"] else ""
         )  # some minima are of all roles together
@@ -194,12 +194,21 @@ def explanation_lines(explanation: Explanation, now: int) -> list[str]:
         lines += [_line("" if number else head, text) for number, text in enumerate(found[:_MOST_AHEAD])]
     if numbers.get("queue"):
         lines.append(_line("queue", f"{numbers['queue']}, priority {numbers['priority']}"))
-    if explanation.state in WAITS:
+    if explanation.state in WAITS or explanation.remedies:
         lines += _what_to_do(explanation, now)
     for number, event in enumerate(explanation.story[-_MOST_AHEAD:]):
         text = f"{event['at']} {event['about']}: {event['what']}: {event['message']}"
         lines.append(_line("" if number else "story", text))
     return lines
+
+
+def _waiting(figures: Mapping[str, Any]) -> str:
+    """How many pods of a role wait to be placed."""
+    if not figures["exist"]:
+        return "no pod yet"
+    waits = f"{figures['waiting']} wait{'s' if figures['waiting'] == 1 else ''}"
+    gated = f"{figures['gated']} gated" if figures["gated"] else ""
+    return ", ".join(filter(None, (waits if figures["waiting"] or not gated else "", gated)))
 
 
 def obstacle_text(obstacle: Mapping[str, Any]) -> str:

@@ -42,7 +42,8 @@ def print_result(result: Result, out: TextIO | None = None) -> None:
     _print_warnings(console, result)
     warnings = result.summary["warnings"]
     if warnings:
-        console.print(f"\n{_count(warnings, 'warning')}; `-o json` lists them in the timeline.", style="dim")
+        them = "it" if warnings == 1 else "them"
+        console.print(f"\n{_count(warnings, 'warning')}; `-o json` lists {them} in the timeline.", style="dim")
 
 
 def _headlines(result: Result) -> list[Text]:

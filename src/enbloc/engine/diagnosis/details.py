@@ -74,6 +74,7 @@ def _role(state: State, gang: GangState, role: str, tasks: list[Task], closed: C
         "exist": len(tasks),
         "occupied": sum(task.status in OCCUPIED for task in tasks),
         "waiting": len(waiting),
+        "gated": sum(task.status is TaskStatus.GATED for task in tasks),
     }
     if waiting:
         numbers["requests"] = _amounts(state, waiting[0].cls.request)

@@ -100,7 +100,16 @@ def _mutations(path: Path) -> tuple[MetadataWrapper, list[file_mutation.Mutation
     wrapper = MetadataWrapper(cst.parse_module(code))
     visitor = file_mutation.MutationVisitor(OPERATORS, pragma_handling.get_ignored_lines(str(path), code, wrapper))
     wrapper.visit(visitor)
-    return wrapper, [found for found in visitor.mutations if found.contained_by_top_level_function]
+    return wrapper, [found for found in visitor.mutations if _is_in_body(wrapper, found)]
+
+
+def _is_in_body(wrapper: MetadataWrapper, found: file_mutation.Mutation) -> bool:
+    """A trial exchanges code of functions: defaults of arguments and of fields were evaluated before."""
+    function, places = found.contained_by_top_level_function, wrapper.resolve(PositionProvider)
+    place = places.get(found.original_node)
+    return isinstance(function, cst.FunctionDef) and (
+        place is None or place.start.line >= places[function.body].start.line
+    )
 
 
 def _mutant(path: Path, number: int) -> Mutant:

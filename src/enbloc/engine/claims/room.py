@@ -37,8 +37,6 @@ def will_fit(state: State, task: Task, node: str) -> bool:
         return False
     row = state.nodes.rows[node]
     lacking = {column: -int(state.nodes.free[column, row]) for column, _ in task.cls.request}
-    if max(lacking.values()) <= 0:
-        return True
     for other in state.stateful.assigned_to(node):
         if other.status is TaskStatus.RELEASING:
             for column, amount in other.cls.request:

@@ -39,6 +39,6 @@ def may_change_priority(gang: GangState, task: Task) -> bool:
     spec = gang.spec
     if not follows_pods(spec):
         return False
-    if spec.priority is not None and spec.limited_class and gang.priority == spec.priority and not _carries(task):
-        return True
-    return task.priority > gang.priority and (spec.priority is None or gang.priority != spec.priority)
+    if gang.priority == spec.priority:  # all that its own class gives: only a limited class can be lost
+        return bool(spec.limited_class) and not _carries(task)
+    return task.priority > gang.priority

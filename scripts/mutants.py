@@ -26,10 +26,12 @@ import re
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import NamedTuple
@@ -232,23 +234,27 @@ class Trials:
         return True
 
     def _measure(self, items: list[pytest.Item]) -> list[Test]:
-        """Runs all tests once, in a fork: a test that changes the process should not change the mutants' tests."""
-        reader, writer = os.pipe()
-        if os.fork() == 0:
-            os.close(reader)
-            with os.fdopen(writer, "w") as results:
-                self._run_counted(items, results.write)
-            os._exit(0)
-        os.close(writer)
+        """Runs all tests once, in forks: a test that changes the process should not change the mutants' tests."""
+        files = sorted({item.path for item in items})
+        part_of = {path: number % self._jobs for number, path in enumerate(files)}
+        parts = [[item for item in items if part_of[item.path] == number] for number in range(self._jobs)]
+        with tempfile.TemporaryDirectory() as folder:
+            found = [Path(folder, str(number)) for number in range(self._jobs)]
+            for part, path in zip(parts, found, strict=True):
+                if os.fork() == 0:
+                    with path.open("w") as results:
+                        self._run_counted(part, results.write)
+                    os._exit(0)
+            for _ in parts:
+                os.wait()
+            lines = [path.read_text().splitlines() for path in found]
         tests = []
-        with os.fdopen(reader) as lines:
-            for item, line in zip(items, lines, strict=False):
-                passed, seconds, *reached = line.split()
-                if passed == "True":
-                    tests.append(Test(item, float(seconds), frozenset(map(int, reached))))
-                else:
-                    print(f"fails without any mutant: {item.nodeid}", flush=True)
-        os.wait()
+        for item, line in chain.from_iterable(map(zip, parts, lines)):
+            passed, seconds, *reached = line.split()
+            if passed == "True":
+                tests.append(Test(item, float(seconds), frozenset(map(int, reached))))
+            else:
+                print(f"fails without any mutant: {item.nodeid}", flush=True)
         return tests
 
     def _run_counted(self, items: list[pytest.Item], write: Callable[[str], object]) -> None:
@@ -257,7 +263,7 @@ class Trials:
         for path in {mutant.path for mutant in self._mutants}:
             places = [(one.line, place) for place, one in enumerate(self._mutants) if one.path == path]
             exchange(path, with_counters(path, places))
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             reached.clear()
             began = time.process_time()
             passed = self._passes(item, following)

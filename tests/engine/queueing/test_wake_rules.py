@@ -11,6 +11,7 @@ from enbloc.config import parse
 from enbloc.engine.events import BEYOND_ROOM, VOLUME_CLAIMS_BOUND, ClusterEvent, ClusterEvents, EventKind
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from support import manifests as m
+from support import racks
 from support.direct_scheduler import DirectScheduler
 
 KEY = "topology.kubernetes.io/zone"
@@ -77,10 +78,20 @@ def kept_out_by_a_limit() -> Waiting:
     return Waiting(capped, *m.gang("a", 1, cpu=1, queue="q", nodeName="n"), *m.gang("g", 1, cpu=1, queue="q"))
 
 
-def of_two_classes() -> Waiting:
+def of_two_classes(**more: Any) -> Waiting:
+    """The second pod has room nowhere else than the first."""
     group, *pods = m.gang("g", 2, cpu=4)
-    pods[1]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
-    return Waiting(group, *pods)
+    pods[1] = m.pod("g-1", 3, group="g", **more)
+    return Waiting(m.pod("other", 1, nodeName="small"), group, *pods)
+
+
+def of_two_classes_with_a_volume() -> Waiting:
+    return of_two_classes(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+
+
+def kept_together() -> Waiting:
+    together = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+    return Waiting(racks.hyper_node("a", 1, "n"), m.podgroup("g", 2, **together), *m.gang("g", 2, cpu=3)[1:])
 
 
 def kept_apart() -> Waiting:
@@ -146,6 +157,13 @@ def claim(name: str) -> Callable[[DirectScheduler], object]:
         pytest.param(kept_out_by_a_limit, PLACED, False, id="queue full: a pod is placed"),
         pytest.param(of_two_classes, PLACED, True, id="two classes: a pod is placed"),
         pytest.param(of_two_classes, BUDGET, False, id="two classes: a budget changes"),
+        pytest.param(of_two_classes, ends("other"), True, id="two classes: room where neither could go alone"),
+        pytest.param(of_two_classes_with_a_volume, claim("other"), False, id="two classes, volume: another claim"),
+        pytest.param(of_two_classes_with_a_volume, claim("data"), True, id="two classes, volume: the claim"),
+        pytest.param(full, comes(racks.hyper_node("b", 1, "small")), False, id="no room: a domain comes"),
+        pytest.param(kept_together, comes(racks.hyper_node("b", 1, "small")), True, id="together: a domain comes"),
+        pytest.param(kept_together, NODE, True, id="together: a node comes"),
+        pytest.param(kept_together, BUDGET, False, id="together: a budget changes"),
         pytest.param(kept_apart, ends("web"), True, id="kept apart: the other pod ends"),
         pytest.param(kept_apart, claim("data"), False, id="kept apart: a volume claim changes"),
         pytest.param(waits_for_a_volume, claim("data"), True, id="volume: the claim that it names"),
@@ -169,6 +187,26 @@ def test_g9_a_guarantee_that_is_used_keeps_less_from_others() -> None:
     guaranteed = m.queue("sure", guarantee={"cpu": "6"})
     waiting = Waiting(guaranteed, *m.gang("g", 1, cpu=1, queue="default"))
     assert waiting.wakes(comes(*m.gang("a", 1, cpu=1, queue="sure", nodeName="small")))
+
+
+@pytest.mark.parametrize(
+    ("happens", "wakes"),
+    [(NODE, True), (QUEUE, True), (PLACED, True), (BUDGET, False), (claim("data"), False)],
+    ids=["a node comes", "a queue changes", "a pod is placed", "a budget changes", "a volume claim changes"],
+)
+def test_g9_a_guarantee_adds_to_what_wakes_a_gang(happens: Callable[[DirectScheduler], object], wakes: bool) -> None:
+    guaranteed = m.queue("sure", guarantee={"cpu": "6"})
+    assert Waiting(guaranteed, *m.gang("g", 1, cpu=1)).wakes(happens) is wakes
+    asks = {**m.podgroup("g", 1, resources={"cpu": "1"})}
+    assert Waiting(guaranteed, asks).wakes(happens) is wakes
+
+
+def test_g9_room_on_several_nodes_is_looked_at_node_by_node() -> None:
+    """Each class is asked for once; that room was freed where it could not go does not hide that it was elsewhere."""
+    waiting = full()
+    assert not waiting.wakes(ends("other"))
+    assert waiting.wakes(ends("big"))
+    assert full().wakes(lambda direct: (ends("other")(direct), ends("big")(direct)))
 
 
 def test_events_are_recorded_once_and_by_kind() -> None:

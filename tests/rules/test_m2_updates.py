@@ -443,3 +443,18 @@ def test_m3_a_bare_pods_role_by_annotation_or_label() -> None:
 def test_m2_a_name_that_no_pod_could_carry_is_a_fault_among_others() -> None:
     faults = lint(m.job("A_b", m.role("w", -1))).faults
     assert {"metadata.name", "spec.tasks[0].replicas"} <= {fault.field for fault in faults}
+
+
+def test_m2_a_job_of_ours_may_not_be_given_to_another_scheduler() -> None:
+    patch = m.patch("5s", "Job", "j", spec={"schedulerName": "another", "tasks": [m.role("w", -1)]})
+    answer = simulate(m.node("n"), m.job("j", m.role("w", 1)), patch)
+    refusal = answer.rejected("j")
+    assert "spec.schedulerName: may not change" in refusal
+    assert "spec.tasks[0].replicas" in refusal
+    assert answer.obj("Job", "j")["spec"]["schedulerName"] == "enbloc"
+
+
+def test_m2_a_queue_job_that_names_another_scheduler_from_now_on_is_reviewed() -> None:
+    patch = m.patch("5s", "QueueJob", "j", spec={"schedulerName": "another", "schedSpec": {"minAvailable": 9}})
+    answer = simulate(m.node("n"), m.queue_job("j", m.role("w", 1)), patch)
+    assert "spec.schedSpec.minAvailable: 9 is above the 1 replicas" in answer.rejected("j")

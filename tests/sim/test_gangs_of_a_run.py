@@ -85,3 +85,42 @@ def test_generate_name_gives_the_same_name_in_every_run() -> None:
     names = [sorted(gangs(m.node("n"), pod)) for _ in range(2)]
     assert names[0] == names[1]
     assert names[0][0].startswith("default/p-")
+
+
+def times_of(gang: Obj) -> tuple[float | None, ...]:
+    return gang["came"], gang["started"], gang["ended"], gang["waited"]
+
+
+def test_a_gang_that_lost_all_its_pods_and_waits_again_has_not_ended() -> None:
+    low, high = m.job("j", m.role("w", 2), priority="low"), m.pod("h", 2, at="10s", priority="high")
+    found = gangs(*m.HIGH_LOW, m.node("n", 2), low, high)["default/j"]
+    assert (found["started"], found["ended"], found["stopped"], found["outcome"]) == (0.0, None, 10.0, "waiting")
+    assert "Insufficient cpu" in found["why"]
+
+
+def test_a_gang_without_an_object_came_with_its_first_pod() -> None:
+    keys = m.koordinator_annotations("a", 2)
+    pods = [m.pod("a-9", at="1s", annotations=keys), m.pod("a-0", at="10s", annotations=keys)]
+    found = gangs(m.node("n"), *pods)["default/a"]
+    assert times_of(found) == (1.0, 10.0, None, 9.0)
+    assert found["why"] == "1 of 2 pods exist, 1 more is needed"
+
+
+def test_the_gang_of_a_scheduling_spec_came_with_it() -> None:
+    spec = m.scheduling_spec("s", 2, at="2s")
+    first, second = m.owned(m.pod("c-1", at="3s"), m.pod("c-0", at="8s"))
+    begin = (m.CRDJOB_DEFINITION, m.crdjob(), m.node("n"), spec, first)
+    assert times_of(gangs(*begin, second)["default/c"]) == (2.0, 8.0, None, 6.0)
+    assert times_of(gangs(*begin, until="12s")["default/c"]) == (2.0, None, None, 10.0)
+
+
+def test_a_gang_that_was_deleted_before_it_started_is_listed() -> None:
+    large = m.pod("large", 9, at="2s", delete_at="12s")
+    job = m.job("j", m.role("w", 9), at="1s", delete_at="4s")
+    found = gangs(m.node("n", 1), large, job, m.pod("p", at="5s"))
+    assert list(found) == ["default/p", "default/j", "default/large"]
+    assert times_of(found["default/large"]) == (2.0, None, 12.0, 10.0)
+    assert times_of(found["default/j"]) == (1.0, None, 4.0, 3.0)
+    assert found["default/j"]["outcome"] == "removed"
+    assert "Insufficient cpu" in found["default/large"]["why"]
+    assert found["default/j"]["why"] == "not enqueued: requests 9 cpu, the cluster has 1"

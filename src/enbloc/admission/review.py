@@ -35,8 +35,11 @@ def admit(
 ) -> tuple[Obj, list[Fault]]:
     """The object after mutation, and every fault in it."""
     before = old if operation == "UPDATE" else None
-    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(obj, settings):  # another scheduler's (N5)
-        return obj, (decode_faults(obj) or definition_faults(obj)) if before is None else []
+    if kind_id(obj) in (volcano.JOB, arbitrator.QUEUE_JOB) and is_foreign(before or obj, settings):
+        if before is None:  # another scheduler's (N5)
+            return obj, decode_faults(obj) or definition_faults(obj)
+        if is_foreign(obj, settings):
+            return obj, []
     try:
         match kind_id(obj):
             case volcano.JOB:

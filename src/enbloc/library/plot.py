@@ -18,7 +18,8 @@ _RUN_ELSE: Final = "#3d7dbb"
 
 
 class Bar(NamedTuple):
-    """One row: it waits from `came` to `started`, and runs to `ended`; `None`: not within the picture."""
+    """One row: it waits from `came` to `started`, and runs to `ended`, or waits to it if it never started; `None`: not
+    within the picture."""
 
     name: str
     came: float | None
@@ -64,7 +65,7 @@ def _row(bar: Bar, row: int, scale: float, end: float) -> list[str]:
     came = bar.came if bar.came is not None else bar.started
     if came is None:
         return found
-    started = bar.started if bar.started is not None else end
+    started = next((time for time in (bar.started, bar.ended) if time is not None), end)
     found.append(_rect(came, started, top, scale, _WAIT, f"{bar.name} waits {started - came:g} s"))
     if bar.started is not None:
         ended = bar.ended if bar.ended is not None else end

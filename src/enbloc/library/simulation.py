@@ -130,7 +130,7 @@ def _plain(values: Sequence[object]) -> list[dict[str, Any]]:
 
 
 def _bar(gang: dict[str, Any]) -> Bar:
-    return Bar(gang["gang"], gang["came"], gang["started"], gang["ended"], gang["outcome"])
+    return Bar(gang["gang"], gang["came"], gang["started"], gang.get("stopped", gang["ended"]), gang["outcome"])
 
 
 def _cell(value: object) -> str:

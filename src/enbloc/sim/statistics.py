@@ -6,6 +6,7 @@ that the figures are the same on every machine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from enbloc.api.meta import Obj, condition_of, name_of, namespace_of, uid_of
 from enbloc.api.requests import pod_requests
 from enbloc.api.writes import WatchEvent
 from enbloc.config import Config
-from enbloc.gangs.model import GangKey
+from enbloc.gangs.model import GangKey, GangSpec
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry, queue_hint
 from enbloc.sim.clock import Clock
@@ -99,10 +100,11 @@ class GangRecord:
 
 
 class _Pod:
-    __slots__ = ("created_ns", "ended", "evicted", "gang", "node", "queue", "requests", "why")
+    __slots__ = ("created_ns", "ended", "evicted", "gang", "key", "node", "queue", "requests", "why")
 
-    def __init__(self, created_ns: int) -> None:
+    def __init__(self, created_ns: int, key: GangKey) -> None:
         self.created_ns = created_ns
+        self.key = key
         self.why = ""
         self.gang = ""
         self.queue = ""
@@ -132,8 +134,16 @@ class Statistics:
         self._arrived_ns: dict[str, int] = {}
         self._why: dict[str, str] = {}
         """Title → why the gang waits or waited last, as its object said."""
-        self._first_pod_of: dict[str, int] = {}
-        """Title → creation of the first pod, of gangs that only pods declare."""
+        self._why_of_pods: dict[GangKey, str] = {}
+        """The same, as its pods said last."""
+        self._alive: Counter[GangKey] = Counter()
+        """The pods that exist."""
+        self._declared: dict[GangKey, GangSpec] = {}
+        """Gangs with an object, as they were when it was created."""
+        self._removed: dict[str, dict[str, Any]] = {}
+        """Title → a gang that was deleted before it started."""
+        self._first_of: dict[GangKey, int] = {}
+        """Creation of the SchedulingSpec, or of the first pod where pods alone declare the gang."""
         self._first_pod_ns: int | None = None
         self._last_end_ns: int | None = None
         self.waits: list[int] = []
@@ -150,9 +160,7 @@ class Statistics:
                 started_ns = self._since_begin((obj.get("status") or {}).get("startTime"))
                 self._observe_pod(event, max(started_ns, created_ns), created_ns)
                 continue
-            self.observe(event)
-            if event.kind in _GANG_KINDS:
-                self._arrived_ns[f"{namespace_of(obj)}/{name_of(obj)}"] = created_ns
+            self.observe(event, created_ns)
 
     def _since_begin(self, text: object) -> int:
         """A time as nanoseconds since the start; 0 if there is none, or if it is later."""
@@ -165,18 +173,37 @@ class Statistics:
         """How many gangs started in this run."""
         return sum(1 for gang in self.gangs.values() if gang.started_ns >= 0)
 
-    def observe(self, event: WatchEvent) -> None:
+    def observe(self, event: WatchEvent, created_ns: int | None = None) -> None:
         if event.kind == "Pod":
             self._observe_pod(event, self._clock.elapsed_ns)
         elif event.kind == "Node":
             self._observe_node(event)
         elif event.kind in self._registry.kinds:
+            now_ns = self._clock.elapsed_ns if created_ns is None else created_ns
             for key in self._registry.observe(event).gangs:
                 self._titles.pop(key, None)
                 self._note_why(key)
+                if event.type == "ADDED" and event.kind == SCHEDULING_SPEC:
+                    self._first_of[key] = now_ns
+                self._note_object(key, event.type, now_ns)
             if event.type == "ADDED" and event.kind in _GANG_KINDS:
-                title = f"{namespace_of(event.obj)}/{name_of(event.obj)}"
-                self._arrived_ns.setdefault(title, self._clock.elapsed_ns)
+                self._arrived_ns.setdefault(f"{namespace_of(event.obj)}/{name_of(event.obj)}", now_ns)
+
+    def _note_object(self, key: GangKey, change: str, now_ns: int) -> None:
+        spec = self._registry.spec(key) if change != "MODIFIED" else None
+        if change == "ADDED" and spec is not None:
+            self._declared[key] = spec
+        elif change == "DELETED" and spec is None and key in self._declared:
+            self._note_removed(key, self._declared.pop(key), 0, now_ns)
+
+    def _note_removed(self, key: GangKey, spec: GangSpec, priority: int, now_ns: int) -> None:
+        came_ns = self._arrived_ns.get(spec.title, self._first_of.get(key, now_ns))
+        if spec.title not in self.gangs:
+            gang = GangRecord(spec.title, came_ns, now_ns)
+            gang.dialect, gang.queue = spec.dialect or key.dialect, spec.queue
+            gang.priority = spec.priority if spec.priority is not None else priority
+            gang.why = self._why.get(spec.title) or self._why_of_pods.get(key, "")
+            self._removed[spec.title] = gang.shown() | {"started": None, "ended": now_ns / SECOND}
 
     def _note_why(self, key: GangKey) -> None:
         obj = self._registry.object(key)
@@ -192,9 +219,9 @@ class Statistics:
         created_ns = now_ns if created_ns is None else created_ns
         pod = self._pods.get(uid)
         if pod is None:
-            pod = self._pods[uid] = _Pod(created_ns)
-            member = self._registry.member(obj).gang
-            self._first_pod_of.setdefault(f"{member.namespace}/{member.name}", created_ns)
+            pod = self._pods[uid] = _Pod(created_ns, self._registry.member(obj).gang)
+            self._first_of.setdefault(pod.key, created_ns)
+            self._alive[pod.key] += 1
             if self._first_pod_ns is None:
                 self._first_pod_ns = created_ns
         node = obj["spec"].get("nodeName") or ""
@@ -203,6 +230,8 @@ class Statistics:
         elif not node:
             condition = condition_of(obj, "PodScheduled")
             pod.why = str((condition or {}).get("message") or "") or pod.why
+            if pod.why:
+                self._why_of_pods[pod.key] = pod.why
         phase = (obj.get("status") or {}).get("phase")
         gone = event.type == "DELETED"
         if pod.node and not pod.evicted and (condition_of(obj, "DisruptionTarget") or {}).get("status") == "True":
@@ -211,8 +240,12 @@ class Statistics:
             self._ended(pod, phase or "", now_ns)
         if gone:
             del self._pods[uid]
+            self._alive[pod.key] -= 1
             if pod.node:
                 self._registry.observe_pod(obj, gone=True)
+            elif not self._alive[pod.key] and self._registry.spec(pod.key) is None:
+                spec = self._registry.undeclared(pod.key, 0, queue_hint(obj))
+                self._note_removed(pod.key, spec, obj["spec"].get("priority") or 0, now_ns)
 
     def _bound(self, pod: _Pod, obj: Obj, node: str, now_ns: int) -> None:
         pod.node = node
@@ -225,7 +258,7 @@ class Statistics:
         if gang is not None and gang.evicted_ns is not None and gang.restarted_ns is None:
             gang.restarted_ns = now_ns
         if gang is None:
-            arrived_ns = self._arrived_ns.get(pod.gang, pod.created_ns)
+            arrived_ns = self._arrived_ns.get(pod.gang, self._first_of.get(key, pod.created_ns))
             gang = self.gangs[pod.gang] = GangRecord(pod.gang, arrived_ns, now_ns)
             self._describe(gang, key, obj, pod.why if now_ns > arrived_ns else "")
         pod.queue = gang.queue
@@ -247,17 +280,24 @@ class Statistics:
         gang.dialect, gang.queue = spec.dialect or key.dialect, spec.queue
         gang.priority = spec.priority if spec.priority is not None else pod["spec"].get("priority") or 0
         if gang.started_ns > gang.arrived_ns:
-            gang.why = why or self._why.get(gang.name, "")
+            gang.why = why or self._why.get(gang.name) or self._why_of_pods.get(key, "")
 
     def shown(self, pending: Iterable[Mapping[str, Any]], end_ns: int) -> list[dict[str, Any]]:
-        """Every gang of the run: those that started, then those that never did."""
-        waiting = [entry for entry in pending if entry["gang"] not in self.gangs]
-        return [gang.shown() for gang in self.gangs.values()] + [self._waiting_gang(one, end_ns) for one in waiting]
+        """Every gang of the run: those that started, those that wait, those that were deleted before they started. One
+        that lost all its pods, at `stopped`, and waits again has not ended."""
+        waiting = {entry["gang"]: entry for entry in pending}
+        shown = [gang.shown() for gang in self.gangs.values()]
+        for one in shown:
+            if one["ended"] is not None and one["gang"] in waiting:
+                why = waiting[one["gang"]]["message"]
+                one |= {"ended": None, "stopped": one["ended"], "why": why, "outcome": "waiting"}
+        first_of = {self._title_of(key, ""): at for key, at in self._first_of.items()}
+        never = [entry for title, entry in waiting.items() if title not in self.gangs]
+        gone = [one for title, one in self._removed.items() if title not in self.gangs and title not in waiting]
+        return shown + [self._waiting_gang(entry, first_of, end_ns) for entry in never] + gone
 
-    def _waiting_gang(self, entry: Mapping[str, Any], end_ns: int) -> dict[str, Any]:
-        came_ns = self._arrived_ns.get(entry["gang"])
-        if came_ns is None:
-            came_ns = self._first_pod_of.get(entry["gang"])
+    def _waiting_gang(self, entry: Mapping[str, Any], first_of: Mapping[str, int], end_ns: int) -> dict[str, Any]:
+        came_ns = self._arrived_ns.get(entry["gang"], first_of.get(entry["gang"]))
         return {
             **{key: entry[key] for key in ("gang", "dialect", "queue", "priority")},
             "came": None if came_ns is None else came_ns / SECOND,
@@ -274,11 +314,14 @@ class Statistics:
         """What the user calls the gang of a pod that is bound."""
         self._registry.observe_pod(pod, gone=False)
         key = self._registry.member(pod).gang
+        return self._title_of(key, queue_hint(pod)), key
+
+    def _title_of(self, key: GangKey, queue: str) -> str:
         title = self._titles.get(key)
         if title is None:
-            spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue_hint(pod))
+            spec = self._registry.spec(key) or self._registry.undeclared(key, 0, queue)
             title = self._titles[key] = spec.title
-        return title, key
+        return title
 
     def _ended(self, pod: _Pod, phase: str, now_ns: int) -> None:
         pod.ended = True

@@ -93,6 +93,7 @@ def _cause(pending: Mapping[str, Any]) -> Cause:
 
 def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping[str, Any] | None) -> None:
     gang.update({key: played[key] for key in ("came", "started", "ended")})
+    gang["ended"] = played.get("stopped", played["ended"])
     gang["state"] = WAITING if pending is not None else _STATES.get(played["outcome"], FINISHED)
     why = pending["message"] if pending is not None else played["why"]
     gang["cause"] = _cause(pending).words if pending is not None else ""
@@ -133,7 +134,8 @@ def _claimed(
 def _series(samples: Sequence[Mapping[str, Any]], gangs: Sequence[Mapping[str, Any]], resource: str) -> list[Any]:
     """Use and waiting gangs at each instant at which one of them changed."""
     came = sorted(gang["came"] for gang in gangs if gang["came"] is not None)
-    started = sorted(gang["started"] for gang in gangs if gang["started"] is not None)
+    waited_until = (gang["ended"] if gang["started"] is None else gang["started"] for gang in gangs)
+    started = sorted(time for time in waited_until if time is not None)
     sampled = [sample["t"] for sample in samples]
     times = sorted({*sampled, *came, *started})
     times = times[:: len(times) // _POINTS + 1]

@@ -10,7 +10,7 @@ const COLUMNS = [
 ];
 const NUMBERS = new Set(["priority", "pods", "age", "waited"]);
 
-export const waitsOf = (gang, asOf) => gang.came === null ? 0 : Math.max(0, (gang.started ?? (isWaiting(gang) ? asOf : gang.came)) - gang.came);
+export const waitsOf = (gang, asOf) => gang.came === null ? 0 : Math.max(0, (gang.started ?? (isWaiting(gang) ? asOf : gang.ended ?? gang.came)) - gang.came);
 
 // What a reason of the closed set (N6) says, where the scheduler found nothing more precise.
 const REASONS = {

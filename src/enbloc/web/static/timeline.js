@@ -56,7 +56,7 @@ const draw = (canvas, model, rows, view, width, { hovered }) => {
     const room = LABELS - 10;
     if (context.measureText(label).width > room) { let cut = 1; while (cut < label.length && context.measureText(`…${label.slice(cut)}`).width > room) cut += 1; label = `…${label.slice(cut)}`; }
     context.fillText(label, 0, y + 10);
-    if (gang.came !== null) bar(gang.came, gang.started ?? model.asOf, y, colour.wait);
+    if (gang.came !== null) bar(gang.came, gang.started ?? gang.ended ?? model.asOf, y, colour.wait);
     for (const [from, to] of gang.claimed || []) hatched(from, to ?? model.asOf, y);
     if (gang.started !== null && gang.started !== undefined)
       bar(gang.started, gang.ended ?? model.asOf, y, gang.state === "Failed" ? colour.fail : gang.ended === null ? colour.run : colour.past);

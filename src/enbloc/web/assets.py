@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-MODULES: Final = ("format", "chart", "map", "timeline", "gangs", "gang", "queues", "summary", "app")
+MODULES: Final = ("format", "chart", "map", "timeline", "gangs", "gang", "queues", "summary", "moment", "app")
 """Each imports only modules before it."""
 TYPES: Final = {"style.css": "text/css", **{f"{name}.js": "text/javascript" for name in MODULES}}
 POLICY: Final = (

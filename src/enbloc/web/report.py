@@ -18,6 +18,7 @@ from enbloc.inspect.gang_states import FAILED, FINISHED, RUNNING, WAITING, WAITS
 from enbloc.inspect.gangs import Reading
 from enbloc.inspect.overview import Overview, explain, overview_of
 from enbloc.web.assets import bundled
+from enbloc.web.stays import GangOf, gang_finder, stays_of
 
 _STATES: Final = {"running": RUNNING, "failed": FAILED, "waiting": WAITING}
 _POINTS: Final = 4_000
@@ -46,7 +47,9 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         if number == len(model["gangs"]):
             model["gangs"].append(_gone(played))
         _add_times(model["gangs"][number], played, pending.get(played["gang"]))
-    claimed = _claimed(answer.get("timeline", ()), reading.aliases(), [gang["gang"] for gang in model["gangs"]])
+    timeline = answer.get("timeline", ())
+    gang_of = gang_finder(reading.aliases(), [gang["gang"] for gang in model["gangs"]])
+    claimed = _claimed(timeline, gang_of)
     for gang in model["gangs"]:
         gang["claimed"] = claimed.get(gang["gang"], [])
         if gang["gang"] not in pending and gang["state"] in WAITS:
@@ -61,6 +64,7 @@ def report_model(answer: Mapping[str, Any]) -> dict[str, Any]:
         "live": False,
         "series": _series(answer["series"], answer["gangs"], model["resource"]),
         "details": _details(reading, overview, model["gangs"], objects.get("Event", ()), pending),
+        "moments": stays_of(timeline, model, gang_of, objects.get("Pod", ()), reading),
         "left": [f"{one['kind']} {one['name']}: {one['reason']}" for one in answer["without_effect"]],
     }
 
@@ -106,19 +110,15 @@ def _add_times(gang: dict[str, Any], played: Mapping[str, Any], pending: Mapping
         gang["sentence"] = "It started at once." if played["started"] is not None else ""
 
 
-def _claimed(
-    timeline: Sequence[Mapping[str, Any]], aliases: Mapping[str, str], gangs: Sequence[str]
-) -> dict[str, list[list[float | None]]]:
-    """By gang: from when to when room was reserved or held for some pod of it. A pod that is gone belongs to the gang
-    whose name its own begins with."""
+def _claimed(timeline: Sequence[Mapping[str, Any]], gang_of: GangOf) -> dict[str, list[list[float | None]]]:
+    """By gang: from when to when room was reserved or held for some pod of it."""
     spans: dict[str, list[list[float | None]]] = {}
     held: dict[str, set[str]] = {}
-    by_length = sorted(gangs, key=len, reverse=True)
     for line in timeline:
         if line["what"] not in ("reserved", "held", "released", "bound", "deleted") or line["kind"] != "Pod":
             continue
         pod = f"{line['namespace']}/{line['name']}"
-        gang = aliases.get(pod) or next((name for name in by_length if pod.startswith(name)), pod)
+        gang = gang_of(pod)
         pods = held.setdefault(gang, set())
         if line["what"] in ("reserved", "held"):
             if not pods:

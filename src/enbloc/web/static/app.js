@@ -3,6 +3,7 @@ import { amount, colourOf, element, giveColours, instant, isDark, isWaiting, swa
 import { gangView } from "./gang.js";
 import { gangsView, waitsOf } from "./gangs.js";
 import { mapCanvas, mapKey, nodesTable } from "./map.js";
+import { modelAt, timeControl } from "./moment.js";
 import { queuesView } from "./queues.js";
 import { summaryView } from "./summary.js";
 import { timelineView } from "./timeline.js";
@@ -14,8 +15,9 @@ const LEGEND = 12;
 const embedded = document.getElementById("model");
 const EXPLAINED_MS = 30000; // after this time a waiting gang on the screen is explained anew
 const TOKEN = "enbloc-token"; // of this tab only: it is neither in a link that is shared nor sent unasked
-const state = { model: null, detail: {}, explained: {}, fetched: 0, changed: 0, view: {}, series: [], lost: false, refused: false };
+const state = { model: null, detail: {}, explained: {}, fetched: 0, changed: 0, view: {}, series: [], lost: false, refused: false, at: null, moment: null, time: null };
 const KEYS = [["1 – 5", "switch views"], ["/", "search gangs"], ["Esc", "leave the search, close this"], ["+ − ← → ↑ ↓", "zoom, pan and scroll the timeline"], ["?", "these keys"]];
+const TIME_KEYS = [", .", "the change before, the next change"]; // of a saved simulation
 
 const route = () => {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -84,19 +86,36 @@ const mapView = (model, wanted, change, width) => {
     element("details", {}, element("summary", {}, "As a table"), nodesTable(shown, resource, gangAddress)));
 };
 
+// A saved simulation can be shown at any of its instants; the address has it.
+const chosen = () => {
+  if (!state.model?.moments) return;
+  if (!state.time) {
+    state.time = timeControl(state.model, (at) => { state.at = at; const { wanted } = route(); history.replaceState(null, "", addressAt({ ...wanted, t: at === null ? "" : String(at) })); draw(); });
+    document.querySelector("header").append(state.time.bar);
+  }
+  const { wanted } = route(), given = wanted.t ? Number(wanted.t) : NaN;
+  if (!Number.isNaN(given)) state.at = given < state.model.asOf ? given : null;
+  else if (state.at !== null) history.replaceState(null, "", addressAt({ ...wanted, t: String(state.at) }));
+  if (state.moment?.at !== state.at) state.moment = { at: state.at, model: state.at === null ? state.model : modelAt(state.model, state.at, withResource) };
+  state.time.show(state.at);
+};
+const addressAt = (wanted) => address(location.hash.replace(/^#\/?/, "").split("?")[0] || "summary", wanted);
+const shownModel = () => state.moment?.model || state.model;
+
 const draw = () => {
-  const { view, name, wanted } = route(), model = state.model;
+  chosen();
+  const { view, name, wanted } = route(), model = shownModel();
   for (const link of document.querySelectorAll("nav a")) link.toggleAttribute("aria-current", link.dataset.view === (view === "gang" ? "gangs" : view));
   if (state.refused) { askForToken(); return; }
   if (!model) return;
   const main = document.querySelector("main"), width = Math.max(280, main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft));
-  const change = (changed) => { history.replaceState(null, "", address(view, changed === null ? {} : { ...wanted, ...changed })); draw(); };
+  const change = (changed) => { history.replaceState(null, "", address(view, changed === null ? { t: wanted.t } : { ...wanted, ...changed })); draw(); };
   const filtered = (filters) => address("gangs", filters), began = performance.now();
   const focused = document.activeElement?.id, place = document.activeElement?.selectionStart, top = window.scrollY;
   const openDetails = main.querySelector("details")?.open;
   const made = {
     map: () => mapView(model, wanted, change, width), gangs: () => gangsView(model, wanted, { change, link: gangAddress }),
-    gang: () => largestOf(model, "gang") && gangView(model, name, detailOf(name), { link: gangAddress, open, resource: model.resource, width }),
+    gang: () => largestOf(model, "gang") && gangView(model, name, state.at === null ? detailOf(name) : {}, { link: gangAddress, open, resource: model.resource, width }),
     timeline: () => timelineView(model, { view: state.view, open, width }), queues: () => queuesView(model, { link: filtered, width }),
     summary: () => summaryView(model, { link: filtered, gang: gangAddress, width }),
   }[view];
@@ -113,7 +132,7 @@ const draw = () => {
 const PAPER = 700; // pixels of a page's width
 const printAll = () => {
   if (!state.model || state.refused || route().view === "gang") return;
-  const model = state.model, link = () => "#/gangs", print = true, made = {
+  const model = shownModel(), link = () => "#/gangs", print = true, made = {
     Summary: () => summaryView(model, { link, gang: gangAddress, width: PAPER }), Map: () => mapView(model, {}, () => {}, PAPER), Timeline: () => timelineView(model, { view: {}, open, width: PAPER, print }),
     Queues: () => queuesView(model, { link, width: PAPER }), Gangs: () => gangsView(model, {}, { change: () => {}, link: gangAddress, print }),
   };
@@ -121,11 +140,11 @@ const printAll = () => {
 };
 
 const showAge = () => {
-  const label = document.getElementById("as-of"), model = state.model;
+  const label = document.getElementById("as-of"), model = shownModel();
   if (!model) return;
   const age = Date.now() / 1000 - model.asOf;
   label.classList.toggle("lost", state.lost); label.classList.toggle("live", model.live && !state.lost && age < 15);
-  if (!model.live) label.textContent = model.virtual ? `a simulation, ended at ${instant(model.asOf, true)}` : `as of ${instant(model.asOf)}, times in ${zone()}`;
+  if (!model.live) label.textContent = model.virtual ? `a simulation, ${state.at === null ? "ended" : "shown"} at ${instant(model.asOf, true)}` : `as of ${instant(model.asOf)}, times in ${zone()}`;
   else label.textContent = `${state.lost ? "not connected; " : ""}as of ${age < 3 ? "now" : `${Math.round(age)} s ago`}, times in ${zone()}`;
 };
 
@@ -236,7 +255,7 @@ const follow = async () => {
 
 const showKeys = () => {
   const dialog = document.getElementById("keys");
-  if (!dialog.firstChild) dialog.append(element("h2", {}, "Keys"), element("table", {}, element("tbody", {}, KEYS.map(([key, text]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, text))))),
+  if (!dialog.firstChild) dialog.append(element("h2", {}, "Keys"), element("table", {}, element("tbody", {}, [...KEYS, ...(state.time ? [TIME_KEYS] : [])].map(([key, text]) => element("tr", {}, element("th", { scope: "row" }, key), element("td", {}, text))))),
     element("form", { method: "dialog" }, element("button", {}, "Close")));
   if (!dialog.open) dialog.showModal();
 };
@@ -247,6 +266,8 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   const number = Number(event.key);
   if (number >= 1 && number <= VIEWS.length) location.hash = `#/${VIEWS[number - 1][0]}`;
+  if (event.key === ",") state.time?.before();
+  if (event.key === ".") state.time?.after();
   if (event.key === "/") {
     event.preventDefault();
     if (route().view !== "gangs") location.hash = "#/gangs";

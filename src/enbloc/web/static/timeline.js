@@ -87,7 +87,7 @@ export const timelineView = (model, { view, open, width, print = false }) => {
   const canvas = element("canvas", { width: Math.round(width * ratio), height: Math.round(height * ratio), tabindex: 0, role: "img", id: "timeline",
     "aria-label": "Timeline of gangs; the table of gangs has the same times" });
   canvas.style.width = `${width}px`; canvas.style.height = `${height}px`;
-  const whole = spanOf(model), tip = element("div", { class: "tip", hidden: true });
+  const whole = spanOf(model.end === undefined ? model : { ...model, asOf: model.end }), tip = element("div", { class: "tip", hidden: true });
   if (view.from === undefined || view.follows) Object.assign(view, whole, { first: view.first || 0, follows: true }); // until it is zoomed or panned
   const last = Math.max(0, rows.length - Math.floor((height - AXIS) / ROW));
   let hovered = -1;

@@ -133,6 +133,7 @@ class OraclePlane:
         self._store = store
         self._config = config
         self._memory = memory
+        memory["has_started"] = True
         self._cycle, self._due, self._pending = cycle, due, pending
         self._now = 0
         self._controllers = ControlPlane(store, config, scheduler_names(config, alone=True), simulated_key_pair)
@@ -187,7 +188,8 @@ def run_oracle(
     pending: Any,
     until: int | None,
 ) -> Result:
-    """The same with the oracle. What it remembers outlives a restart of the scheduler, as the rules say it does."""
+    """The same with the oracle. What it remembers outlives a restart of the scheduler, as the rules say it does; that
+    there was one matters only to records whose object is gone."""
 
     def plane(store: Any, config: Config) -> Any:
         return OraclePlane(store, config, memory, cycle, due, pending)

@@ -35,6 +35,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     world = reading.read_world(store, config, memory, now)
     world["newly_enqueued"], world["timers"], world["marked"], world["kept"], world["evictions"] = [], [], [], [], []
     world["groups"], world["started"] = groups.k7_groups(world), set()
+    records.words_records_that_are_left(world)
     minima.g7_satisfied(world)
     groups.k6_holds_that_stand(world)
     waves.d5_claims_that_stand(world)

@@ -23,6 +23,8 @@ def new_memory(hints: dict[int, dict[Any, str]] | None = None) -> dict[str, Any]
         "satisfied": {},  # G7: gang -> the minima that were bound
         "claims": {},  # Words: gang and kind -> slots (pod UID -> node)
         "clocks": {},  # K8: gang -> when its clock started
+        "homes": {},  # Words: gang -> UID of the object that carries its records
+        "has_started": False,  # whether a scheduler started since the last cycle
         "tried": {},  # M6: gangs that were attempted since they were enqueued
         "evicted_for": {},  # P3: who was evicted for whom
         "needs_more_nodes": {},  # R6: gangs that say so
@@ -66,14 +68,31 @@ def write_bindings(world: World) -> None:
 
 def write_claims(world: World) -> None:
     """One record a gang and kind, on its object, or else on its oldest pod: pod -> node."""
+    homes = world["memory"]["homes"] = {}
     for gang in world["gangs"].values():
         if gang["home"] is None:
             continue
         notes = gang["home"]["metadata"].get("annotations") or {}
         texts = {CLAIM + kind: record_of(world, gang, kind) for kind in KINDS}
+        homes[gang["key"]] = gang["home"]["metadata"]["uid"]
         changed = {key: text for key, text in texts.items() if notes.get(key) != text}
         if changed:
             adapter.patch(world["store"], gang["home_kind"], gang["home"], {"metadata": {"annotations": changed}})
+
+
+def words_records_that_are_left(world: World) -> None:
+    """Words: a record goes with the object, or the oldest pod, that carries it. While a scheduler runs it writes the
+    record again; one that starts finds none, and the gang has no claims and no clock."""
+    memory = world["memory"]
+    if not memory["has_started"]:
+        return
+    memory["has_started"] = False
+    for key, uid in memory["homes"].items():
+        home = world["gangs"][key]["home"] if key in world["gangs"] else None
+        if home is None or home["metadata"]["uid"] != uid:
+            memory["clocks"].pop(key, None)
+            for kind in KINDS:
+                memory["claims"].pop((key, kind), None)
 
 
 def record_of(world: World, gang: Gang, kind: str) -> str | None:

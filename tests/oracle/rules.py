@@ -61,7 +61,6 @@ room of later waves is found, kept and used; not reservations (R1) and evictions
 
 OPEN = frozenset(
     {
-        "clock-on-a-pod-that-goes-with-a-restart",
         "reclaim-a-whole-group-with-its-surplus",
         "reclaim-in-turn-after-a-restart",
         "reserve-not-retried-after-a-take-over",
@@ -69,10 +68,7 @@ OPEN = frozenset(
 )
 """Files of `found/` with a bug of the engine that is not fixed yet."""
 
-OPEN_RESTARTED = OPEN - {
-    "clock-on-a-pod-that-goes-with-a-restart",
-    "reclaim-a-whole-group-with-its-surplus",
-}
+OPEN_RESTARTED = OPEN - {"reclaim-a-whole-group-with-its-surplus"}
 """Those of them that further restarts change (I5)."""
 
 

@@ -19,8 +19,14 @@ Run = Callable[[float | None], Result]
 """One run of a scenario, restarted at an instant, or not at all."""
 RunOften = Callable[[Sequence[float]], Result]
 """One run of a scenario, restarted at each of these instants."""
+Allows = Callable[[Sequence[float]], bool]
+"""Whether restarts at these instants may change the run: records went with what carried them (I5, Words)."""
 AFTER_S = 0.001
 """A restart at an instant comes before the decisions of that instant; one so long after it, after them."""
+
+
+def nothing_is_allowed(moments: Sequence[float]) -> bool:
+    return False
 
 
 def restart_step(at: float) -> dict[str, Any]:
@@ -33,25 +39,25 @@ def instants(result: Result, most: int | None = None) -> list[float]:
     return found if most is None else found[:: max(1, -(-len(found) // most))]
 
 
-def changed_by_restarts(run: Run, most: int | None = None) -> list[str]:
+def changed_by_restarts(run: Run, most: int | None = None, allows: Allows = nothing_is_allowed) -> list[str]:
     """What differs from the run that is not restarted, by the instant of the restart."""
     plain = run(None)
     found = []
     for at in instants(plain, most):
         why = difference(plain, run(at))
-        if why:
+        if why and not allows((at,)):
             found.append(f"restarted at {at:g} s: {why}")
     return found
 
 
-def changed_by_frequent_restarts(run: RunOften) -> list[str]:
+def changed_by_frequent_restarts(run: RunOften, allows: Allows = nothing_is_allowed) -> list[str]:
     """What differs from the run that is not restarted if the scheduler is restarted at every instant, before what is
     decided then, and if it is restarted right after every instant: two runs for all of them."""
     plain = run(())
     often = instants(plain)
     tried = {"at": often, "after": [at + AFTER_S for at in often]}
     why = {word: difference(plain, run(moments)) for word, moments in tried.items()}
-    return [f"restarted {word} every instant: {text}" for word, text in why.items() if text]
+    return [f"restarted {word} every instant: {text}" for word, text in why.items() if text and not allows(tried[word])]
 
 
 def difference(plain: Result, restarted: Result) -> str:

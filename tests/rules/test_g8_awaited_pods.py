@@ -53,6 +53,22 @@ def test_g8_room_is_left_for_minima_only() -> None:
     assert not evicted(answer)
 
 
+def test_g8_a_pod_that_terms_of_the_job_keep_away_does_not_put_off_one_alike_but_for_labels() -> None:
+    """The job's pod must be away from `a`; `b` may start beside it, and comes before `c`."""
+    term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4, labels={"kubernetes.io/hostname": "n"}),
+        m.pod("a", 3, priority="low", labels={"app": "x"}),
+        [m.pod("b", 3, priority="low"), m.pod("c", 2, priority="low")],
+        m.job("high", m.role("w", 1, affinity=apart), priority="high"),
+        until="20s",
+    )
+    assert answer.at("b") == answer.at("high-w-0") == 0.0
+    assert answer.at("a") is answer.at("c") is None
+
+
 @pytest.mark.parametrize("priority", ["low", "high"])
 def test_g8_a_gang_of_equal_or_higher_priority_takes_its_turn(priority: str) -> None:
     answer = simulate(

@@ -52,12 +52,12 @@ def serve_all(cycle: Cycle, queue: SchedulingQueue, serve: Serve, with_enqueued:
                 continue
         if order.band is Band.SURPLUS and cycle.parts.awaited.block_surplus(name, order):
             continue  # it stays active: the next cycle tries again
-        requeued = cycle.intake.requeue_if_unlike(gang)
+        is_kept = kept is not None and kept.from_gang(gang)
+        requeued = cycle.intake.requeue_if_unlike(gang)  # terms of awaited pods count too
         if requeued is not None:
             _line_up(queue, line, equivalence)
             _line_up(queue, line, requeued)
             continue
-        is_kept = kept is not None and kept.from_gang(gang)
         failure = failures.of(equivalence, order) if failures is not None and not is_kept else None
         if failure is None:
             failure = serve(gang)

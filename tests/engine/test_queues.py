@@ -352,3 +352,206 @@ def test_queues_that_do_not_exist_are_dropped_when_there_are_many() -> None:
     assert "unknown0" in queues.queues
     assert "unknown1" not in queues.queues
     assert not queues.needs_compaction()
+
+
+def paths(queues: QueueTree) -> dict[str, str]:
+    """Each queue's way to the root."""
+    return {name: " ".join(place.name for place in queue.ancestors) for name, queue in queues.queues.items()}
+
+
+def test_queues_are_below_the_parents_that_they_name_as_soon_as_those_are_known() -> None:
+    """A parent that comes late, by its own object or because a gang names it, and one that goes."""
+    queues = tree(QueueFacts("a", parent="p"))
+    assert paths(queues) == {"root": "root", "a": "a"}
+    queues.get("p")
+    assert paths(queues) == {"root": "root", "a": "a p root", "p": "p root"}
+    queues.put(QueueFacts("b", parent="p"))
+    queues.get("c")
+    assert paths(queues)["b"] == "b p root"
+    assert paths(queues)["c"] == "c root"
+    assert [child.name for child in queues.get(ROOT).children] == ["c", "p"]
+    assert [child.name for child in queues.get("p").children] == ["a", "b"]
+    queues.put(QueueFacts("b", parent=""))
+    assert [child.name for child in queues.get("p").children] == ["a"]
+    assert paths(queues)["b"] == "b root"
+
+
+def test_queues_without_a_root_are_all_on_top() -> None:
+    queues = QueueTree(Resources())
+    queues.put(QueueFacts("a"))
+    queues.get("b")
+    for name, amount in (("a", 3), ("b", 5)):
+        queues.add_enqueued(queues.get(name), {CPU: amount})
+        queues.add_demand(queues.get(name), {CPU: amount})
+    assert int(queues.enqueued_total()[CPU]) == 8
+    queues.update_deserved(vector(8))
+    assert [int(queues.get(name).deserved[CPU]) for name in "ab"] == [3, 5]
+    queues.get(ROOT)
+    assert paths(queues) == {"a": "a root", "b": "b root", "root": "root"}
+    assert int(queues.enqueued_total()[CPU]) == 8
+
+
+@pytest.mark.parametrize("absent", [ABSENT_BOUND, ABSENT_BOUND + 1])
+def test_compaction_pays_beyond_a_bound_and_twice_what_is_still_named(absent: int) -> None:
+    queues = tree()
+    names = [f"unknown{index}" for index in range(absent)]
+    for name in names:
+        queues.get(name)
+    assert queues.needs_compaction() is (absent > ABSENT_BOUND)
+    queues.retain(names[:5])
+    assert sorted(queues.queues) == [ROOT, *sorted(names[:5])]
+    for index in range(ABSENT_BOUND + 5):
+        queues.get(f"more{index}")
+    assert not queues.needs_compaction()
+    queues.get("last")
+    assert queues.needs_compaction()
+    for name in names[:5]:
+        queues.put(QueueFacts(name))
+    assert not queues.needs_compaction(), "they exist by now"
+
+
+def test_compaction_keeps_what_exists_the_root_and_parents() -> None:
+    queues = QueueTree(Resources())
+    queues.put(QueueFacts("a", parent="p"))
+    for name in (ROOT, "p", "unknown"):
+        queues.allocate(queues.get(name), ((CPU, 1),))
+    queues.retain([])
+    assert sorted(queues.queues) == ["a", "p", ROOT]
+    assert {queue.name for queue in queues.take_touched()} == {"p", ROOT}
+    assert [child.name for child in queues.get(ROOT).children] == ["p"]
+    assert int(queues.get(ROOT).used[CPU]) == 2
+
+
+# ---- what is computed anew, and when
+
+
+def versions(queues: QueueTree) -> tuple[int, int]:
+    return queues.version, queues.used_version
+
+
+def test_versions_increase_with_every_change() -> None:
+    queues = tree(QueueFacts("a"))
+    changes: list[tuple[Any, tuple[bool, bool]]] = [
+        (lambda: queues.put(QueueFacts("a", weight=2)), (True, False)),
+        (lambda: queues.add_demand(queues.get("a"), {CPU: 1}), (True, False)),
+        (lambda: queues.remove_demand(queues.get("a"), ((CPU, 1),)), (True, False)),
+        (lambda: queues.add_demand(queues.get("a"), {}), (False, False)),
+        (lambda: queues.allocate(queues.get("a"), ((CPU, 1),)), (False, True)),
+        (lambda: queues.release(queues.get("a"), ((CPU, 1),)), (False, True)),
+        (lambda: queues.remove("a"), (True, False)),
+        (lambda: queues.remove("unknown"), (False, False)),
+    ]
+    for change, increases in changes * 2:
+        before = versions(queues)
+        change()
+        assert tuple(after > then for after, then in zip(versions(queues), before, strict=True)) == increases
+    assert not queues.get("a").used.any()
+
+
+def test_queues_that_use_more_or_less_are_touched_with_their_ancestors() -> None:
+    queues = tree(QueueFacts("p"), QueueFacts("a", parent="p"), QueueFacts("b"))
+    queues.take_touched()
+    queues.allocate(queues.get("a"), ((CPU, 1),))
+    assert {queue.name for queue in queues.take_touched()} == {"a", "p", ROOT}
+    queues.add_enqueued(queues.get("b"), {CPU: 1})
+    assert {queue.name for queue in queues.take_touched()} == {"b", ROOT}
+    assert queues.take_touched() == set()
+
+
+def test_v4_what_queues_deserve_follows_every_change() -> None:
+    queues = tree(QueueFacts("a"), QueueFacts("b"), demand={"a": 99, "b": 99})
+    assert deserved(queues, 60) == {"a": 30, "b": 30}
+    computed, shares = queues.deserved_version, queues.shares_version
+    assert deserved(queues, 60) == {"a": 30, "b": 30}
+    assert (queues.deserved_version, queues.shares_version) == (computed, shares), "nothing changed"
+    queues.put(QueueFacts("b", weight=2))
+    assert deserved(queues, 60) == {"a": 20, "b": 40}
+    assert (queues.deserved_version > computed, queues.shares_version > shares) == (True, True)
+    assert deserved(queues, 90) == {"a": 30, "b": 60}
+    shares = queues.shares_version
+    queues.add_demand(queues.get("a"), {CPU: 1})
+    assert deserved(queues, 90) == {"a": 30, "b": 60}
+    assert queues.shares_version == shares, "computed anew, with the same result"
+    queues.remove("b")
+    assert deserved(queues, 90) == {"a": 45, "b": 45}
+
+
+def test_reading_what_queues_deserve_now_changes_nothing_for_the_actions() -> None:
+    queues = tree(QueueFacts("a", deserved=cpus(10)), demand={"a": 99})
+    deserved(queues, 60)
+    queues.put(QueueFacts("a", deserved=cpus(20)))
+    known = queues.deserved_version, queues.shares_version
+    with queues.as_deserved_now(vector(60)):
+        assert int(queues.get("a").deserved[CPU]) == 20
+    assert int(queues.get("a").deserved[CPU]) == 10
+    assert (queues.deserved_version, queues.shares_version) == known
+    assert deserved(queues, 60) == {"a": 20}
+
+
+# ---- shares
+
+
+@pytest.mark.parametrize(
+    ("used", "more", "above", "below", "within"),
+    [
+        (0, 1, False, True, True),
+        (9, 1, False, True, True),
+        (9, 2, True, True, False),
+        (10, 1, True, False, False),
+        (10, 0, False, False, False),
+        (11, 0, True, False, False),
+    ],
+)
+def test_p2_above_below_and_within_a_share_of_10(used: int, more: int, above: bool, below: bool, within: bool) -> None:
+    """A resource that its `deserved` does not name, and the number of pods, do not count."""
+    queues = tree(QueueFacts("a", deserved=cpus(10)))
+    queue = queues.get("a")
+    queues.allocate(queue, ((CPU, used), (MEMORY, 50), (PODS, 3)))
+    deserved(queues, 60)
+    assert queues.above_share(queue, {CPU: more, PODS: 9}) is above
+    assert queues.above_share(queue) is (used > 10)
+    assert queues.below_share(queue) is below
+    assert queues.within_share(queue, {CPU: more, MEMORY: 1, PODS: 1}) is within
+    assert int(queue.used[CPU]) == used
+
+
+def test_p2_a_queue_that_deserves_nothing_is_above_its_share_with_any_use() -> None:
+    queues = tree(QueueFacts("a", deserved=cpus(10)), QueueFacts("b"))
+    deserved(queues, 60)
+    assert not queues.above_share(queues.get("b"), {PODS: 1})
+    assert queues.above_share(queues.get("b"), {MEMORY: 1})
+
+
+@pytest.mark.parametrize(("used", "less", "below"), [(10, 0, False), (10, 1, True), (12, 2, False), (12, 3, True)])
+def test_v4_below_its_guarantee(used: int, less: int, below: bool) -> None:
+    queues = tree(QueueFacts("a", guarantee=cpus(10)), QueueFacts("b"))
+    for name in "ab":
+        queues.allocate(queues.get(name), ((CPU, used), (MEMORY, 5)))
+    assert queues.below_guarantee(queues.get("a"), {CPU: less, MEMORY: 5}) is below
+    assert not queues.below_guarantee(queues.get("b"), {CPU: less})
+
+
+@pytest.mark.parametrize(
+    ("requested", "free", "allowed"),
+    [
+        ({"a": 6}, None, True),
+        ({"a": 7}, None, False),
+        ({"a": 5, "b": 5}, None, True),
+        ({"a": 5, "b": 6}, None, False),  # more than their parent's capability together
+        ({"c": 7}, 10, True),
+        ({"c": 8}, 10, False),  # 3 of the free 10 are guaranteed to `a`
+        ({"a": 4, "c": 4}, 10, False),
+        ({"a": 3, "c": 4}, 10, True),
+    ],
+)
+def test_v4_whether_queues_may_use_amounts_all_at_once(
+    requested: dict[str, int], free: int | None, allowed: bool
+) -> None:
+    queues = tree(
+        QueueFacts("p", capability=cpus(10)),
+        QueueFacts("a", parent="p", capability=cpus(6), guarantee=cpus(3)),
+        QueueFacts("b", parent="p"),
+        QueueFacts("c"),
+    )
+    asked = {name: {CPU: amount} for name, amount in requested.items()}
+    assert queues.allows(asked, None if free is None else vector(free)) is allowed

@@ -63,6 +63,20 @@ def test_p3_the_claim_of_freed_room_ends_in_the_cycle_that_binds_its_pods() -> N
     assert (ended.kind, ended.record, ended.reason) == (ClaimKind.PREEMPT, None, "PreemptionSucceeded")
 
 
+@pytest.mark.parametrize(
+    ("cpu", "message"),
+    [(1, "1 pod of default/b is evicted for it"), (2, "2 pods of default/a, default/b are evicted for it")],
+)
+def test_p3_a_claim_says_which_pods_are_evicted_for_it(cpu: int, message: str) -> None:
+    direct = DirectScheduler(parse(None))
+    direct.put(m.node("n", cpu="2"))
+    for created_s, name in enumerate(("a", "b")):
+        direct.put(bound(name), created_s)
+    direct.put(m.pod("vip", cpu, priority=1000))
+    (made,) = [one for one in direct.engine.run(1) if isinstance(one, SetAside)]
+    assert (made.kind, made.message) == (ClaimKind.PREEMPT, message)
+
+
 def test_g9_force_has_every_gang_read_again() -> None:
     direct = DirectScheduler(parse(None))
     direct.put(m.node("n", cpu="1"))

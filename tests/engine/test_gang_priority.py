@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from enbloc.engine.tables.gang_priority import follows_pods, granted_priority, may_change_priority
-from engine.test_gang_state import gang, task
+from engine.gang_states import gang, task
 
 CAPPED: dict[str, Any] = {"priority": 50, "at_most_pods": True}
 LIMITED: dict[str, Any] = {"priority": 50, "limited_class": "gold"}

@@ -8,38 +8,14 @@ import msgspec
 import pytest
 
 from enbloc.api.meta import Ref
-from enbloc.engine.tables.classes import ClassTable
-from enbloc.engine.tables.resources import Resources
-from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus, pending_tasks
+from enbloc.engine.tables.tasks import TaskStatus, pending_tasks
 from enbloc.gangs.hints import NONE, SchedulingHints
-from enbloc.gangs.model import ONLY_WAITING, GangKey, GangSpec, GangStatus
+from enbloc.gangs.model import ONLY_WAITING, GangStatus
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
+from engine.gang_states import gang, task
 
 MINIMA = {"m": 1, "w": 2}
 OBJECT = Ref("PodGroup.scheduling.volcano.sh", "ns", "g")
-
-
-def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) -> GangState:
-    """Counts (`pending`, `occupied`, `held`), waves (`ran`, `behind`) and `covered` are the state's, others the
-    spec's."""
-    own = ("pending", "occupied", "held", "ran", "behind", "covered", "satisfied")
-    counts = {name: fields.pop(name) for name in own if name in fields}
-    made = GangState(GangSpec(GangKey("t", "ns", "g"), "ns/g", 0, minimum, minima or {}, **fields))
-    for name, value in counts.items():
-        setattr(made, name, frozenset(value) if name in ("ran", "behind") else value)
-    return made
-
-
-def task(of: GangState, name: str, number: int | None = None, **fields: Any) -> Task:
-    facts = PodFacts(
-        **{
-            "uid": f"u-{name}", "namespace": "ns", "name": name, "labels": {}, "spec": {}, "created_ns": 0,
-            "priority": 0, "node": "", "status": TaskStatus.PENDING, "ours": True, **fields,
-        }
-    )  # fmt: skip
-    made = Task(facts, ClassTable(Resources()).of("ns", {}), of, "", number)
-    of.tasks[made.uid] = made
-    return made
 
 
 # ---- minima by wave

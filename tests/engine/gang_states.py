@@ -1,0 +1,34 @@
+"""Gangs and tasks as values: counts as a test gives them, no engine around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from enbloc.engine.tables.classes import ClassTable
+from enbloc.engine.tables.resources import Resources
+from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
+from enbloc.gangs.model import GangKey, GangSpec
+
+
+def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) -> GangState:
+    """Counts (`pending`, `occupied`, `held`), waves (`ran`, `behind`) and `covered` are the state's, others the
+    spec's."""
+    own = ("pending", "occupied", "held", "ran", "behind", "covered", "satisfied")
+    counts = {name: fields.pop(name) for name in own if name in fields}
+    made = GangState(GangSpec(GangKey("t", "ns", "g"), "ns/g", 0, minimum, minima or {}, **fields))
+    for name, value in counts.items():
+        setattr(made, name, frozenset(value) if name in ("ran", "behind") else value)
+    return made
+
+
+def task(of: GangState, name: str, number: int | None = None, role: str = "", **fields: Any) -> Task:
+    """A pending task of the gang; the gang's counts are given by the test."""
+    facts = PodFacts(
+        **{
+            "uid": f"u-{name}", "namespace": "ns", "name": name, "labels": {}, "spec": {}, "created_ns": 0,
+            "priority": 0, "node": "", "status": TaskStatus.PENDING, "ours": True, **fields,
+        }
+    )  # fmt: skip
+    made = Task(facts, ClassTable(Resources()).of("ns", {}), of, role, number)
+    of.tasks[made.uid] = made
+    return made

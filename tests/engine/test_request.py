@@ -35,6 +35,7 @@ def names(tasks: Any) -> str:
         (gang(2), "", "w0 w1 w2", 2),
         (gang(3, {"m": 1, "w": 1}), "w0", "w1 w2", 2),
         (gang(9, {"w": 9}), "w0 w1 w2", "", 6),
+        (gang(4, {"m": 1, "w": 3}, occupied={"w": 2}), "w0", "w1 w2", 1),
         (gang(3, {"m": 1, "w": 2}, ran="m"), "w0 w1", "w2", 0),
         (gang(3, {"m": 1, "w": 2}, behind="w"), "", "", 1),
     ],
@@ -48,11 +49,21 @@ def test_o1_of_three_tasks_of_one_role(made: GangState, needed: str, rest: str, 
 def test_o1_role_minima_come_before_the_total_in_the_order_of_tasks() -> None:
     found = request_of(waiting(gang(4, {"m": 1, "w": 1}), m=2, w=2, x=1))
     assert (names(found.needed), names(found.rest), found.short) == ("m0 w0", "x0 m1 w1", 2)
+    assert request_of(found.gang, [found.rest[0]]).rest == [found.rest[0]], "the tasks that are given"
     assert names(found.must) == "m0 w0"
     assert names(found.minimum) == "m0 w0 x0 m1"
     later = [task(gang(), "later")]
     assert names(found._replace(later=later).must) == "m0 w0 later"
     assert names(found._replace(later=later).everything) == "m0 w0 x0 m1 later"
+
+
+def test_o1_several_roles_of_several_waves() -> None:
+    made = waiting(gang(6, {"a": 1, "b": 3, "c": 2}, ran="a", behind="c"), a=2, b=4, c=2)
+    found = request_of(made)
+    assert (names(found.needed), names(found.rest), found.short) == ("b0 b1 b2", "b3", 0)
+    made.behind = frozenset()
+    found = request_of(made)
+    assert (names(found.needed), names(found.rest), found.short) == ("b0 c0 b1 c1 b2", "b3", 0)
 
 
 def test_what_remains_of_a_request_when_some_tasks_are_placed() -> None:
@@ -63,6 +74,11 @@ def test_what_remains_of_a_request_when_some_tasks_are_placed() -> None:
         one.status = TaskStatus.ASSUMED
     left = found.remaining()
     assert (names(left.needed), names(left.rest), left.short) == ("w1", "w2 w4", 2)
+    for one in found.rest:
+        one.status = TaskStatus.ASSUMED
+    assert found.remaining().short == 0
+    for one in (found.rest[0], found.rest[2]):
+        one.status = TaskStatus.PENDING
     found.rest[0].status = TaskStatus.BOUND  # by another decision: it does not count for this one
     assert (names(found.remaining().rest), found.remaining().short) == ("w4", 2)
 

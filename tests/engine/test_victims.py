@@ -109,6 +109,27 @@ def test_p2_a_member_that_may_not_be_evicted_protects_its_gang() -> None:
     assert names(running.candidates(LOW).all(running.gang("vip"))) == [["b-0"]]
 
 
+def test_p2_a_surplus_pod_that_may_not_be_evicted_stays() -> None:
+    group, *pods = runs("a", 3, 1)
+    pods[2]["metadata"]["annotations"] |= {"volcano.sh/preemptable": "false"}
+    running = Running(group, pods)
+    assert names(running.candidates(LOW).all(running.gang("vip"))) == [["a-1"], ["a-0"]]
+
+
+def test_p2_pods_of_other_cells_on_a_row_stay() -> None:
+    running = Running(runs("a", 1), runs("b", 1, queue="other"), runs("c", 1, priority=5), m.pod("d"))
+    vip = running.gang("vip")
+    assert names(running.candidates(LOW).on_row(0, vip)) == [["a-0"]]
+    assert names(running.candidates(("default", 5)).on_row(0, vip)) == [["c-0"]]
+
+
+def test_p2_a_pod_whose_eviction_was_refused_stays_for_a_while() -> None:
+    running = Running(runs("a", 1), runs("b", 1))
+    (refused,) = running.gang("b").tasks
+    running.parts.evictions.refused(refused)
+    assert names(running.candidates(LOW).all(running.gang("vip"))) == [["a-0"]]
+
+
 def test_p1_a_gang_evicts_neither_itself_nor_gangs_that_it_needs() -> None:
     running = Running(runs("a", 2, 1), started_together("default", "default"))
     assert names(running.candidates(LOW).all(running.gang("a"))) == [["g0-0", "g1-0"]]

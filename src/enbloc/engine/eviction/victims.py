@@ -168,7 +168,7 @@ class VictimCandidates:
         """The tasks that are evicted with a task, if it may be evicted at all."""
         gang = task.gang
         rank = self._ranks.get((gang.spec.queue, gang.priority))
-        if task.status is not TaskStatus.BOUND or rank is None or not self._may_evict(task):
+        if rank is None or not self._may_evict(task):
             return None
         if can_spare(task):
             return Victims([task], whole_gang=False, rank=rank, skips=self._evictions.surplus.position(task))

@@ -57,7 +57,7 @@ def request_of(gang: GangState, pending: Sequence[Task] | None = None) -> Placem
     """What the present wave of a gang still needs (O1): tasks for role minima, then what the total is short of."""
     waiting = pending_tasks(gang) if pending is None else pending
     placed, minima = gang.found_by_role(), gang.minima()
-    if len(minima) == 1 and len(gang.pending) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
+    if len(minima) == 1 and gang.pending.keys() == minima.keys():  # most gangs: one role
         (role, minimum), *_ = minima.items()
         lacks = max(0, minimum - placed.get(role, 0))
         first = waiting[:lacks]

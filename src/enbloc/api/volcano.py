@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from enbloc.api.core import PodTemplate
-from enbloc.api.meta import LabelSelector, Obj, Quantities, TypedObject, View
+from enbloc.api.meta import LabelSelector, Obj, Quantities, TypedObject, View, annotations_of
 
 JOB = "Job.batch.volcano.sh"
 POD_GROUP = "PodGroup.scheduling.volcano.sh"
@@ -198,6 +198,17 @@ BUILT_IN_QUEUES: Final = (_queue(ROOT_QUEUE), _queue(DEFAULT_QUEUE, parent=ROOT_
 
 
 CLOSED: Final = ("Closed", "Closing")
+
+
+def group_name_of(pod: Obj) -> str:
+    """The PodGroup that a pod names; empty if it names none."""
+    annotations = annotations_of(pod)
+    if annotations:
+        for key in GROUP_NAME_KEYS:
+            name = annotations.get(key)
+            if name:
+                return name
+    return ""
 
 
 def parent_of(queue: Obj) -> str:

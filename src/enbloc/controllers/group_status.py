@@ -111,11 +111,12 @@ class GroupStatus:
         self._retries: Retries[Key] = Retries()
 
     def observe(self, event: WatchEvent) -> None:
-        key = (namespace_of(event.obj), name_of(event.obj))
         gone = event.type == "DELETED"
         if event.kind == "Pod":
-            self._observe_pod(event.obj, key, gone)
-        elif event.kind != self._kind.kind:
+            self._observe_pod(event.obj, gone)
+            return
+        key = (namespace_of(event.obj), name_of(event.obj))
+        if event.kind != self._kind.kind:
             self._requeue(self._kind.observe_other(event))
         elif gone:
             self._groups.pop(key, None)
@@ -129,11 +130,14 @@ class GroupStatus:
         if key in self._groups:
             self._dirty.add(key)
 
-    def _observe_pod(self, pod: Obj, key: Key, gone: bool) -> None:
+    def _observe_pod(self, pod: Obj, gone: bool) -> None:
+        group = self._kind.group_of(pod)
+        if not group and not self._pods:
+            return  # no pod of this cluster is in a group of this kind
+        key = (namespace_of(pod), name_of(pod))
         before = self._pods.get(key)
         if before is not None and gone and before.uid != uid_of(pod):
             return  # a pod of the same name was created since
-        group = self._kind.group_of(pod)
         member = _member(pod, (key[0], group)) if group and not gone else None
         if member == before:
             return  # nothing of it counts, or what counts is as it was

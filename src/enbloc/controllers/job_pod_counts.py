@@ -132,7 +132,7 @@ class PodCounts:
         return counts[phase] if counts else 0
 
     def total(self, phase: str) -> int:
-        return sum(counts[phase] for counts in self.by_role.values())
+        return sum([counts.get(phase, 0) for counts in self.by_role.values()])
 
     def size(self, role: str) -> int:
         counts = self.by_role.get(role)

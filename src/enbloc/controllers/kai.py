@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.api import kai, kubernetes
+from enbloc.api import kai, kubernetes, volcano
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
-from enbloc.controllers.volcano import group_of as volcano_group_of
 from enbloc.gangs.kai import minimum_of
 from enbloc.gangs.koordinator import gang_name
 
@@ -27,8 +26,9 @@ class KaiGroups:
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless its gang is one of another dialect."""
-        others = volcano_group_of(pod) or gang_name(pod) or kubernetes.group_name_of(pod)
-        return "" if others else kai.group_name_of(pod)
+        name = kai.group_name_of(pod)
+        others = name and (volcano.group_name_of(pod) or gang_name(pod) or kubernetes.group_name_of(pod))
+        return "" if others else name
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None

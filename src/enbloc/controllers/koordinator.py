@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from enbloc.api import koordinator
+from enbloc.api import koordinator, volcano
 from enbloc.api.meta import Obj
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
-from enbloc.controllers.volcano import group_of as volcano_group_of
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
 
@@ -30,7 +29,8 @@ class KoordinatorGroups:
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless it belongs to a Volcano PodGroup: then that is its gang."""
-        return "" if volcano_group_of(pod) else gang_name(pod)
+        name = gang_name(pod)
+        return "" if name and volcano.group_name_of(pod) else name
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None

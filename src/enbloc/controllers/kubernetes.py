@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.api import kubernetes
+from enbloc.api import kubernetes, volcano
 from enbloc.api.kubernetes import INITIALLY_SCHEDULED, SCHEDULED
 from enbloc.api.meta import Obj, condition_of
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED as POD_SCHEDULED
 from enbloc.controllers.group_status import GroupStatus, Key, Members
-from enbloc.controllers.volcano import group_of as volcano_group_of
 from enbloc.controllers.wait_condition import UNSCHEDULABLE
 from enbloc.gangs.koordinator import gang_name
 from enbloc.units import format_timestamp
@@ -27,7 +26,8 @@ class KubernetesGroups:
 
     def group_of(self, pod: Obj) -> str:
         """The PodGroup that a pod names, unless its gang is one of another dialect."""
-        return "" if volcano_group_of(pod) or gang_name(pod) else kubernetes.group_name_of(pod)
+        name = kubernetes.group_name_of(pod)
+        return "" if name and (volcano.group_name_of(pod) or gang_name(pod)) else name
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.api import volcano
-from enbloc.api.meta import Obj, annotations_of, controller_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, controller_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.controllers.group_status import SCHEDULED, GroupStatus, Key, Members
 from enbloc.controllers.states.situation import FINISHED
@@ -23,12 +23,6 @@ def controller() -> GroupStatus:
     return GroupStatus(VolcanoGroups())
 
 
-def group_of(pod: Obj) -> str:
-    """The name of the Volcano PodGroup that a pod belongs to; empty if to none."""
-    annotations = annotations_of(pod)
-    return next((annotations[key] for key in volcano.GROUP_NAME_KEYS if annotations.get(key)), "")
-
-
 class VolcanoGroups:
     kind = volcano.POD_GROUP
     other_kinds = frozenset({volcano.JOB})
@@ -38,7 +32,7 @@ class VolcanoGroups:
         """By UID."""
 
     def group_of(self, pod: Obj) -> str:
-        return group_of(pod)
+        return volcano.group_name_of(pod)
 
     def observe_other(self, event: WatchEvent) -> Key | None:
         """A Job: its PodGroup is completed with it."""

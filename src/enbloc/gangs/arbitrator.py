@@ -52,10 +52,11 @@ class _ByOwner:
             del self.found[before][uid]
             if not self.found[before]:
                 del self.found[before]
-        if key is not None:
-            self.key_by_uid[uid] = key
-            self.found.setdefault(key, {})[uid] = obj
-        return tuple(dict.fromkeys(one for one in (before, key) if one is not None))
+        if key is None:
+            return () if before is None else (before,)
+        self.key_by_uid[uid] = key
+        self.found.setdefault(key, {})[uid] = obj
+        return (key,) if before is None or before == key else (before, key)
 
 
 class Arbitrator:
@@ -117,7 +118,7 @@ class Arbitrator:
             pods = self._pods.of(key)
             if key in self._specs.found:
                 continue
-            if key == own and key not in self._orphaned and _reports(pod, self._problem(key, pod)):
+            if key == own and key not in self._orphaned and self._is_reported(key, pod):
                 self._orphaned.add(key)
                 found += pods.values()
             elif key in self._orphaned and not any(map(_is_waiting, pods.values())):
@@ -212,6 +213,13 @@ class Arbitrator:
             return f"SchedulingSpec of Pod {key.namespace}/{name_of(pod)} does not exist: it has no controlling owner"
         return f"SchedulingSpec of {owner.get('kind')} {key.namespace}/{owner.get('name')} does not exist"
 
+    def _is_reported(self, key: GangKey, pod: Obj) -> bool:
+        """Whether the condition of a waiting pod says that its SchedulingSpec is missing."""
+        if not _is_waiting(pod):
+            return False
+        condition = condition_of(pod, "PodScheduled")
+        return condition is not None and condition.get("message") == self._problem(key, pod)
+
     def _phase(self, uid: str) -> str:
         status = (self._queue_jobs.get(uid) or {}).get("status") or {}
         return (status.get("state") or {}).get("phase") or ""
@@ -224,14 +232,6 @@ def _is_waiting(pod: Obj) -> bool:
     """Whether the pod has no node and has not ended."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not pod["spec"].get("nodeName") and not ended and not is_terminating(pod)
-
-
-def _reports(pod: Obj, problem: str) -> bool:
-    """Whether the condition of a waiting pod says that its SchedulingSpec is missing."""
-    if not _is_waiting(pod):
-        return False
-    condition = condition_of(pod, "PodScheduled")
-    return condition is not None and condition.get("message") == problem
 
 
 def _is_foreign(owner: Obj | None) -> bool:

@@ -7,7 +7,7 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from enbloc.api.meta import Obj, annotations_of, labels_of
@@ -22,6 +22,7 @@ COOLDOWN: Final = "volcano.sh/cooldown-time"
 USER: Final = "enbloc.dev/user"
 KEYS: Final = (SLA_WAITING_TIME, SLA_WAITING_TIME_BARE, RUN_TIME, PREEMPTABLE, COOLDOWN, USER)
 """All that `hints_of` reads."""
+_ANY: Final = frozenset(KEYS)
 MOST_USER_CHARS: Final = 63
 DOMAINS = "enbloc.dev/domains"
 """On a gang's object: where its pods that must or should be together are, with the score of the plan (T2)."""
@@ -49,11 +50,16 @@ class SchedulingHints(NamedTuple):
 NONE: Final = SchedulingHints()
 
 
+def _has_none(annotations: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    """Whether no key is set: so it is with most objects, and every pod is asked."""
+    return (not annotations or _ANY.isdisjoint(annotations)) and (not labels or _ANY.isdisjoint(labels))
+
+
 def hints_of(obj: Obj) -> SchedulingHints:
     if not obj.get("metadata"):
         return NONE
     annotations, labels = annotations_of(obj), labels_of(obj)
-    if not annotations and not labels:
+    if _has_none(annotations, labels):
         return NONE
     found = SchedulingHints(
         _duration(annotations.get(SLA_WAITING_TIME)) or _duration(annotations.get(SLA_WAITING_TIME_BARE)),
@@ -78,6 +84,8 @@ def pod_hints(pod: Obj) -> SchedulingHints:
 def complaints(obj: Obj) -> Iterator[str]:
     """Values that cannot be read."""
     annotations, labels = annotations_of(obj), labels_of(obj)
+    if _has_none(annotations, labels):
+        return
     for key in _DURATIONS:
         text = annotations.get(key) or (labels.get(key) if key == COOLDOWN else None)
         if text and _duration(text) is None:

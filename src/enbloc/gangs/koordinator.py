@@ -40,6 +40,8 @@ from enbloc.units import SECOND, is_dns_subdomain, parse_timestamp
 
 _NAME_KEYS = (koordinator.NAME, koordinator.POD_GROUP_KEY + "/name", koordinator.POD_GROUP_KEY)
 _NAME_LABELS = (*_NAME_KEYS, coscheduling.POD_GROUP_LABEL)
+_ANY_NAME_KEY = frozenset(_NAME_KEYS)
+_ANY_NAME_LABEL = frozenset(_NAME_LABELS)
 
 STARTED = frozenset({"Scheduled", "Running"})
 """Phases of a PodGroup whose minimum was bound; they end when none of its pods is left."""
@@ -335,12 +337,14 @@ def _timeout_ns(spec: koordinator.PodGroupSpec) -> int | None:
 
 def gang_name(pod: Obj) -> str:
     annotations, labels = annotations_of(pod), labels_of(pod)
-    for key in _NAME_KEYS if annotations else ():
-        if annotations.get(key):
-            return annotations[key]
-    for key in _NAME_LABELS if labels else ():
-        if labels.get(key):
-            return labels[key]
+    if annotations and not _ANY_NAME_KEY.isdisjoint(annotations):  # few pods have one, and every pod is asked
+        for key in _NAME_KEYS:
+            if annotations.get(key):
+                return annotations[key]
+    if labels and not _ANY_NAME_LABEL.isdisjoint(labels):
+        for key in _NAME_LABELS:
+            if labels.get(key):
+                return labels[key]
     return ""
 
 

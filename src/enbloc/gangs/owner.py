@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from enbloc.api import volcano
 from enbloc.api.kinds import kind_id
-from enbloc.api.meta import Obj, annotations_of, labels_of, name_of, namespace_of, uid_of
+from enbloc.api.meta import Obj, annotations_of, controller_of, labels_of, name_of, namespace_of, uid_of
 from enbloc.api.writes import WatchEvent
 from enbloc.config.owner_kinds import OwnerKind
 from enbloc.gangs import topology
@@ -21,7 +21,7 @@ from enbloc.gangs.hints import hints_of
 from enbloc.gangs.koordinator_values import count
 from enbloc.gangs.model import DEFAULT_QUEUE, GangKey, GangSpec, Membership, with_records_of
 from enbloc.gangs.oldest_pod import Members, WithoutObject
-from enbloc.gangs.owner_kinds import Minima, Reference, applies, minima_of, queue_of, references
+from enbloc.gangs.owner_kinds import Minima, Reference, applies, kind_of, minima_of, queue_of, references
 from enbloc.gangs.workload import minimum_complaints
 from enbloc.units import parse_timestamp
 
@@ -45,6 +45,7 @@ class Owner(WithoutObject):
         super().__init__()
         self._entries = entries
         self.kinds = frozenset(entry.kind for entry in entries)
+        self._labels = frozenset(entry.pod_label for entry in entries if entry.pod_label)
         self._owners: dict[str, _Owner] = {}
         """By UID."""
         self._places: dict[_Place, str] = {}
@@ -81,6 +82,8 @@ class Owner(WithoutObject):
         return Changed(tuple({*gangs, *self._gangs_of.get(uid, ())}), tuple(moved.values()))
 
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
+        if not self._may_name_one(pod):
+            return NOTHING
         places = list(self._named(pod))
         if not places:
             return NOTHING
@@ -117,6 +120,11 @@ class Owner(WithoutObject):
 
     # Gangs
 
+    def _may_name_one(self, pod: Obj) -> bool:
+        """Whether an entry can match: every pod is asked, and most have neither such an owner nor such a label."""
+        owner = controller_of(pod)
+        return (owner is not None and kind_of(owner) in self.kinds) or not self._labels.isdisjoint(labels_of(pod))
+
     def _named(self, pod: Obj) -> Iterator[_Place]:
         namespace = namespace_of(pod) or _DEFAULT_NAMESPACE
         return iter(dict.fromkeys((namespace, one) for _, one in references(self._entries, pod)))
@@ -139,7 +147,7 @@ class Owner(WithoutObject):
         return GangKey(self.name, namespace_of(pod), f"{uid_of(owner)}/{part}" if part else uid_of(owner))
 
     def member(self, pod: Obj) -> Membership | None:
-        found = self._found(pod) if self._entries else None
+        found = self._found(pod) if self._owners and self._may_name_one(pod) else None
         key = self._key(pod) if found is not None else None
         if found is None or key is None:
             return None

@@ -27,7 +27,7 @@ class Minima(NamedTuple):
 def references(entries: Iterable[OwnerKind], pod: Obj) -> Iterator[tuple[OwnerKind, Reference]]:
     """The entries that a pod is of, each with its owner by that entry."""
     labels, owner = labels_of(pod), controller_of(pod)
-    kind, uid = _kind_of(owner) if owner is not None else "", str((owner or {}).get("uid") or "")
+    kind, uid = kind_of(owner) if owner is not None else "", str((owner or {}).get("uid") or "")
     for entry in entries:
         if entry.pod_label:
             found = (entry.kind, labels[entry.pod_label]) if labels.get(entry.pod_label) else None
@@ -37,7 +37,8 @@ def references(entries: Iterable[OwnerKind], pod: Obj) -> Iterator[tuple[OwnerKi
             yield entry, found
 
 
-def _kind_of(owner: Mapping[str, Any]) -> str:
+def kind_of(owner: Mapping[str, Any]) -> str:
+    """The id of the kind that an owner reference names."""
     group, slash, _ = str(owner.get("apiVersion") or "").partition("/")
     return f"{owner.get('kind')}.{group}" if slash else str(owner.get("kind"))
 

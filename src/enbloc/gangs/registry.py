@@ -35,6 +35,8 @@ CONDITIONS_READ = frozenset({Arbitrator.name})
 """Dialects that read the conditions of pods: there it says that a SchedulingSpec was deleted (decision 0018)."""
 _IMPLICIT = frozenset({Owner.name, SinglePod.name})
 """Dialects whose gangs a pod does not name."""
+_VALUES_ON_PODS = frozenset({Koordinator.name, Yunikorn.name})
+"""Dialects in which pods carry values that can be bad; in the others only gangs' objects do."""
 _INDEX_AT_END = re.compile(r"(\d{1,9})$", re.ASCII)
 
 
@@ -79,6 +81,8 @@ class GangRegistry:
             SinglePod(),
         )
         """In order of precedence."""
+        self._named = tuple(dialect for dialect in self._dialects if dialect.name not in _IMPLICIT)
+        self._with_values_on_pods = tuple(dialect for dialect in self._dialects if dialect.name in _VALUES_ON_PODS)
         self.kinds = GangRegistry.kinds | {entry.kind for entry in owner_kinds}
         self._by_name = {dialect.name: dialect for dialect in self._dialects}
 
@@ -107,10 +111,9 @@ class GangRegistry:
     def complaints(self, obj: Obj) -> list[str]:
         """The bad values of a pod or a gang's object, which were replaced by defaults."""
         if obj["kind"] == "Pod":
-            found = [differing for dialect in self._dialects for differing in dialect.complaints(obj)]
+            found = [differing for dialect in self._with_values_on_pods for differing in dialect.complaints(obj)]
             found += hints.complaints(obj)
-            named = (dialect for dialect in self._dialects if dialect.name not in _IMPLICIT)
-            used = [dialect.name for dialect in named if dialect.member(obj) is not None]
+            used = [dialect.name for dialect in self._named if dialect.member(obj) is not None]
             if len(used) > 1:
                 found.append(f"names gangs of several APIs ({', '.join(used)}): the one of {used[0]} counts")
             return found

@@ -136,11 +136,26 @@ def invalid(why: str) -> TopologyConstraint:
     return TopologyConstraint(f"{INVALID}{why}", required=why)
 
 
+_OF_PODS = frozenset(
+    {
+        topology.KUEUE_REQUIRED,
+        topology.KUEUE_PREFERRED,
+        topology.KUEUE_SLICE_REQUIRED,
+        topology.KUEUE_SLICE_LAYERS,
+        topology.KAI_REQUIRED,
+        topology.KAI_PREFERRED,
+        topology.KAI_SEGMENT_SIZE,
+        topology.NETWORK_TOPOLOGY_SPEC,
+    }
+)
+"""A pod without one of these annotations has no constraint."""
+
+
 def of_pod(pod: Obj) -> tuple[PodTopology, ...]:
     """The annotations of Kueue, which are for the pods of one template, and of KAI and Koordinator, which are for the
     gang."""
     annotations = annotations_of(pod)
-    if not annotations:
+    if not annotations or _OF_PODS.isdisjoint(annotations):
         return ()
     gathered = of_gather_strategy(annotations.get(topology.NETWORK_TOPOLOGY_SPEC))
     return (

@@ -73,6 +73,8 @@ class Volcano(DeclaredGroups):
     def observe_pod(self, pod: Obj, gone: bool) -> Changed:
         uid, key = uid_of(pod), None if gone else _group_of(pod)
         before = self._group_of_pod.pop(uid, None)
+        if key is None and before is None:
+            return NOTHING
         known = self._pods[before].pop(uid) if before is not None else None
         if before is not None and not self._pods[before]:
             del self._pods[before]
@@ -90,16 +92,14 @@ class Volcano(DeclaredGroups):
         return view(group, volcano.PodGroup).spec.sub_group_policy or []
 
     def member(self, pod: Obj) -> Membership | None:
-        annotations = annotations_of(pod)
-        for key in volcano.GROUP_NAME_KEYS:
-            group = annotations.get(key)
-            if group:
-                labels = labels_of(pod)
-                role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
-                index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
-                gang = GangKey(self.name, namespace_of(pod), group)
-                return Membership(gang, role_of(self._policies(gang), labels) or role, number_in(index))
-        return None
+        gang = _group_of(pod)
+        if gang is None:
+            return None
+        annotations, labels = annotations_of(pod), labels_of(pod)
+        role = annotations.get(volcano.TASK_SPEC) or labels.get(volcano.TASK_SPEC) or ""
+        index = labels.get(volcano.TASK_INDEX) or annotations.get(volcano.TASK_INDEX)
+        policies = self._policies(gang)
+        return Membership(gang, (role_of(policies, labels) if policies else "") or role, number_in(index))
 
     def spec(self, key: GangKey) -> GangSpec | None:
         group = self._groups.get(key)
@@ -162,8 +162,7 @@ class Volcano(DeclaredGroups):
 
 
 def _group_of(pod: Obj) -> GangKey | None:
-    annotations = annotations_of(pod)
-    name = next((annotations[key] for key in volcano.GROUP_NAME_KEYS if annotations.get(key)), None)
+    name = volcano.group_name_of(pod)
     return GangKey(Volcano.name, namespace_of(pod), name) if name else None
 
 

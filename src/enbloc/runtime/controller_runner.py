@@ -5,7 +5,8 @@ its watch event has come, or after a bounded time: so the controller decides the
 once. Events that arrive during a round are kept and given to the controller after it.
 
 The first round after an event of a controller that only reports (`only_reports`) is held for a moment, and longer while
-Bindings wait: so a new PodGroup whose gang starts at once is written once, when its pods are bound.
+Bindings wait: so a new PodGroup whose gang starts at once is written once, when its pods are bound. Its events are read
+when the round begins, of each object only the last: what it writes depends on no earlier one.
 
 A controller that returns a list wants all of it, in any order except for writes to the same object; many are under way
 at once. One that yields its writes (A4: a quota's refusal ends the pass) has each answered before the next.
@@ -59,30 +60,37 @@ class ControllerRunner:
         self._wake = wake
         self._round: asyncio.Task[None] | None = None
         self._kept: list[WatchEvent] = []
+        self._unread: dict[str, WatchEvent] = {}
+        """By UID: the last event of each object that no round has read, of a controller whose rounds are held."""
         self._expected: dict[str, Expectation] = {}
         """By UID: writes whose watch event has not come."""
         self._all_met = asyncio.Event()
         self._priority = WritePriority.STATUS if only_reports else WritePriority.CONTROLLER
         self._only_reports = only_reports
         self._unread_since_s: float | None = None
-        """When the first event came that no round has read, of a controller whose rounds are held."""
+        """When the first of them came, or the last round ended."""
 
     @property
     def is_under_way(self) -> bool:
         return self._round is not None
 
     def observe(self, event: WatchEvent) -> None:
-        if self._round is None:
-            self._read(event)
-            return
-        self._kept.append(event)
+        if self._only_reports:
+            self._unread[uid_of(event.obj)] = event
+            if self._unread_since_s is None and self._round is None:
+                self._unread_since_s = asyncio.get_running_loop().time()
+        elif self._round is None:
+            self.controller.observe(event)
+        else:
+            self._kept.append(event)
         if self._expected:
             self._check(uid_of(event.obj))
 
-    def _read(self, event: WatchEvent) -> None:
-        self.controller.observe(event)
-        if self._only_reports and self._unread_since_s is None:
-            self._unread_since_s = asyncio.get_running_loop().time()
+    def catch_up(self) -> None:
+        """Reads the events that wait for a round: also where this process does not lead, and none begins."""
+        unread, self._unread, self._unread_since_s = self._unread, {}, None
+        for event in unread.values():
+            self.controller.observe(event)
 
     def held_s(self) -> float | None:
         """For how much longer its next round is held; `None`: it is not."""
@@ -95,13 +103,13 @@ class ControllerRunner:
     @property
     def has_unread(self) -> bool:
         """Whether events came that no round has read, because rounds are held."""
-        return self._unread_since_s is not None
+        return bool(self._unread)
 
     def begin(self, now_ns: int) -> None:
         """Begins a round, if none is under way or held and the controller has something to write."""
         if self._round is not None or self.held_s() is not None:
             return
-        self._unread_since_s = None
+        self.catch_up()
         writes = self.controller.reconcile(now_ns)
         rest = iter(writes)
         first = next(rest, None)
@@ -124,7 +132,9 @@ class ControllerRunner:
         self._round = None
         kept, self._kept = self._kept, []
         for event in kept:
-            self._read(event)
+            self.controller.observe(event)
+        if self._unread:
+            self._unread_since_s = asyncio.get_running_loop().time()
         self._wake()
 
     async def _run(self, sending: Coroutine[Any, Any, None]) -> None:

@@ -185,6 +185,8 @@ class LiveControlPlane:
             await asyncio.sleep(max(GATHER_S, rest_s))
             self._woken.clear()
             if not self.leads:
+                for runner in self._runners:
+                    runner.catch_up()
                 if self.scheduler is not None:
                     self.scheduler.engine.compact()
                 continue

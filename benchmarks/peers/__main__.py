@@ -3,7 +3,7 @@
 Needs the programs of `make e2e` (a control plane of its own, on loopback: API server and etcd, no kubelets) and builds
 the peers from pinned modules (`programs.py`). Each repeat runs every scheduler once, in the same order, with a loop
 that only binds before and after each: shares are of those two. Prints JSON lines, and writes `docs/performance.md`.
-With `--results FILE` several runs make one page: `--from FILE` writes it again.
+With `--results FILE` several runs make one page: `--from FILE` writes it again. `plan.py` runs all that the page needs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(Path(__file__).parent)]
 import choice  # noqa: E402
 import without_network  # noqa: E402
 from performance import markdown  # noqa: E402
+from programs import programs_of  # noqa: E402
 from rounds import Result, Round, define, note  # noqa: E402
 from schedulers import BUILD, Scheduler, enbloc, given  # noqa: E402
 
@@ -41,6 +42,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--arrive", action="store_true", help="also let pods arrive, at half the rate at which a bare loop takes them"
     )
+    parser.add_argument("--no-backlog", action="store_true", help="with --arrive: only that")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument(
         "--at-most", type=float, default=300.0, metavar="SECONDS",
@@ -49,7 +51,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH", help="a scheduler's binary")
     parser.add_argument("--only", action="append", default=[], metavar="NAME[/DIALECT]", help="run it, not all")
     parser.add_argument("--without", action="append", default=[], metavar="NAME[/DIALECT]", help="leave it out")
+    parser.add_argument("--no-build", action="store_true", help="leave out peers that are not built")
     parser.add_argument("--engine", action="store_true", help="measure only what needs no API server")
+    parser.add_argument("--engine-size", type=int, nargs=2, default=(5_000, 20_000), metavar=("NODES", "PODS"))
     parser.add_argument("--results", type=Path, help="add the measurements to this file, as JSON lines")
     parser.add_argument("--from", dest="earlier", type=Path, nargs="+", help="write the document from these results")
     parser.add_argument("--no-document", action="store_true", help=f"do not write {DOCUMENT.relative_to(ROOT)}")
@@ -71,6 +75,8 @@ def schedulers(wanted: argparse.Namespace, missed: Callable[[Result], None]) -> 
             found.append(enbloc(dialect))
         elif name in BUILD:
             try:
+                if wanted.no_build and binaries.missing(programs_of(name)):
+                    raise binaries.Unavailable("its pinned module was not built before this run")
                 found.append(BUILD[name]())
             except binaries.Unavailable as why:
                 note(f"{name} is left out: {why}")
@@ -81,7 +87,7 @@ def schedulers(wanted: argparse.Namespace, missed: Callable[[Result], None]) -> 
 def loads(wanted: argparse.Namespace) -> Iterator[Result]:
     for nodes, pods in zip(wanted.nodes, wanted.pods, strict=True):
         for size in wanted.gang_size:
-            for arrive in [False, True] if wanted.arrive else [False]:
+            for arrive in [False] * (not wanted.no_backlog) + [True] * wanted.arrive:
                 yield {"nodes": nodes, "pods": pods, "gang_size": size, "arrive": arrive}
 
 
@@ -121,7 +127,7 @@ def main() -> int:
     if wanted.earlier:
         measured = [json.loads(line) for path in wanted.earlier for line in path.read_text().splitlines()]
     elif wanted.engine:
-        done(without_network.figures())
+        done(without_network.figures(*wanted.engine_size))
         return 0
     else:
         try:

@@ -30,6 +30,8 @@ TIMES = ("first_bind_s", "all_bound_s", "gang_p50_s", "gang_p99_s")
 BARE_WAITS = ("bare_gang_p50_s", "bare_gang_p99_s")
 NOTES = Path(__file__).parent / "notes.md"
 """What was found by profile: written by hand, below the tables."""
+GROWTH = "{growth}"
+"""Stands in the notes for the table of `enbloc bench growth`."""
 LOAD = ("nodes", "pods", "gang_size", "arrive")
 
 
@@ -38,12 +40,12 @@ def markdown(measured: Sequence[dict[str, Any]], median: Median) -> str:
     results = [one for one in measured if "scheduler" in one and "failed" not in one]
     others: dict[str, Any] = {}
     for one in measured:
-        others |= one if "scheduler" not in one and "not_run" not in one else {}
+        others |= one if not {"scheduler", "not_run", "left_out"} & one.keys() else {}
     text = HEAD + _machine(results) + targets.table(results, others, median)
     for load in sorted(_unique(_load(one) for one in results)):
         text += _table(load, [one for one in results if _load(one) == load], median)
     text += _requests(results) + _commands(results) + _not_run(measured)
-    return text + NOTES.read_text()
+    return text + NOTES.read_text().replace(GROWTH, _growth(others.get("growth") or {}))
 
 
 def _load(one: dict[str, Any]) -> tuple[Any, ...]:
@@ -147,8 +149,19 @@ def _commands(results: Sequence[dict[str, Any]]) -> str:
     return text + "\n"
 
 
+def _growth(cases: dict[str, Any]) -> str:
+    if not cases:
+        return "Not measured in this run; `benchmarks/growth.json` has the exponents that are expected."
+    rows = (
+        f"| `{name}` | {' / '.join(map(str, one['sizes']))} | {' / '.join(f'{each:.2f}' for each in one['cpu_s'])} "
+        f"| {one['exponent']:.2f} |"
+        for name, one in cases.items()
+    )
+    return "\n".join(("| case | sizes | CPU s | exponent |", "|---|---|---|---|", *rows))
+
+
 def _not_run(measured: Sequence[dict[str, Any]]) -> str:
-    """Peers of which there is no figure, and runs that failed, with the reason."""
+    """Peers of which there is no figure, runs that failed, and parts that were left out, with the reason."""
     ran = {one["scheduler"] for one in measured if "scheduler" in one and "failed" not in one}
     reasons = {one["not_run"]: one["why"] for one in measured if "not_run" in one}
     names = [*choice.NOT_BUILT, *(name for name, _ in choice.BUILT)]
@@ -163,5 +176,6 @@ def _not_run(measured: Sequence[dict[str, Any]]) -> str:
         for one in measured
         if "failed" in one
     )
-    text = "".join(f"- {' '.join(line.split())}\n" for line in lines)
+    lines += _unique(f"{one['left_out']}: {one['why']}" for one in measured if "left_out" in one)
+    text = "".join(f"- {' '.join(line.split())[:600]}\n" for line in lines)
     return f"## Not run\n{text or 'None: all of them ran.'}\n"

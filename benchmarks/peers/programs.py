@@ -47,6 +47,11 @@ PEERS: Final = {
 """Peer → its programs."""
 
 
+def programs_of(name: str) -> tuple[Program, ...]:
+    """Those of a scheduler, by its name for people."""
+    return PEERS.get(name.lower(), (KUBE_SCHEDULER,))
+
+
 def main() -> int:
     return binaries.main([KUBE_SCHEDULER, *(one for some in PEERS.values() for one in some)])
 

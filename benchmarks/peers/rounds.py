@@ -13,7 +13,6 @@ from schedulers import Commands, Scheduler
 
 from e2e.api import Json
 from e2e.control_plane import ControlPlane
-from enbloc.api.writes import Refused
 from enbloc.bench.live import Run, measure, rank, shares
 from enbloc.bench.live_bench import Bare, LiveBench
 from enbloc.bench.live_load import Load
@@ -83,9 +82,9 @@ class Round:
             for obj in scheduler.objects(bench.namespace):
                 await asyncio.to_thread(self._plane.apply, obj)
             run, listed_s = await measure(cluster, bench, load, rate, commands, lambda what: None)
-        except (RuntimeError, Refused, AssertionError) as why:
+        except Exception as why:  # whatever a peer breaks, the others are measured
             await bench.delete_gangs(load.dialect)
-            return str(why)
+            return f"{type(why).__name__}: {why}" if not isinstance(why, RuntimeError) else str(why)
         return run, shown, listed_s
 
     def _wanted(self, bench: LiveBench, scheduler: Scheduler | None) -> Load:

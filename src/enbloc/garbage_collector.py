@@ -6,6 +6,8 @@ By default it would traverse all of them again and again: a third of a simulatio
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 BATCH: Final = (100_000, 100, 1_000)
@@ -19,3 +21,15 @@ def relax(thresholds: tuple[int, int, int]) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def relaxed(thresholds: tuple[int, int, int]) -> Iterator[None]:
+    """The same for a while."""
+    before = gc.get_threshold()
+    relax(thresholds)
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

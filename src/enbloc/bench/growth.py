@@ -7,7 +7,6 @@ of each the least counts: other load on the machine can only add to it.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from enbloc import config as configs
+from enbloc import garbage_collector
 from enbloc.bench.growth_cases import CASES, Case
 from enbloc.scenario.documents import Document
 from enbloc.scenario.scenario import read_scenario
@@ -104,13 +104,14 @@ def regressions(found: Sequence[Growth], expected: Mapping[str, float]) -> list[
 
 
 def _seconds(case: Case, size: int) -> float:
-    """The CPU time of one simulation, without reading its documents."""
+    """The CPU time of one simulation, without reading its documents; Python's garbage collector is set as by
+    `enbloc sim`."""
     documents = (Document("growth", number, obj) for number, obj in enumerate(case.objects(size), 1))
     simulation = Simulation(read_scenario(documents), configs.parse(case.config))
-    gc.collect()
-    begin = time.process_time()
-    result = simulation.run()
-    taken = time.process_time() - begin
+    with garbage_collector.relaxed(garbage_collector.BATCH):
+        begin = time.process_time()
+        result = simulation.run()
+        taken = time.process_time() - begin
     if result.ended == CUT_OFF:
         raise RuntimeError(f"the simulation was cut off: {result.reason}")
     return taken

@@ -16,12 +16,12 @@ Median = Callable[[Sequence[float]], float]
 
 HEAD = """# Performance
 
-This page is written by `python benchmarks/peers`: the same gangs, on the same API server and etcd, for Enbloc, for its
-peers, and for a loop that only binds. Each scheduler is a process of its own and is watched from outside. Every repeat
-runs all of them in turn, each between two bare loops, of which `share` is a part: so other load on the machine distorts
-ratios less than figures. Medians, with the least and the largest in brackets. Seconds count from the start of the
-process, with the backlog waiting; `gang p50` and `p99` from a gang's last pod, or the start if that was later, to its
-last Binding; CPU and memory are those of the scheduler's processes.
+This page is written by `python benchmarks/peers/plan.py`: the same gangs, on the same API server and etcd, for Enbloc,
+for its peers, and for a loop that only binds. Each scheduler is a process of its own and is watched from outside. Every
+repeat runs all of them in turn, each between two bare loops, of which `share` is a part: so other load on the machine
+distorts ratios less than figures. Medians, with the least and the largest in brackets. Seconds count from the start of
+the process, with the backlog waiting; `gang p50` and `p99` from a gang's last pod, or the start if that was later, to
+its last Binding; CPU and memory are those of the scheduler's processes.
 
 """
 

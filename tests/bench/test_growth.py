@@ -26,6 +26,12 @@ def test_exponent_of_a_power() -> None:
     assert growth.slope(sizes, [0.1, 0.4, 1.6]) == pytest.approx(2)
 
 
+def test_the_smallest_scale_leaves_sizes_of_which_an_exponent_can_be_computed() -> None:
+    found = growth.measure("bare-pods", CASES["bare-pods"]._replace(sizes=(20, 40, 80)), 1, 0.05)
+    assert list(found.sizes) == [4, 8, 16]
+    assert found.exponent == found.exponent, "a number"
+
+
 def test_only_a_clearly_larger_exponent_is_a_regression() -> None:
     linear, square = growth.Growth("fifo", (1, 2, 4), (1, 2, 4)), growth.Growth("queues", (1, 2, 4), (1, 4, 16))
     assert growth.regressions([linear, square], {"fifo": 0.8, "queues": 1.9}) == []

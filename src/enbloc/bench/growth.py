@@ -55,7 +55,7 @@ def run(
 
 
 def measure(name: str, case: Case, repeats: int, scale: float = 1.0) -> Growth:
-    sizes = [max(4, round(size * scale)) for size in case.sizes]
+    sizes = [max(4 << position, round(size * scale)) for position, size in enumerate(case.sizes)]
     best = [math.inf] * len(sizes)
     for _ in range(repeats):
         for position, size in enumerate(sizes):

@@ -314,6 +314,12 @@ VALUES: dict[str, Any] = {
     "spec.minMember": 2,
     "spec.minTaskMember": {"w": 2},
     "spec.minResources": {"cpu": "100"},
+    "metadata.labels[kai.scheduler/preemptibility] non-preemptible: no victim": (
+        "non-preemptible",
+        victim(m.pod("x", 3)),
+    ),
+    "metadata.labels[quota.scheduling.koordinator.sh/preemptible] false: no victim": ("false", victim(m.pod("x", 3))),
+    "metadata.labels[scheduling.koordinator.sh/disable-preemptible] true: no victim": ("true", victim(m.pod("x", 3))),
     "metadata.annotations[volcano.sh/preemptable]": ("false", victim(m.podgroup("x", 1), m.pod("p", 3, group="x"))),
     "spec.subGroupPolicy": [{"name": "a", "subGroupSize": 2, "minSubGroups": 1}],
     "spec.weight": (3, two_queues()),

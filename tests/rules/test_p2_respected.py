@@ -199,6 +199,21 @@ def test_p2_a_pod_that_is_not_preemptable(where: str) -> None:
         assert evicted(simulate(CLASSES, m.node("n"), said, vip(), until="20s")), other
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "other"),
+    [
+        ("kai.scheduler/preemptibility", "non-preemptible", "preemptible"),
+        ("quota.scheduling.koordinator.sh/preemptible", "false", "true"),
+        ("scheduling.koordinator.sh/disable-preemptible", "true", "false"),
+    ],
+)
+def test_p2_labels_of_kai_and_koordinator_protect_a_pod(key: str, value: str, other: str) -> None:
+    """As their own schedulers choose victims. An annotation of that name says nothing there."""
+    for text, where, is_kept in ((value, "labels", True), (other, "labels", False), (value, "annotations", False)):
+        pod = marked(m.pod("a", 4, priority="low"), key, text, where)
+        assert bool(evicted(simulate(CLASSES, m.node("n"), pod, vip(), until="20s"))) is not is_kept, (text, where)
+
+
 @pytest.mark.parametrize("where", ["annotations", "labels"])
 def test_p2_a_job_a_group_or_a_template_that_is_not_preemptable(where: str) -> None:
     of_job = [marked(m.job("g", m.role("w", 2, cpu=2), priority="low"), PREEMPTABLE, "false", where)]

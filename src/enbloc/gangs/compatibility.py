@@ -143,6 +143,8 @@ _POD: Final = (
         _annotation(koordinator.GROUPS),
         _label(koordinator.POD_GROUP_KEY),
     ),
+    Field("Koordinator", "Pod", _label(hints.KOORDINATOR_PREEMPTIBLE), _HONOURED, "false: no victim"),
+    Field("Koordinator", "Pod", _label(hints.KOORDINATOR_NOT_PREEMPTIBLE), _HONOURED, "true: no victim"),
     Field("Koordinator", "Pod", _annotation(koordinator.TOTAL_NUMBER), _NONE, "shown, as Koordinator does"),
     Field(
         "Koordinator",
@@ -235,6 +237,7 @@ _POD: Final = (
         _annotation(topology.KUEUE_SLICE_LAYERS),
         _annotation(topology.KUEUE_GROUP),
     ),
+    Field("KAI", "Pod", _label(hints.KAI_PREEMPTIBILITY), _HONOURED, "non-preemptible: no victim"),
     Field("KAI", "Pod", _label(_NODE_POOL), _HELD, way_out=_USE_NODE_SELECTOR),
     Field("KAI", "Pod", _annotation("gpu-fraction"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),
     Field("KAI", "Pod", _annotation("gpu-memory"), _HELD, way_out="request whole GPUs (nvidia.com/gpu)"),

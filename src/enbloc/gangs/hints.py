@@ -20,9 +20,18 @@ RUN_TIME: Final = "enbloc.dev/expected-duration"
 PREEMPTABLE: Final = "volcano.sh/preemptable"
 COOLDOWN: Final = "volcano.sh/cooldown-time"
 USER: Final = "enbloc.dev/user"
+KAI_PREEMPTIBILITY: Final = "kai.scheduler/preemptibility"
+KOORDINATOR_PREEMPTIBLE: Final = "quota.scheduling.koordinator.sh/preemptible"
+KOORDINATOR_NOT_PREEMPTIBLE: Final = "scheduling.koordinator.sh/disable-preemptible"
+_PROTECTING: Final = (
+    (KAI_PREEMPTIBILITY, "non-preemptible"),
+    (KOORDINATOR_PREEMPTIBLE, "false"),
+    (KOORDINATOR_NOT_PREEMPTIBLE, "true"),
+)
+"""Labels of other projects, and the value with which a pod is no victim."""
 KEYS: Final = (SLA_WAITING_TIME, SLA_WAITING_TIME_BARE, RUN_TIME, PREEMPTABLE, COOLDOWN, USER)
-"""All that `hints_of` reads."""
-_ANY: Final = frozenset(KEYS)
+"""All that `hints_of` reads and whose values may be invalid."""
+_ANY: Final = frozenset((*KEYS, *(key for key, _ in _PROTECTING)))
 MOST_USER_CHARS: Final = 63
 DOMAINS = "enbloc.dev/domains"
 """On a gang's object: where its pods that must or should be together are, with the score of the plan (T2)."""
@@ -64,11 +73,17 @@ def hints_of(obj: Obj) -> SchedulingHints:
     found = SchedulingHints(
         _duration(annotations.get(SLA_WAITING_TIME)) or _duration(annotations.get(SLA_WAITING_TIME_BARE)),
         _duration(annotations.get(RUN_TIME)),
-        "false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)),
+        _is_protected(annotations, labels),
         _duration(annotations.get(COOLDOWN) or labels.get(COOLDOWN)) or 0,
         user_name(annotations.get(USER) or labels.get(USER)),
     )
     return found if found != NONE else NONE
+
+
+def _is_protected(annotations: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    if "false" in (annotations.get(PREEMPTABLE), labels.get(PREEMPTABLE)):
+        return True
+    return any(labels.get(key) == value for key, value in _PROTECTING)
 
 
 def pod_hints(pod: Obj) -> SchedulingHints:

@@ -3,7 +3,7 @@
 Parts run one after the other, the most important first, each as a process of its own that is ended after its time. A
 part for which no time is left is left out, and the page says so. The page is written after every part, from all that
 was measured so far; a file of results that exists is continued. `--tiny` runs every part with small loads, to see that
-all of it works. A peer that did not bind all pods in its time is not run again.
+all of it works. A peer that did not bind all pods of a load in its time is not run with it again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,8 @@ class Part(NamedTuple):
     """The arguments of Python."""
     result: str = ""
     """The name under which what it prints is added to the results; empty: it adds them itself."""
-    with_peers: bool = False
+    load: tuple[int, int, int] | None = None
+    """Nodes, pods and the size of gangs, where schedulers are compared."""
 
 
 class Sizes(NamedTuple):
@@ -92,7 +94,7 @@ def _live(sizes: Sizes) -> Any:
         nodes, pods = map(str, load)
         fixed = (str(PEERS), "--nodes", nodes, "--pods", pods, "--gang-size", str(gang_size), "--repeats", "1")
         bound = ("--at-most", str(sizes.at_most_s), "--no-build", "--no-document")
-        return Part(name, about_s, (*fixed, *bound, *words), with_peers=True)
+        return Part(name, about_s, (*fixed, *bound, *words), load=(*load, gang_size))
 
     return part
 
@@ -135,8 +137,7 @@ class Run:
     def _one(self, part: Part, within_s: float) -> str:
         """Runs it; returns why it did not come to its end, or nothing."""
         words = [sys.executable, *part.words]
-        if part.with_peers:
-            words += [word for name in self._too_slow() for word in ("--without", name)]
+        words += [word for name in self._too_slow(part) for word in ("--without", name)]
         if not part.result:
             words += ["--results", str(self._results)]
         path = os.pathsep.join(str(ROOT / one) for one in ("src", "tests"))
@@ -154,13 +155,16 @@ class Run:
             self._add({part.result: json.loads(out)})
         return ""
 
-    def _too_slow(self) -> list[str]:
-        """Schedulers that failed, or did not bind all of a load in their time."""
+    def _too_slow(self, part: Part) -> list[str]:
+        """The peers of the part that failed with its load, or did not bind all of it in their time."""
+        named = {word for before, word in pairwise(part.words) if before == "--only"}
         return sorted(
             {
                 f"{one['scheduler']}/{one['dialect']}"
                 for one in self.measured()
-                if "scheduler" in one and one["scheduler"] != "Enbloc" and one.get("bound", 0) < one["pods"]
+                if one.get("scheduler", "").lower() in named
+                and (one["nodes"], one["pods"], one["gang_size"]) == part.load
+                and one.get("bound", 0) < one["pods"]
             }
         )
 

@@ -54,16 +54,21 @@ def test_a_part_that_hangs_is_ended_with_all_that_it_started(plan: Any, tmp_path
     raise AssertionError("what it started runs on")
 
 
-def test_a_peer_that_did_not_bind_all_is_not_run_again(plan: Any, tmp_path: Path) -> None:
+def test_a_peer_that_did_not_bind_all_of_a_load_is_not_run_with_it_again(plan: Any, tmp_path: Path) -> None:
     load = {"nodes": 1, "pods": 10, "gang_size": 5, "arrive": False}
     runs = [
-        {**load, "scheduler": "Slow", "dialect": "native", "bound": 3},
-        {**load, "scheduler": "Broken", "dialect": "kai", "failed": "it ended with code 1"},
-        {**load, "scheduler": "Good", "dialect": "native", "bound": 10},
+        {**load, "scheduler": "KAI", "dialect": "kai", "bound": 3},
+        {**load, "scheduler": "YuniKorn", "dialect": "yunikorn", "failed": "it ended with code 1"},
+        {**load, "nodes": 2, "scheduler": "kube-scheduler", "dialect": "native", "bound": 9},
+        {**load, "scheduler": "Koordinator", "dialect": "koordinator", "bound": 10},
         {**load, "scheduler": "Enbloc", "dialect": "native", "bound": 9},
     ]
     (tmp_path / "results").write_text("".join(json.dumps(one) + "\n" for one in runs))
-    assert plan.Run(tmp_path / "results", 0.0, True)._too_slow() == ["Broken/kai", "Slow/native"]
+    run = plan.Run(tmp_path / "results", 0.0, True)
+    named = [word for name in ("kai", "yunikorn", "kube-scheduler", "koordinator") for word in ("--only", name)]
+    words = (*named, "--only", "enbloc/native")
+    assert run._too_slow(plan.Part("part", 1, words, load=(1, 10, 5))) == ["KAI/kai", "YuniKorn/yunikorn"]
+    assert run._too_slow(plan.Part("part", 1, words[2:], load=(1, 10, 5))) == ["YuniKorn/yunikorn"]
 
 
 def _lives(pid: int) -> bool:

@@ -278,6 +278,33 @@ spec:
     assert kubectl.json("get", "farm", "f")["spec"]["cows"] == 7
 
 
+JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: %s}
+spec:
+  schedulerName: enbloc
+  minAvailable: 1
+  tasks: [%s]
+"""
+ROLE = "{name: %s, replicas: 2, minAvailable: 1, template: {spec: {containers: [{name: c, image: i}]}}}"
+
+
+def test_a_job_of_one_role_is_scaled_and_one_of_several_says_why_not(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=JOB % ("one", ROLE % "worker"))
+    kubectl("scale", "vcjob", "one", "--replicas=5")
+    assert [task["replicas"] for task in kubectl.json("get", "vcjob", "one")["spec"]["tasks"]] == [5]
+    done = kubectl.run("scale", "vcjob", "one", "--replicas=0")
+    assert "minAvailable" in done.stderr
+    assert kubectl.json("get", "vcjob", "one")["spec"]["tasks"][0]["replicas"] == 5
+    two = JOB.replace("minAvailable: 1", "minAvailable: 2") % ("two", f"{ROLE % 'ps'}, {ROLE % 'worker'}")
+    kubectl("apply", "-f", "-", given=two)
+    done = kubectl.run("scale", "vcjob", "two", "--replicas=5")
+    assert done.returncode == 1
+    assert "this one has 2 (ps, worker): change spec.tasks[].replicas of a role" in done.stderr
+    assert [task["replicas"] for task in kubectl.json("get", "vcjob", "two")["spec"]["tasks"]] == [2, 2]
+
+
 def test_small_kinds_that_kubectl_makes_itself(kubectl: Kubectl) -> None:
     """Newer kubectls send these in protobuf."""
     kubectl("create", "secret", "generic", "s", "--from-literal", "a=b")

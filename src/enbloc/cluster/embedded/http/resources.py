@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from enbloc.api import arbitrator, coscheduling, events, kai, koordinator, workloads
+from enbloc.api import arbitrator, coscheduling, events, kai, koordinator, volcano, workloads
 from enbloc.api.kind import Kind
 from enbloc.api.meta import Obj, Ref
 from enbloc.cluster.embedded.api.served_kinds import CRD
@@ -36,6 +36,8 @@ _SCALE = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".spec.selector",
 }
+_JOB_SCALE = {"specReplicasPath": ".spec.tasks.replicas", "statusReplicasPath": ".status.running"}
+"""Of a Volcano Job with one role."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -109,6 +111,8 @@ class Resources:
         """The paths of a kind's scale subresource, if it has one."""
         if kind.id in _SCALED:
             return _SCALE
+        if kind.id == volcano.JOB:
+            return _JOB_SCALE
         for crd in self._store.list(CRD)[0]:
             spec = crd["spec"]
             if spec["group"] == kind.group and spec["names"]["kind"] == kind.name:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from enbloc.api import json_patch
+from enbloc.api import json_patch, volcano
 from enbloc.api.events import as_version
 from enbloc.api.kinds import KINDS
 from enbloc.api.meta import Fault, Obj, Ref, uid_of
@@ -230,7 +230,7 @@ class Writer:
     def scale(self, target: Target) -> Obj:
         """The Scale of a workload, or of an object whose CustomResourceDefinition has that subresource."""
         paths = self._scale_paths(target)
-        obj = self._existing(target)
+        obj = _of_one_role(target, self._existing(target))
         made: Obj = {
             "apiVersion": "autoscaling/v1",
             "kind": "Scale",
@@ -264,7 +264,8 @@ class Writer:
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else ""
         current = self._existing(target)
         check_preconditions(self._store.discovery.resource(target.kind.id), current, "", version)
-        self._put(target, current, merge_patch(current, patch), "", dry_run)
+        wanted = _with_list(target, merge_patch(_of_one_role(target, current), patch))
+        self._put(target, current, wanted, "", dry_run)
         return 200, self.scale(target)
 
     def _scale_paths(self, target: Target) -> dict[str, Any]:
@@ -323,6 +324,25 @@ class Writer:
         if not is_object(obj):
             raise refusal(400, "the body is not an object")
         return obj
+
+
+def _of_one_role(target: Target, obj: Obj) -> Obj:
+    """A Volcano Job with its only role in place of the list of roles; other objects as they are."""
+    if target.kind.id != volcano.JOB:
+        return obj
+    tasks = obj["spec"].get("tasks") or []
+    if len(tasks) != 1:
+        names = ", ".join(str(task.get("name")) for task in tasks) or "none"
+        what = (
+            f"a Job with one role can be scaled, this one has {len(tasks)} ({names[:200]}): "
+            "change spec.tasks[].replicas of a role, with kubectl edit or patch"
+        )
+        raise refusal(422, f'Job "{target.name}" is invalid: spec.tasks: {what}', Fault("spec.tasks", what))
+    return {**obj, "spec": {**obj["spec"], "tasks": tasks[0]}}
+
+
+def _with_list(target: Target, obj: Obj) -> Obj:
+    return {**obj, "spec": {**obj["spec"], "tasks": [obj["spec"]["tasks"]]}} if target.kind.id == volcano.JOB else obj
 
 
 def _as_stored(target: Target, obj: Obj) -> Obj:

@@ -39,6 +39,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     minima.g7_satisfied(world)
     groups.k6_holds_that_stand(world)
     waves.d5_claims_that_stand(world)
+    evict.p3_forget_victims(world)
     evict.p3_claims_that_stand(world)
     reserve.r7_reservations_that_stand(world)
     enqueue_at_once(world)

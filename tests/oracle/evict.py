@@ -306,6 +306,12 @@ def fits_if_released(world: World, unit: list[Gang], lower: list[Released]) -> b
         return bool(ready) and placing.g2_all_or_nothing(world, trial, ready) is None
 
 
+def p3_forget_victims(world: World) -> None:
+    """P3: as long as a gang exists no pod of it is evicted for a gang that was evicted for it."""
+    for key in set(world["memory"]["evicted_for"]) - set(world["gangs"]):
+        del world["memory"]["evicted_for"][key]
+
+
 def p3_claims_that_stand(world: World) -> None:
     """P3: it gives up when the room will not be there: its node is gone or closed to it, or those that were to leave
     stay; when it could not start even with that room; and when it landed, or nothing of it waits any more. Gangs that

@@ -3,6 +3,7 @@ is left below its minimum, budgets and shares are kept."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from oracle import claims, evictable, groups, minima, placing, queues
@@ -35,6 +36,11 @@ def broken_promises(
         for one in pieces
         if suffices(world, unit, [other for other in pieces if other is not one], pieces)
     ]
+    found += [
+        f"{what}: of {[task['name'] for task in one]} some would do"
+        for one in pieces
+        if p1_part_suffices(world, unit, action, one, pieces)
+    ]
     level = max(evictable.priority_of(world, one) for one in pieces)
     lower = [one for one in allowed if evictable.priority_of(world, one) < level]
     together = p2_budgets_allow(world, [task for one in lower for task in one])
@@ -61,6 +67,32 @@ def pieces_of(world: World, victims: list[Task]) -> list[list[Task]] | None:
         whole |= {mate["key"] for mate in mates}
         pieces.append(members)
     return pieces + [[task] for key, mine in leaving.items() if key not in whole for task in mine]
+
+
+def p1_part_suffices(world: World, unit: list[Gang], action: str, whole: list[Task], pieces: list[list[Task]]) -> bool:
+    """P1: whether surplus members would do in place of a gang that leaves as a whole. Of small gangs only."""
+    singly = evictable.spared_singly(world, unit, action)
+    spare = [task for task in whole if task["uid"] in singly]
+    others = [one for one in pieces if one is not whole]
+    if len(whole) == 1 or len(spare) > 6:
+        return False
+    for count in range(1, len(spare) + 1):
+        for chosen in itertools.combinations(spare, count):
+            keys = {task["gang"] for task in chosen}
+            broken = [
+                key
+                for key in keys
+                if not evictable.stays_whole(
+                    world, world["gangs"][key], [task for task in chosen if task["gang"] == key]
+                )
+            ]
+            fewer = [*others, *([task] for task in chosen)]
+            if broken or not suffices(world, unit, fewer, pieces):
+                continue
+            victims = [task for one in fewer for task in one]
+            if action == "preempt" or (p2_in_turn(world, unit, fewer) and p3_accepts(world, unit, victims)):
+                return True
+    return False
 
 
 def p2_budgets_allow(world: World, victims: list[Task]) -> bool:

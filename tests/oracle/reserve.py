@@ -71,8 +71,6 @@ def r3_reserve(world: World) -> None:
             continue
         if unit[0]["later"] or not all(r7_could_start(world, one) for one in unit):
             continue
-        if all(r2_condition_ready(world, one, reserved_tasks(world, one)) for one in unit):
-            continue
         if any(has_freed_room(world, one) for one in unit):
             continue
         everyone = dict.fromkeys(world["gangs"], order.MINIMA)
@@ -81,6 +79,8 @@ def r3_reserve(world: World) -> None:
             continue
         found[unit[0]["key"]] = (turn(world, trial, unit[0]), unit)
     for _, unit in sorted(found.values(), key=lambda entry: entry[0]):
+        if all(r2_condition_ready(world, one, reserved_tasks(world, one)) for one in unit):
+            continue  # asked at its turn: its nodes may have been taken over in this cycle
         if not r3_was_served_before(world, unit[0]) and not order.g8_awaited_above(world, unit[0]):
             reserved = r4_plan(world, unit)
             for gang in unit:

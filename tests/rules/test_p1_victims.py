@@ -203,6 +203,41 @@ def test_p2_reclaim_evicts_the_surplus_that_is_of_use() -> None:
     assert answer.times("q-") == [10.0, 10.0]
 
 
+def test_p1_preempt_evicts_the_surplus_that_is_of_use() -> None:
+    """Of `d` one pod is enough: not the last one, whose node has too little room, and not both."""
+    answer = simulate(
+        LEVELS,
+        m.node("n", 4),
+        m.node("o", 3),
+        m.podgroup("d", 1),
+        m.pod("d-0", 3, group="d", **on("n")),
+        m.pod("d-1", 3, group="d", **on("o")),
+        m.gang("q", 2, cpu=2, at="10s", priority="p3"),
+        until="20s",
+    )
+    assert evicted(answer) == {"d-0"}
+    assert answer.times("q-") == [10.0, 10.0]
+
+
+def test_p2_reclaim_takes_a_gang_with_its_surplus_and_judges_its_queue_once() -> None:
+    """`d` is one pod above its share, and none of its pods is of use alone: it goes as a whole."""
+    answer = simulate(
+        m.node("n", 4),
+        m.node("o", 4),
+        m.queue("q", weight=3),
+        m.queue("d"),
+        m.podgroup("d", 2, queue="d"),
+        [m.pod(f"d-{i}", 1, group="d", **on("n")) for i in range(2)],
+        m.pod("d-2", 1, group="d", **on("o")),
+        m.podgroup("q", 2, queue="q", at="10s"),
+        m.pod("q-0", 4, group="q", at="10s", **on("n")),
+        m.pod("q-1", 2, group="q", at="10s"),
+        until="20s",
+    )
+    assert evicted(answer) == {"d-0", "d-1", "d-2"}
+    assert answer.times("q-") == [10.0, 10.0]
+
+
 def test_p3_reclaim_evicts_what_could_not_take_it_back() -> None:
     """`x-0` could take its room back by its share of the memory; `y` requests CPU only."""
     answer = simulate(

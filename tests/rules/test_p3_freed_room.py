@@ -188,6 +188,67 @@ def test_p3_the_evicted_come_back_and_wait() -> None:
     assert len(evicted(answer)) == 2
 
 
+BOTH = ["default/y-a", "default/y-b"]
+PREEMPTORS = {
+    "job": [m.job("y", m.role("w", 2, cpu=2), priority="high", at="10s")],
+    "queuejob": [m.queue_job("y", m.role("w", 2, cpu=2), minimum=2, priorityClassName="high", at="10s")],
+    "podgroup": m.gang("y", 2, cpu=2, priority="high", at="10s"),
+    "annotations": m.koordinator_gang("y", 2, cpu=2, priority="high", at="10s"),
+    "pod": [m.pod("y", 4, priority="high", at="10s")],
+    "groups": [
+        *m.koordinator_gang("y-a", 1, cpu=2, priority="high", at="10s", groups=BOTH),
+        *m.koordinator_gang("y-b", 1, cpu=2, priority="high", at="10s", groups=BOTH),
+    ],
+}
+
+
+@pytest.mark.parametrize("restarts", [(), ("20s",), ("10s", "20s", "25s")])
+@pytest.mark.parametrize("dialect", PREEMPTORS)
+def test_p3_a_gang_evicts_none_that_it_was_evicted_for(dialect: str, restarts: tuple[str, ...]) -> None:
+    """`x` was evicted for `y`. At 30 s its priority is raised above that of `y`: it waits all the same."""
+    raised = m.step("30s", "patch", "Job", "x", patch={"spec": {"priorityClassName": "top"}})
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        m.job("x", m.role("w", 2, cpu=2), priority="low"),
+        PREEMPTORS[dialect],
+        [m.restart(at) for at in restarts],
+        raised,
+        until="60s",
+    )
+    assert evicted(answer) == [(10.0, "x-w-0"), (10.0, "x-w-1")]
+
+
+def test_p3_another_gang_may_evict_it() -> None:
+    """What `x` may not, `z` may, which was never evicted for `y`."""
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        m.job("x", m.role("w", 2, cpu=2), priority="low"),
+        PREEMPTORS["job"],
+        m.restart("20s"),
+        m.job("z", m.role("w", 2, cpu=2), priority="top", at="30s"),
+        until="60s",
+    )
+    assert evicted(answer)[2:] == [(30.0, "y-w-0"), (30.0, "y-w-1")]
+
+
+@pytest.mark.parametrize("restarts", [(), ("33s",)])
+def test_p3_no_two_jobs_reclaim_from_each_other_in_turn(restarts: tuple[str, ...]) -> None:
+    """`x` reclaims from `y`; `y` would reclaim from `x` in turn, by its share of the memory."""
+    answer = simulate(
+        m.queue("q", priority=1),
+        m.node("n", 6, "4Gi", pods=4),
+        m.node("o", 4, "4Gi", labels={"zone": "b"}),
+        m.job("y", m.role("a", 2, cpu=3, memory="2Gi"), queue="q"),
+        m.job("x", m.role("a", 2, 2, cpu=2), m.role("b", 2, 0, nodeSelector={"zone": "b"})),
+        [m.restart(at) for at in restarts],
+        config={"actions": "enqueue, allocate, backfill, preempt, reclaim"},
+        until="60s",
+    )
+    assert evicted(answer) == [(0.0, "y-a-0"), (0.0, "y-a-1")]
+
+
 def test_p3_elastic_jobs_do_not_push_each_other_around() -> None:
     first = m.job("x", m.role("w", 4, 1), priority="low")
     second = m.job("y", m.role("w", 4, 1), priority="high", at="10s")
@@ -313,3 +374,21 @@ def test_p3_g9_room_that_is_left_for_another_place_wakes_gangs_that_were_tried_b
     )
     assert (answer.at("vip"), answer.nodes("vip")) == (20.0, {"vip": "m"})
     assert answer.at("small") == 20.0
+
+
+def test_p1_g9_a_gang_without_a_plan_is_tried_in_the_cycle_that_releases_claims() -> None:
+    """`b` would need the room that `h` holds, whose priority is its own. At 10 s that room is released for `vip`, whose
+    priority is raised: `b` fits then if `victim` leaves, before `h` holds it again."""
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        m.pod("fixed", 1, nodeName="n", priority="top"),
+        m.pod("victim", 1, nodeName="n", priority="low"),
+        m.koordinator_gang("h", 4, mode=m.NON_STRICT, priority="mid"),
+        m.gang("b", 1, cpu=2, priority="mid", at="1s"),
+        m.gang("vip", 1, priority="low", at="1s"),
+        m.step("10s", "patch", "PodGroup", "vip", patch={"spec": {"priorityClassName": "high"}}),
+        until="60s",
+    )
+    assert evicted(answer) == [(10.0, "victim")]
+    assert (answer.at("vip-0"), answer.at("b-0")) == (10.0, 10.0)

@@ -6,7 +6,7 @@ import pytest
 
 from support import manifests as m
 from support.answers import Answer
-from support.reservations import first_reserved, full, reserving
+from support.reservations import first_reserved, full, reserved, reserving
 from support.simulation import simulate
 
 SLA = "volcano.sh/sla-waiting-time"
@@ -292,6 +292,41 @@ def test_r3_one_that_cannot_succeed_does_not_block_the_next() -> None:
         until="20s",
     )
     assert first_reserved(answer) == {"big": (11.0, "n")}
+
+
+def test_r3_after_a_take_over_those_that_failed_before_are_tried_in_their_order() -> None:
+    """At 10 s the node is reserved for `big`, and `first` finds no room beside it. At 15 s `vip` takes the node over:
+    the room beside it is for `first`, not for `second`, which starves since then."""
+    answer = simulate(
+        CLASSES,
+        m.node("n"),
+        full(),
+        m.pod("big", 4, priority="low"),
+        m.pod("first", 1, priority="low"),
+        m.pod("vip", 3, priority="high", at="5s"),
+        m.pod("second", 1, priority="low", at="5s"),
+        config=reserving(10),
+        until="60s",
+    )
+    assert first_reserved(answer) == {"big": (10.0, "n"), "vip": (15.0, "n"), "first": (15.0, "n")}
+
+
+def test_r3_a_gang_whose_nodes_are_taken_over_is_planned_anew_in_its_order() -> None:
+    """`vip` takes n over from `big`; the other node is for `big`, not for `late`, which is behind it."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 5),
+        m.node("o"),
+        full(4),
+        full(4, on="o", name="full2"),
+        m.pod("big", 4, priority="low"),
+        m.pod("vip", 4, priority="high", at="5s"),
+        m.pod("late", 4, priority="low", at="5s"),
+        config=reserving(10),
+        until="60s",
+    )
+    assert first_reserved(answer) == {"big": (10.0, "n"), "vip": (15.0, "n")}
+    assert reserved(answer) == {"big": (15.0, "o"), "vip": (15.0, "n")}
 
 
 def test_r3_it_succeeds_later_if_a_node_comes() -> None:

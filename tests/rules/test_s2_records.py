@@ -11,6 +11,7 @@ import pytest
 
 from enbloc.api.meta import Obj
 from enbloc.config import Config
+from enbloc.gangs import claim_records
 from enbloc.gangs.own_annotations import COMMITTED, DECISION, DIGEST, EXPECTED_START_DIGEST, MARKS
 from enbloc.gangs.record_digests import SIMULATED, Keyring, new_keyring
 from enbloc.sim.simulation import Records, control_plane
@@ -74,7 +75,7 @@ def warnings_on(answer: Answer, name: str) -> list[str]:
 # ---- claims
 
 
-@pytest.mark.parametrize("kind", ["reserve", "preempt", "hold", "wave"])
+@pytest.mark.parametrize("kind", ["reserve", "preempt", "hold", "wave", "evicted"])
 def test_s2_attack_t2_a_record_that_is_patched_in_claims_nothing(kind: str) -> None:
     """Attack A2c: one slot a node closed all nodes to gangs of equal priority. The record is removed."""
     late = in_a(m.patch("5s", "PodGroup", "evil", metadata={"annotations": forged(kind)}))
@@ -84,7 +85,7 @@ def test_s2_attack_t2_a_record_that_is_patched_in_claims_nothing(kind: str) -> N
     assert len(warnings_on(answer, "evil")) == 1
 
 
-@pytest.mark.parametrize("kind", ["reserve", "preempt", "hold", "wave"])
+@pytest.mark.parametrize("kind", ["reserve", "preempt", "hold", "wave", "evicted"])
 def test_s2_attack_t2_a_record_that_was_forged_before_a_restart_claims_nothing(kind: str) -> None:
     """Attack A2d: the scheduler that starts finds it, and it does not verify."""
     answer = play(NODES, evil(forged(kind)), m.restart("5s"), victim("10s"), config=RESERVING)
@@ -109,6 +110,18 @@ def test_s2_records_of_kinds_that_no_action_makes_are_not_adopted(kind: str) -> 
     """Attack A3c: a reservation, though `reserve` is not configured, in a file whose records are trusted."""
     answer = simulate(NODES, evil(forged(kind)), m.restart("5s"), victim("10s"), config=NO_EVICTIONS)
     assert answer.times("b-") == [10.0] * 4
+
+
+@pytest.mark.parametrize("records", [Records.AS_WRITTEN, Records.TRUSTED])
+def test_s2_p3_a_forged_record_of_evicted_gangs_protects_no_gang(records: Records) -> None:
+    """`y` would be safe from `x`, had `x` been evicted for it."""
+    digest = claim_records.digest_of("volcano/default/x")
+    record = {"version": 1, "kind": "evicted", "until": 0, "slots": {}, "evicted": [digest]}
+    group, *pods = m.gang("y", 4, cpu=8)
+    group["metadata"]["annotations"] = {"enbloc.dev/claim-evicted": json.dumps(record)}
+    high = m.gang("x", 4, cpu=8, priority="high", at="10s")
+    answer = simulate(m.priority_class("high", 1), NODES, group, pods, high, records=records, until="20s")
+    assert answer.times("x-") == ([10.0] * 4 if records is Records.AS_WRITTEN else [])
 
 
 @pytest.mark.parametrize("restarts", [[], [m.restart("6s")]], ids=["running", "restarted"])

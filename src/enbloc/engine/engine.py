@@ -130,7 +130,9 @@ class Engine:
         starvation = Starvation(state, config.reserve.starving_after_ns if "reserve" in runs else None)
         deadlines = Deadlines(state, plugins.deadlines)
         partial_allocations = PartialAllocations(state, "backfill" in runs)
-        evictions = EvictionHistory(state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns))
+        evictions = EvictionHistory(
+            state, self._decide, Immunity(state, config.tenancy.longest_cooldown_ns), claims.evicted
+        )
         intake = Intake(
             config, state, groups, order, queues, claims, partial_allocations, demand, awaited, starvation, deadlines,
             evictions, reporter, self._decide,
@@ -370,5 +372,5 @@ def _kinds_made_by(runs: set[str]) -> frozenset[ClaimKind]:
     if "reserve" in runs:
         kinds.add(ClaimKind.RESERVE)
     if runs & {"preempt", "reclaim"}:
-        kinds.add(ClaimKind.PREEMPT)
+        kinds |= {ClaimKind.PREEMPT, ClaimKind.EVICTED}
     return frozenset(kinds)

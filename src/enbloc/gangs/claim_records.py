@@ -37,6 +37,8 @@ class ClaimKind(StrEnum):
     """Members of a gang for which pods were evicted, and the nodes where, by pod name (P3)."""
     WAVE = "wave"
     """Room for the later waves of a whole-job gang, by role (D5)."""
+    EVICTED = "evicted"
+    """No room, but which gangs were evicted for it: they evict none of its pods in turn (P3)."""
 
     @property
     def annotation(self) -> str:
@@ -45,6 +47,10 @@ class ClaimKind(StrEnum):
     @property
     def names_pods(self) -> bool:
         return self is not ClaimKind.WAVE
+
+    @property
+    def sets_room_aside(self) -> bool:
+        return self is not ClaimKind.EVICTED
 
 
 ANNOTATIONS: Final = frozenset(kind.annotation for kind in ClaimKind)
@@ -60,6 +66,8 @@ OTHERS_BYTES: Final = 48 * 1024
 """This much of it is left to annotations that are no records of claims."""
 RECORDS_BYTES: Final = OBJECT_BYTES - OTHERS_BYTES
 """All records on an object, unless its other annotations leave less; so one of them has no more."""
+EVICTED_GANGS: Final = 1_024
+"""A record has at most so many gangs that were evicted: 11 KiB."""
 SLOTS: Final = 50_000
 """A record with more slots was not written by this scheduler."""
 TASKS: Final = 100_000
@@ -91,6 +99,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=_WI
     """Whether a held pod started it, in a NonStrict group."""
     brief: Literal[True] | msgspec.UnsetType = msgspec.UNSET
     """Set if digests stand for the names of nodes, and of pods or roles."""
+    evicted: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Digests of the gangs that were evicted for it, the last one last; at most `EVICTED_GANGS`."""
 
     @property
     def is_brief(self) -> bool:
@@ -152,7 +162,7 @@ def read(text: str | None) -> Record | None:
     except (msgspec.DecodeError, UnicodeEncodeError, binascii.Error, zlib.error, ValueError):
         return None
     counts = [count for nodes in record.slots.values() for count in nodes.values()]
-    known = record.version == VERSION and len(counts) <= SLOTS
+    known = record.version == VERSION and len(counts) <= SLOTS and len(record.evicted or ()) <= EVICTED_GANGS
     return record if known and all(count > 0 for count in counts) and sum(counts) <= TASKS else None
 
 
@@ -235,7 +245,8 @@ def _bytes_at_most(record: Record) -> int:
     if record.is_brief:
         return bytes_at_most(record.slots) * 4 // 3 + 512 + SEAL_CHARS
     slots = sum(1 + len(nodes) for nodes in record.slots.values())
-    return (_names_chars(record) + slots * _SLOT_BYTES) * 4 // 3 + 512 + SEAL_CHARS
+    evicted = len(record.evicted or ()) * (DIGEST_CHARS + 3)
+    return (_names_chars(record) + slots * _SLOT_BYTES + evicted) * 4 // 3 + 512 + SEAL_CHARS
 
 
 def _annotation_bytes(record: Record) -> int:

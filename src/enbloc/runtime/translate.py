@@ -437,7 +437,8 @@ class Translator:
         patch = Patch(ref_of(group), {"metadata": {"annotations": annotations}}, uid=uid_of(group))
         kind: Literal["Normal", "Warning"] = "Warning" if decision.reason == RECORD_REMOVED else "Normal"
         event = EmitEvent(ref_of(group), uid_of(group), kind, decision.reason, decision.message)
-        steps = (Step((patch,)), Step((event,), if_accepted=True, may_fail=True))
+        said = (Step((event,), if_accepted=True, may_fail=True),) if decision.reason else ()
+        steps = (Step((patch,)), *said)
         yield WritePlan(decision, (decision.gang,), steps, is_base=True)
         if decision.kind is claim_records.ClaimKind.RESERVE and group["kind"] != "Pod":
             status = "True" if decision.record else "False"

@@ -94,7 +94,7 @@ def _by_eviction_or_starvation(cycle: Cycle, gang: GangState) -> Iterator[tuple[
 def _reclaimable(cycle: Cycle, gang: GangState) -> dict[int, int]:
     """What other queues use beyond their deserved share and reclaim could free, by column."""
     asked = cycle.state.resources.amounts(gang.spec.min_resources or {})
-    rules = ByShare(cycle.state, cycle.evictions, gang, asked)
+    rules = ByShare(cycle.state, cycle.evictions, [gang], asked)
     found: dict[int, int] = {}
     for name in {queue for queue, _ in rules.cells()}:
         queue = cycle.state.queues.get(name)

@@ -7,6 +7,7 @@ the room is claimed for the gang, and only then the victims are evicted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final
 
 from enbloc.engine.actions.allocate import serve
@@ -15,7 +16,7 @@ from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priori
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.eviction.planner import Plan, Planner
 from enbloc.engine.eviction.rules import Rules
-from enbloc.engine.ordering import Band
+from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.domain_choices import domain_choices
@@ -39,30 +40,51 @@ RulesOf = Callable[[Cycle, Sequence[GangState], Sequence[PlacementRequest]], Rul
 def evict_for_all(
     cycle: Cycle, action: str, rules_of: RulesOf, have_victims: Callable[[GangState], bool], releases_claims: bool
 ) -> None:
-    """Serves all gangs whose minima did not fit, in order. `have_victims` is a quick test: none without it has a
+    """Serves all gangs whose minima did not fit, in order. Those for which no plan was found before are tried only once
+    pods were evicted, or claims released, for one before them. `have_victims` is a quick test: none without it has a
     plan."""
-    queued = (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences())
-    waiting = [one for one in queued if one.unschedulable and _may_try(cycle, one, action, have_victims)]
-    for equivalence in sorted(waiting, key=lambda one: _across_queues(cycle, one)):
-        for gang in equivalence.in_order():
-            if is_blocked(cycle, gang) or not _serve(cycle, gang, action, rules_of, releases_claims):
-                break  # one like it is before it in a FIFO queue (G8); or there is no plan for a gang like it either
+    fresh: list[EquivalenceClass] = []
+    failed: list[EquivalenceClass] = []
+    for one in (*cycle.queues.placement.equivalences(), *cycle.queues.best_effort.equivalences()):
+        gang = _first_for_minima(one)
+        if gang is not None:
+            (failed if cycle.evictions.has_failed(action, gang) else fresh).append(one)
+    if not fresh:
+        return
+    # By the shares that queues have now: evictions change these.
+    queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
+    by_queue = {name: queues.order(queues.get(name), totals) for name in {one.queue for one in (*fresh, *failed)}}
+
+    def in_line(equivalences: Sequence[EquivalenceClass]) -> list[tuple[tuple[object, Order], EquivalenceClass]]:
+        heads = ((one, _first_for_minima(one)) for one in equivalences)
+        found = [(one, gang) for one, gang in heads if gang is not None]
+        tried = [(one, gang) for one, gang in found if have_victims(gang) and not is_blocked(cycle, gang)]
+        return [((by_queue[gang.spec.queue], cycle.order(gang)), one) for one, gang in tried]
+
+    line = sorted(in_line(fresh), key=itemgetter(0))
+    while line:
+        turn, equivalence = line.pop(0)
+        if _serve_class(cycle, equivalence, action, rules_of, releases_claims) and failed:
+            behind = [entry for entry in in_line(failed) if entry[0] > turn]
+            line, failed = sorted([*line, *behind], key=itemgetter(0)), []
 
 
-def _may_try(
-    cycle: Cycle, equivalence: EquivalenceClass, action: str, have_victims: Callable[[GangState], bool]
+def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:
+    """The first gang of a class that waits for its minima in vain."""
+    head = equivalence.head() if equivalence.unschedulable else None
+    return head[1] if head is not None and head[0].band is Band.MINIMA else None
+
+
+def _serve_class(
+    cycle: Cycle, equivalence: EquivalenceClass, action: str, rules_of: RulesOf, releases_claims: bool
 ) -> bool:
-    """Whether a gang waits there for its minima, for which no plan failed on the same facts."""
-    head = equivalence.head()
-    if head is None or head[0].band is not Band.MINIMA or cycle.evictions.has_failed(action, head[1]):
-        return False
-    return have_victims(head[1]) and not is_blocked(cycle, head[1])
-
-
-def _across_queues(cycle: Cycle, equivalence: EquivalenceClass) -> tuple[object, ...]:
-    head = equivalence.head()
-    assert head is not None, "an equivalence class that is served has a head"
-    return cycle.order.across_queues(head[1])
+    """Serves the gangs of a class in order; whether room was found, or is being freed, for one of them."""
+    served = False
+    for gang in equivalence.in_order():
+        if is_blocked(cycle, gang) or not _serve(cycle, gang, action, rules_of, releases_claims):
+            break  # one like it is before it in a FIFO queue (G8); or there is no plan for a gang like it either
+        served = True
+    return served
 
 
 def _serve(cycle: Cycle, gang: GangState, action: str, rules_of: RulesOf, releases_claims: bool) -> bool:
@@ -252,6 +274,10 @@ def _carry_out(
             return False
         if places and not cycle.claims.nominations.make(gang, places, _evicted_for(cycle, plan, gang)):
             return False
+    if not cycle.evictions.evicted.add(unit[0], (task.gang.key for task in plan.victims)):
+        for gang in unit:
+            cycle.claims.end(gang, ClaimKind.PREEMPT, "PreemptionAbandoned", "its victims cannot be recorded")
+        return False
     reason = "Preempted" if action == "preempt" else "Reclaimed"
     for task in sorted(plan.victims, key=lambda task: (task.gang.key, task.order)):
         assert task.status is TaskStatus.BOUND, f"{task} cannot be evicted; {task.gang.story}"

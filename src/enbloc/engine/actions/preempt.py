@@ -41,4 +41,4 @@ def _have_victims(cycle: Cycle) -> Callable[[GangState], bool]:
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByPriority:
     priority = min(gang.priority for gang in unit)  # S1: no gang is given the priority of its group
     asks_nothing = all(task.cls.best_effort for request in requests for task in request.everything)
-    return ByPriority(cycle.evictions, unit[0], priority, best_effort_only=asks_nothing)
+    return ByPriority(cycle.evictions, unit, priority, best_effort_only=asks_nothing)

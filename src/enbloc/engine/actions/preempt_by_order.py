@@ -144,6 +144,8 @@ def _carry_out(cycle: Cycle, packed: _Packed) -> None:
         gangs = cycle.titles.listed(packed.leaves, gang.key.namespace)
         if not cycle.claims.nominations.make(gang, places, f"pods of {gangs} are evicted for it"):
             return
+    if not cycle.evictions.evicted.add(first, (gang.key for gang in packed.leaves)):
+        return
     for gang in packed.leaves:
         why = f"makes room for {cycle.titles.of(first, gang.key.namespace)}, which has less left to do"
         for task in sorted(gang.tasks.values(), key=lambda task: task.order):

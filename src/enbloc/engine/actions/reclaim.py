@@ -20,5 +20,5 @@ def run(cycle: Cycle) -> None:
 
 def _rules(cycle: Cycle, unit: Sequence[GangState], requests: Sequence[PlacementRequest]) -> ByShare | None:
     asked = total(task.cls.request for request in requests for task in request.everything)
-    rules = ByShare(cycle.state, cycle.evictions, unit[0], asked)
+    rules = ByShare(cycle.state, cycle.evictions, unit, asked)
     return rules if rules.cells() else None

@@ -37,26 +37,32 @@ _N = TypeVar("_N", float, Floats)
 
 def run(cycle: Cycle) -> None:
     for unit in _starving(cycle):
-        if _higher_order_was_scheduled(cycle, unit[0]):
-            cycle.state.events.add(EventKind.RESERVE_DEFERRED)
-            continue
-        if cycle.parts.awaited.above(unit[0].priority):
-            continue  # G8: pods of a gang of higher priority are being created; a cycle follows when they exist
-        lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
-        plan = _Plan(cycle, lower)
-        places = plan.places(unit)
-        if places is None:
-            cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-            _say(cycle, unit, _why_not(cycle, unit))
-            continue
-        _say(cycle, unit, "")
-        _end_those_taken_over(cycle, plan, lower, unit[0])
-        for gang in unit:
-            of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang.key == gang.key]
-            if of_gang and not cycle.claims.reservations.make(gang, of_gang, cycle.now_ns):
-                cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
-                _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
+        if not _is_settled(cycle, unit):
+            _serve(cycle, unit)
     cycle.parts.expected_starts.forecast(cycle.now_ns)
+
+
+def _serve(cycle: Cycle, unit: Sequence[GangState]) -> None:
+    """Reserves nodes for gangs that start together, if no gang of higher order was scheduled."""
+    if _higher_order_was_scheduled(cycle, unit[0]):
+        cycle.state.events.add(EventKind.RESERVE_DEFERRED)
+        return
+    if cycle.parts.awaited.above(unit[0].priority):
+        return  # G8: pods of a gang of higher priority are being created; a cycle follows when they exist
+    lower = cycle.claims.reservations.lower_than(min(gang.priority for gang in unit))
+    plan = _Plan(cycle, lower)
+    places = plan.places(unit)
+    if places is None:
+        cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+        _say(cycle, unit, _why_not(cycle, unit))
+        return
+    _say(cycle, unit, "")
+    _end_those_taken_over(cycle, plan, lower, unit[0])
+    for gang in unit:
+        of_gang = [(task, cycle.state.nodes.names[row]) for task, row in places if task.gang.key == gang.key]
+        if of_gang and not cycle.claims.reservations.make(gang, of_gang, cycle.now_ns):
+            cycle.parts.starvation.note_failed(unit[0], _facts(cycle, unit))
+            _say(cycle, unit, "no nodes are reserved for it: the record of its pods is too long for one object")
 
 
 def _why_not(cycle: Cycle, unit: Sequence[GangState]) -> str:
@@ -120,24 +126,32 @@ def mend(cycle: Cycle, lower: frozenset[GangKey], by: Sequence[GangState]) -> No
 
 
 def _starving(cycle: Cycle) -> list[list[GangState]]:
-    """Starving units whose attempt failed, the highest in order first; gangs that start together are one unit."""
+    """Starving units whose attempt failed, the highest in order first; gangs that start together are one unit. Settled
+    ones are among them if another is not: once nodes are taken over for that one they may be so no longer (R3)."""
     found: dict[int, list[GangState]] = {}
     for gang in cycle.parts.starvation.gangs.values():
         group = cycle.groups.of(gang)
         unit = cycle.intake.unit(group) if group is not None else [gang]
         equivalence = cycle.queues.equivalence_of(unit[0]) if unit else None
-        if equivalence is None or not equivalence.unschedulable or not cycle.queues.placement.holds(equivalence):
-            continue
-        if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
-            continue
-        if all(cycle.claims.reservations.condition_ready(one) for one in unit):
-            continue
-        if any(cycle.claims.nominations.of(one) for one in unit):
-            continue  # victims are being evicted for it already
-        if is_blocked(cycle, unit[0]) or any(cycle.intake.claim_obstacle(one) for one in unit):
-            continue
-        found[id(unit[0])] = unit
-    return sorted(found.values(), key=lambda unit: cycle.order.across_queues(unit[0]))
+        if equivalence is not None and equivalence.unschedulable and cycle.queues.placement.holds(equivalence):
+            found[id(unit[0])] = unit
+    if all(_is_settled(cycle, unit) for unit in found.values()):
+        return []
+    units = [unit for unit in found.values() if _may_reserve(cycle, unit)]
+    return sorted(units, key=lambda unit: cycle.order.across_queues(unit[0]))
+
+
+def _is_settled(cycle: Cycle, unit: Sequence[GangState]) -> bool:
+    """Whether nodes are reserved for all that the unit needs, or could not be and no fact that bears on it changed."""
+    if cycle.parts.starvation.has_failed(unit[0], _facts(cycle, unit)):
+        return True
+    return all(cycle.claims.reservations.condition_ready(gang) for gang in unit)
+
+
+def _may_reserve(cycle: Cycle, unit: Sequence[GangState]) -> bool:
+    if any(cycle.claims.nominations.of(gang) for gang in unit):
+        return False  # victims are being evicted for it already
+    return not is_blocked(cycle, unit[0]) and not any(cycle.intake.claim_obstacle(gang) for gang in unit)
 
 
 def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
@@ -157,7 +171,7 @@ def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     tasks = [task for gang in unit for task in pending_tasks(gang)]
     stateful = any(map(state.stateful.applies, tasks))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
-    claimed = any(cycle.claims.has(kind) for kind in ClaimKind)  # beside reservations, what started since counts (R4)
+    claimed = any(True for _ in cycle.claims.every())  # beside reservations, what started since counts (R4)
     # R6: which nodes are the nearest ones depends on what is free, and where tasks differ also which ones are left.
     ranked = cycle.config.reserve.node_percent < 100 or len({task.cls.id for task in tasks}) > 1
     by_use = state.nodes.clock if stateful or limited or claimed or ranked else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from enbloc.engine.claims.evicted_gangs import EvictedGangs
 from enbloc.engine.claims.holds import Holds
 from enbloc.engine.claims.nominations import Nominations
 from enbloc.engine.claims.registry import ClaimRegistry, Decide
@@ -22,7 +23,8 @@ class ClaimsOfAllKinds(ClaimRegistry):
         self.holds = Holds(state, groups, self)
         self.reservations = Reservations(state, self)
         self.nominations = Nominations(state, self)
-        for policy in (self.waves, self.holds, self.reservations, self.nominations):
+        self.evicted = EvictedGangs(self)
+        for policy in (self.waves, self.holds, self.reservations, self.nominations, self.evicted):
             self.add_policy(policy)
 
     def reserved(self, gang: GangState) -> Mapping[str, str]:

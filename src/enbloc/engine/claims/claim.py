@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from enbloc.engine.tables.tasks import WAITS, GangState, Task, TaskStatus, pending_tasks
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind, Record
@@ -42,7 +44,7 @@ class Slot:
 class Claim:
     """What one gang claims of one kind."""
 
-    __slots__ = ("clock_ns", "gang", "held", "kind", "priority", "slots", "until_ns")
+    __slots__ = ("clock_ns", "evicted", "gang", "held", "kind", "priority", "slots", "until_ns")
 
     def __init__(self, gang: GangState, kind: ClaimKind, slots: Iterable[Slot], until_ns: int = 0) -> None:
         self.gang = gang
@@ -54,6 +56,8 @@ class Claim:
         """When the clock of its group started (K8), or when its nodes were reserved (R4); 0 if its kind has none."""
         self.held = False
         """Whether a held pod started it."""
+        self.evicted: tuple[str, ...] = ()
+        """Digests of the gangs that were evicted for it, of a record of these (P3)."""
         self.priority = gang.priority
         """Of its gang, as it was last reviewed: gangs of higher priority are not bound by it (R5)."""
 
@@ -84,7 +88,8 @@ class Claim:
             nodes = slots.setdefault(name, {})
             nodes[slot.node] = nodes.get(slot.node, 0) + 1
         until_ns = 0 if self.clock_ns else self.until_ns
-        record = Record(self.kind, until_ns, slots, clock_ns=self.clock_ns, held=self.held)
+        evicted = self.evicted or msgspec.UNSET
+        record = Record(self.kind, until_ns, slots, clock_ns=self.clock_ns, held=self.held, evicted=evicted)
         return claim_records.shortened(record)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ What differs between kinds is in their policies: `holds`, `reservations`, `nomin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 
 from enbloc.engine.claims.claim import RECREATION_NS, Claim, Ending
@@ -122,7 +122,8 @@ class ClaimRegistry(Follower):
         return bool(self._claims[kind])
 
     def has_any(self, gang: GangState) -> bool:
-        return any(gang.key in claims for claims in self._claims.values())
+        """Whether room is set aside for a gang."""
+        return any(gang.key in claims for kind, claims in self._claims.items() if kind.sets_room_aside)
 
     def notes_of(self, gang: GangState) -> list[str]:
         """Why it has no claim: it was released for another gang (K12), or could not be made (R6), which is said only
@@ -148,8 +149,10 @@ class ClaimRegistry(Follower):
         self._notes.pop(gang.key, None)
 
     def every(self) -> Iterator[Claim]:
-        for claims in self._claims.values():
-            yield from claims.values()
+        """All claims that set room aside."""
+        for kind, claims in self._claims.items():
+            if kind.sets_room_aside:
+                yield from claims.values()
 
     def due(self) -> int | None:
         """When the first claim expires, or the first slot whose pod was not recreated in time."""
@@ -233,13 +236,18 @@ class ClaimRegistry(Follower):
         self._is_first_cycle = False
         for kind, policy in self._policies.items():
             everything = self._state.events.any_of(policy.reviewed_on)
-            for claim in self.all(kind):
+            claims = self.all(kind) if kind.sets_room_aside else self._of_gangs(dirty, kind)
+            for claim in claims:
                 is_changed = any(mate.key in dirty for mate in self.mates(claim.gang))
                 is_due = (
                     0 < claim.until_ns <= now_ns or self._recreating.get((claim.gang.key, kind), now_ns + 1) <= now_ns
                 )
                 if everything or is_changed or is_due:
                     self._review(claim, now_ns)
+
+    def _of_gangs(self, keys: Iterable[GangKey], kind: ClaimKind) -> list[Claim]:
+        claims = self._claims[kind]
+        return [claims[key] for key in keys if key in claims] if claims else []
 
     def _adopt(self, gang: GangState, now_ns: int) -> None:
         for kind, record in gang.status.claims.items():

@@ -173,26 +173,26 @@ class GreedyPlan:
         """The lowest and fewest victims on a row whose eviction makes room for the task."""
         nodes = self._state.nodes
         lacking = {column: amount - int(nodes.free[column, row]) for column, amount in task.cls.request}
-        chosen: list[Victims] = []
+        chosen: list[tuple[Victims, Victims]] = []
         for unit in self._by_preference(row, task, lacking):
             if _covered(lacking):
                 break
             if self._helps(lacking, unit, row) and self._planned.allow(unit):
-                chosen.append(unit)
-                self._planned.assume(unit)
-                self._add_lacking(lacking, unit, row, -1)
+                counted = self._planned.assume(unit)
+                chosen.append((unit, counted))
+                self._add_lacking(lacking, counted, row, -1)
         enough = _covered(lacking)
-        for unit in chosen:
-            self._planned.assume_spared(unit)
+        for _, counted in chosen:
+            self._planned.assume_spared(counted)
         if not enough:
             return None
-        for unit in sorted(chosen, key=disruption, reverse=True):  # spare those that are not needed
-            self._add_lacking(lacking, unit, row, 1)
+        for entry in sorted(chosen, key=lambda entry: disruption(entry[0]), reverse=True):  # spare what is not needed
+            self._add_lacking(lacking, entry[1], row, 1)
             if _covered(lacking):
-                chosen.remove(unit)
+                chosen.remove(entry)
             else:
-                self._add_lacking(lacking, unit, row, -1)
-        return chosen
+                self._add_lacking(lacking, entry[1], row, -1)
+        return [unit for unit, _ in chosen]
 
     def _victims_by_filters(self, row: int, task: Task) -> list[Victims] | None:
         """The same for a task that stateful filters concern: ports, affinity, spread, volumes. All that may be evicted

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from enbloc.engine.decisions import Decision, Evict
 from enbloc.engine.events import BEYOND_ROOM, EventKind
@@ -23,13 +23,24 @@ REFUSED_FOR_NS = 30 * SECOND
 """A refused eviction is not retried for 30 s."""
 
 
+class EvictedFor(Protocol):
+    """Which gangs were evicted for which, as long as the latter exist: the victims may be recreated."""
+
+    def has(self, gang: GangState, victim: GangKey) -> bool: ...
+
+    def add(self, gang: GangState, victims: Iterable[GangKey]) -> bool: ...
+
+
 class EvictionHistory(Follower):
     """Which tasks may be evicted now, which gangs were evicted for which, and for which gangs no plan was found."""
 
     retried_on = BEYOND_ROOM
 
-    def __init__(self, state: State, decide: Callable[[Decision], None], immunity: Immunity) -> None:
+    def __init__(
+        self, state: State, decide: Callable[[Decision], None], immunity: Immunity, evicted: EvictedFor
+    ) -> None:
         self._state = state
+        self.evicted = evicted
         self._decide = decide
         self.immunity = immunity
         self.evictable = Evictable(state, immunity)
@@ -39,8 +50,6 @@ class EvictionHistory(Follower):
         """(action, gang) → the facts for which no eviction plan was found (G9)."""
         self.packed: dict[str, object] = {}
         """Queue → the gangs that it was last packed anew for (see `actions.preempt_by_order`)."""
-        self._evicted: dict[GangKey, set[GangKey]] = {}
-        """Gang → gangs of which tasks were evicted for it."""
         self._refused_until: dict[str, int] = {}
         """UIDs of tasks whose eviction was refused → when it may be retried, in nanoseconds."""
         self._cooldown_ends_ns: int | None = None
@@ -64,9 +73,7 @@ class EvictionHistory(Follower):
         self.surplus.update(gang)
 
     def gang_gone(self, gang: GangState) -> None:
-        """Evictions for other gangs are kept as long as those exist: the victim may be recreated."""
         self.retry(gang)
-        self._evicted.pop(gang.key, None)
         self.surplus.remove(gang)
 
     def by_use(self, name: str, compute: Callable[[], T]) -> T:
@@ -134,10 +141,14 @@ class EvictionHistory(Follower):
 
     def was_evicted_by(self, gang: GangState, other: GangState) -> bool:
         """P3: a gang that was evicted for another one never preempts that one in turn."""
-        return gang.key in self._evicted.get(other.key, ())
+        return self.evicted.has(other, gang.key)
+
+    def in_turn(self, unit: Sequence[GangState], tasks: Iterable[Task]) -> bool:
+        """Whether one of the gangs that start together was evicted for the gang of one of these tasks."""
+        others = {task.gang.key: task.gang for task in tasks}
+        return any(self.was_evicted_by(gang, other) for gang in unit for other in others.values())
 
     def evict(self, task: Task, preemptor: GangState, reason: str, message: str) -> None:
-        self._evicted.setdefault(preemptor.key, set()).add(task.gang.key)
         self._state.evict(task)
         self._decide(Evict(task.gang.key, task.namespace, task.name, task.uid, reason, message, preemptor.key))
 

@@ -32,32 +32,57 @@ class PlannedEvictions:
         self._rows: dict[str, int] = {}
         """By uid: the row of a victim, also after the transaction took it off."""
         self.units: list[Victims] = []
+        self._assumed: list[Victims] = []
         self._spared = spared
         self.is_limited = False
-        """Whether the rules, or budgets, did not allow a unit beside others."""
+        """Whether the rules, budgets or a minimum did not allow a unit beside others."""
         self.in_vain: list[Victims] = []
         """The units of a plan that failed, where another choice could succeed."""
 
     def allow(self, unit: Victims) -> bool:
         """Whether a unit may be evicted in addition."""
         if not unit.whole_gang and not can_spare(unit.tasks[0]):
+            self.is_limited = True  # another surplus member of its gang leaves
             return False
         if any(task.uid in self._spared for task in unit.tasks):
             return False
         if self._rules.bars(unit.tasks):
             return False
-        if not self._rules.allows(unit.tasks) and not self._allows_before_another(unit):
+        if not self._is_allowed(unit):
             self.is_limited = True
             return False
-        if self._disruptions.allow(unit.tasks):
+        if self._disruptions.allow(self._counted(unit)):
             return True
         self.is_limited = self.is_limited or bool(self.units)
         return False
 
+    def _is_allowed(self, unit: Victims) -> bool:
+        if self._rules.allows(unit.tasks):
+            return True
+        return self._rules.by_use and (self._allows_with_surplus(unit) or self._allows_before_another(unit))
+
+    def _allows_with_surplus(self, unit: Victims) -> bool:
+        """Whether a queue gives a gang as a whole together with surplus of it that was planned earlier: it is judged
+        once, before all of them leave (P2)."""
+        earlier = self._surplus_of(unit)
+        if not earlier:
+            return False
+        self._count_use(earlier, 1)
+        together = {task.uid: task for task in (*earlier, *unit.tasks)}
+        allowed = self._rules.allows(list(together.values()))
+        self._count_use(earlier, -1)
+        return allowed
+
+    def _surplus_of(self, unit: Victims) -> list[Task]:
+        """The surplus members, evicted so far, of gangs that go as a whole."""
+        keys = {task.gang.key for task in unit.tasks} if unit.whole_gang else set()
+        others = (other for other in (*self.units, *self._assumed) if not other.whole_gang and other.key in keys)
+        return [task for other in others for task in other.tasks]
+
     def _allows_before_another(self, unit: Victims) -> bool:
         """Whether a queue, which is judged before each eviction, gives a unit before one that was planned earlier, and
         still gives that one then (P2)."""
-        for other in self.units if self._rules.by_use else ():
+        for other in self.units:
             self._count_use(other.tasks, 1)
             allowed = self._rules.allows(unit.tasks)
             if allowed:
@@ -138,15 +163,25 @@ class PlannedEvictions:
 
     # ---- while units of one row are chosen together
 
-    def assume(self, unit: Victims) -> None:
-        """Counts a unit as evicted for budgets, queues and minima, without taking it off its row."""
-        self._disruptions.evict(unit.tasks)
-        self._count(unit.tasks, -1)
+    def assume(self, unit: Victims) -> Victims:
+        """Counts a unit as evicted for budgets, queues and minima, without taking it off its row. Returns what is
+        counted: surplus of a gang that goes as a whole may be counted already."""
+        counted = unit._replace(tasks=self._counted(unit))
+        self._assumed.append(counted)
+        self._disruptions.evict(counted.tasks)
+        self._count(counted.tasks, -1)
+        return counted
 
-    def assume_spared(self, unit: Victims) -> None:
-        """The exact inverse of `assume`."""
-        self._disruptions.spare(unit.tasks)
-        self._count(unit.tasks, 1)
+    def assume_spared(self, counted: Victims) -> None:
+        """The exact inverse of `assume`, of what that returned."""
+        self._assumed.remove(counted)
+        self._disruptions.spare(counted.tasks)
+        self._count(counted.tasks, 1)
+
+    def _counted(self, unit: Victims) -> list[Task]:
+        """The tasks of a unit without those that are assumed to be evicted."""
+        assumed = {task.uid for other in self._assumed for task in other.tasks}
+        return [task for task in unit.tasks if task.uid not in assumed]
 
     def _count(self, tasks: Sequence[Task], by: int) -> None:
         for task in tasks:

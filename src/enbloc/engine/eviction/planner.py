@@ -10,8 +10,10 @@ way no victim is evicted in vain (`minimal_victims`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import combinations, islice
 from typing import NamedTuple
 
+from enbloc.engine.eviction.elastic import can_spare
 from enbloc.engine.eviction.evictable import Cell
 from enbloc.engine.eviction.greedy_plan import GreedyPlan, open_rows
 from enbloc.engine.eviction.history import EvictionHistory
@@ -37,6 +39,9 @@ EVICT_ALL_BOUND = 2_000
 SPARED_TRIES = 16
 SPARED_BOUND = 32
 """If shares or budgets limit what may be evicted, at most 16 choices are tried, none after one of over 32 units."""
+
+PARTS_TRIED = 64
+"""At most 64 choices of surplus members are tried in place of a gang as a whole."""
 
 
 class Plan(NamedTuple):
@@ -150,11 +155,13 @@ class Planner:
     # ---- one step
 
     def _plan_of(self, step: _Step) -> Plan | None:
-        """The plan of a step. Budgets and shares allow only so many victims, and these must not take the room back (P2,
-        P3): where that is in the way, plans without one of the victims are tried, then without two (`SPARED_TRIES`)."""
+        """The plan of a step. Budgets, shares and minima allow only so many victims, and these must not take the room
+        back (P2, P3): where that is in the way, plans without one of the victims are tried, then without two
+        (`SPARED_TRIES`)."""
         waiting: list[frozenset[str]] = [frozenset()]
         known = set(waiting)
-        for _ in range(SPARED_TRIES if self._rules.by_use or self._state.budgets else 1):
+        is_limited = self._rules.by_use or self._state.budgets or step.surplus_only
+        for _ in range(SPARED_TRIES if is_limited else 1):
             if not waiting:
                 return None
             spared = waiting.pop(0)
@@ -235,7 +242,43 @@ class Planner:
         capacity = Capacity(room, self._requests, self._open_rows)
         capacity.take(map(place_of, evicted), -1)
         self._kept = MinimalVictims(capacity, place_of, fits).of(units)
+        for unit in [unit for unit in self._kept if unit.whole_gang]:
+            others = [other for other in self._kept if other is not unit]
+            self._kept = [*others, *(self._surplus_in_place_of(unit, others, planned, fits) or [unit])]
         return found
+
+    def _surplus_in_place_of(
+        self,
+        unit: Victims,
+        others: Sequence[Victims],
+        planned: PlannedEvictions,
+        fits: Callable[[Sequence[Victims]], bool],
+    ) -> list[Victims]:
+        """Surplus members of a gang that suffice in place of all of it, the last in order if possible; else none."""
+        planned.start_over()
+        spare = sorted(filter(can_spare, unit.tasks), key=lambda task: task.order, reverse=True)
+        gangs = {task.gang.key: task.gang for task in spare}
+        count = min(len(spare), sum(gang.total_occupied - gang.spec.minimum for gang in gangs.values()))
+        if not spare or len(spare) > SPARED_BOUND:
+            return []
+        for chosen in islice(combinations(spare, count), PARTS_TRIED):
+            singles = [Victims([task], whole_gang=False, rank=unit.rank, skips=spare.index(task)) for task in chosen]
+            if not self._may_go(planned, others, singles) or not fits([*others, *singles]):
+                continue
+            for single in reversed(singles):
+                fewer = [one for one in singles if one is not single]
+                singles = fewer if fits([*others, *fewer]) else singles
+            return singles
+        return []
+
+    def _may_go(self, planned: PlannedEvictions, others: Sequence[Victims], singles: Sequence[Victims]) -> bool:
+        """Whether surplus members may be evicted one by one beside others."""
+        planned.start_over(others)
+        for single in singles:
+            if not planned.allow(single):
+                return False
+            planned.evict(single)
+        return True
 
     def _is_accepted(self, planned: PlannedEvictions, plan: Plan) -> bool:
         if self._suffices is None and not self._rules.by_use:

@@ -55,11 +55,13 @@ class ByPriority:
 
     by_use = False
 
-    def __init__(self, evictions: EvictionHistory, gang: GangState, priority: int, *, best_effort_only: bool) -> None:
+    def __init__(
+        self, evictions: EvictionHistory, unit: Sequence[GangState], priority: int, *, best_effort_only: bool
+    ) -> None:
         self._evictions = evictions
-        self._gang = gang
+        self._unit = unit
         self._best_effort_only = best_effort_only
-        queue = gang.spec.queue
+        queue = unit[0].spec.queue
         lower = [cell for cell in evictions.evictable.cells() if cell[0] == queue and cell[1] < priority]
         self._cells = sorted(lower, key=lambda cell: cell[1])
 
@@ -78,7 +80,7 @@ class ByPriority:
     def allows(self, tasks: Sequence[Task]) -> bool:
         if self._best_effort_only and not all(task.cls.best_effort for task in tasks):
             return False
-        return not any(self._evictions.was_evicted_by(self._gang, task.gang) for task in tasks)
+        return not self._evictions.in_turn(self._unit, tasks)
 
     def accepts(self, victims: Sequence[Task]) -> bool:
         return True
@@ -89,14 +91,16 @@ class ByShare:
 
     by_use = True
 
-    def __init__(self, state: State, evictions: EvictionHistory, gang: GangState, asked: Mapping[int, int]) -> None:
+    def __init__(
+        self, state: State, evictions: EvictionHistory, unit: Sequence[GangState], asked: Mapping[int, int]
+    ) -> None:
         self._state = state
         self._evictions = evictions
-        self._gang = gang
+        self._unit = unit
         self._asked = asked
         self._queues = state.queues
         self._queues.update_deserved(state.foreign_room.shared())
-        self._own = state.queue_of(gang)
+        self._own = state.queue_of(unit[0])
         self._found: list[Cell] | None = None
         self._is_simple = (
             self._own.name != ROOT
@@ -203,7 +207,7 @@ class ByShare:
         queue = self._state.queue_of(tasks[0].gang)
         if queue is self._own or not self._gives(queue):
             return False
-        if self._evictions.was_evicted_by(self._gang, tasks[0].gang):
+        if self._evictions.in_turn(self._unit, tasks):
             return False
         less = total(task.cls.request for task in tasks)
         places = [place for place in queue.ancestors if place not in self._own.ancestors]

@@ -28,6 +28,22 @@ def test_g8_a_lower_pod_does_not_start_in_the_room_of_a_job_of_the_same_instant(
     assert not evicted(answer)
 
 
+def test_g8_no_pod_is_evicted_for_a_gang_that_leaves_room_to_such_a_job() -> None:
+    """At 30 s `full` ends, and `high` is enqueued. `low` sleeps, and would fit if `victim` left."""
+    answer = simulate(
+        CLASSES,
+        m.node("n", 4),
+        m.pod("victim", 1, run_time="100s"),
+        m.pod("full", 3, nodeName="n", priority="high", run_time="30s"),
+        m.pod("low", 4, priority="low", at="10s", run_time="10s"),
+        m.job("high", m.role("w", 1, cpu=3, run_time="60s"), priority="high", at="30s"),
+        until="200s",
+    )
+    assert answer.at("high-w-0") == 30.0
+    assert evicted(answer) == ["victim"]
+    assert answer.at("low") == 90.0
+
+
 def test_g8_a_lower_pod_beside_which_the_job_fits_starts_at_once() -> None:
     answer = simulate(
         CLASSES,

@@ -12,7 +12,7 @@ from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.decisions import Complain
 from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind
-from enbloc.gangs.model import Template
+from enbloc.gangs.model import GangKey, Template
 from engine.claims.scenes import SECOND_NS, Scene, small
 from engine.claims.test_kinds import expect_wave
 from support import manifests as m
@@ -55,7 +55,7 @@ def claim_of(scene: Scene, kind: ClaimKind) -> Claim:
     return claim
 
 
-@pytest.mark.parametrize("kind", ClaimKind)
+@pytest.mark.parametrize("kind", [kind for kind in ClaimKind if kind.sets_room_aside])
 def test_r1_a_claim_for_5000_pods_with_long_names_survives_a_restart(kind: ClaimKind) -> None:
     scene = large()
     claim = claim_of(scene, kind)
@@ -77,6 +77,22 @@ def test_r1_a_claim_for_5000_pods_with_long_names_survives_a_restart(kind: Claim
     assert sorted(adopted.places.values()) == sorted(places.values())
     if kind.names_pods:
         assert adopted.places == places
+
+
+def test_p3_the_gangs_that_were_evicted_last_survive_a_restart() -> None:
+    scene = small()
+    victims = [GangKey("volcano", "n" * 63, f"{index:04}" + "v" * 249) for index in range(5_000)]
+    assert all(scene.claims.evicted.add(scene.gang(), victims[index : index + 100]) for index in range(0, 5_000, 100))
+    record = scene.decided[-1].record
+    text = claim_records.write(record)
+    assert len(text) < 11 * 1024
+
+    scene.restart_registry()
+    scene.gang().assume(claims={ClaimKind.EVICTED: claim_records.read(text)})
+    scene.state.touch(scene.gang())
+    assert scene.begin(2) == [], "it is adopted as it was written"
+    known = [scene.claims.evicted.has(scene.gang(), victim) for victim in victims]
+    assert known == [False] * (5_000 - claim_records.EVICTED_GANGS) + [True] * claim_records.EVICTED_GANGS
 
 
 def test_r1_a_claim_that_no_object_could_hold_is_not_made_and_the_gang_says_so_once() -> None:

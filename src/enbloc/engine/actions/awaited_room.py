@@ -54,6 +54,12 @@ class AwaitedRoom:
         if attempt(self._cycle.placer, [request], self._transaction, constraints, keep=True) is not None:
             self._transaction.rollback(before)
 
+    def is_left_by(self, gang: GangState) -> bool:
+        """Whether this gang must leave room to others. Takes none."""
+        is_left = self.from_gang(gang)
+        self.release()
+        return is_left
+
     @contextmanager
     def uncounted(self) -> Iterator[None]:
         """While it lasts, queues do not use the room that is left to awaited pods: it is no part of their share."""
@@ -68,3 +74,4 @@ class AwaitedRoom:
 
     def release(self) -> None:
         self._transaction.rollback()
+        self._above = []

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Final
 
 from enbloc.engine.actions.allocate import serve
+from enbloc.engine.actions.awaited_room import AwaitedRoom
 from enbloc.engine.actions.queue_loop import is_blocked
 from enbloc.engine.claims.lower_priority import LowerPriorityClaim, lower_priority_claims
 from enbloc.engine.cycle import Cycle
@@ -26,6 +27,7 @@ from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.resources import PODS, total
 from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.model import GangKey
 
 _OWN_ROOM = frozenset({TaskStatus.ASSUMED, TaskStatus.BOUND, TaskStatus.NOMINATED})
 """Tasks whose room counts as free for the minResources of their own group."""
@@ -53,11 +55,12 @@ def evict_for_all(
         return
     # By the shares that queues have now: evictions change these.
     queues, totals = cycle.state.queues, cycle.state.foreign_room.shared()
+    put_off = _put_off(cycle)
     by_queue = {name: queues.order(queues.get(name), totals) for name in {one.queue for one in (*fresh, *failed)}}
 
     def in_line(equivalences: Sequence[EquivalenceClass]) -> list[tuple[tuple[object, Order], EquivalenceClass]]:
         heads = ((one, _first_for_minima(one)) for one in equivalences)
-        found = [(one, gang) for one, gang in heads if gang is not None]
+        found = [(one, gang) for one, gang in heads if gang is not None and not put_off(gang)]
         tried = [(one, gang) for one, gang in found if have_victims(gang) and not is_blocked(cycle, gang)]
         return [((by_queue[gang.spec.queue], cycle.order(gang)), one) for one, gang in tried]
 
@@ -67,6 +70,20 @@ def evict_for_all(
         if _serve_class(cycle, equivalence, action, rules_of, releases_claims) and failed:
             behind = [entry for entry in in_line(failed) if entry[0] > turn]
             line, failed = sorted([*line, *behind], key=itemgetter(0)), []
+
+
+def _put_off(cycle: Cycle) -> Callable[[GangState], bool]:
+    """Whether room is left to pods of higher priority that are being created: the gang is tried in the next cycle,
+    which follows when they exist (G8)."""
+    known: dict[tuple[GangKey, ...], bool] = {}
+
+    def put_off(gang: GangState) -> bool:
+        above = tuple(one.key for one in cycle.parts.awaited.above(gang.priority))
+        if above and above not in known:
+            known[above] = AwaitedRoom(cycle).is_left_by(gang)
+        return bool(above) and known[above]
+
+    return put_off
 
 
 def _first_for_minima(equivalence: EquivalenceClass) -> GangState | None:

@@ -311,6 +311,23 @@ def test_m6_g9_a_gang_is_looked_at_again_when_the_share_of_its_queue_grows() -> 
     assert answer.obj("PodGroup", "g")["status"]["phase"] == "Inqueue"
 
 
+def test_m6_s4_g9_a_gang_is_looked_at_again_when_a_queue_with_awaited_pods_deserves_less() -> None:
+    """`g` was enqueued and has no pods: towards other queues it counts up to the share of its own, 2 cpu. At 20 s a
+    third queue has demand: `g` counts for less, and `j` is enqueued."""
+    answer = simulate(
+        m.queue("top", priority=1),
+        m.queue("q", parent="top", guarantee={"cpu": "1"}),
+        m.queue("other", parent="top"),
+        m.node("n", 4),
+        m.podgroup("g", 1, queue="q", minResources={"cpu": "2"}),
+        m.podgroup("j", 2, minResources={"cpu": "2"}),
+        m.gang("x", 1, 0, cpu=3, memory="4Gi", queue="other", at="20s"),
+        config={"actions": "enqueue, allocate, backfill"},
+        until="30s",
+    )
+    assert answer.obj("PodGroup", "j")["status"]["phase"] == "Inqueue"
+
+
 def test_m6_g9_a_gang_of_a_queue_above_its_share_is_not_looked_at_again_when_shares_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

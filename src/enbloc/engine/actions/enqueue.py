@@ -39,9 +39,15 @@ def run(cycle: Cycle) -> None:
 
 def _wake_by_shares(cycle: Cycle) -> None:
     """Shares have changed, and with them what may be reclaimed (M6, G9): gangs are looked at again if their queue is
-    below its share and another one is above."""
-    waiting = cycle.queues.admission
-    if not cycle.config.runs("reclaim") or not waiting.equivalences() or not cycle.evictions.shares_changed():
+    below its share and another one is above. And so is what awaited pods of other queues count for (S4)."""
+    waiting, awaited = cycle.queues.admission, set(cycle.parts.awaited.queues())
+    if not waiting.equivalences() or not (awaited or cycle.config.runs("reclaim")):
+        return
+    if not cycle.evictions.shares_changed():
+        return
+    if awaited:
+        waiting.wake(lambda equivalence: bool(awaited - {equivalence.queue}))
+    if not cycle.config.runs("reclaim"):
         return
     queues = cycle.state.queues
     giving = map(queues.get, {name for name, _ in cycle.evictions.evictable.cells()})

@@ -6,7 +6,7 @@ In a FIFO queue they keep their turn; surplus of other gangs waits for them for 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from enbloc.engine.follower import Follower
 from enbloc.engine.ordering import GangOrder, Order
@@ -82,6 +82,10 @@ class AwaitedPods(Follower):
                 room = max(0, int(queue.deserved[column] - queue.used[column]))
                 found[column] += max(0, amount - room)
         return found
+
+    def queues(self) -> Iterable[str]:
+        """Queues with gangs whose pods are awaited."""
+        return self._gangs.keys()
 
     def in_queue(self, queue: str) -> list[GangState]:
         return list(self._gangs.get(queue, {}).values())

@@ -82,7 +82,7 @@ def parts(sizes: Sizes, minutes_of_peers: float) -> Iterator[Part]:
     yield live(f"gangs of {sizes.wide}", 160, usual, sizes.wide, *ours, *fast)
     yield live(f"{sizes.many_nodes:,} nodes", 260, many, 20, *ours, *fast)
     growth = ("-m", "enbloc", "bench", "growth", "-o", "json", "--scale", str(sizes.growth))
-    yield Part("growth", 90, growth, "growth")
+    yield Part("growth", 120, growth, "growth")
     nodes, pods = map(str, sizes.memory)
     yield Part("memory", 120, (str(ROOT / "benchmarks/memory.py"), "--nodes", nodes, "--pods", pods), "memory")
     yield live("backlog, third repeat, without slow peers", 190, usual, 20, *ours, *fast)

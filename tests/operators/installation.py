@@ -11,6 +11,7 @@ import base64
 import http.client
 import json
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -54,6 +55,8 @@ class Operator(NamedTuple):
     fixed_certificates: Path | None = None
     """Where it looks for that one, if the place cannot be chosen."""
     health: str = "/readyz"
+    health_port: int = 0
+    """Where it says that it is healthy, if the port cannot be chosen."""
     of: str = ""
     """The operator whose program and manifest it uses, if its own name is another."""
 
@@ -65,6 +68,12 @@ class Operator(NamedTuple):
 class Installed(NamedTuple):
     part: Part
     operator: Operator
+
+    def revive(self) -> None:
+        """As its Deployment would: MPI operator ends when it could not renew its lease for 5 s, which happens on a busy
+        machine."""
+        if self.part.pid is None:
+            self.part.start()
 
 
 def rendered(plane: ControlPlane, operator: Operator) -> list[Json]:
@@ -107,11 +116,12 @@ def install(plane: ControlPlane, operator: Operator, program: Path) -> Installed
         command.append(f"--config={folder / 'config.yaml'}")
     env = {"KUBECONFIG": str(plane.kubeconfig), "HOME": str(folder), "POD_NAMESPACE": operator.namespace}
     env |= {"MY_POD_NAMESPACE": operator.namespace, "NAMESPACE": operator.namespace, "TMPDIR": str(folder)}
+    _wait_free(operator)
     part = plane.launch(operator.name, command, env=env)
     if operator.makes_certificate:
         _mount_certificate(plane, operator)
     part.wait_ready(READY_S)
-    _wait_healthy(part, ports, operator.health)
+    _wait_healthy(part, operator.health_port or ports.health, operator.health)
     if not operator.makes_certificate:
         _apply(plane, hooks)  # only now: a webhook that does not answer would refuse the operator's own objects
     return Installed(part, operator)
@@ -206,9 +216,23 @@ def _mount_certificate(plane: ControlPlane, operator: Operator) -> None:
             _write_certificate(folder, base64.b64decode(data["tls.crt"]), base64.b64decode(data["tls.key"]))
 
 
-def _wait_healthy(part: Part, ports: Ports, path: str) -> None:
+def _wait_free(operator: Operator) -> None:
+    """A port that cannot be chosen may still be used by another program: the operator would end at once."""
     end = time.monotonic() + READY_S
-    while path and not _answers(ports.health, path):
+    while operator.health_port and _is_used(operator.health_port):
+        assert time.monotonic() < end, f"{operator.name} needs port {operator.health_port}, which another program uses"
+        time.sleep(0.2)
+
+
+def _is_used(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_healthy(part: Part, port: int, path: str) -> None:
+    end = time.monotonic() + READY_S
+    while path and not _answers(port, path):
+        assert part.pid is not None, f"{part.name} ended: {part.tail(4_000)}"
         assert time.monotonic() < end, f"{part.name} does not become ready: {part.tail(4_000)}"
         time.sleep(0.2)
 

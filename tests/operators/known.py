@@ -104,7 +104,9 @@ _TRAINING = Operator(
     makes_certificate=True,
     fixed_certificates=Path("/tmp/k8s-webhook-server/serving-certs"),
 )
-_MPI = Operator("mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health="")
+_MPI = Operator(
+    "mpi-operator", ("manifests/overlays/standalone",), "mpi-operator", _mpi, health="/healthz", health_port=8080
+)
 _LWS = Operator("lws", ("config/default",), "lws-system", _nothing, _lws, service="lws-webhook-service")
 
 OPERATORS = {

@@ -101,6 +101,7 @@ def walk(world: World, table: Table, story: Story) -> None:
         versions = tuple(f"{one} {programs.version(one)}" for one in used)
         table.add(Row(story.name, versions, story.sample, story.says, f"{story.pods} pods", reason, handled))
     finally:
+        world.delete(*objects, namespace=story.namespace, check=False)  # the next story may have the same sample
         world.plane.kubectl("delete", "pods", "--all", "-n", story.namespace, "--force", check=False)
         world.remove_nodes()
         if story.local or story is STORIES[-1]:

@@ -75,9 +75,9 @@ class World:
     def create(self, *objects: Json, namespace: str) -> None:
         self.plane.kubectl("create", "-n", namespace, "-f", "-", stdin=yaml.safe_dump_all(objects))
 
-    def delete(self, *objects: Json, namespace: str) -> None:
-        text = yaml.safe_dump_all(reversed(objects))
-        self.plane.kubectl("delete", "-n", namespace, "-f", "-", stdin=text, timeout_s=WITHIN_S)
+    def delete(self, *objects: Json, namespace: str, check: bool = True) -> None:
+        words = ["delete", "-n", namespace, "--ignore-not-found", "-f", "-"]
+        self.plane.kubectl(*words, stdin=yaml.safe_dump_all(reversed(objects)), timeout_s=WITHIN_S, check=check)
 
     def ensure_namespace(self, name: str) -> None:
         answer = self.plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
@@ -108,6 +108,8 @@ class World:
     def wait_pods(self, namespace: str, selector: str, until: Callable[[list[Json]], object], what: str) -> list[Json]:
         end = time.monotonic() + WITHIN_S
         while not until(found := self.pods(namespace, selector)):
+            for one in self._installed.values():
+                one.revive()
             assert time.monotonic() < end, f"not within {WITHIN_S} s: {what}; {self._shown(found, namespace)}"
             time.sleep(POLL_S)
         return found

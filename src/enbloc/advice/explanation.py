@@ -39,15 +39,6 @@ from enbloc.units import format_timestamp
 
 NOT_OURS: Final = "NotOurs"
 MOST_STORY: Final = 20
-_ATTEMPTED: Final = frozenset(
-    {
-        PendingReason.NOT_ENOUGH_RESOURCES,
-        PendingReason.UNSCHEDULABLE,
-        PendingReason.QUEUE_FULL,
-        PendingReason.BLOCKED_BY_FIFO,
-        PendingReason.HOLD_RELEASED,
-    }
-)
 _REASONS: Final = frozenset(reason.value for reason in PendingReason)
 
 

@@ -12,7 +12,6 @@ NODE_CPU: Final = 64
 PODS_A_NODE: Final = 250
 POD_CPU: Final = "100m"
 POD_MEMORY: Final = "64Mi"
-DIALECTS: Final = ("volcano", "native", "koordinator", "job", "scheduler-plugins", "kai", "yunikorn")
 _READY: Final = {"type": "Ready", "status": "True", "reason": "Bench", "message": ""}
 _KOORDINATOR: Final = "gang.scheduling.koordinator.sh/"
 _YUNIKORN: Final = "yunikorn.apache.org/"

@@ -27,7 +27,6 @@ _SCHEDULER: Final = "scheduler-mark"
 _REPLICAS: Final = 97
 _CIDR: Final = "192.0.2.97/32"
 _OWNER_KIND: Final = "OwnerMark.marks.example"
-_NAMES: Final = "{{ range $i, $name := .Values.schedulerNames }}{{ if $i }}, {{ end }}'{{ $name }}'{{ end }}"
 _MARKED: Final = Settings(
     _CONFIG, _NAMESPACE, _IMAGE, _REPLICAS, (_SCHEDULER,), (_OWNER_KIND,), (_CIDR,), dashboard=True
 )

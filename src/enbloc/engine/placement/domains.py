@@ -112,9 +112,12 @@ def part_of(task: Task) -> object:
 
 def is_constrained(gang: GangState) -> bool:
     """Whether tasks of a gang must or should be together."""
-    if gang.spec.topology is not None or is_split(gang.spec):
-        return True
-    return gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values())
+    return gang.spec.topology is not None or has_parts(gang)
+
+
+def has_parts(gang: GangState) -> bool:
+    """Whether constraints are for some tasks of a gang: by its object, or by its pods."""
+    return is_split(gang.spec) or (gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values()))
 
 
 class Domains:

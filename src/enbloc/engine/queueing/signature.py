@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from enbloc.engine.claims.reservations import Reservations
 from enbloc.engine.placement.attempt import runs
-from enbloc.engine.placement.domains import PINS, is_constrained, is_split, part_of
+from enbloc.engine.placement.domains import PINS, has_parts, is_constrained, part_of
 from enbloc.engine.placement.request import request_of
 from enbloc.engine.queueing.scheduling_queue import Signature
 from enbloc.engine.state.state import State
@@ -55,15 +55,10 @@ def place_of(gang: GangState) -> Hashable:
     the domain (T4)."""
     if not is_constrained(gang):
         return None
-    own = tuple(dict.fromkeys(part_of(task) for task in gang.tasks.values())) if _is_split(gang) else ()
+    own = tuple(dict.fromkeys(part_of(task) for task in gang.tasks.values())) if has_parts(gang) else ()
     placed = gang.total_found or gang.total_occupied
     nodes = tuple(sorted({task.node for task in gang.tasks.values() if task.status in PINS})) if placed else ()
     return gang.spec.topology, own, nodes
-
-
-def _is_split(gang: GangState) -> bool:
-    """Whether constraints are for some of its tasks: then it is alone in its class."""
-    return is_split(gang.spec) or (gang.has_topology_of_pods and any(task.topology for task in gang.tasks.values()))
 
 
 def of_unit(state: State, unit: Sequence[GangState], holds: bool, reservations: Reservations) -> Signature:

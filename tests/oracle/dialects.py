@@ -268,11 +268,12 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     enqueued = condition(group, "Enqueued")
     stamp = enqueued.get("lastTransitionTime")
     asked = spec.get("minResources")
+    minima = {role: count for role, count in (spec.get("minTaskMember") or {}).items() if count > 0}
     gang = gang_facts(
         key,
         parse_timestamp(group["metadata"]["creationTimestamp"]),
-        spec.get("minMember") or 0,
-        minima={role: count for role, count in (spec.get("minTaskMember") or {}).items() if count > 0},
+        max(spec.get("minMember") or 0, sum(minima.values())),  # M4
+        minima=minima,
         queue=spec.get("queue") or "default",
         own_priority=priority,
         own_class=own_class,

@@ -4,11 +4,13 @@ one (decisions 0025 and 0060).
 The first gang has a shadow time: the earliest known end of a running gang after which its minima fit, if nothing else
 is placed. It is assumed on nodes that are released until then as far as it fits there. A task of a gang behind it that
 ends by the shadow time may use all room that is free; any other one, on the nodes of the first gang, only what that
-leaves.
+leaves. Where the first gang must be packed, which way it is assumed to go is free: a gang behind it starts where the
+engine starts it, if the first one fits beside it, and waits if the engine lets it wait.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from oracle import claims, minima, order, placing, predicates, queues, run_times
@@ -50,7 +52,25 @@ def r8_behind(world: World, gang: Gang, band: int, failed: dict[Any, int]) -> Sh
     if state not in known:
         known[state] = r8_shadow(world, first)
     found: Shadow = known[state]
-    return found
+    return r8_as_the_engine_packs(world, first, gang, found) if found["packed"] else found
+
+
+def r8_as_the_engine_packs(world: World, first: Gang, gang: Gang, shadow: Shadow) -> Shadow:
+    """The first gang packed beside what the engine starts of this one; if it starts nothing, nothing is left to it."""
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    named = [(task, hint.get((task["namespace"], task["name"]))) for task in gang["tasks"]]
+    starts = [(task, node) for task, node in named if node is not None and task["status"] == "pending"]
+    if not starts:
+        return {**shadow, "waits": True}
+    late = [(task, node) for task, node in starts if not ends_by(world, task, shadow["at"])]
+    released = [one for (end, _), tasks in r8_releases(world) if end <= shadow["at"] for one in tasks]
+    beside = r8_left(world, first, released, False, late)
+    if beside is None:
+        return shadow
+    for task, node in late:
+        if node in beside["left"]:
+            queues.add(beside["left"][node], task["request"])
+    return {**shadow, "left": beside["left"]}
 
 
 def r8_releases(world: World) -> list[tuple[tuple[int, Any], list[tuple[Task, str]]]]:
@@ -71,20 +91,27 @@ def r8_shadow(world: World, first: Gang) -> Shadow:
         for only_there in (True, False):
             left = r8_left(world, first, released, only_there)
             if left is not None:
-                return {"at": end, "left": left}
-    return {"at": run_times.NEVER, "left": {}}
+                return {"at": end, **left}
+    return {"at": run_times.NEVER, "left": {}, "packed": False}
 
 
 def r8_left(
-    world: World, first: Gang, released: list[tuple[Task, str]], released_nodes_first: bool
-) -> dict[str, dict[str, int]] | None:
-    """What the first gang leaves on the nodes that it would use once these tasks are gone; `None`: it does not fit."""
+    world: World,
+    first: Gang,
+    released: list[tuple[Task, str]],
+    released_nodes_first: bool,
+    beside: Sequence[tuple[Task, str]] = (),
+) -> Shadow | None:
+    """What the first gang leaves on the nodes that it would use once these tasks are gone, `beside` others, and whether
+    it had to be packed; `None`: it does not fit."""
     outside, world["shadow"] = world.get("shadow"), None
     try:
         trial = placing.start_trial(world, {first["key"]})
         for task, node in released:
             if node in trial["free"]:
                 queues.add(trial["free"][node], task["request"])
+        for task, node in beside:
+            queues.add(trial["free"][node], task["request"], -1)
         claims.r7_take_own_places(world, trial, first)
         if released_nodes_first:
             needed, rest, short = placing.wanted_now(world, trial, first)
@@ -99,7 +126,8 @@ def r8_left(
                 return None
         elif placing.g2_all_or_nothing(world, trial, [first]) is not None:
             return None
-        return {node: dict(trial["free"][node]) for _, node in trial["new"]}
+        left = {node: dict(trial["free"][node]) for _, node in trial["new"]}
+        return {"left": left, "packed": trial.get("packed", False)}
     finally:
         world["shadow"] = outside
 
@@ -109,6 +137,8 @@ def r8_does_not_delay(world: World, trial: Trial, task: Task, node: str) -> bool
     shadow = world.get("shadow")
     if shadow is None or shadow["at"] == run_times.NEVER or node not in shadow["left"]:
         return True
+    if shadow.get("waits"):
+        return False
     if ends_by(world, task, shadow["at"]):
         return True
     left = dict(shadow["left"][node])

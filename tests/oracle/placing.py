@@ -305,6 +305,7 @@ def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     hint = engine.get("bound", {})
     if any(waves.d5_later_tasks(world, gang) for gang in gangs):
         hint = {**engine.get("reserved", {}), **hint}  # of placeholders the engine says where room is claimed
+    trial["packed"] = True
     if hint and take_hint(world, trial, wanted, hint):
         return True
     tasks = [(gang, task) for gang, needed, _, _ in wanted for task in needed]

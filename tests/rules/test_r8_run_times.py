@@ -342,6 +342,21 @@ def test_r8_easy_the_first_may_be_a_replacement_of_a_gang_that_lacks_more_member
     assert answer.times("g-2") == [0.0, 102.0]
 
 
+@pytest.mark.parametrize("mode", ["best-effort", "easy", "conservative"])
+def test_r8_g10_the_answer_of_sim_has_the_numbers_of_the_state_that_it_shows(mode: str) -> None:
+    """When `big` was attempted one of its pods would have fitted; then `small` started."""
+    backfill = {"name": "backfill", "arguments": {"mode": mode}}
+    answer = simulate(
+        m.node("n", 3),
+        m.gang("big", 3, cpu=2),
+        m.pod("small", 2, at="1s"),
+        config={"actions": [{"name": "allocate"}, backfill]},
+        until="20s",
+    )
+    assert answer.at("small") == 1.0
+    assert sum(answer.pending("default/big")["missing"].values()) == 3
+
+
 def test_r8_easy_the_second_in_line_has_no_reservation() -> None:
     """s delays second and not head: it passes."""
     answer = simulate(

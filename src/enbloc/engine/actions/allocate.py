@@ -44,7 +44,7 @@ def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
         serve_all(cycle, queue, lambda gang: serve(cycle, gang, cycle.constraints(gang)))
         return
     easy.heads = {}
-    serve_all(cycle, queue, lambda gang: serve(cycle, gang, _behind_head(cycle, gang)))
+    serve_all(cycle, queue, lambda gang: serve(cycle, gang, behind_head(cycle, gang, len(cycle.served))))
     for name in {equivalence.queue for equivalence in queue.equivalences()}:
         head = first_waiting(cycle, name)
         if head is not None:
@@ -52,14 +52,15 @@ def place_all(cycle: Cycle, queue: SchedulingQueue) -> None:
     cycle.parts.expected_starts.set_heads(easy.heads, cycle.now_ns)
 
 
-def _behind_head(cycle: Cycle, gang: GangState) -> Constraints:
-    """EASY: a gang behind the first that waits in its queue must not delay it."""
+def behind_head(cycle: Cycle, gang: GangState, position: object) -> Constraints:
+    """EASY: a gang behind the first that waits in its queue must not delay it. The forecast is reused while `position`
+    is equal."""
     constraints, easy = cycle.constraints(gang), cycle.parts.easy
     head = first_waiting(cycle, gang.spec.queue)
     band = Band.SURPLUS if gang.ready() else Band.MINIMA
     if head is None or easy is None or cycle.order(head) >= cycle.order(gang, band):
         return constraints
-    shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, len(cycle.served))
+    shadow = easy.shadow(head, cycle.constraints(head), cycle.now_ns, position)
     return constraints._replace(shadow=shadow)
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from enbloc.engine.actions.allocate import asked_singly, tried_singly
+from enbloc.engine.actions.allocate import asked_singly, behind_head, tried_singly
 from enbloc.engine.actions.enqueue import refusal
 from enbloc.engine.actions.gang_groups import why_not_whole
 from enbloc.engine.actions.queue_loop import blocker
@@ -39,7 +39,7 @@ def rediagnose(cycle: Cycle) -> None:
                 why = refusal(cycle, head[1])
             elif why is None:
                 with _partly_allocated(cycle, *head):
-                    why = _why_not(cycle, head[1])
+                    why = _why_not(cycle, head[1], in_backfill=queue is queues.best_effort)
             if why is not None:
                 queues.diagnose_anew(equivalence, why)
 
@@ -77,10 +77,9 @@ def _partly_allocated(cycle: Cycle, place: Order, gang: GangState) -> Iterator[N
             transaction.rollback()
 
 
-def _why_not(cycle: Cycle, gang: GangState) -> Diagnosis | None:
-    if cycle.parts.easy is not None:  # what may not delay the head of its queue is known within a cycle only
-        return None
-    constraints, group = cycle.constraints(gang), cycle.groups.of(gang)
+def _why_not(cycle: Cycle, gang: GangState, *, in_backfill: bool) -> Diagnosis | None:
+    group = cycle.groups.of(gang)
+    constraints = cycle.constraints(gang) if in_backfill else behind_head(cycle, gang, cycle)
     transaction = Transaction(cycle.state)
     if gang.satisfied or (gang.ready() and not gang.total_held):
         if gang.spec.tree is not None:  # sub-groups start as a whole: allocate decides which

@@ -206,7 +206,13 @@ VALUES: dict[str, Any] = {
     "metadata.annotations[scheduling.koordinator.sh/resource-spec]": {"requiredCPUBindPolicy": "FullPCPUs"},
     "metadata.annotations[scheduling.koordinator.sh/reservation-affinity]": {"name": "r1"},
     "metadata.annotations[scheduling.koordinator.sh/device-joint-allocate]": {"requiredScope": "SamePCIe"},
-    "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint]": {"gpu": {}},
+    "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint] "
+    "selector, vfSelector, requiredTopologyScope, exclusivePolicy": {
+        "gpu": {"selector": {"matchLabels": {"model": "a100"}}}
+    },
+    "metadata.annotations[scheduling.koordinator.sh/device-allocate-hint] allocateStrategy alone": {
+        "rdma": {"allocateStrategy": "ApplyForAll"}
+    },
     "metadata.labels[quota.scheduling.koordinator.sh/name]": "team-a",
     "metadata.annotations[scheduling.koordinator.sh/gpu-partition-spec] allocatePolicy: Restricted": {
         "allocatePolicy": "Restricted"

@@ -17,7 +17,7 @@ from enbloc.gangs.record_digests import SIMULATED, Keyring, new_keyring
 from enbloc.sim.simulation import Records, control_plane
 from support import manifests as m
 from support.answers import Answer
-from support.simulation import NO_EVICTIONS, simulate
+from support.simulation import NO_EVICTIONS, lint, simulate
 
 NODES = [m.node(f"n{index}", 8) for index in range(4)]
 SLOTS = {f"evil-{index}": {f"n{index}": 1} for index in range(4)}
@@ -319,6 +319,23 @@ def test_s2_admission_strips_our_annotations_from_what_users_create() -> None:
     answer = simulate(NODES, evil(forged("reserve") | {"mine": "kept"}), until="1s")
     assert annotations(answer, "PodGroup", "evil", "a") == {"mine": "kept"}
     assert any("enbloc.dev/claim-reserve" in line and "removed" in line for line in answer.warnings())
+
+
+def test_s2_n5_lint_strips_our_annotations_as_admission_does() -> None:
+    linted = lint(evil(forged("reserve") | {"mine": "kept"}), m.pod("p", annotations={DECISION: "x", "mine": "kept"}))
+    groups = [obj for obj in linted.objects if obj["kind"] == "PodGroup"]
+    assert [obj["metadata"]["annotations"] for obj in (*groups, linted.objects[-1])] == [{"mine": "kept"}] * 2
+    said = [warning.message for warning in linted.warnings]
+    assert any("enbloc.dev/claim-reserve" in text and "removed" in text for text in said)
+    assert any(DECISION in text and "removed" in text for text in said)
+
+
+def test_s2_lint_leaves_our_annotations_on_the_objects_of_a_cluster() -> None:
+    bound = m.pod("p", annotations={DECISION: "x"})
+    bound["metadata"] |= {"uid": "u", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    linted = lint(bound)
+    assert linted.objects[-1]["metadata"]["annotations"] == {DECISION: "x"}
+    assert not linted.warnings
 
 
 def test_s2_admission_refuses_changes_of_our_annotations() -> None:

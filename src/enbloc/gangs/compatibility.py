@@ -74,6 +74,14 @@ def _prefers_affinity(value: Any) -> bool:
     return any(part.get(_PREFERRED) for part in parts) and not any(part.get(_REQUIRED) for part in parts)
 
 
+_DEVICE_CONDITIONS: Final = ("selector", "vfSelector", "requiredTopologyScope", "exclusivePolicy")
+
+
+def _restricts_devices(value: Any) -> bool:
+    """Whether hints of Koordinator, by type of device, say which devices are not to be taken."""
+    return any(_mapping(hint).get(key) for hint in _mapping(value).values() for key in _DEVICE_CONDITIONS)
+
+
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -186,8 +194,19 @@ _POD: Final = (
         "Koordinator",
         "Pod",
         _annotation("scheduling.koordinator.sh/device-allocate-hint"),
+        _HELD,
+        ", ".join(_DEVICE_CONDITIONS),
+        _USE_LABELS,
+        _restricts_devices,
+    ),
+    Field(
+        "Koordinator",
+        "Pod",
+        _annotation("scheduling.koordinator.sh/device-allocate-hint"),
         _PREFERENCE,
-        way_out=_REMOVE_HINT,
+        "allocateStrategy alone",
+        _REMOVE_HINT,
+        lambda value: bool(value) and not _restricts_devices(value),
     ),
     Field("Koordinator", "Pod", _label("quota.scheduling.koordinator.sh/name"), _HELD, way_out=_USE_QUEUE),
     Field(

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from enbloc.admission import own_annotations
 from enbloc.admission.lookup import priority_class_faults, queue_faults
 from enbloc.admission.review import admit, warnings
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign
@@ -24,6 +25,7 @@ from enbloc.cluster.embedded.api.workload_defaults import admit_workload
 from enbloc.gangs.priority_classes import PRIORITY_CLASS
 from enbloc.gangs.registry import GangRegistry
 from enbloc.scenario.documents import BadInput, Document, Finding
+from enbloc.scenario.live_objects import is_live
 from enbloc.scenario.scenario import Arrival, Scopes, is_step, read_scenario
 from enbloc.sim.creation_order import CreationOrder
 from enbloc.sim.without_effect import without_effect
@@ -92,12 +94,12 @@ def lint(documents: Sequence[Document], settings: Settings = DEFAULTS, *, strict
     for order, document in enumerate(documents):
         if is_step(document.value):
             continue
-        obj, arrival = placed[order], arrivals[order]
+        (obj, stripped), arrival = _as_created(placed[order]), arrivals[order]
         admitted, faults = _admitted(obj, lookup, settings)
         faults = [*_twice(seen, document, arrival), *faults]
         linted.faults.extend(msgspec.structs.replace(document, value=obj).finding(fault) for fault in faults)
         place = msgspec.structs.replace(document, value=obj)
-        linted.warnings.extend(place.finding(warning) for warning in warnings(obj, settings))
+        linted.warnings.extend(place.finding(warning) for warning in [*stripped, *warnings(obj, settings)])
         known = {fault.field for fault in faults}
         as_ours = (one for one in _as_ours(obj, lookup, settings) if one.field not in known)
         linted.warnings.extend(map(place.finding, as_ours))
@@ -174,6 +176,15 @@ def _is_of(fault: Fault, others: Sequence[Fault]) -> bool:
     """Whether a fault is about a value that was left out, or about what contains it."""
     fields = [other.field for other in others]
     return any(fault.field.startswith(field) or field.startswith(fault.field) for field in fields)
+
+
+def _as_created(obj: Obj) -> tuple[Obj, list[Fault]]:
+    """The object without the scheduler's own annotations, and a warning of each (S2). Those of a live object were not
+    written by a user."""
+    if is_live(obj):
+        return obj, []
+    created, texts, _ = own_annotations.guard(obj, None)
+    return created, [Fault("", text) for text in texts]
 
 
 def _admitted(obj: Obj, lookup: _FileLookup, settings: Settings) -> tuple[Obj, list[Fault]]:

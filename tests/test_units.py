@@ -23,6 +23,7 @@ from enbloc.units import (
     format_duration,
     format_quantity,
     format_timestamp,
+    instant_of,
     is_dns_label,
     is_dns_subdomain,
     is_label_value,
@@ -374,10 +375,17 @@ def test_an_instant_reads_back(nanos: int) -> None:
     assert parse_timestamp(format_timestamp(nanos)) == nanos
 
 
-@given(st.integers(0, 2**32), st.integers(0, 2**32))
-def test_whole_seconds_sort_as_text(one: int, other: int) -> None:
-    """The API's own timestamps are compared as they are written."""
-    assert (format_timestamp(one * SECOND) < format_timestamp(other * SECOND)) == (one < other)
+@given(st.integers(0, LAST), st.integers(0, LAST))
+@example(SECOND, SECOND * 3 // 2)
+@example(460_000_000, 468_000_000)
+def test_times_are_compared_by_their_instants(one: int, other: int) -> None:
+    """As text 1.5 s would come before 1 s: the stamps of `sim` and `up` have fractions."""
+    assert (instant_of(format_timestamp(one)) < instant_of(format_timestamp(other))) == (one < other)
+
+
+@pytest.mark.parametrize("text", [None, "", "yesterday", 3])
+def test_what_is_no_time_is_older_than_any(text: object) -> None:
+    assert instant_of(text) == 0
 
 
 # ---- selectors

@@ -201,6 +201,14 @@ def parse_timestamp(text: object) -> int:
     return int(moment.timestamp()) * SECOND + int((fraction or "0").ljust(9, "0"))
 
 
+def instant_of(text: object) -> int:
+    """The same, and 0 for what is no time. Times are compared by it: as text, 1.5 s would come before 1 s."""
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        return 0
+
+
 def format_timestamp(time_ns: int) -> str:
     """RFC 3339 in UTC; with a fraction only if it is not zero, as the API writes it."""
     seconds, fraction = divmod(time_ns, SECOND)

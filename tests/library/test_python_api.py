@@ -257,6 +257,15 @@ def test_explain_answers_what_the_command_prints() -> None:
         enbloc.explain("default/none", QUICKSTART)
 
 
+def test_explain_tells_the_story_in_the_order_of_its_instants() -> None:
+    late = _node("n2")
+    late["metadata"]["annotations"] = {"sim.enbloc.dev/at": "1468ms"}
+    step: dict[str, Any] = {"apiVersion": "sim.enbloc.dev/v1", "kind": "Step", "at": "1460ms", "do": "patch"}
+    step |= {"target": {"apiVersion": "v1", "kind": "Node", "name": "n1"}, "patch": {"spec": {"unschedulable": True}}}
+    story = enbloc.explain("default/j", [_node("n1", "1"), _job("j", 2), step, late], until="5s")["story"]
+    assert [event["at"][17:] for event in story] == ["00Z", "01.46Z", *["01.468Z"] * 4]
+
+
 def test_explain_speaks_of_a_time_and_of_a_running_cluster() -> None:
     objects = [_node("n1"), _job("first", 2), _job("second", 2)]
     assert enbloc.explain("default/second", objects, until="5s")["state"] == "Waiting"

@@ -110,6 +110,14 @@ def test_a4_minima_by_priority_then_the_rest_in_turn() -> None:
     ]
 
 
+@pytest.mark.parametrize("later", ["1500ms", "2s"])
+def test_a4_of_equal_priority_the_older_job_is_first(later: str) -> None:
+    jobs = [m.queue_job("z", m.role("w", 2), at="1s"), m.queue_job("a", m.role("w", 2), at=later)]
+    room = m.patch("3s", "ResourceQuota", "q", spec={"hard": {"pods": "2"}})
+    answer = simulate(m.node("n", 20), m.resource_quota(0), jobs, room, until="60s")
+    assert [name for _, name in made(answer, "")] == ["z-w-0", "z-w-1"]
+
+
 def test_a4_roles_by_the_priority_of_their_pods() -> None:
     job = m.queue_job("q", m.role("low", 2), m.role("top", 2, priority="high"), minimum=3)
     answer = simulate(HIGH, m.resource_quota(3), m.node("n", 20), job)

@@ -166,6 +166,14 @@ def test_k3_the_oldest_pod_with_a_good_value_counts() -> None:
     assert any("disagree" in reported for reported in warnings(answer, "b-1"))
 
 
+def test_k3_the_oldest_pod_counts_within_a_second_too() -> None:
+    ages = {"1s": 3, "1500ms": 2}
+    pods = [m.pod(f"a-{at}", at=at, annotations=m.koordinator_annotations("a", low)) for at, low in ages.items()]
+    answer = simulate(m.node("n", 8), pods)
+    assert not answer.bound("a-")
+    assert "2 of 3 pods exist" in answer.why("default/a")
+
+
 def test_k3_a_minimum_of_0_keeps_no_pod_waiting() -> None:
     assert len(simulate(m.node("n", 2), m.koordinator_gang("a", 3, 0)).bound("a-")) == 2
 

@@ -35,7 +35,7 @@ from enbloc.inspect.gangs import Gang
 from enbloc.inspect.overview import Explanation, Overview, ended, explain_shown, find, read_overview, waits_sentence
 from enbloc.listing import listed
 from enbloc.sim.without_effect import without_effect
-from enbloc.units import format_timestamp
+from enbloc.units import format_timestamp, instant_of
 
 NOT_OURS: Final = "NotOurs"
 MOST_STORY: Final = 20
@@ -217,7 +217,7 @@ def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
     """The Events about a gang, its Job and its pods, the oldest first, each message once. Of those of one second, the
     one that was written first is first."""
     namespace, _, name = row.gang.partition("/")
-    found: dict[str, tuple[tuple[str, int, str], dict[str, Any]]] = {}
+    found: dict[str, tuple[tuple[int, int, str], dict[str, Any]]] = {}
     for obj in objects:
         if obj["kind"] != "Event" or namespace_of(obj) != namespace:
             continue
@@ -229,7 +229,7 @@ def _story(objects: Sequence[Obj], row: Gang) -> list[dict[str, Any]]:
         what, message = obj.get("reason") or "", obj.get("message") or obj.get("note") or ""
         entry = {"at": at, "about": f"{about.get('kind')} {target}", "what": what, "message": message}
         version = str(obj["metadata"].get("resourceVersion") or "")
-        key = (str(at), int(version) if version.isdecimal() else 0, str(entry["about"]))
+        key = (instant_of(at), int(version) if version.isdecimal() else 0, str(entry["about"]))
         known = found.get(message)
         if known is None or key < known[0]:
             found[message] = (key, entry)

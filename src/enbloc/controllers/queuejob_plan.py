@@ -12,6 +12,7 @@ from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
 from enbloc.controllers.plan import Plan
 from enbloc.gangs.priority_classes import PriorityClasses
+from enbloc.units import instant_of
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ class QueueJobPlan(Plan, frozen=True):
             Slot(role, index, f"{self.name}-{role.name}-{index}") for role in ranked for index in range(role.replicas)
         ]
 
-    def order_key(self, priorities: PriorityClasses) -> tuple[int, str, str]:
+    def order_key(self, priorities: PriorityClasses) -> tuple[int, int, str]:
         """Sorts the QueueJobs of a namespace: by priority, then age, then name (A4, G8)."""
         asked = self.scheduling
         if asked.priority_class_name:
@@ -62,7 +63,7 @@ class QueueJobPlan(Plan, frozen=True):
             priority = asked.priority
         else:
             priority = max((priorities.or_default(role.priority_class) for role in self.roles), default=0)
-        return (-priority, self.obj["metadata"].get("creationTimestamp") or "", self.name)
+        return (-priority, instant_of(self.obj["metadata"].get("creationTimestamp")), self.name)
 
 
 def plan_of(obj: Obj, default_scheduler_name: str) -> QueueJobPlan:

@@ -49,7 +49,7 @@ STARTED = frozenset({"Scheduled", "Running"})
 _STALE_BOUND = 64
 """Heaps are rebuilt when they hold more than 64 stale entries and as many stale as live ones."""
 
-Age = tuple[str, str, str]
+Age = tuple[int, str, str]
 _T = TypeVar("_T")
 
 
@@ -73,7 +73,7 @@ class _Pods:
 
     def put(self, pod: Obj) -> None:
         metadata = pod["metadata"]
-        age = (metadata.get("creationTimestamp") or "", metadata["name"], uid_of(pod))
+        age = (_created_ns(pod), metadata["name"], uid_of(pod))
         raw = written(pod)
         known = self.by_uid.get(age[2])
         self.by_uid[age[2]] = _Pod(pod, raw, age)

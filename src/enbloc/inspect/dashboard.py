@@ -18,7 +18,7 @@ from enbloc.inspect.gang_states import FAILED, FINISHED, WAITS
 from enbloc.inspect.gangs import Gang, Objects, Reading, pod_state
 from enbloc.inspect.overview import Overview, sentence
 from enbloc.inspect.topology import Trees
-from enbloc.units import NANO, Quantity, parse_timestamp
+from enbloc.units import NANO, Quantity, instant_of, parse_timestamp
 
 DOMAIN_LABELS: Final = (
     "topology.kubernetes.io/rack",
@@ -208,7 +208,7 @@ def gang_detail(reading: Reading, name: str, events: Sequence[Obj]) -> dict[str,
         named = [pod for _, pod in members] if obj is None else [obj, *(pod for _, pod in members)]
         names.update((namespace_of(one), name_of(one)) for one in named)
     about = [one for one in events if _object_of(one) in names]
-    about.sort(key=last_seen, reverse=True)
+    about.sort(key=lambda one: instant_of(last_seen(one)), reverse=True)
     return {"pods": sorted(pods, key=lambda pod: str(pod["name"])), "events": [_event(one) for one in about[:_EVENTS]]}
 
 

@@ -47,7 +47,7 @@ from enbloc.inspect.gang_states import (
     state_of,
     what_ended,
 )
-from enbloc.units import NANO, parse_timestamp
+from enbloc.units import NANO, instant_of, parse_timestamp
 
 _Name = tuple[str, str]
 """Namespace and name."""
@@ -257,7 +257,7 @@ class Reading:
         if spec is None:
             if not members:
                 return None
-            created = min(_instant(pod) for _, pod in members)
+            created = min(instant_of(pod["metadata"].get("creationTimestamp")) for _, pod in members)
             spec = registry.undeclared(key, created, queue_hint(members[0][1]))
         roles: dict[str, dict[str, int]] = {}
         pods: dict[str, int] = {}
@@ -396,10 +396,3 @@ def _own_condition(pods: list[Obj]) -> dict[str, Any]:
         text = f"not reported by enbloc: schedulerName is {', '.join(names)}"
         return {"reason": PendingReason.OTHER_SCHEDULER, "message": text}
     return {}
-
-
-def _instant(obj: Obj) -> int:
-    try:
-        return parse_timestamp(obj["metadata"].get("creationTimestamp"))
-    except ValueError:
-        return 0

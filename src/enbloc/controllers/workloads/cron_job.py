@@ -11,7 +11,7 @@ from enbloc.api.workloads import CronJobSpec
 from enbloc.api.writes import Create, Write
 from enbloc.controllers.workloads.cron import Schedule
 from enbloc.controllers.workloads.owned import Outcome, Surroundings, delete, dig, event, status_patch
-from enbloc.units import SECOND, format_timestamp, parse_timestamp
+from enbloc.units import SECOND, format_timestamp, instant_of, parse_timestamp
 
 COMPONENT: Final = "cronjob-controller"
 SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -30,7 +30,7 @@ def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Out
     active = [job for job in owned if not _ended(job)]
     status: dict[str, Any] = {"active": [_reference(job) for job in sorted(active, key=name_of)] or None}
     ends = [dig(job, "status", "completionTime") for job in owned if _has(job, "Complete")]
-    last_success = max([end for end in ends if end] + [dig(owner, "status", "lastSuccessfulTime") or ""])
+    last_success = max([*ends, dig(owner, "status", "lastSuccessfulTime")], key=instant_of)
     if last_success:
         status["lastSuccessfulTime"] = last_success
     due_ns = None
@@ -119,6 +119,6 @@ def _forgotten(owned: list[Obj], kind: str, limit: int) -> list[Write]:
     """The oldest ended Jobs beyond the history that is kept."""
     ended = sorted(
         (job for job in owned if _has(job, kind)),
-        key=lambda job: (dig(job, "status", "startTime") or "", name_of(job)),
+        key=lambda job: (instant_of(dig(job, "status", "startTime")), name_of(job)),
     )
     return [delete(job) for job in ended[: max(len(ended) - limit, 0)]]

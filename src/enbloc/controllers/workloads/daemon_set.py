@@ -22,7 +22,7 @@ from enbloc.controllers.workloads.owned import (
     status_patch,
 )
 from enbloc.controllers.workloads.revisions import Revisions, forgotten, revisions_of
-from enbloc.units import Requirement
+from enbloc.units import Requirement, instant_of
 
 COMPONENT: Final = "daemonset-controller"
 _TOLERATED: Final = tuple(
@@ -85,7 +85,7 @@ def differs(before: Obj, after: Obj) -> bool:
 
 def _by_node(pods: list[Obj]) -> dict[str, list[Obj]]:
     found: dict[str, list[Obj]] = {}
-    for pod in sorted(pods, key=lambda pod: (pod["metadata"].get("creationTimestamp") or "", name_of(pod))):
+    for pod in sorted(pods, key=lambda pod: (instant_of(pod["metadata"].get("creationTimestamp")), name_of(pod))):
         found.setdefault(_node_of(pod), []).append(pod)
     return found
 

@@ -24,6 +24,7 @@ from enbloc.controllers.workloads.owned import (
     without_empty,
 )
 from enbloc.controllers.workloads.rolling_update import Limits, Size, rescale, roll
+from enbloc.units import instant_of
 
 COMPONENT: Final = "deployment-controller"
 PREFIX: Final = "deployment.kubernetes.io/"
@@ -71,7 +72,7 @@ def sync(owner: Obj, owned: list[Obj], around: Surroundings, now_ns: int) -> Out
 
 def _rollout(owner: Obj, owned: list[Obj]) -> Rollout:
     spec = view(owner, workloads.Deployment).spec
-    sets = sorted(owned, key=lambda one: (one["metadata"].get("creationTimestamp") or "", name_of(one)))
+    sets = sorted(owned, key=lambda one: (instant_of(one["metadata"].get("creationTimestamp")), name_of(one)))
     template = _plain(owner["spec"]["template"])
     new = next((one for one in sets if _plain(one["spec"]["template"]) == template), None)
     strategy = spec.strategy.rolling_update

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from enbloc.api.meta import Obj, annotations_of, condition_of, is_terminating, name_of
-from enbloc.units import SECOND, parse_timestamp
+from enbloc.units import SECOND, instant_of
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -35,7 +35,7 @@ def available_at(pod: Obj, min_ready_s: int) -> int | None:
     ready = condition_of(pod, "Ready")
     if ready is None or not is_ready(pod):
         return None
-    return _time(ready.get("lastTransitionTime")) + min_ready_s * SECOND if min_ready_s > 0 else 0
+    return instant_of(ready.get("lastTransitionTime")) + min_ready_s * SECOND if min_ready_s > 0 else 0
 
 
 def is_available(pod: Obj, min_ready_s: int, now_ns: int) -> bool:
@@ -64,9 +64,9 @@ def in_order_of_deletion(pods: Iterable[Obj]) -> list[Obj]:
             is_ready(pod),
             _cost(pod),
             -on_node[node],
-            -_time(ready.get("lastTransitionTime")) if is_ready(pod) else 0,
+            -instant_of(ready.get("lastTransitionTime")) if is_ready(pod) else 0,
             -restarts_of(pod),
-            -_time(created),
+            -instant_of(created),
             name_of(pod),
         )
 
@@ -84,8 +84,8 @@ def finished_at(pod: Obj) -> int:
         ((one.get("state") or {}).get("terminated") or {}).get("finishedAt")
         for one in (pod.get("status") or {}).get("containerStatuses") or ()
     ]
-    known = [_time(end) for end in ends if end]
-    return max(known) if known else _time(pod["metadata"].get("creationTimestamp"))
+    known = [instant_of(end) for end in ends if end]
+    return max(known) if known else instant_of(pod["metadata"].get("creationTimestamp"))
 
 
 def _integer(value: Any) -> int:
@@ -96,10 +96,3 @@ def _cost(pod: Obj) -> int:
     text = annotations_of(pod).get(DELETION_COST) or ""
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 0
-
-
-def _time(text: Any) -> int:
-    try:
-        return parse_timestamp(text)
-    except ValueError:
-        return 0

@@ -15,6 +15,7 @@ from support import manifests as m
 from support.simulation import documents, lint, simulate
 
 Obj = dict[str, Any]
+NO_IMAGE = {"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
 
 
 def with_field(obj: Obj, *path: str | int, value: Any = 2) -> Obj:
@@ -27,6 +28,12 @@ def with_field(obj: Obj, *path: str | int, value: Any = 2) -> Obj:
 
 def job() -> Obj:
     return m.job("j", m.role("w", 2))
+
+
+def replica_set() -> Obj:
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {}}
+    spec = {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "x"}, "spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -173,3 +180,30 @@ def test_n2_ports_are_in_range() -> None:
         "spec.containers[0].ports[1].protocol",
     ]
     assert simulate(m.node("n"), found).rejected("p")
+
+
+@pytest.mark.parametrize(
+    ("obj", "path"),
+    [
+        (with_field(m.pod("x"), "spec", value=NO_IMAGE), "spec"),
+        (with_field(job(), "spec", "tasks", 0, "template", "spec", value=NO_IMAGE), "spec.tasks[0].template.spec"),
+        (
+            with_field(m.queue_job("x", m.role("w", 1)), "spec", "taskSpecs", 0, "template", "spec", value=NO_IMAGE),
+            "spec.taskSpecs[0].template.spec",
+        ),
+        (with_field(replica_set(), "spec", "template", "spec", value=NO_IMAGE), "spec.template.spec"),
+    ],
+)
+def test_n2_what_files_leave_out_and_an_api_server_demands_is_warned_of(obj: Obj, path: str) -> None:
+    fields = [one.field for one in lint(obj).warnings]
+    first = f"{path}.containers[0]"
+    assert fields == [f"{first}.image", f"{first}.resources.limits.nvidia.com/gpu"]
+    assert [one.field for one in linting.written_warnings(documents(obj), DEFAULTS)] == fields
+
+
+def test_n2_n5_sim_warns_of_the_fields_as_they_are_read() -> None:
+    """`Specs` is read as `spec` (A3): it is known, by `sim` as by `lint`."""
+    queue_job = m.queue_job("q", m.role("w", 1))
+    queue_job["Specs"] = queue_job.pop("spec")
+    assert not linting.written_warnings(documents(queue_job), DEFAULTS)
+    assert not lint(queue_job).warnings

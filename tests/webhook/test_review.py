@@ -147,7 +147,7 @@ def test_kinds_without_rules_are_let_through(operation: str) -> None:
 
 
 def pod(**notes: str) -> Obj:
-    spec = {"schedulerName": "enbloc", "containers": [{"name": "c"}]}
+    spec = {"schedulerName": "enbloc", "containers": [{"name": "c", "image": "busybox"}]}
     metadata = {"name": "p", "namespace": "default", "annotations": notes}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -162,6 +162,16 @@ def test_n5_a_job_of_another_scheduler_is_warned_of() -> None:
     ours = Settings(ours=frozenset({"enbloc"}))
     assert warned(job, ours)[0].startswith("spec.schedulerName: 'another' is not ours: no pods are created")
     assert Warnings(ours).on("Job.batch.volcano.sh", job)[0].startswith("299 - \"spec.schedulerName: 'another'")
+
+
+def test_n1_n5_a_pod_without_annotations_is_warned_of_too() -> None:
+    claims = [{"name": "gpu", "resourceClaimName": "none"}]
+    plain = {**pod(), "metadata": {"name": "p", "namespace": "default"}}
+    plain = {**plain, "spec": {**plain["spec"], "resourceClaims": claims}}
+    (said,) = warned(plain)
+    assert said.startswith("spec.resourceClaims: ")
+    (header,) = Warnings(DEFAULTS).on("Pod", plain)
+    assert header.startswith('299 - "spec.resourceClaims: ')
 
 
 def test_k3_what_is_read_as_something_else_is_reported() -> None:

@@ -16,6 +16,7 @@ from enbloc.admission.pod_template import omissions
 from enbloc.admission.settings import DEFAULTS, Settings, is_foreign, not_ours
 from enbloc.admission.unknown_fields import unknown_fields
 from enbloc.api import arbitrator, volcano, workloads
+from enbloc.api.core import PodSpec
 from enbloc.api.kinds import KINDS, kind_id, view
 from enbloc.api.meta import Fault, Obj
 from enbloc.config.compat import DEFAULT_SCHEDULER
@@ -38,11 +39,10 @@ def warnings(obj: Obj, settings: Settings = DEFAULTS) -> list[Fault]:
         return [Fault("spec.schedulerName", f"{name!r} {not_ours(name, settings, 'no pods are created')}")]
     found = [*_version(obj), *unknown_fields(obj), *_constraints(obj), *_foreign_templates(obj, settings)]
     try:
-        match kind_id(obj):
-            case volcano.JOB:
-                found += _job_warnings(view(obj, volcano.Job).spec)
-            case arbitrator.QUEUE_JOB:
-                found += _queue_job_warnings(view(obj, arbitrator.QueueJob).spec)
+        if kind_id(obj) == volcano.JOB:
+            found += _job_warnings(view(obj, volcano.Job).spec)
+        if not settings.strict_templates:  # else the webhook, or the API server, refuses them
+            found += _omissions(obj)
     except (msgspec.ValidationError, KeyError):
         pass  # reported as a fault
     return found
@@ -101,9 +101,12 @@ def _job_warnings(spec: volcano.JobSpec) -> Iterator[Fault]:
             text = "is 0, or missing, which counts as 0 as in Volcano: no pod of this role is created"
             yield Fault(f"{field}.replicas", text)
         yield from pending_without_timeout(role.policies, f"{field}.policies")
-        yield from omissions(role.template.spec, f"{field}.template.spec")
 
 
-def _queue_job_warnings(spec: arbitrator.QueueJobSpec) -> Iterator[Fault]:
-    for index, role in enumerate(spec.task_specs or ()):
-        yield from omissions(role.template.spec, f"spec.taskSpecs[{index}].template.spec")
+def _omissions(obj: Obj) -> Iterator[Fault]:
+    """Of a pod, and of every pod template."""
+    parts = [("", obj)] if kind_id(obj) == "Pod" else [(f"{field}.", part) for field, part in templates_of(obj)]
+    for path, part in parts:
+        spec = part.get("spec") if isinstance(part, dict) else None
+        if isinstance(spec, dict):
+            yield from omissions(view(spec, PodSpec), f"{path}spec")

@@ -127,7 +127,8 @@ def written_warnings(documents: Sequence[Document], settings: Settings) -> list[
     for order, document in enumerate(documents):
         if is_step(document.value) or (kind_id(document.value) in _JOBS and is_foreign(document.value, settings)):
             continue
-        place = msgspec.structs.replace(document, value=scopes.placed(document.value))
+        written = arrivals[order].obj if order in arrivals else document.value
+        place = msgspec.structs.replace(document, value=scopes.placed(written))
         found.extend(place.finding(warning) for warning in warnings(place.value, settings))
         if order in arrivals:
             found.extend(place.finding(warning) for warning in creation.warnings(place.value, arrivals[order]))

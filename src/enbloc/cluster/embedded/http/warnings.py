@@ -7,7 +7,7 @@ from typing import Final
 
 from enbloc.admission.settings import Settings
 from enbloc.admission.warnings import warnings
-from enbloc.api.meta import Obj, annotations_of, labels_of
+from enbloc.api.meta import Obj
 from enbloc.gangs.registry import GangRegistry
 
 MAX_WARNINGS: Final = 10
@@ -24,8 +24,6 @@ class Warnings:
 
     def on(self, kind: str, obj: Obj, others: Sequence[str] = ()) -> list[str]:
         """Texts of `Warning` headers for an accepted object whose kind's id is `kind`, after those of others."""
-        if kind == "Pod" and not others and not annotations_of(obj) and not labels_of(obj):
-            return []
         texts = [*others]
         texts += [str(warning) for warning in warnings(obj, self._settings)]
         if kind in self._kinds:

@@ -125,3 +125,19 @@ def test_s3_isolated_the_lower_of_the_gangs_and_its_pods_priority_counts() -> No
     low_group[0]["spec"]["priorityClassName"] = "low"
     victim = m.job("victim", m.role("w", 8), namespace="b", priority="low")
     assert simulate(SMALL, m.HIGH_LOW, victim, low_group, config=isolated).evicted() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "config"),
+    [
+        ("system-cluster-critical", [], {}),
+        ("high", [], {"tenancy": "isolated"}),
+        ("high", [class_quota("default")], {}),
+    ],
+)
+def test_s3_a4_a_class_that_does_not_count_gives_a_queue_job_no_turn(name: str, more: list[Obj], config: Obj) -> None:
+    """Its pods do not carry the class: their priority counts, and the other job comes first by its name."""
+    jobs = [m.queue_job("a", m.role("w", 2)), m.queue_job("z", m.role("w", 2), priorityClassName=name)]
+    room = [m.priority_class("high", 1000), m.node("n", 20), m.resource_quota(2), *jobs]
+    assert len(simulate(room, more, config=config, until="60s").bound("a-")) == 2
+    assert len(simulate(room, config={"systemPriorityNamespaces": ["default"]}, until="60s").bound("z-")) == 2

@@ -13,6 +13,7 @@ from typing import Final
 from enbloc.api import arbitrator
 from enbloc.api.meta import Obj, Ref, is_terminating, name_of, namespace_of, uid_of
 from enbloc.api.writes import Create, Delete, EmitEvent, Patch, Refused, WatchEvent, Write
+from enbloc.config import Tenancy
 from enbloc.config.vocabulary import SCHEDULER_NAMES
 from enbloc.controllers import queuejob_phase as phases
 from enbloc.controllers.foreign_jobs import ForeignJobs
@@ -22,7 +23,8 @@ from enbloc.controllers.queuejob_plan import QueueJobPlan, Slot, plan_of
 from enbloc.controllers.queuejob_pods import Member, member_of, new_pod, new_spec, spec_patch
 from enbloc.controllers.retry import Retries, is_superseded
 from enbloc.controllers.timers import Timers
-from enbloc.gangs.priority_classes import PRIORITY_CLASS, PriorityClasses
+from enbloc.gangs.gang_priority import GangPriorities
+from enbloc.gangs.priority_classes import PRIORITY_CLASS
 
 RESOURCE_QUOTA: Final = "ResourceQuota"
 Pods = dict[str, Member]
@@ -33,7 +35,12 @@ class QueueJobController:
 
     kinds = frozenset({arbitrator.QUEUE_JOB, arbitrator.SCHEDULING_SPEC, "Pod", RESOURCE_QUOTA, PRIORITY_CLASS})
 
-    def __init__(self, scheduler_name: str = SCHEDULER_NAMES[0], ours: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        scheduler_name: str = SCHEDULER_NAMES[0],
+        ours: frozenset[str] | None = None,
+        tenancy: Tenancy = Tenancy(),  # noqa: B008 - it is frozen
+    ) -> None:
         """`scheduler_name`: of jobs that name none; `ours`: jobs that name another scheduler are left alone (N5)."""
         self._foreign = ForeignJobs(ours)
         self._scheduler_name = scheduler_name
@@ -54,7 +61,7 @@ class QueueJobController:
         self._timers = Timers()
         self._retries: Retries[tuple[str, str]] = Retries()  # (namespace, "") for a quota, (namespace, UID) for a job
         self._stopped: set[tuple[str, str]] = set()  # refused in the reconcile that is under way
-        self._priorities = PriorityClasses()
+        self._priorities = GangPriorities(tenancy)
         self._events: list[EmitEvent] = []
 
     # Watch events
@@ -69,8 +76,9 @@ class QueueJobController:
                 self._observe_pod(event.obj, event.type == "DELETED")
             case "ResourceQuota":
                 self._observe_quota(event.obj, event.type == "DELETED")
+                self._priorities.observe(event)
             case _:
-                self._priorities.observe(event.obj, event.type == "DELETED")
+                self._priorities.observe(event)
                 self._dirty.update(self._plans)
 
     def _observe_job(self, obj: Obj, gone: bool) -> None:
@@ -185,7 +193,7 @@ class QueueJobController:
     def _sync(self, plan: QueueJobPlan, now_ns: int) -> Iterator[Write]:
         """One job: everything but creating pods, which are only recorded as missing."""
         pods = self._pods.setdefault(plan.uid, {})
-        slots = plan.slots(self._priorities)
+        slots = plan.slots(self._priorities.classes)
         self._timers.cancel(plan.uid)
         self._note_recreating(plan, any(slot.name in pods and pods[slot.name].terminating for slot in slots))
         if phases.is_over(plan):

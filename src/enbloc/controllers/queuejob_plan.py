@@ -11,6 +11,7 @@ from enbloc.api import arbitrator
 from enbloc.api.kinds import view
 from enbloc.api.meta import Obj
 from enbloc.controllers.plan import Plan
+from enbloc.gangs.gang_priority import GangPriorities, OwnPriority
 from enbloc.gangs.priority_classes import PriorityClasses
 from enbloc.units import instant_of
 
@@ -54,16 +55,19 @@ class QueueJobPlan(Plan, frozen=True):
             Slot(role, index, f"{self.name}-{role.name}-{index}") for role in ranked for index in range(role.replicas)
         ]
 
-    def order_key(self, priorities: PriorityClasses) -> tuple[int, int, str]:
+    def order_key(self, priorities: GangPriorities) -> tuple[int, int, str]:
         """Sorts the QueueJobs of a namespace: by priority, then age, then name (A4, G8)."""
-        asked = self.scheduling
-        if asked.priority_class_name:
-            priority = priorities.or_default(asked.priority_class_name)
-        elif asked.priority is not None:
-            priority = asked.priority
-        else:
-            priority = max((priorities.or_default(role.priority_class) for role in self.roles), default=0)
-        return (-priority, instant_of(self.obj["metadata"].get("creationTimestamp")), self.name)
+        return (-self._priority(priorities), instant_of(self.obj["metadata"].get("creationTimestamp")), self.name)
+
+    def _priority(self, priorities: GangPriorities) -> int:
+        """Its own class's, as far as that counts (S3), else the highest of its pods'."""
+        asked, name = self.scheduling, self.scheduling.priority_class_name
+        of_pods = max((priorities.classes.or_default(role.priority_class) for role in self.roles), default=0)
+        own = priorities.own(self.namespace, name) if name else OwnPriority(asked.priority)
+        is_carried = not own.limited_class or all(role.priority_class == own.limited_class for role in self.roles)
+        if own.value is None or not is_carried:
+            return of_pods
+        return min(own.value, of_pods) if own.at_most_pods else own.value
 
 
 def plan_of(obj: Obj, default_scheduler_name: str) -> QueueJobPlan:

@@ -48,7 +48,7 @@ def controllers(
         kubernetes.controller(),
         kai.controller(),
         QueueController(),
-        QueueJobController(scheduler_name, ours),
+        QueueJobController(scheduler_name, ours, tenancy),
     ]
 
 

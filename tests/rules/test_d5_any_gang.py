@@ -201,3 +201,34 @@ def test_p1_a_whole_job_gang_reclaims_for_all_its_waves() -> None:
     assert len(answer.evicted()) == 3
     assert starts(answer)["master-0"] == 10.0
     assert starts(answer)["work-0"] == 20.0
+
+
+def _waves(workers: int, cpu: int) -> list[m.Obj]:
+    after = {"name": ["ps"]}
+    return [m.role("ps", 1, cpu=cpu, start_delay="50s"), m.role("worker", workers, cpu=cpu, depends_on=after)]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("21s")]], ids=["as-it-is", "restarted"])
+@pytest.mark.parametrize("at", ["15s", "20s", "30s"])
+def test_d5_a_later_wave_that_was_scaled_down_keeps_no_room_for_pods_that_will_not_come(
+    at: str, restarts: list[m.Obj]
+) -> None:
+    job = m.job("j", *_waves(3, 1), annotations=WHOLE)
+    smaller = m.patch("20s", "Job", "j", spec={"tasks": _waves(1, 1)})
+    answer = simulate(m.node("n"), job, smaller, m.pod("s", 2, at=at), restarts, until="100s")
+    assert answer.at("s") == max(20.0, float(at[:-1]))
+    assert answer.at("j-worker-0") == 50.0
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("21s")]], ids=["as-it-is", "restarted"])
+@pytest.mark.parametrize("at", ["15s", "20s", "30s"])
+def test_r7_a_later_wave_that_was_scaled_down_keeps_no_node_closed(at: str, restarts: list[m.Obj]) -> None:
+    nodes = [m.node(f"n{number}") for number in range(3)]
+    busy = [m.pod(f"f{number}", 1, run_time="60s", nodeName=f"n{number}") for number in range(3)]
+    job = m.job("j", *_waves(2, 4), annotations=WHOLE)
+    smaller = m.patch("20s", "Job", "j", spec={"tasks": _waves(1, 4)})
+    small = m.pod("s", 2, at=at)
+    answer = simulate(*nodes, *busy, job, smaller, small, restarts, config=reserving(), until="130s")
+    assert answer.at("s") == max(20.0, float(at[:-1]))
+    assert answer.at("j-ps-0") == 60.0
+    assert answer.at("j-worker-0") == 110.0

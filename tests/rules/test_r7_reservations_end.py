@@ -214,3 +214,34 @@ def test_r7_i5_a_reserved_pod_that_is_held_elsewhere_keeps_its_slot(restarts: li
     assert {line["name"]: line["node"] for line in answer.lines("reserved")} == {"g-0": "big", "g-1": "big"}
     assert '{"g-0":{"small":1}}' in answer.obj("Pod", "g-0")["metadata"]["annotations"]["enbloc.dev/claim-hold"]
     assert not answer.lines("released")
+
+
+_TWO = [m.role("w", 2, cpu=4)]
+_ONE = [m.role("w", 1, cpu=4)]
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("21s")]], ids=["as-it-is", "restarted"])
+@pytest.mark.parametrize(
+    ("gang", "smaller"),
+    [
+        (m.job("g", *_TWO), [m.patch("20s", "Job", "g", spec={"tasks": _ONE})]),
+        (
+            m.queue_job("g", *_TWO, minimum=2),
+            [m.patch("20s", "QueueJob", "g", spec={"schedSpec": {"minAvailable": 1}, "taskSpecs": _ONE})],
+        ),
+        (
+            m.gang("g", 2, cpu=4),
+            [m.patch("20s", "PodGroup", "g", spec={"minMember": 1}), m.step("20s", "delete", "Pod", "g-1")],
+        ),
+    ],
+    ids=["Job", "QueueJob", "PodGroup"],
+)
+@pytest.mark.parametrize("at", ["20s", "23s", "30s"])
+def test_r7_the_node_of_a_pod_that_is_not_needed_any_more_is_open_at_once(
+    gang: Any, smaller: list[m.Obj], at: str, restarts: list[m.Obj]
+) -> None:
+    nodes = [m.node("n"), m.node("m"), full(1, "60s"), full(1, "60s", on="m", name="b")]
+    answer = simulate(*nodes, gang, smaller, m.pod("s", 2, at=at), restarts, config=reserving(), until="100s")
+    assert len(reserved(answer, "g")) == 2
+    assert answer.at("s") == float(at[:-1])
+    assert answer.times("g-") == [60.0]

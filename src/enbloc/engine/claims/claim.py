@@ -80,6 +80,17 @@ class Claim:
         """Task UID → node."""
         return {slot.task.uid: slot.node for slot in self.slots.values() if slot.task is not None}
 
+    def beyond_templates(self) -> list[Slot]:
+        """Slots for pods of later waves beyond those that will be needed: the role was scaled down, or its minimum."""
+        left = {role: template.count for role, template in self.gang.spec.later.items()}
+        found = []
+        for slot in self.slots.values():
+            if slot.task is not None and slot.is_later(self.gang):
+                left[slot.task.role] -= 1
+                if left[slot.task.role] < 0:
+                    found.append(slot)
+        return found
+
     def record(self) -> Record:
         """What is written down of it."""
         slots: dict[str, dict[str, int]] = {}

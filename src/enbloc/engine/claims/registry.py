@@ -48,7 +48,7 @@ class ClaimPolicy(Protocol):
         ...
 
     def vacate(self, claim: Claim) -> None:
-        """A claim is dropped: gives back what room it still has."""
+        """A claim, or some of its slots, is dropped: gives back what room they still have."""
         ...
 
     def adopt(self, gang: GangState, record: Record, now_ns: int) -> Claim | None:
@@ -316,6 +316,7 @@ class ClaimRegistry(Follower):
                 deadlines.append(deadline)
             else:
                 del claim.slots[slot.name]
+                self._policies[claim.kind].vacate(Claim(gang, claim.kind, [slot]))
         if deadlines:
             self._recreating[gang.key, claim.kind] = min(deadlines)
 

@@ -167,11 +167,15 @@ class Reservations:
         self.version += 1
 
     def vacate(self, claim: Claim) -> None:
-        for node in [node for node, gangs in self._gangs_on.items() if claim.gang.key in gangs]:
-            del self._gangs_on[node][claim.gang.key]
-            if not self._gangs_on[node]:
-                del self._gangs_on[node]
-        self.due.pop(claim.gang.key, None)
+        key = claim.gang.key
+        for slot in claim.slots.values():
+            gangs = self._gangs_on[slot.node]
+            gangs[key] -= 1
+            if not gangs[key]:
+                del gangs[key]
+            if not gangs:
+                del self._gangs_on[slot.node]
+        self.due.pop(key, None)
         self.version += 1
         self._state.events.add(EventKind.NODES_REOPENED)
 
@@ -198,6 +202,7 @@ class Reservations:
     def review(self, claim: Claim, now_ns: int, obstacle: Diagnosis | None) -> Ending | None:
         """R7: whether the reservation can still make the gang condition-ready."""
         gang = claim.gang
+        self._drop_unneeded(claim)
         if gang.status.finished:
             return Ending(self.ended, "the gang has finished")
         if obstacle is not None:
@@ -212,6 +217,16 @@ class Reservations:
         if not recreating and not self.condition_ready(gang):
             return Ending(self.ended, "what is reserved no longer reaches the minimum")
         return None
+
+    def _drop_unneeded(self, claim: Claim) -> None:
+        """The gang became smaller: nodes of pods that it no longer needs, and that do not exist, are open at once."""
+        unneeded = claim.beyond_templates()
+        absent = [slot for slot in claim.slots.values() if slot.task is None]
+        unneeded += absent if absent and self.condition_ready(claim.gang) else []
+        for slot in unneeded:
+            del claim.slots[slot.name]
+        if unneeded:
+            self.vacate(Claim(claim.gang, self.kind, unneeded))
 
     def _holds(self, slot: Slot) -> bool:
         """Whether a node still passes the filters, free room aside, and has as much as is reserved on it."""

@@ -158,6 +158,7 @@ class Waves:
             return Ending(self.ended, "the gang has finished")
         if obstacle is not None and not obstacle.lacks_members:  # pods of later waves are created late (D2)
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+        self._drop(claim, claim.beyond_templates())
         is_being_freed = self._claims.of(claim.gang, ClaimKind.PREEMPT) is not None
         fits = will_fit if is_being_freed else still_fits
         if not all(fits(self._state, task, task.node) for task in claim.tasks):
@@ -172,8 +173,10 @@ class Waves:
         gang = claim.gang
         roles = {task.role for task in claim.tasks}
         done = {role for role in roles if gang.occupied.get(role, 0) >= gang.spec.minima.get(role, 0)}
-        for slot in list(claim.slots.values()):
-            assert slot.task is not None
-            if slot.task.role in done - set(gang.spec.later):
-                del claim.slots[slot.name]
-                self._state.remove_placeholder(slot.task, holds_room=True)
+        done -= set(gang.spec.later)
+        self._drop(claim, [slot for slot in claim.slots.values() if slot.task is not None and slot.task.role in done])
+
+    def _drop(self, claim: Claim, slots: Sequence[Slot]) -> None:
+        for slot in slots:
+            del claim.slots[slot.name]
+        self.vacate(Claim(claim.gang, self.kind, slots))

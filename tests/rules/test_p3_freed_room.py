@@ -392,3 +392,43 @@ def test_p1_g9_a_gang_without_a_plan_is_tried_in_the_cycle_that_releases_claims(
     )
     assert evicted(answer) == [(10.0, "victim")]
     assert (answer.at("vip-0"), answer.at("b-0")) == (10.0, 10.0)
+
+
+@pytest.mark.parametrize("restarts", [[], [m.restart("21s")]], ids=["as-it-is", "restarted"])
+@pytest.mark.parametrize(
+    ("gang", "larger"),
+    [
+        (
+            m.job("vip", m.role("w", 1), priority="high", at="10s"),
+            m.patch("20s", "Job", "vip", spec={"tasks": [m.role("w", 2)]}),
+        ),
+        (
+            m.gang("vip", 2, 1, priority="high", at="10s"),
+            m.patch("20s", "PodGroup", "vip", spec={"minMember": 2}),
+        ),
+    ],
+    ids=["Job", "PodGroup"],
+)
+def test_p3_p1_a_preemptor_that_needs_more_than_is_being_freed_is_planned_for_anew(
+    gang: Any, larger: m.Obj, restarts: list[m.Obj]
+) -> None:
+    answer = leaving(gang, larger, restarts, until="100s")
+    assert [at for at, _ in evicted(answer)] == [10.0, 20.0]
+    assert answer.times("vip-") == [50.0, 50.0]
+    assert not claims(answer)
+
+
+def test_p3_a_preemptor_that_came_to_need_more_than_it_can_get_gives_up() -> None:
+    larger = m.patch("20s", "PodGroup", "vip", spec={"minMember": 5})
+    gang = m.gang("vip", 5, 1, priority="high", at="10s")
+    answer = leaving(gang, larger, m.pod("s", 1, at="25s", priority="mid"), until="100s")
+    assert len(evicted(answer)) == 1
+    assert answer.at("s") == 40.0
+    assert not claims(answer)
+
+
+def test_p3_another_member_takes_the_place_of_a_nominated_pod_that_is_gone() -> None:
+    gang = m.gang("vip", 3, 2, priority="high", at="10s")
+    answer = leaving(gang, m.step("20s", "delete", "Pod", "vip-0"), until="100s")
+    assert len(evicted(answer)) == 2
+    assert answer.times("vip-") == [40.0, 40.0]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from enbloc.engine.claims.claim import Claim, Ending, Slot, pending_slots
 from enbloc.engine.claims.registry import ClaimRegistry
+from enbloc.engine.claims.reservations import reaches_minima
 from enbloc.engine.claims.room import will_fit
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS
@@ -86,10 +87,20 @@ class Nominations:
             return Ending(self.ended, "no pod of the gang waits for the room")
         if obstacle is not None:
             return Ending(self.ended, f"the gang cannot start: {obstacle.message}")
+        if not self._reaches_minima(claim):
+            return Ending(self.ended, "the gang needs more than the room that is being freed for it")
         if not self._has_later_waves(claim.gang):
             return Ending(self.ended, "the room that was to be freed for its later waves will not be there")
         fits = all(will_fit(self._state, task, task.node) for task in claim.tasks)
         return None if fits else Ending(self.ended, _ABANDONED)
+
+    def _reaches_minima(self, claim: Claim) -> bool:
+        """Whether the minima are reached with the nominated pods; its minimum was raised, or some of them are gone, if
+        not. A pod that is being recreated is waited for."""
+        gang, wave = claim.gang, self._claims.of(claim.gang, ClaimKind.WAVE)
+        if gang.satisfied or any(slot.task is None for slot in claim.slots.values()):
+            return True
+        return reaches_minima(gang, Counter(task.role for task in [*claim.tasks, *(wave.tasks if wave else ())]))
 
     def _has_later_waves(self, gang: GangState) -> bool:
         """Whether a whole-job gang that has not started has room for its later waves, too (D5)."""

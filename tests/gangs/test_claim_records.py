@@ -9,7 +9,7 @@ import random
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from enbloc.gangs.claim_records import (
@@ -53,6 +53,7 @@ def test_as_it_is_written() -> None:
     )
 )
 def test_what_is_written_reads_back(record: Record) -> None:
+    assume(fits(record))  # one that is too large is not written (R1)
     assert read(write(record)) == record
     text = sealed(SIMULATED, "uid", record.kind, write(record))
     assert read(text) == record

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support import manifests as m
 from support.answers import Answer
 from support.simulation import simulate
@@ -219,14 +221,16 @@ def test_p1_preempt_evicts_the_surplus_that_is_of_use() -> None:
     assert answer.times("q-") == [10.0, 10.0]
 
 
-def test_p2_reclaim_takes_a_gang_with_its_surplus_and_judges_its_queue_once() -> None:
-    """`d` is one pod above its share, and none of its pods is of use alone: it goes as a whole."""
+@pytest.mark.parametrize(("minimum", "victims"), [(2, {"d-0", "d-1", "d-2"}), (0, set())])
+def test_p2_reclaim_takes_a_gang_with_its_surplus_and_judges_its_queue_once(minimum: int, victims: set[str]) -> None:
+    """`d` is one pod above its share, and none of its pods is of use alone: it goes as a whole. Without a minimum it is
+    no whole, and each of its pods is judged."""
     answer = simulate(
         m.node("n", 4),
         m.node("o", 4),
         m.queue("q", weight=3),
         m.queue("d"),
-        m.podgroup("d", 2, queue="d"),
+        m.podgroup("d", minimum, queue="d"),
         [m.pod(f"d-{i}", 1, group="d", **on("n")) for i in range(2)],
         m.pod("d-2", 1, group="d", **on("o")),
         m.podgroup("q", 2, queue="q", at="10s"),
@@ -234,8 +238,8 @@ def test_p2_reclaim_takes_a_gang_with_its_surplus_and_judges_its_queue_once() ->
         m.pod("q-1", 2, group="q", at="10s"),
         until="20s",
     )
-    assert evicted(answer) == {"d-0", "d-1", "d-2"}
-    assert answer.times("q-") == [10.0, 10.0]
+    assert evicted(answer) == victims
+    assert answer.times("q-") == ([10.0, 10.0] if victims else [])
 
 
 def test_p3_reclaim_evicts_what_could_not_take_it_back() -> None:

@@ -195,3 +195,26 @@ def test_an_update_is_read_again_only_where_it_changed() -> None:
     with pytest.raises(Refused) as caught:
         store.patch(Ref("Node", "", "n1"), {"metadata": {"labels": {"a": 1}}})
     assert "labels" in caught.value.faults[0].field
+
+
+@pytest.mark.parametrize(
+    ("amounts", "faults"),
+    [
+        ({"cpu": "-3"}, {"cpu": "must be greater than or equal to 0"}),
+        ({"pods": "1.5"}, {"pods": "must be an integer"}),
+        ({"nvidia.com/gpu": "500m", "memory": "-1"}, {"nvidia.com/gpu": "integer", "memory": "greater"}),
+        ({"cpu": "500m", "memory": "1.5Gi", "pods": "110", "nvidia.com/gpu": "8"}, {}),
+    ],
+)
+@pytest.mark.parametrize("field", ["capacity", "allocatable"])
+def test_what_a_node_has_is_not_negative_nor_part_of_a_device(
+    field: str, amounts: dict[str, str], faults: dict[str, str]
+) -> None:
+    store, _ = make_store()
+    machine: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {field: amounts}}
+    if not faults:
+        store.create(machine)
+        return
+    why = refused(store, machine)
+    assert {one.field for one in why.faults} == {f"status.{field}.{name}" for name in faults}
+    assert all(text in why.message for text in faults.values())

@@ -98,6 +98,8 @@ def check_shape(operation: Operation, obj: Obj, old: Obj | None) -> Obj:
             faults = [Fault("metadata.name", "a namespace's name must be a DNS label (a-z, 0-9 and '-')")]
         elif kind_id(obj) == pods.POD:
             faults = _container_faults(obj["spec"])
+        elif kind_id(obj) == "Node":
+            faults = _node_faults(obj.get("status") or {})
     if faults:
         raise invalid(obj, faults)
     return obj
@@ -148,13 +150,33 @@ def _container_faults(spec: dict[str, Any]) -> list[Fault]:
     for field in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             for which, amounts in (container.get("resources") or {}).items():
-                if which not in ("requests", "limits"):
-                    continue
-                for name, value in (amounts or {}).items():
-                    if parse_quantity(value).nanos < 0:
-                        path = f"spec.{field}[{index}].resources.{which}.{name}"
-                        return [Fault(path, "must be greater than or equal to 0")]
+                if which in ("requests", "limits"):
+                    faults = _amount_faults(f"spec.{field}[{index}].resources.{which}", amounts)
+                    if faults:
+                        return faults
     return []
+
+
+def _node_faults(status: dict[str, Any]) -> list[Fault]:
+    """What a node has is not negative, and no fraction of a pod or a device."""
+    return [
+        fault
+        for which in ("capacity", "allocatable")
+        for fault in _amount_faults(f"status.{which}", status.get(which))
+        + [
+            Fault(f"status.{which}.{name}", "must be an integer")
+            for name, value in (status.get(which) or {}).items()
+            if (name == "pods" or "/" in name) and parse_quantity(value).nanos % 10**9
+        ]
+    ]
+
+
+def _amount_faults(path: str, amounts: dict[str, Any] | None) -> list[Fault]:
+    return [
+        Fault(f"{path}.{name}", "must be greater than or equal to 0")
+        for name, value in (amounts or {}).items()
+        if parse_quantity(value).nanos < 0
+    ]
 
 
 class _Namespaces:

@@ -123,6 +123,15 @@ def _mutant(path: Path, number: int) -> Mutant:
     return Mutant(path, place.start.line if place else 0, mutated, "\n".join(list(lines)[2:]))
 
 
+def _compiles(mutant: Mutant) -> bool:
+    """A term that is dropped may take the brackets with it that joined two lines."""
+    try:
+        compile(mutant.code, str(mutant.path), "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
 def sample(only: str, size: int, seed: int) -> list[Mutant]:
     """The same mutants for the same code and seed. A module is drawn by its length, then a mutant of it: to look for
     all mutants of all modules would take minutes."""
@@ -138,7 +147,7 @@ def sample(only: str, size: int, seed: int) -> list[Mutant]:
         key = (path, dice.randrange(count)) if count else (path, -1)
         if count and key not in found:
             mutant = _mutant(*key)
-            if not ASSERTS.search(mutant.diff):
+            if not ASSERTS.search(mutant.diff) and _compiles(mutant):
                 found[key] = mutant
     print(f"{len(found)} mutants of {len(modules)} modules, seed {seed}", flush=True)
     return list(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import spread, volumes
+from oracle import ports, spread, volumes
 
 World = dict[str, Any]
 Task = dict[str, Any]
@@ -29,7 +29,7 @@ def is_about_others(world: World, trial: dict[str, Any], task: Task) -> bool:
     """Whether the place of other pods decides where it may go, or which node is the best."""
     if terms_of(task, "podAffinity") or terms_of(task, "podAntiAffinity") or spread.constraints_of(task):
         return True
-    if volumes.exclusive_claims(world, task):
+    if volumes.exclusive_claims(world, task) or ports.ports_of(task):
         return True
     return any(
         selects(term, other, task)
@@ -41,7 +41,7 @@ def is_about_others(world: World, trial: dict[str, Any], task: Task) -> bool:
 def is_meant(world: World, trial: dict[str, Any], task: Task) -> bool:
     """Whether any pod has terms at all."""
     others = [*world["tasks"], *(one for one, _ in [*world.get("awaited_room", ()), *trial["new"]])]
-    return any(one["pod"]["spec"].get("affinity") for one in [task, *others])
+    return any(terms_of(one, "podAffinity") or terms_of(one, "podAntiAffinity") for one in [task, *others])
 
 
 def wishes(world: World, trial: dict[str, Any], task: Task, nodes: list[Node]) -> dict[str, int]:
@@ -89,11 +89,14 @@ def g6_beside_others(world: World, trial: dict[str, Any], task: Task, node: Node
 
 
 def assigned(world: World, trial: dict[str, Any]) -> list[tuple[Task, str]]:
-    """Pods with a place, and those that are awaited (G8)."""
+    """Pods with a place, those for which room is claimed, and those that are awaited (G8)."""
     known = {task["uid"] for task in world["tasks"]}
     found = [*world.get("awaited_room", ()), *(entry for entry in trial["new"] if entry[0]["uid"] not in known)]
+    found += [(task, node) for task, node in trial["of_claims"] if task["uid"] not in trial["placed"]]
     for task in world["tasks"]:
         node = trial["placed"].get(task["uid"])
+        if task["uid"] in trial["gone"]:
+            continue
         if node is None and task["status"] in ("bound", "terminating"):
             node = task["node"]
         if node:

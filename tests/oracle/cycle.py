@@ -7,6 +7,7 @@ from typing import Any
 
 from oracle import (
     adapter,
+    conservative,
     deadlocks,
     enqueue,
     evict,
@@ -41,6 +42,7 @@ def decide(store: Any, config: Any, memory: dict[str, Any], now: int) -> World:
     waves.d5_claims_that_stand(world)
     evict.p3_forget_victims(world)
     evict.p3_claims_that_stand(world)
+    waves.d5_claims_that_stand(world)
     reserve.r7_reservations_that_stand(world)
     enqueue_at_once(world)
     groups.k8_start_clocks(world)
@@ -116,6 +118,7 @@ def pending(store: Any, config: Any, memory: dict[str, Any], now: int) -> list[d
                 "message": why["reason"],
                 "expected_start": world["memory"]["expected_starts"].get(gang["key"]),
                 "now": now,
+                "is_planned_anew": conservative.is_conservative(world),
                 "needs_more_nodes": memory["needs_more_nodes"].get(gang["key"], False)
                 and reserve.r7_could_start(world, gang),
                 "reasons": [

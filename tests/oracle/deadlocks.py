@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, groups, minima, order, placing, predicates
+from oracle import claims, groups, minima, order, placing, predicates, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -58,8 +58,9 @@ def has_its_room(world: World, key: Key) -> bool:
                 return False
             if any(trial["free"][freed].get(name, 0) < 0 for name in task["request"]):
                 return False
-        reserved = claims.slots_of(world, key, "reserve").get(task["uid"])
-        if reserved is not None and (reserved not in nodes or predicates.lacking(task, trial["free"][reserved])):
+    for task in reserve.reserved_tasks(world, gang) if gang else ():
+        reserved = claims.slots_of(world, key, "reserve")[task["uid"]]
+        if reserved not in nodes or predicates.lacking(task, trial["free"][reserved]):
             return False
     return True
 

@@ -120,16 +120,23 @@ def r8_left(
                 there = placing.best_node(world, trial, first, task, where)
                 if there is not None:
                     placing.put(world, trial, task, there)
-        if minima.g4_missing(world, first):  # lost members may not exist again yet: it is asked for those that do
-            needed, rest, _ = placing.wanted_now(world, trial, first)
-            if placing.one_by_one(world, trial, first, [*needed, *rest]) is not None:
-                return None
-        elif placing.g2_all_or_nothing(world, trial, [first]) is not None:
+        if not minima_fit(world, trial, first):
             return None
         left = {node: dict(trial["free"][node]) for _, node in trial["new"]}
         return {"left": left, "packed": trial.get("packed", False)}
     finally:
         world["shadow"] = outside
+
+
+def minima_fit(world: World, trial: Trial, gang: Gang) -> bool:
+    """Places the minima of a gang; lost members may not exist again yet: it is asked for those that do."""
+    if minima.g4_missing(world, gang):
+        needed, rest, short = placing.wanted_now(world, trial, gang)
+        whole = placing.one_by_one(world, trial, gang, needed) is None
+        count = len(trial["new"]) + min(short, len(rest))
+        placing.one_by_one(world, trial, gang, rest, short)
+        return whole and len(trial["new"]) >= count
+    return placing.g2_all_or_nothing(world, trial, [gang]) is None
 
 
 def r8_does_not_delay(world: World, trial: Trial, task: Task, node: str) -> bool:

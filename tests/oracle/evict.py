@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reserve, tenants
+from oracle import claims, evictable, groups, minima, order, placing, promises, queues, reserve, tenants, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -61,7 +61,7 @@ def serve(world: World, gang: Gang, action: str) -> None:
     together = groups.k7_is_group(world, gang) and not gang["satisfied"]
     keys = groups.k7_group_of(world, gang)
     unit = groups.unit(world, keys) if together else [gang]
-    if not unit or any(one["later"] or has_claim(world, one, "preempt", "wave") for one in unit):
+    if not unit or any(has_claim(world, one, "preempt") for one in unit):
         return
     if p2_never_preempts(world, unit) or not all(reserve.r7_could_start(world, one) for one in unit):
         return
@@ -197,7 +197,9 @@ def carry_out(world: World, unit: list[Gang], plan: dict[str, Any], action: str,
         groups.let_go(world, [key])
     for gang in unit:
         claims.end(world, gang["key"], "reserve")
-        slots = {task["uid"]: node for task, node in plan["places"] if task["gang"] == gang["key"]}
+        mine = [(task, node) for task, node in plan["places"] if task["gang"] == gang["key"]]
+        slots = {task["uid"]: node for task, node in mine if "slot" not in task}
+        waves.d5_claim(world, gang, [(task, node) for task, node in mine if "slot" in task])
         if slots:
             claims.make(world, gang["key"], "preempt", slots)
     verb = "Preempted" if action == "preempt" else "Reclaimed"
@@ -215,7 +217,7 @@ def places_of_plan(world: World, unit: list[Gang], plan: dict[str, Any]) -> list
     trial = placing.start_trial(world, lifted, gone=gone)
     found: list[tuple[Task, str]] = []
     for gang in unit:
-        for task in minima.waiting(world, gang):
+        for task in [*minima.waiting(world, gang), *waves.d5_later_tasks(world, gang)]:
             node = hint.get((task["namespace"], task["name"]))
             if node is not None and placing.fits_on(world, trial, gang, task, node):
                 placing.put(world, trial, task, node)
@@ -302,6 +304,7 @@ def fits_if_released(world: World, unit: list[Gang], lower: list[Released]) -> b
         if not promises.k7_reaches(world, trial, unit):
             return False
         for gang in ready:
+            waves.d5_stand_in(world, trial, gang)
             claims.r7_take_own_places(world, trial, gang)
         return bool(ready) and placing.g2_all_or_nothing(world, trial, ready) is None
 
@@ -324,6 +327,8 @@ def p3_claims_that_stand(world: World) -> None:
         tasks = [task for task in gang["tasks"] if task["uid"] in claim["slots"] and minima.is_waiting(world, task)]
         claim["slots"] = {task["uid"]: claim["slots"][task["uid"]] for task in tasks}
         stays = bool(tasks) and not gang["finished"] and reserve.r7_could_start(world, gang)
+        kept = [one for one, _ in waves.d5_kept(world, gang)]
+        stays = stays and waves.d5_have_all(gang, kept)  # the room of its later waves was freed with it
         if not stays or not all(will_have_room(world, gang, task, claim["slots"][task["uid"]]) for task in tasks):
             for mate in groups.k7_group_of(world, gang):
                 claims.end(world, mate, "preempt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import groups, minima, placing, queues, tenants
+from oracle import groups, minima, placing, queues, tenants, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -21,6 +21,15 @@ def wanted_at_most(world: World, gang: Gang) -> list[Task]:
     if gang["satisfied"]:
         return [*lost, *needed, *rest[:short]]
     return [*lost, *needed, *rest]
+
+
+def wanted(world: World, gang: Gang) -> list[Task]:
+    """What room is made for: lost members and minima, with the later waves of a whole-job gang (D5), less the pods for
+    which placeholders keep room."""
+    needed, rest, short = minima.o1_split(world, gang)
+    needed = waves.d5_without_room(world, gang, needed)
+    later = waves.d5_later_tasks(world, gang)
+    return [*minima.g7_replacements(world, gang), *needed, *rest[:short], *later]
 
 
 def is_bound(world: World, task: Task) -> bool:
@@ -78,12 +87,7 @@ def k7_needed(world: World, unit: list[Gang]) -> set[Any]:
 def asks_nothing(world: World, unit: list[Gang]) -> bool:
     """BestEffort pods lack nothing but a place among a node's pods: only BestEffort pods leave for them. What is beyond
     the minima evicts none, and does not count."""
-    for gang in unit:
-        needed, rest, short = minima.o1_split(world, gang)
-        wanted = [*minima.g7_replacements(world, gang), *needed, *rest[:short]]
-        if not all(task["best_effort"] for task in wanted):
-            return False
-    return True
+    return all(task["best_effort"] for gang in unit for task in wanted(world, gang))
 
 
 def surplus_of(world: World, gang: Gang) -> list[Task]:
@@ -125,8 +129,7 @@ def may_take_from(world: World, unit: list[Gang], gang: Gang, action: str) -> bo
         return gang["queue"] == unit[0]["queue"] and gang["priority"] < lowest
     asked: Amounts = {}
     for one in unit:
-        needed, rest, short = minima.o1_split(world, one)
-        for task in [*minima.g7_replacements(world, one), *needed, *rest[:short]]:
+        for task in wanted(world, one):
             queues.add(asked, task["request"])
     return p2_reclaimable(world, unit[0], gang["queue"], asked)
 

@@ -80,6 +80,90 @@ def affinities(rng: random.Random) -> Scenario:
     return documents, plain_settings("enqueue, allocate, backfill")
 
 
+def picky(rng: random.Random) -> Scenario:
+    """G6: node affinity, taints and host ports, with labels and taints of nodes that change."""
+    documents = [*generate.priority_classes(), *generate.nodes(rng, 4)]
+    names = [one["metadata"]["name"] for one in documents if one["kind"] == "Node"]
+    for one in documents:
+        if one["kind"] == "Node":
+            one["metadata"]["labels"].update(node_labels(rng))
+            if rng.random() < 0.3:
+                one["spec"] = {"taints": some_taints(rng)}
+    for number in range(rng.randint(3, 7)):
+        made = generate.gang(rng, f"g{number}", None, rng.choice([0, 0, 2, 2]))
+        roles = [role for one in made for role in (one["spec"].get("tasks") or one["spec"].get("taskSpecs") or ())]
+        shared = some_pickiness(rng, names)
+        for one in [*(one for one in made if one["kind"] == "Pod"), *(role["template"] for role in roles)]:
+            one["spec"] = {**one["spec"], **(shared if rng.random() < 0.8 else some_pickiness(rng, names))}
+            if rng.random() < 0.3:
+                one["spec"]["containers"] = [{**one["spec"]["containers"][0], "ports": some_ports(rng)}]
+        documents += made
+    for _ in range(rng.randint(0, 3)):
+        target = {"apiVersion": "v1", "kind": "Node", "name": rng.choice(names)}
+        labels = {"metadata": {"labels": {**node_labels(rng), "disk": rng.choice([None, "ssd", "hdd"])}}}
+        taints = {"spec": {"taints": rng.choice([None, some_taints(rng)])}}
+        when = f"{rng.choice([3, 8, 12, 18, 26, 41])}s"
+        documents.append(generate.step(when, "patch", target=target, patch=rng.choice([labels, taints])))
+    documents += generate.edits(rng, documents, ("restart", "restart", "delete", "node", "cordon"))
+    actions = rng.choice([[], [], ["preempt"], ["preempt", "reclaim"]])
+    actions = ["enqueue", "allocate", "backfill", *actions]
+    settings = generate.starving_settings(rng, actions) if rng.random() < 0.3 else plain_settings(", ".join(actions))
+    return documents, settings
+
+
+def node_labels(rng: random.Random) -> dict[str, str]:
+    return {"zone": rng.choice("abc"), "disk": rng.choice(["ssd", "hdd"]), "gen": rng.choice(["1", "2", "3", "new"])}
+
+
+def some_taints(rng: random.Random) -> list[Obj]:
+    effect = rng.choice(["NoSchedule", "NoSchedule", "PreferNoSchedule", "PreferNoSchedule"])
+    return [{"key": "kept", "effect": effect, **rng.choice([{}, {"value": "x"}])}]
+
+
+def some_pickiness(rng: random.Random, names: list[str]) -> Obj:
+    """Node affinity and tolerations."""
+    found: Obj = {}
+    affinity: Obj = {}
+    if rng.random() < 0.5:
+        terms = [some_node_term(rng, names) for _ in range(rng.choice([1, 1, 2]))]
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+    if rng.random() < 0.4:
+        weighted = [
+            {"weight": rng.choice([1, 10, 100]), "preference": some_node_term(rng, names)}
+            for _ in range(rng.choice([1, 2]))
+        ]
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = weighted
+    if affinity:
+        found["affinity"] = {"nodeAffinity": affinity}
+    if rng.random() < 0.3:
+        one = rng.choice([{"operator": "Exists"}, {"key": "kept", "operator": "Exists"}, {"key": "kept", "value": "x"}])
+        found["tolerations"] = [one]
+    return found
+
+
+def some_node_term(rng: random.Random, names: list[str]) -> Obj:
+    if rng.random() < 0.1:
+        operator = rng.choice(["In", "NotIn"])
+        return {"matchFields": [{"key": "metadata.name", "operator": operator, "values": [rng.choice(names)]}]}
+    lines: list[Obj] = [
+        {"key": "zone", "operator": rng.choice(["In", "In", "NotIn"]), "values": rng.sample("abc", rng.randint(1, 2))},
+        {"key": "disk", "operator": "In", "values": ["ssd"]},
+        {"key": "disk", "operator": rng.choice(["Exists", "DoesNotExist"])},
+        {"key": "gen", "operator": rng.choice(["Gt", "Lt"]), "values": [rng.choice("12")]},
+        {"key": "gen", "operator": "NotIn", "values": ["new"]},
+    ]
+    return {"matchExpressions": rng.sample(lines, rng.choice([1, 1, 2]))}
+
+
+def some_ports(rng: random.Random) -> list[Obj]:
+    found: Obj = {"containerPort": 80, "hostPort": rng.choice([8080, 8080, 9090])}
+    if rng.random() < 0.2:
+        found["protocol"] = "UDP"
+    if rng.random() < 0.2:
+        found["hostIP"] = rng.choice(["10.0.0.1", "10.0.0.2", "0.0.0.0"])
+    return [found]
+
+
 def spreads(rng: random.Random) -> Scenario:
     """G6: pods that are to be spread over nodes or zones."""
     documents = [*generate.priority_classes(), *generate.nodes(rng, 5)]
@@ -304,6 +388,38 @@ def whole_jobs(rng: random.Random) -> Scenario:
     return documents, settings
 
 
+def greedy_whole_jobs(rng: random.Random) -> Scenario:
+    """D5 with R and P: whole-job gangs starve, preempt and reclaim for all their waves together, and lose room."""
+    documents = [*generate.priority_classes(), *generate.nodes(rng, 3)]
+    names: list[str | None] = [None]
+    if rng.random() < 0.5:
+        found = generate.queues(rng)
+        documents += found
+        parents = {one["spec"].get("parent") for one in found}
+        names += [one["metadata"]["name"] for one in found if one["metadata"]["name"] not in parents]
+    for number in range(rng.randint(4, 8)):
+        if rng.random() < 0.5:
+            documents.append(whole_job(rng, f"g{number}", rng.choice(names)))
+        else:
+            documents += generate.gang(rng, f"g{number}", rng.choice(names), rng.choice([0, 0, 2, 3]))
+    for one in documents:
+        templates = [role["template"] for role in one["spec"]["tasks"]] if one["kind"] == "Job" else [one]
+        for template in templates if one["kind"] in ("Job", "Pod") and rng.random() < 0.3 else ():
+            template["metadata"].setdefault("annotations", {})[generate.SIM + "stop-delay"] = "6s"
+    generate.protect(rng, documents)
+    generate.patience(rng, documents)
+    documents += generate.edits(rng, documents, ("restart", "restart", "delete", "node", "cordon", "class"))
+    actions = ["enqueue", "allocate", "backfill"]
+    actions += rng.choice([[], ["preempt"], ["preempt"], ["reclaim"], ["preempt", "reclaim"]])
+    if rng.random() < 0.6:
+        settings = generate.starving_settings(rng, actions)
+    else:
+        settings = plain_settings(", ".join(actions))
+    if rng.random() < 0.3:
+        settings["dependsOn"] = {"gangDeadline": rng.choice(["5s", "15s"])}
+    return documents, settings
+
+
 def whole_job(rng: random.Random, name: str, queue: str | None) -> Obj:
     """A job of small pods in several waves."""
     made = generate.job(rng, name, queue)
@@ -434,6 +550,15 @@ def run_times(rng: random.Random) -> Scenario:
 
 def easy(rng: random.Random) -> Scenario:
     """R8: `backfill` in mode `easy`."""
+    return backfilled(rng, "easy")
+
+
+def conservative(rng: random.Random) -> Scenario:
+    """R8: `backfill` in mode `conservative`."""
+    return backfilled(rng, "conservative")
+
+
+def backfilled(rng: random.Random, mode: str) -> Scenario:
     documents = [*generate.priority_classes(), *generate.nodes(rng, 4)]
     names: list[str | None] = [None]
     if rng.random() < 0.3:
@@ -447,7 +572,7 @@ def easy(rng: random.Random) -> Scenario:
         say_run_times(rng, made)
         documents += made
     documents += generate.edits(rng, documents, ("restart", "restart", "delete", "node", "cordon"))
-    return documents, backfill_settings(rng, "easy")
+    return documents, backfill_settings(rng, mode)
 
 
 def backfill_settings(rng: random.Random, mode: str) -> dict[str, Any]:
@@ -482,12 +607,15 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "policies": policies,
     "relaxed": relaxed,
     "affinities": affinities,
+    "picky": picky,
     "spreads": spreads,
     "domains": domains,
     "whole-jobs": whole_jobs,
+    "greedy-whole-jobs": greedy_whole_jobs,
     "pinned": pinned,
     "run-times": run_times,
     "easy": easy,
+    "conservative": conservative,
     "tenants": tenants,
     "unsupported": unsupported,
 }

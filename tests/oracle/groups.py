@@ -112,8 +112,9 @@ def k5_start_together(world: World, gang: Gang) -> dict[str, Any] | None:
         for one in waiting:
             claims.r7_take_own_places(world, trial, one)
         why = placing.g2_all_or_nothing(world, trial, waiting)
-        if why is None:
-            bind_group(world, trial, keys, waiting)
+        freed = placing.p3_where_it_was_freed(world, waiting) if why is not None else None
+        if why is None or freed is not None:
+            bind_group(world, freed or trial, keys, waiting)
             return None
         if non_strict and start_elsewhere(world, keys, waiting):
             return None

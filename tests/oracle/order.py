@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oracle import adapter, constraints, easy, groups, minima, placing, queues, reasons, records, tenants
+from oracle import adapter, conservative, constraints, easy, groups, minima, placing, queues, reasons, records, tenants
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -93,6 +93,7 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         if not waiting:
             if lane == ALLOCATING:
                 easy.r8_note_starts(world, failed)
+                conservative.r8_note_starts(world, failed)
             return
         name = next_queue(world, waiting, lane)
         _, band, gang = min(waiting[name], key=lambda entry: entry[0])
@@ -111,12 +112,17 @@ def serve_all(world: World, lane: str, serve: Callable[[World, Gang], dict[str, 
         awaited, freely = g8_awaited_room(world, gang, rooms) if lane != KNOCKING else ([], False)
         world["awaited_room"], world["awaited_freely"] = awaited, freely
         world["shadow"] = easy.r8_behind(world, gang, band, failed) if lane == ALLOCATING else None
+        world["planned"] = conservative.r8_beside(world, gang, band, failed) if lane == ALLOCATING else None
+        before = placing.start_trial(world)["free"] if conservative.is_conservative(world) else {}
         why = serve(world, gang)
-        world["awaited_room"], world["awaited_freely"], world["shadow"] = [], False, None
+        world["awaited_room"], world["awaited_freely"], world["shadow"], world["planned"] = [], False, None, None
+        if why is None and lane == ALLOCATING and conservative.is_conservative(world):
+            conservative.r8_note_bound(world, gang, before)
         if why is not None:
             failed[gang["key"]] = band
             if awaited:
                 world["put_off"].add(gang["key"])
+                world["put_off_for"][gang["key"]] = why
             else:
                 records.tried(world, gang, why)
 

@@ -14,10 +14,12 @@ from enbloc.units import SECOND
 from oracle import (
     affinity,
     claims,
+    conservative,
     easy,
     groups,
     minima,
     order,
+    ports,
     predicates,
     queues,
     reasons,
@@ -39,7 +41,8 @@ PODS_WITHIN = 60 * SECOND
 
 def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | None = None) -> Trial:
     """The room and the queues as they are now. Claims of the gangs in `lifted` do not count, nor pods in `gone`."""
-    trial: Trial = {"placed": dict(world["placed"]), "new": [], "claimed": {}, "closed": {}}
+    trial: Trial = {"placed": dict(world["placed"]), "new": [], "claimed": {}, "closed": {}, "of_claims": []}
+    trial["gone"] = gone or set()
     trial["free"] = {node["name"]: dict(node["allocatable"]) for node in world["nodes"]}
     trial["used"], trial["enqueued"] = {}, {}
     for task in world["tasks"]:
@@ -52,6 +55,7 @@ def start_trial(world: World, lifted: set[Any] | None = None, gone: set[str] | N
         take(world, trial, task, node)
     for task, node in claims.room_taken(world, lifted or set()):
         trial["claimed"][task["uid"]] = node
+        trial["of_claims"].append((task, node))
         take(world, trial, task, node)
     for gang in world["gangs"].values():
         if m6_counts(world, gang):
@@ -127,6 +131,7 @@ def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[
         and affinity.g6_beside_others(world, trial, task, node)
         and spread.g6_is_spread(world, trial, task, node)
         and volumes.g6_may_use_claims(world, trial, task)
+        and ports.g6_ports_are_free(world, trial, task, node["name"])
     ]
 
 
@@ -136,19 +141,22 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collect
         return None
     freely = world.get("awaited_freely") or world.get("shadow")
     hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {}) if freely else {}
+    free = conservative.r8_free_for(world, trial, task)
     nodes = [
         node
         for node in open_nodes(world, trial, gang, task)
-        if not predicates.lacking(task, trial["free"][node["name"]]) and (among is None or node["name"] in among)
+        if not predicates.lacking(task, free[node["name"]]) and (among is None or node["name"] in among)
     ]
     wished = affinity.wishes(world, trial, task, nodes)
+    preferred = scoring.preferences(world, gang, task)
     best: tuple[int, str] | None = None
     for node in nodes:
         if hint.get((task["namespace"], task["name"])) == node["name"]:
             return str(node["name"])  # scores depend on which room is left to others
         weights = world["settings"]["scoring"]
-        points = scoring.score(weights, node, trial["free"][node["name"]], task["request"])
+        points = scoring.score(weights, node, free[node["name"]], task["request"])
         points += wished[node["name"]] * weights.pod_affinity * scoring.PARTS
+        points += preferred[node["name"]] * scoring.PARTS
         if best is None or points > best[0]:
             best = (points, node["name"])
     return best[1] if best else None
@@ -288,13 +296,16 @@ def pack(world: World, trial: Trial, gangs: list[Gang]) -> bool:
     """Placing task after task may fail though there is a way (decision 0023): looks at every way there is. Where the
     engine found one it is taken over, if it is a way: which one is free. Not behind the first gang that waits (R8):
     there task after task decides."""
-    if world.get("shadow") is not None:
+    if world.get("shadow") is not None or world.get("planned") is not None:
         return False
     wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
     for gang, needed, _, _ in wanted:
         needed += [task for task in waves.d5_later_tasks(world, gang) if task["uid"] not in trial["placed"]]
     if not queues_allow(world, trial, wanted):
         return False
+    planned = world["memory"]["hints"].get(world["now"], {}).get("reserved", {}) if world.get("evicting") else {}
+    if planned and take_hint(world, trial, wanted, planned):
+        return True  # where room is to be freed for them
     if any(
         affinity.is_about_others(world, trial, task)
         for _, needed, rest, short in wanted
@@ -468,11 +479,17 @@ def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     needed, _, short = minima.o1_split(world, gang)
     if lost and not needed and not short:
         return why
-    trial = start_trial(world, {gang["key"]})
-    taken = waves.d5_take_places(world, trial, gang)
-    claims.r7_take_own_places(world, trial, gang)
-    later = [task["uid"] for task in waves.d5_later_tasks(world, gang)]
-    why = g2_all_or_nothing(world, trial, [gang])
+    with waves.d5_placed_anew(world, gang) as anew:
+        trial = start_trial(world, {gang["key"]})
+        taken = waves.d5_take_places(world, trial, gang)
+        claims.r7_take_own_places(world, trial, gang)
+        later = [task["uid"] for task in waves.d5_later_tasks(world, gang)]
+        why = g2_all_or_nothing(world, trial, [gang])
+    if why is not None and not taken:
+        freed = p3_where_it_was_freed(world, [gang])
+        trial, why = (freed, None) if freed is not None else (trial, why)
+    if why is None and anew:
+        world["memory"]["claims"][gang["key"], "wave"]["slots"] = {}
     if why is not None:
         if gang["keeps_what_it_got"] and order.BACKFILLING not in world["actions"]:
             world["kept"] += trial["new"]  # A2: it is not handed to another job within that cycle
@@ -482,6 +499,22 @@ def minima_turn(world: World, gang: Gang) -> dict[str, Any] | None:
     decide(world, trial, [gang], commits=True)
     waves.d5_keep(world, gang, taken, found)
     return None
+
+
+def p3_where_it_was_freed(world: World, gangs: list[Gang]) -> Trial | None:
+    """P1, P3: task after task may find no way where pods bear on each other (G6): then gangs start where room was freed
+    for them, if they fit there."""
+    trial = start_trial(world, {gang["key"] for gang in gangs})
+    found = False
+    for gang in gangs:
+        slots = claims.slots_of(world, gang["key"], "preempt")
+        claims.r7_take_own_places(world, trial, gang)
+        for task in minima.waiting(world, gang):
+            node = slots.get(task["uid"])
+            if node is not None and fits_on(world, trial, gang, task, node):
+                put(world, trial, task, node)
+                found = True
+    return trial if found and g2_all_or_nothing(world, trial, gangs) is None else None
 
 
 def g7_singly(world: World, gang: Gang) -> dict[str, Any] | None:

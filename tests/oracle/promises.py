@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from oracle import claims, evictable, groups, minima, placing, queues
+from oracle import claims, evictable, groups, minima, placing, queues, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -228,6 +228,7 @@ def place_needs(world: World, trial: dict[str, Any], unit: list[Gang]) -> bool:
             return False
         if minima.g4_missing(world, gang):
             continue
+        waves.d5_stand_in(world, trial, gang)
         claims.r7_take_own_places(world, trial, gang)
     ready = [gang for gang in unit if not minima.g4_missing(world, gang)]
     return placing.g2_all_or_nothing(world, trial, ready) is None

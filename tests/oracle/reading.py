@@ -34,6 +34,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
         "reasons": {},
         "served": [],
         "put_off": set(),
+        "put_off_for": {},
         "first_starts": {},
     }
     world["nodes"] = sorted((read_node(obj) for obj in adapter.objects(store, "Node")), key=node_rank)

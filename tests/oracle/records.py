@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from oracle import adapter, minima
+from oracle import adapter, minima, waves
 
 CLAIM = "enbloc.dev/claim-"
 KINDS = ("hold", "reserve", "preempt", "wave")
@@ -101,7 +101,8 @@ def record_of(world: World, gang: Gang, kind: str) -> str | None:
     if claim is None and clock is None:
         return None
     slots = claim["slots"] if claim else {}
-    names = {task["name"]: {slots[task["uid"]]: 1} for task in gang["tasks"] if task["uid"] in slots}
+    tasks = [*gang["tasks"], *(waves.d5_reserved(world, gang) if kind == "reserve" else ())]
+    names = {task["name"]: {slots[task["uid"]]: 1} for task in tasks if task["uid"] in slots}
     if kind == "wave":
         names = {}
         for name, node in slots.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from enbloc.units import SECOND
-from oracle import claims, groups, minima, order, placing, predicates, queues, run_times
+from oracle import claims, groups, minima, order, placing, ports, predicates, queues, run_times, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -41,7 +41,10 @@ def r1_timers(world: World) -> None:
 
 
 def r2_condition_ready(world: World, gang: Gang, reserved: list[Task]) -> bool:
-    """R2: occupied + reserved ≥ its minima, per role too."""
+    """R2: occupied + reserved ≥ its minima, per role too; of a whole-job gang those of all waves (D5)."""
+    if not waves.d5_have_all(gang, reserved):
+        return False
+    reserved = [task for task in reserved if "slot" not in task]
     for role, minimum in minima.wave_minima(gang).items():
         if minima.found(world, gang, role) + sum(1 for task in reserved if task["role"] == role) < minimum:
             return False
@@ -51,7 +54,7 @@ def r2_condition_ready(world: World, gang: Gang, reserved: list[Task]) -> bool:
 
 def reserved_tasks(world: World, gang: Gang) -> list[Task]:
     slots = claims.slots_of(world, gang["key"], "reserve")
-    return [task for task in gang["tasks"] if task["uid"] in slots]
+    return [*(task for task in gang["tasks"] if task["uid"] in slots), *waves.d5_reserved(world, gang)]
 
 
 # ---- R3
@@ -69,7 +72,7 @@ def r3_reserve(world: World) -> None:
         unit = groups.unit(world, keys) if together else [gang]
         if not unit or order.standing(world, unit[0]) != (order.ALLOCATING, order.MINIMA):
             continue
-        if unit[0]["later"] or not all(r7_could_start(world, one) for one in unit):
+        if not all(r7_could_start(world, one) for one in unit):
             continue
         if any(has_freed_room(world, one) for one in unit):
             continue
@@ -134,10 +137,11 @@ def r4_places(world: World, unit: list[Gang], plan: dict[str, Any], limit: int) 
     chosen: list[tuple[Task, str]] = []
     for gang in unit:
         needed, rest, short = minima.o1_split(world, gang)
-        if queue_is_full(world, trial, gang, [*needed, *rest[:short]]):
+        later = waves.d5_later_tasks(world, gang)
+        if queue_is_full(world, trial, gang, [*needed, *rest[:short], *later]):
             return None
         mine: list[tuple[Task, str]] = []
-        for task in needed:
+        for task in [*needed, *later]:
             node = r6_nearest(world, plan, gang, task, limit)
             if node is None:
                 return None
@@ -164,7 +168,7 @@ def r6_needs_more_nodes(world: World, unit: list[Gang]) -> bool:
 def new_plan(world: World, ignored: set[Any]) -> dict[str, Any]:
     trial = placing.start_trial(world)
     idle = {node: dict(free) for node, free in trial["free"].items()}
-    return {"reserved": r4_reserved(world, ignored), "idle": idle, "started": {}}
+    return {"reserved": r4_reserved(world, ignored), "idle": idle, "started": {}, "trial": trial}
 
 
 def r6_limit(world: World) -> int:
@@ -176,9 +180,8 @@ def r4_reserved(world: World, ignored: set[Any]) -> dict[str, Amounts]:
     found: dict[str, Amounts] = {}
     for gang in world["gangs"].values():
         slots = claims.slots_of(world, gang["key"], "reserve") if gang["key"] not in ignored else {}
-        for task in gang["tasks"]:
-            if task["uid"] in slots:
-                queues.add(found.setdefault(slots[task["uid"]], {}), task["request"])
+        for task in reserved_tasks(world, gang) if slots else ():
+            queues.add(found.setdefault(slots[task["uid"]], {}), task["request"])
     return found
 
 
@@ -208,12 +211,16 @@ def r6_nearest(world: World, plan: dict[str, Any], gang: Gang, task: Task, limit
             continue
         if not may_claim(world, plan, node, task, limit):
             continue
+        if not ports.g6_ports_are_free(world, plan["trial"], task, node["name"]):
+            continue
         near = r6_nearness(task["request"], plan["idle"][node["name"]])
         if best is None or near > best[0]:
             best = (near, node["name"])
     if best is None:
         return None
     take(plan, best[1], task)
+    plan["trial"]["new"].append((task, best[1]))
+    plan["trial"]["placed"][task["uid"]] = best[1]
     return best[1]
 
 
@@ -314,6 +321,7 @@ def r5_takes_over(world: World, gang: Gang) -> bool:
         lower, world["opened"] = world["opened"], set()
         if why is None:
             new = {node for uid, node in world["placed"].items() if uid not in before[2]}
+            new |= {node for one in unit for _, node in waves.d5_kept(world, one)}  # its later waves are there too
             r5_mend(world, [one for one in holders if one["key"] in lower], new)
             return True
         world["reasons"], world["kept"] = before[0], before[1]
@@ -332,7 +340,7 @@ def r5_mend(world: World, lower: list[Gang], taken: set[str]) -> None:
         if not taken & set(before.values()):
             continue
         plan = new_plan(world, {gang["key"]})
-        tasks = reserved_tasks(world, gang)
+        tasks = sorted(reserved_tasks(world, gang), key=lambda task: task["order"])
         slots = {task["uid"]: before[task["uid"]] for task in tasks if before[task["uid"]] not in taken}
         for task in tasks:
             if task["uid"] in slots:
@@ -477,5 +485,6 @@ def r7_take_own_places(world: World, trial: dict[str, Any], gang: Gang) -> None:
             continue
         place = next(one for one in world["nodes"] if one["name"] == node)
         if predicates.g6_standing_reason(gang, task, place) is None:
-            if not predicates.lacking(task, trial["free"][node]):
+            free = ports.g6_ports_are_free(world, trial, task, node)
+            if free and not predicates.lacking(task, trial["free"][node]):
                 placing.put(world, trial, task, node)

@@ -53,11 +53,10 @@ NOT_WRITTEN = {
     "T8": "what wakes a gang is found by comparison; commands and pages are not compared",
 }
 """Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness,
-taints, node selectors, required pod affinity and anti-affinity, hard topology spread, bound volumes, ReadWriteOncePod
-and resources; not ports, node affinity, and volumes that are bound when a pod is. Of R8 it knows run times
-beside reservations, expected starts and `backfill` in mode `easy`; not in mode `conservative`. Of D5 it knows how the
-room of later waves is found, kept and used; not reservations (R1) and evictions (P1) for all waves together: family
-`whole-jobs` runs without those actions."""
+taints, node selectors, node affinity, required pod affinity and anti-affinity, hard topology spread, bound volumes,
+ReadWriteOncePod, host ports and resources; not volumes that are bound when a pod is, and preferred pod affinity and
+spread. Of R8 it knows `backfill` in modes `easy` and `conservative` with gangs alone: not groups, waves and
+reservations beside them."""
 
 OPEN: frozenset[str] = frozenset()
 """Files of `found/` with a bug of the engine that is not fixed yet."""

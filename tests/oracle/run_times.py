@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oracle import claims, queues
+from oracle import claims, queues, reserve
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -73,9 +73,8 @@ def r8_due(world: World, gang: Gang) -> int:
     """When the last of its reserved nodes has the room that its tasks need, if nothing more is placed there."""
     slots = claims.slots_of(world, gang["key"], "reserve")
     wanted: dict[str, Amounts] = {}
-    for task in gang["tasks"]:
-        if task["uid"] in slots:
-            queues.add(wanted.setdefault(slots[task["uid"]], {}), task["request"])
+    for task in reserve.reserved_tasks(world, gang):
+        queues.add(wanted.setdefault(slots[task["uid"]], {}), task["request"])
     free = r8_free_now(world)
     latest = int(world["now"])
     for node, amounts in wanted.items():

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle import predicates
+
 PARTS = 128
 
 
@@ -20,6 +22,20 @@ def score(weights: Any, node: dict[str, Any], free: dict[str, int], request: dic
     if weights.binpack.weight:
         total += binpack(weights.binpack, node, free, request)
     return int(total)
+
+
+def preferences(world: dict[str, Any], gang: dict[str, Any], task: dict[str, Any]) -> dict[str, int]:
+    """G6: preferred node affinity, and taints that pods should avoid; each 0..100, of the most that any node has."""
+    weights, spec = world["settings"]["scoring"], task["pod"]["spec"]
+    nodes = [node for node in world["nodes"] if predicates.g6_standing_reason(gang, task, node) is None]
+    liked = {node["name"]: predicates.g6_preference(spec, node) for node in nodes}
+    avoided = {node["name"]: predicates.g6_avoidance(spec, node) for node in nodes}
+    most, worst = max(liked.values(), default=0) or 1, max(avoided.values(), default=0) or 1
+    return {
+        name: liked[name] * 100 // most * weights.node_affinity
+        + (100 - avoided[name] * 100 // worst) * weights.taint_toleration
+        for name in liked
+    }
 
 
 def part_left(node: dict[str, Any], free: dict[str, int], request: dict[str, int], name: str) -> int:

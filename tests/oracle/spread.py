@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oracle import predicates
+
 World = dict[str, Any]
 Task = dict[str, Any]
 Node = dict[str, Any]
@@ -33,6 +35,7 @@ def g6_is_spread(world: World, trial: dict[str, Any], task: Task, node: Node) ->
         for one in world["nodes"]
         if all(key in one["labels"] for key in keys)
         and all(one["labels"].get(label) == value for label, value in wanted)
+        and predicates.g6_node_affinity(task["pod"]["spec"], one)
     ]
     there = [(other, name) for other, name in affinity.assigned(world, trial) if other.get("status") != "terminating"]
     for one in constraints:

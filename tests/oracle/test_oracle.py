@@ -30,9 +30,12 @@ SEEDS = {
     "spreads": 20,
     "domains": 20,
     "whole-jobs": 20,
+    "greedy-whole-jobs": 10,
+    "picky": 10,
     "pinned": 20,
     "run-times": 20,
     "easy": 10,
+    "conservative": 4,
     "tenants": 20,
     "unsupported": 10,
 }

@@ -5,6 +5,8 @@ are placeholders: tasks of the role's template."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 World = dict[str, Any]
@@ -75,12 +77,17 @@ def placeholder(world: World, gang: Gang, name: str) -> Task:
     role = name.partition("/")[0]
     template = gang["templates"][role]
     request = reading.g6_request(template["spec"])
+    number = int(name.partition("/")[2])
+    title = f"{gang['title'].rpartition('/')[2]}-{name.replace('/', '-')}"
+    uid = f"later/{'/'.join(gang['key'])}/{name}"
     pod = {"spec": template["spec"], "metadata": {"namespace": gang["key"][1]}}
     return {
-        "uid": f"later/{'/'.join(gang['key'])}/{name}",
+        "uid": uid,
         "slot": name,
         "namespace": gang["key"][1],
-        "name": f"{gang['title'].rpartition('/')[2]}-{name.replace('/', '-')}",
+        "name": title,
+        "status": "pending",
+        "order": reading.o2_order(gang["priority"], number, gang["created"], title, uid),
         "pod": pod,
         "gang": gang["key"],
         "role": role,
@@ -110,6 +117,79 @@ def d5_later_tasks(world: World, gang: Gang) -> list[Task]:
     for role, count in gang["later"].items():
         found += [placeholder(world, gang, f"{role}/{number}") for number in range(kept.count(role), count)]
     return found
+
+
+def d5_reserved(world: World, gang: Gang) -> list[Task]:
+    """Placeholders for which nodes are reserved (R1)."""
+    from oracle import claims
+
+    slots = claims.slots_of(world, gang["key"], "reserve")
+    names = [f"{role}/{number}" for role, count in gang["later"].items() for number in range(count)]
+    return [task for name in names if (task := placeholder(world, gang, name))["uid"] in slots]
+
+
+def d5_have_all(gang: Gang, tasks: list[Task]) -> bool:
+    """Whether there is a placeholder for each pod of the later waves."""
+    if gang["was_bound"]:
+        return True
+    roles = [task["role"] for task in tasks if "slot" in task]
+    return all(roles.count(role) >= count for role, count in gang["later"].items())
+
+
+def d5_is_being_freed(world: World, gang: Gang) -> bool:
+    """Whether pods leave for all its waves together (P3)."""
+    from oracle import claims
+
+    return claims.claim_of(world, gang["key"], "preempt") is not None
+
+
+def d5_stand_in(world: World, trial: dict[str, Any], gang: Gang) -> None:
+    """For a plan: pods that are needed and for which a placeholder keeps room have it."""
+    from oracle import minima, placing
+
+    kept = sorted(d5_kept(world, gang), key=lambda entry: entry[1])
+    for task in minima.o1_split(world, gang)[0]:
+        entry = next((one for one in kept if one[0]["role"] == task["role"]), None)
+        if entry is not None:
+            placing.take(world, trial, entry[0], entry[1], -1)
+            placing.put(world, trial, task, entry[1])
+            kept.remove(entry)
+
+
+@contextmanager
+def d5_placed_anew(world: World, gang: Gang) -> Iterator[bool]:
+    """P3: while the room that is freed for its later waves is not free yet the gang may start if all its waves fit
+    elsewhere: while it lasts, that room is not claimed. Whether that is so."""
+    from oracle import claims, placing
+
+    free = placing.start_trial(world)["free"]
+    anew = d5_is_being_freed(world, gang) and any(
+        free[node].get(resource, 0) < 0 for task, node in d5_kept(world, gang) for resource in task["request"]
+    )
+    with claims.without(world, [gang["key"]] if anew else [], "wave"):
+        yield anew
+
+
+def d5_without_room(world: World, gang: Gang, tasks: list[Task]) -> list[Task]:
+    """The tasks for which no placeholder keeps room."""
+    roles = [one["role"] for one, _ in d5_kept(world, gang)]
+    found = []
+    for task in tasks:
+        if task["role"] in roles:
+            roles.remove(task["role"])
+        else:
+            found.append(task)
+    return found
+
+
+def d5_claim(world: World, gang: Gang, places: list[tuple[Task, str]]) -> None:
+    """P3: the room that is being freed for its later waves."""
+    from oracle import claims
+
+    if places:
+        claims.make(world, gang["key"], "wave", {task["slot"]: node for task, node in places})
+        until = world["now"] + world["settings"]["gang_deadline"]
+        world["memory"]["claims"][gang["key"], "wave"]["until"] = until
 
 
 def d5_take_places(world: World, trial: dict[str, Any], gang: Gang) -> list[str]:
@@ -145,10 +225,8 @@ def d5_keep(world: World, gang: Gang, taken: list[str], later: list[tuple[Task, 
 
     slots = {name: node for name, node in claims.slots_of(world, gang["key"], "wave").items() if name not in taken}
     claim = claims.claim_of(world, gang["key"], "wave")
-    until = claim["until"] if claim else None
-    if later:
-        slots.update({task["slot"]: node for task, node in later})
-        until = world["now"] + world["settings"]["gang_deadline"]
+    until = claim["until"] if claim else world["now"] + world["settings"]["gang_deadline"]
+    slots.update({task["slot"]: node for task, node in later})
     if slots:
         claims.make(world, gang["key"], "wave", slots)
         world["memory"]["claims"][gang["key"], "wave"]["until"] = until
@@ -169,7 +247,8 @@ def d5_claims_that_stand(world: World) -> None:
         if d5_cannot_start(world, gang) or not all(d5_has_room(world, gang, *one) for one in d5_kept(world, gang)):
             claims.end(world, key, "wave")
             continue
-        if not gang["covered"] and not minima.occupied(world, gang):
+        started = gang["covered"] or minima.occupied(world, gang)
+        if not started and not d5_is_being_freed(world, gang):
             claims.end(world, key, "wave")
             continue
         for name in list(claim["slots"]):
@@ -207,10 +286,11 @@ def minima_task(world: World, gang: Gang, role: str) -> Task | None:
 
 
 def d5_has_room(world: World, gang: Gang, task: Task, name: str) -> bool:
-    from oracle import placing, predicates
+    from oracle import placing, predicates, promises
 
     node = next((one for one in world["nodes"] if one["name"] == name), None)
     if node is None or predicates.g6_standing_reason(gang, task, node) is not None:
         return False
-    free = placing.start_trial(world)["free"][name]
+    gone = promises.leaving_anyway(world) if d5_is_being_freed(world, gang) else None
+    free = placing.start_trial(world, gone=gone)["free"][name]
     return all(free.get(resource, 0) >= 0 for resource in task["request"])

@@ -68,6 +68,21 @@ def test_r1_nothing_is_reserved_for_the_first_wave_alone() -> None:
     assert not starts(answer)
 
 
+def test_r3_reserve_is_tried_again_for_later_waves_when_other_nodes_are_the_nearest() -> None:
+    """The worker needs all of x. At 11 s x and y are equally near, and the master would take x; from 20 s on y is
+    nearer to it."""
+    master = m.role("master", 1, cpu=1, run_time="60s")
+    work = {**m.role("work", 1, cpu=4, run_time="30s"), "dependsOn": {"name": ["master"]}}
+    job = m.job("j", master, work, at="1s")
+    job["metadata"].setdefault("annotations", {}).update(WHOLE)
+    full = [m.pod("a", 4, nodeName="x", run_time="100s"), m.pod("b", 3, nodeName="y", run_time="20s")]
+    answer = simulate(m.node("x", 4), m.node("y", 3), full, job, config=reserving(), until="30s")
+    assert {(line["t"], line["name"], line["node"]) for line in answer.lines("reserved")} == {
+        (20.0, "j-master-0", "y"),
+        (20.0, "j-work-0", "x"),
+    }
+
+
 def test_r6_the_waves_share_the_bound_on_nodes() -> None:
     nodes = [m.node(f"n{index}") for index in range(4)]
     full = [m.pod(f"full-{index}", 4, nodeName=f"n{index}", run_time="100s") for index in range(4)]
@@ -186,6 +201,20 @@ def test_p3_when_the_room_of_a_later_wave_is_lost_the_whole_is_planned_anew() ->
     assert not claims(answer, "preempt")
 
 
+def test_p3_a_whole_job_gang_starts_elsewhere_before_victims_have_left() -> None:
+    """As any other gang: all its waves fit on a node that comes, and the room that is being freed is for others."""
+    nodes = [m.node("a", 3), m.node("b", 3, at="15s")]
+    late = m.pod("late", 1, at="20s", run_time="500s")
+    answer = simulate(
+        CLASSES, nodes, slow_victims(3), whole_job(at="10s", priorityClassName="high"), late, config=BY_PRIORITY
+    )
+    assert {at for at, _ in answer.evicted("v-")} == {10.0}
+    assert starts(answer)["master-0"] == 15.0
+    assert starts(answer)["work-0"] == starts(answer)["work-1"] == 25.0
+    assert {node for name, (_, node) in answer.bound("j-").items()} == {"b"}
+    assert answer.bound("late")["late"] == (30.0, "a"), "when the victims have left"
+
+
 def test_p1_a_whole_job_gang_reclaims_for_all_its_waves() -> None:
     queues = [m.queue("mine"), m.queue("theirs")]
     victims = m.job("v", m.role("w", 4, 1), queue="theirs")
@@ -232,3 +261,20 @@ def test_r7_a_later_wave_that_was_scaled_down_keeps_no_node_closed(at: str, rest
     assert answer.at("s") == max(20.0, float(at[:-1]))
     assert answer.at("j-ps-0") == 60.0
     assert answer.at("j-worker-0") == 110.0
+
+
+def test_v4_what_later_waves_request_is_demand_though_the_first_requests_nothing() -> None:
+    """A BestEffort master: its workers are the demand of their queue, which gets back its share for them."""
+    queues = [m.queue("mine"), m.queue("theirs")]
+    job = whole_job(at="10s", queue="mine")
+    del job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]
+    answer = simulate(
+        queues,
+        m.node("n", 4),
+        [m.job(f"v{index}", m.role("w", 1), queue="theirs") for index in range(4)],
+        job,
+        config={"actions": "enqueue, allocate, backfill, reclaim"},
+        until="2m",
+    )
+    assert len(answer.evicted()) == 2
+    assert starts(answer) == {"master-0": 10.0, "work-0": 20.0, "work-1": 20.0}

@@ -432,3 +432,28 @@ def test_p3_another_member_takes_the_place_of_a_nominated_pod_that_is_gone() -> 
     answer = leaving(gang, m.step("20s", "delete", "Pod", "vip-0"), until="100s")
     assert len(evicted(answer)) == 2
     assert answer.times("vip-") == [40.0, 40.0]
+
+
+@pytest.mark.parametrize("in_group", [False, True])
+def test_p1_a_gang_starts_where_room_was_freed_though_task_after_task_would_not_fit(in_group: bool) -> None:
+    """Two pods of 2 CPUs on x and one of 3, with a host port, on y: the only way. Once the victim has left, the second
+    pod would go to y, and the third, which is not packed, would find no room."""
+    port = {"ports": [{"containerPort": 80, "hostPort": 80}]}
+    mates = {"groups": '["default/g","default/h"]'} if in_group else {}
+    notes = m.koordinator_annotations("g", 3, **mates)
+    gang = [
+        m.pod("g-0", 2, priority="high", at="10s", annotations=notes),
+        m.pod("g-1", 2, priority="high", at="10s", annotations=notes),
+        m.pod("g-2", 3, priority="high", at="10s", annotations=notes),
+    ]
+    if in_group:
+        notes = m.koordinator_annotations("h", 1, **mates)
+        gang.append(m.pod("h-0", 0, priority="high", at="10s", annotations=notes))
+    gang[2]["spec"]["containers"][0].update(port)
+    victim = m.pod("v", 3, priority="low", nodeSelector={"kubernetes.io/hostname": "y"}, stop_delay="5s")
+    answer = simulate(
+        CLASSES, m.node("x", 4), m.node("y", 3), victim, gang, config={"actions": "allocate, preempt"}, until="60s"
+    )
+    assert evicted(answer) == [(10.0, "v")]
+    assert {name: node for name, (_, node) in answer.bound("g-").items()} == {"g-0": "x", "g-1": "x", "g-2": "y"}
+    assert answer.times("g-") == [15.0] * 3

@@ -566,3 +566,10 @@ def test_r8_easy_a_gang_takes_no_room_of_the_first_twice(second: Any) -> None:
     )
     assert answer.times("head") == [100.0, 100.0]
     assert answer.times("behind") == [100.0, 100.0]
+
+
+def test_r8_g2_conservative_a_gang_that_must_be_packed_starts() -> None:
+    """Two pods of 2 CPUs on x and one of 3 on y is the only way; no plan of another gang is in the way."""
+    gang = m.job("j", m.role("a", 2, cpu=2), m.role("b", 1, cpu=3, priorityClassName="low"))
+    answer = simulate(m.priority_class("low", -1), m.node("x", 4), m.node("y", 3), gang, config=CONSERVATIVE)
+    assert answer.times("j-") == [0.0] * 3

@@ -13,7 +13,7 @@ import msgspec
 
 from enbloc.config import Config
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
-from enbloc.engine.claims.room import take_reserved
+from enbloc.engine.claims.room import fits_now, take_reserved
 from enbloc.engine.decisions import Decision, InDomains, PlannedDomains
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
@@ -27,9 +27,10 @@ from enbloc.engine.forecast.expected_start import ExpectedStarts
 from enbloc.engine.intake import Intake
 from enbloc.engine.ordering import GangOrder, Order
 from enbloc.engine.partial_gangs import PartialGangs
-from enbloc.engine.placement.attempt import Placer
+from enbloc.engine.placement.attempt import Placer, attempt
 from enbloc.engine.placement.binding import binding
 from enbloc.engine.placement.constraints import UNCONSTRAINED, Constraints
+from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.plugins.plugin import Plugins
 from enbloc.engine.queueing.awaited_pods import AwaitedPods
 from enbloc.engine.queueing.deadlines import Deadlines
@@ -164,6 +165,25 @@ class Cycle:
         waves, are placed on their nodes as far as they fit (R7). Other gangs nominated to those nodes are taken off
         meanwhile, and returned: `restore` puts them back."""
         return take_claimed_room(self.placer, self.claims, transaction, gang, later)
+
+    def attempt_where_freed(
+        self, requests: Sequence[PlacementRequest], transaction: Transaction, constraints: Constraints
+    ) -> bool:
+        """Whether gangs fit with their pods where room was freed for them. The plan found these places (P1); task after
+        task finds others first, which may not do where pods bear on each other (G6). `False`: nothing is placed."""
+        rows = self.state.nodes.rows
+        places = [(task, rows[task.node]) for one in requests for task in self.claims.nominations.of(one.gang)]
+        if not places:
+            return False
+        lifted: list[tuple[Task, int]] = []
+        for request in requests:
+            lifted += self.take_claimed_room(transaction, request.gang, request.later)
+        for task, row in places:
+            if task.status is TaskStatus.PENDING and self.placer.queue_room(task) and fits_now(self.state, task, row):
+                transaction.place([task], [row])
+        failure = attempt(self.placer, requests, transaction, constraints)
+        self.restore(transaction, lifted)
+        return failure is None
 
     def restore(self, transaction: Transaction, lifted: Sequence[tuple[Task, int]]) -> None:
         """Nominates the tasks that were taken off again, unless the transaction was rolled back anyway."""

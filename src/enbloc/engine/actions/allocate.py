@@ -13,7 +13,6 @@ from enbloc.engine.actions.reserve import mend
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
-from enbloc.engine.diagnosis.shortage import Shortage, diagnosed
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt, one_by_one
 from enbloc.engine.placement.constraints import Constraints
@@ -142,17 +141,21 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
             cycle.intake.queue(gang)
         return failure
     waves, partial_allocations = cycle.claims.waves, cycle.parts.partial_allocations
-    awaited = waves.lacking_room(gang) if cycle.claims.nominations.of(gang) else None
-    if awaited is not None:  # pods are evicted for its later waves, and have not left yet
-        count = gang.spec.later[awaited.role].count
-        why = cycle.placer.refusal(awaited, count, constraints)
-        return diagnosed([Shortage(awaited.role, count, count, why)], {}, {})
     transaction, taken = waves.take(cycle.placer, request)
     later = waves.later_tasks(gang)
+    places: dict[str, str] = {}
+    if cycle.claims.nominations.of(gang) and waves.lacks_room(gang):  # pods that were evicted for it have not left yet
+        taken = waves.of(gang)
+        places = {task.uid: task.node for task in taken}
+        waves.lift(transaction, gang)
+        later = [*taken, *later]
     lifted = cycle.take_claimed_room(transaction, gang, later)
     keep = partial_allocations.applies_to(gang)
     failure = attempt(cycle.placer, [request._replace(later=later)], transaction, constraints, keep=keep)
     cycle.restore(transaction, lifted)
+    if failure is not None and not taken and not keep:
+        asked = [request._replace(later=later)]
+        failure = None if cycle.attempt_where_freed(asked, transaction, constraints) else failure
     if failure is not None:
         if keep:
             partial_allocations.keep(gang, transaction, failure)
@@ -164,6 +167,9 @@ def _place_chosen(cycle: Cycle, gang: GangState, constraints: Constraints) -> Di
     placed = [task for task in transaction.placed if task.gang is gang]
     if later:  # the claim is written before any Binding relies on it
         waves.keep(gang, taken, later, cycle.now_ns)
+        for task in later:
+            if places.get(task.uid, task.node) != task.node:
+                cycle.state.events.add_room_freed(places[task.uid])
     cycle.bind([gang], placed, commits=True)
     cycle.publish(transaction.planned)
     if not later:

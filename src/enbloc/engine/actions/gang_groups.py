@@ -124,7 +124,7 @@ def place_unit(
         others += cycle.take_claimed_room(transaction, request.gang, request.later)
     failure = attempt(cycle.placer, requests, transaction, constraints)
     cycle.restore(transaction, others)
-    return failure
+    return None if failure is None or cycle.attempt_where_freed(requests, transaction, constraints) else failure
 
 
 def _fits_without_holds(

@@ -69,7 +69,7 @@ def _within(cycle: Cycle, planned: PlannedQueue, gang: GangState) -> Constraints
     constraints = cycle.constraints(gang)
     if planned.is_full and gang.key not in planned.starts:
         return constraints.closing(diagnosis.KEPT_IN_TIME, np.ones(cycle.state.nodes.count, np.bool_))
-    return constraints._replace(shadow=planned.shadow)
+    return constraints._replace(shadow=planned.shadow) if planned.is_in_the_way else constraints
 
 
 def _band(gang: GangState) -> Band:

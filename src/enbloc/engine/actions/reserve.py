@@ -168,7 +168,8 @@ def _higher_order_was_scheduled(cycle: Cycle, gang: GangState) -> bool:
 def _facts(cycle: Cycle, unit: Sequence[GangState]) -> object:
     """What decides whether nodes could be reserved for gangs: a failed plan is not retried while it is equal (G9)."""
     state = cycle.state
-    tasks = [task for gang in unit for task in pending_tasks(gang)]
+    later = cycle.claims.waves.later_tasks  # nodes are reserved for them, too (D5)
+    tasks = [task for gang in unit for task in (*pending_tasks(gang), *later(gang))]
     stateful = any(map(state.stateful.applies, tasks))
     limited = state.queues.guarantees or any(place.limits for gang in unit for place in state.queue_of(gang).ancestors)
     claimed = any(True for _ in cycle.claims.every())  # beside reservations, what started since counts (R4)

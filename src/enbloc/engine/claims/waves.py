@@ -75,9 +75,14 @@ class Waves:
                 found.append(task)
         return found
 
-    def lacking_room(self, gang: GangState) -> Task | None:
-        """A placeholder whose room is still being freed: other pods terminate there."""
-        return next((task for task in self.of(gang) if not still_fits(self._state, task, task.node)), None)
+    def lacks_room(self, gang: GangState) -> bool:
+        """Whether room of a placeholder is still being freed: other pods terminate there."""
+        return not all(still_fits(self._state, task, task.node) for task in self.of(gang))
+
+    def lift(self, transaction: Transaction, gang: GangState) -> None:
+        """Takes the placeholders of a gang off their nodes, so that all its waves can be placed anew."""
+        for task in self.of(gang):
+            transaction.remove(task, self._state.nodes.rows[task.node])
 
     def nominate(self, gang: GangState, places: Sequence[tuple[Task, str]], now_ns: int) -> bool:
         """Claims room that is being freed for later waves, together with that of the first (P3). `False`: it could not

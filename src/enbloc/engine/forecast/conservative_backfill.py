@@ -50,6 +50,11 @@ class PlannedQueue:
     def is_full(self) -> bool:
         return len(self.starts) >= PLANNED
 
+    @property
+    def is_in_the_way(self) -> bool:
+        """Whether a plan keeps room from the gangs behind it."""
+        return any(start.shadow_time_ns != ENDLESS for start in self.starts.values())
+
     def add(self, waiting: Sequence[tuple[Order, GangState]]) -> None:
         """Gangs that wait, and are planned when their turn comes."""
         for order, gang in waiting:

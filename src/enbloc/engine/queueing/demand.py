@@ -54,14 +54,14 @@ class QueueDemand(Follower):
         self._attempted.discard(gang.key)
 
     def gang_read(self, gang: GangState) -> None:
-        asked = gang.spec.min_resources
-        if not asked or gang.status.finished:
+        asked = gang.spec.min_resources or {}
+        if gang.status.finished or not (asked or gang.spec.later):
             self._state.demand.remove(gang)
             self._counting.pop(gang.key, None)
             return
         amounts = self._state.resources.amounts(asked)
         self._state.nodes.widen()
-        counts = self._counts_as_enqueued(gang)
+        counts = bool(asked) and self._counts_as_enqueued(gang)
         if counts:
             self._counting[gang.key] = gang
         else:

@@ -90,6 +90,32 @@ def test_g12_a_larger_share_allows_more_usage() -> None:
     assert starts(play(objects, config=fair()), "a1", "b1", "b2", "a2") == [0, 100, 150, 160]
 
 
+@pytest.mark.parametrize(
+    ("shares", "first"),
+    [
+        pytest.param({"a": 2}, "a2", id="a of 2, b of the default"),
+        pytest.param({"b": 2}, "b2", id="b of 2, a of the default"),
+        pytest.param({"a": 2, "b": 2}, "b2", id="both of 2"),
+        pytest.param({}, "b2", id="both of the default"),
+        pytest.param({"a/": 2}, "b2", id="a share of a user is none of its namespace"),
+    ],
+)
+def test_g12_a_share_that_is_not_given_is_1(shares: dict[str, int], first: str) -> None:
+    """a used 100 s, b 60 s."""
+    objects = [NODE, job("a1", 0, 100), job("b1", 1, 60, namespace="b"), job("b2", 2, namespace="b"), job("a2", 3)]
+    second = {"a2": "b2", "b2": "a2"}[first]
+    assert starts(play(objects, config=fair(shares=shares)), "a1", "b1", first, second) == [0, 100, 160, 170]
+
+
+@pytest.mark.parametrize(("shares", "first"), [({"a/x": 2}, "x2"), ({"a/y": 2}, "y2"), ({"x": 2}, "y2"), ({}, "y2")])
+def test_g12_a_share_of_a_user_is_named_with_its_namespace(shares: dict[str, int], first: str) -> None:
+    """x used 100 s, y 60 s."""
+    objects = [NODE, job("x1", 0, 100, user="x"), job("y1", 1, 60, user="y"), job("y2", 2, user="y")]
+    answer = play(objects, job("x2", 3, user="x"), config=fair(shares=shares))
+    second = {"x2": "y2", "y2": "x2"}[first]
+    assert starts(answer, "x1", "y1", first, second) == [0, 100, 160, 170]
+
+
 @pytest.mark.parametrize(("half_life", "first"), [("1h", "a2"), ("10s", "b2")])
 def test_g12_usage_halves_with_every_half_life(half_life: str, first: str) -> None:
     """b used 100 s long ago, a 60 s just now: with a short half-life only the latter is remembered."""

@@ -122,6 +122,29 @@ def bound(name: str, volume: str, **more: Any) -> dict[str, Any]:
                      NO_VOLUME, id="promised to this one"),
         pytest.param([LOCAL, pvc("c", accessModes=["ReadWriteMany"]), pv("v", "x")], "", NO_VOLUME, id="access mode"),
         pytest.param([LOCAL, pvc("c", volumeMode="Block"), pv("v", "x")], "", NO_VOLUME, id="volume mode"),
+        pytest.param([LOCAL, pvc("c"), pv("v", "x", volumeMode="Block")], "", NO_VOLUME, id="volume of another mode"),
+        pytest.param([LOCAL, pvc("c", volumeMode="Filesystem"), pv("v", "x")], "ab", NO_VOLUME,
+                     id="the claim names the default volume mode"),
+        pytest.param([LOCAL, pvc("c"), pv("v", "x", volumeMode="Filesystem")], "ab", NO_VOLUME,
+                     id="the volume names the default volume mode"),
+        pytest.param([LOCAL, pvc("c"), pv("v", "x", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})], "",
+                     NO_VOLUME, id="volume terminating"),
+        pytest.param([LOCAL, pvc("c", size="10Gi"), pv("v", "x")], "ab", NO_VOLUME, id="of exactly its size"),
+        pytest.param([LOCAL, pvc("c", size="20Gi"), pv("v", "x", claimRef={"namespace": "default", "name": "c"})], "",
+                     NO_VOLUME, id="promised to this one, too small"),
+        pytest.param([LOCAL, pvc("c", metadata={"uid": "1"}),
+                      pv("v", "x", claimRef={"namespace": "default", "name": "c", "uid": "1"})], "ab", NO_VOLUME,
+                     id="promised to this one by UID"),
+        pytest.param([LOCAL, pvc("c", metadata={"uid": "2"}),
+                      pv("v", "x", claimRef={"namespace": "default", "name": "c", "uid": "1"})], "", NO_VOLUME,
+                     id="promised to an earlier one of its name"),
+        pytest.param([LOCAL, pvc("c"), pv("v", "x", claimRef={"namespace": "other", "name": "c"})], "", NO_VOLUME,
+                     id="promised to one of another namespace"),
+        pytest.param([CSI, pv("v", "x"), pvc("c", volumeName="v",
+                      metadata={"annotations": {"pv.kubernetes.io/bind-completed": "yes"}})], "ab", CONFLICT,
+                     id="bound by its annotation"),
+        pytest.param([CSI, pv("v"), pvc("c", volumeName="v", phase="Lost")], "",
+                     'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"', id="lost"),
         pytest.param([LOCAL, pvc("c", selector={"matchLabels": {"k": "v"}}), pv("v", "x"),
                       pv("w", "y", metadata={"labels": {"k": "v"}})], "c", NO_VOLUME, id="selector"),
         pytest.param([LOCAL, pvc("c", selector={"matchExpressions": [{"key": "k", "operator": "Like"}]}), pv("v", "x")],
@@ -180,6 +203,20 @@ def test_g6_the_version_counts_changes_that_matter() -> None:
     volumes.remove("PersistentVolumeClaim", "default", "c")
     assert volumes.version == 3
     assert [check.reason for check in volumes.checks(using("c"), table())] == ['persistentvolumeclaim "c" not found']
+
+
+@pytest.mark.parametrize(
+    ("storage", "selects"),
+    [
+        pytest.param([CSI], ["tmp"], id="waits for a node"),
+        pytest.param([storage_class("late", mode="Immediate")], [], id="is made at once"),
+        pytest.param([], [], id="class not found"),
+    ],
+)
+def test_g6_ephemeral_volumes_whose_claim_gets_a_node(storage: list[Any], selects: list[str]) -> None:
+    template = {"volumeClaimTemplate": {"spec": {"storageClassName": "late"}}}
+    cls = class_of(volumes=[{"name": "tmp", "ephemeral": template}, {"name": "other", "emptyDir": {}}])
+    assert volumes_of(*storage).ephemeral_to_select(cls) == selects
 
 
 sizes = st.sampled_from(["1Gi", "2Gi", "3Gi"])

@@ -87,10 +87,8 @@ class GangTable:
     def remove(self, key: GangKey) -> None:
         """The object of a gang was deleted."""
         gang = self.gangs.get(key)
-        if gang is not None:
-            self.touch(gang)
-            if not gang.tasks:
-                self.forget(gang)
+        if gang is not None and not gang.tasks:
+            self.forget(gang)
 
     def forget(self, gang: GangState) -> None:
         """The gang has neither an object nor pods any more."""

@@ -118,8 +118,11 @@ def test_p2_two_of_five_pods_of_a_queue_may_be_reclaimed(other: m.Obj, allowed: 
     assert case.rules.allows(case.victims(2)) is allowed
 
 
-def test_p2_a_queue_reclaims_nothing_from_itself() -> None:
-    case = Reclaiming(1, 5)
+@pytest.mark.parametrize("above", [[], [m.queue("org")]], ids=["below the root", "below another queue"])
+def test_p2_a_queue_reclaims_nothing_from_itself(above: list[m.Obj]) -> None:
+    own = m.queue("own", parent="org") if above else m.queue("own")
+    case = Reclaiming(1, 5, [*above, own, m.queue("other")])
+    assert case.rules.allows(case.victims())
     assert not case.rules.allows([case.scene.task("b-0")])
 
 
@@ -141,7 +144,7 @@ def test_p1_for_best_effort_tasks_only_best_effort_tasks_are_evicted(
 
 
 def test_p1_cells_of_lower_priority_in_the_same_queue_the_lowest_first() -> None:
-    running = [m.pod(f"p{number}", 1, nodeName="n", priority=number) for number in (3, 0, 2, 1)]
+    running = [m.pod(f"p{number}", 1, nodeName="n", priority=number) for number in (3, 1, 2, 0)]
     elsewhere = m.pod("e", 1, nodeName="n", queue="other")
     scene = Scene(m.node("n", 8), m.queue("other"), running, elsewhere, group("g", 1), m.pod("g-0", 1, group="g"))
     evictions = scene.direct.engine.parts.evictions

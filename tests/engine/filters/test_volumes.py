@@ -100,10 +100,13 @@ def bound(name: str, volume: str, **more: Any) -> dict[str, Any]:
         pytest.param([pvc("c", None)], "", UNBOUND, id="of no class"),
         pytest.param([pvc("c")], "", 'storageclass.storage.k8s.io "late" not found', id="class not found"),
         pytest.param([CSI, pv("v"), pvc("c", volumeName="v")], "", UNBOUND, id="names a volume, not bound to it yet"),
+        pytest.param([pv("v"), pvc("c", volumeName="v")], "", UNBOUND, id="names a volume, class not found"),
         pytest.param([CSI, pvc("c")], "abcd", NO_VOLUME, id="can be made anywhere"),
         pytest.param([storage_class("late", zones=["y"]), pvc("c")], "c", NO_VOLUME, id="can be made there"),
         pytest.param([storage_class("late", zones=["x", "y"]), pvc("c")], "abc", NO_VOLUME, id="or there"),
         pytest.param([storage_class("late", zones=[""]), pvc("c")], "", NO_VOLUME, id="an empty topology"),
+        pytest.param([CSI | {"allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": []}]}]},
+                      pvc("c")], "", NO_VOLUME, id="a topology without values"),
         pytest.param([CSI, pvc("c", metadata={"annotations": {SELECTED: "b"}})], "b", NO_VOLUME, id="node selected"),
         pytest.param([CSI, pvc("c", metadata={"annotations": {SELECTED: "z"}})], "", NO_VOLUME, id="node gone"),
         pytest.param([LOCAL, pvc("c")], "", NO_VOLUME, id="no local volume"),
@@ -135,6 +138,9 @@ def bound(name: str, volume: str, **more: Any) -> dict[str, Any]:
         pytest.param([LOCAL, pvc("c", metadata={"uid": "1"}),
                       pv("v", "x", claimRef={"namespace": "default", "name": "c", "uid": "1"})], "ab", NO_VOLUME,
                      id="promised to this one by UID"),
+        pytest.param([LOCAL, pvc("c", metadata={"uid": "1"}),
+                      pv("v", "x", claimRef={"namespace": "default", "name": "c"})], "ab", NO_VOLUME,
+                     id="promised to this one by name"),
         pytest.param([LOCAL, pvc("c", metadata={"uid": "2"}),
                       pv("v", "x", claimRef={"namespace": "default", "name": "c", "uid": "1"})], "", NO_VOLUME,
                      id="promised to an earlier one of its name"),
@@ -189,6 +195,30 @@ def test_g6_ephemeral_volumes_follow_their_class() -> None:
     assert passing(nodes, volumes_of().checks(cls, nodes)) == []
     assert volumes_of(CSI).ephemeral_to_select(cls) == ["tmp"]
     assert volumes_of(CSI).claims_to_select(cls) == []
+
+
+def test_g6_an_ephemeral_volume_without_a_class_can_be_made_anywhere() -> None:
+    cls = class_of(volumes=[{"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])
+    assert volumes_of(CSI).checks(cls, table(node("a"))) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        pytest.param(pv("v", "y"), ["b"], id="moved"),
+        pytest.param(pv("v", "x", size="1Gi"), [], id="smaller"),
+        pytest.param(pv("v", "x", storage="other"), [], id="of another class"),
+        pytest.param(pv("v", "x", claimRef={"namespace": "default", "name": "d"}), [], id="promised to another claim"),
+    ],
+)
+def test_g6_a_volume_that_changed_is_not_available_as_it_was(now: dict[str, Any], expected: list[str]) -> None:
+    nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "y"}))
+    volumes = volumes_of(LOCAL, pvc("c"), pv("v", "x"))
+    assert passing(nodes, volumes.checks(using("c"), nodes)) == ["a"]
+    volumes.put(now)
+    assert passing(nodes, volumes.checks(using("c"), nodes)) == expected
+    volumes.remove("PersistentVolume", "", "v")
+    assert passing(nodes, volumes.checks(using("c"), nodes)) == []
 
 
 def test_g6_the_version_counts_changes_that_matter() -> None:
@@ -293,6 +323,14 @@ def test_g6_claims_of_two_pods_do_not_count_on_the_same_volume() -> None:
     assert stateful.digest() == between
     stateful.remove(user("1", "c"), 1)
     assert stateful.digest() == start
+
+
+def test_g6_a_claim_with_an_assumed_volume_is_not_made_elsewhere() -> None:
+    nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "y"}))
+    stateful = StatefulFilters(nodes, volumes_of(CSI, pvc("c"), pv("v", "x")))
+    assert passing_masks(nodes, stateful.masks(user("1", "c"))) == ["a", "b"]
+    stateful.add(user("1", "c"), 0)
+    assert passing_masks(nodes, stateful.masks(user("2", "c"))) == ["a"]
 
 
 def test_g6_an_assumed_volume_ends_when_its_claim_is_bound() -> None:

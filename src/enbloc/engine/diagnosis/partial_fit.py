@@ -55,12 +55,9 @@ def _place(
     rows: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> dict[str, int]:
     nodes = state.nodes
-    if not len(rows) or not task.cls.request:
-        return {}
     fits = np.full(len(rows), count, np.int64)
     for column, amount in task.cls.request:
-        if amount > 0:
-            fits = np.minimum(fits, np.maximum(free[column, rows], 0) // amount)
+        fits = np.minimum(fits, free[column, rows] // amount)
     placed: dict[str, int] = {}
     for index in np.argsort(-fits, kind="stable")[:MOST_NODES].tolist():
         taken = min(int(fits[index]), count)

@@ -150,3 +150,42 @@ def test_p1_cells_of_lower_priority_in_the_same_queue_the_lowest_first() -> None
     evictions = scene.direct.engine.parts.evictions
     rules = ByPriority(evictions, [scene.gang()], 2, best_effort_only=False)
     assert list(rules.cells()) == [("default", 0), ("default", 1)]
+
+
+# ---- by share: plans as a whole, and the order of queues
+
+
+def sharing(**used: int) -> Scene:
+    """Queue → the cpu that its pods use; pods of 1 cpu of every queue wait, such as `wait-own-0`."""
+    found: list[m.Obj] = []
+    for queue, count in used.items():
+        running = m.gang(f"run-{queue}", count, queue=queue, nodeName="n")
+        found += [m.queue(queue), *running, *m.gang(f"wait-{queue}", 8, 1, queue=queue)]
+    return Scene(m.node("n", 8), found)
+
+
+def by_share(scene: Scene) -> ByShare:
+    gang = scene.gang("wait-own")
+    asked = total([scene.task("wait-own-0").cls.request])
+    return ByShare(scene.state, scene.direct.engine.parts.evictions, [gang], asked)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "accepted"),
+    [
+        pytest.param(4, 3, True, id="within its share"),
+        pytest.param(5, 4, True, id="above its share, the other would be so, too"),
+        pytest.param(5, 3, False, id="above its share, the other would take back a pod"),
+    ],
+)
+def test_p3_a_plan_is_accepted_if_the_victims_would_not_take_it_back(own: int, other: int, accepted: bool) -> None:
+    """With the plan carried out: a victim, of 1 cpu, is not counted in `other` any more."""
+    scene = sharing(own=own, other=other)
+    assert by_share(scene).accepts([scene.task("wait-other-0")]) is accepted
+
+
+@pytest.mark.parametrize(
+    ("used", "first"), [({"p": 3, "q": 5}, "q p"), ({"p": 5, "q": 3}, "p q"), ({"p": 4, "q": 4}, "p q")]
+)
+def test_p2_the_queue_furthest_above_its_share_gives_first(used: dict[str, int], first: str) -> None:
+    assert [name for name, _ in by_share(sharing(own=0, **used)).cells()] == first.split()

@@ -41,6 +41,8 @@ def g8_behind(world: World, gang: Gang, unit: list[Gang]) -> dict[str, Any]:
 
     if not gang["enqueued"]:
         why = enqueue.m6_refusal(world, gang, {}, {})
+    elif any(minima.g4_missing(world, one) for one in unit):
+        why = None
     else:
         trial = placing.start_trial(world, {one["key"] for one in unit})
         why = placing.g2_all_or_nothing(world, trial, unit)

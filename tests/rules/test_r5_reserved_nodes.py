@@ -166,6 +166,40 @@ def test_r5_in_reclaim_no_pod_is_evicted_there() -> None:
     assert RESERVED in answer.why("default/x")
 
 
+@pytest.mark.parametrize("restart", [None, "20s"])
+def test_r5_in_reclaim_a_reservation_of_lower_priority_closes_no_node(restart: str | None) -> None:
+    """The same for a gang of higher priority than that which the node is reserved for; it stays reserved behind it."""
+    answer = simulate(
+        CLASSES,
+        [m.queue("a"), m.queue("b"), m.node("n", 4)],
+        m.gang("over", 3, minimum=1, queue="a", run_time=None),
+        m.gang("big", 1, cpu=4, queue="a", at="1s"),
+        m.gang("x", 2, queue="b", at="20s", priority="high"),
+        [m.step(restart, "restart-scheduler")] if restart else [],
+        config=reserving(10, actions=EVERYTHING),
+        until="60s",
+    )
+    assert [one["name"] for one in answer.lines("evicted")] == ["over-2"]
+    assert answer.times("x-") == [20.0, 20.0]
+    assert reserved(answer, "big") == {"big-0": (20.0, "n")}
+
+
+def test_r5_in_reclaim_no_reservation_is_released_if_there_is_another_place() -> None:
+    """Pods of queue a are on both nodes; those on the node that is not reserved are evicted."""
+    answer = simulate(
+        CLASSES,
+        [m.queue("a"), m.queue("b"), m.node("m", 4), m.node("n", 8)],
+        m.gang("over", 12, minimum=1, queue="a", run_time=None),
+        m.gang("big", 1, cpu=8, queue="a", at="1s"),
+        m.gang("x", 2, queue="b", at="20s", priority="high"),
+        config=reserving(10, actions=EVERYTHING),
+        until="60s",
+    )
+    assert reserved(answer, "big") == {"big-0": (11.0, "n")}
+    assert not released(answer, "big")
+    assert set(answer.bound("x-").values()) == {(20.0, "m")}
+
+
 def test_r5_a_higher_one_starts_on_a_reserved_node_before_any_pod_is_evicted() -> None:
     answer = contended(m.pod("vip", 2, priority="high", at="20s", run_time="30s"), until="100s")
     assert answer.at("vip") == 20.0

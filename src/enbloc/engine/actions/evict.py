@@ -135,9 +135,11 @@ def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: 
     rules = rules_of(cycle, unit, requests)
     if rules is None or not (rules.cells() or lower):
         return False
-    exclude = frozenset(key for one in lower for key in one.keys)
-    constraints = cycle.constraints(unit[0], exclude, honor_run_times=False)
+    constraints = _constraints(cycle, unit, lower)
     plan = _plan(cycle, unit, rules, requests, lower, constraints)
+    if plan is None and not releases_claims and (reserved := _lower_reservations(cycle, unit)):
+        lower, constraints = reserved, _constraints(cycle, unit, reserved)
+        plan = _plan(cycle, unit, rules, requests, lower, constraints)
     if plan is None and unit[0].satisfied and len(requests[0].needed) > 1:  # lost members are replaced one by one (G7)
         only = PlacementRequest(unit[0], requests[0].needed[:1])
         plan = _plan(cycle, unit, rules, [only], lower, constraints)
@@ -149,6 +151,18 @@ def _makes_room(cycle: Cycle, unit: Sequence[GangState], action: str, rules_of: 
     for gang in unit if lifts_holds else ():
         cycle.claims.end(gang, ClaimKind.HOLD, "HoldReleased", "room is being freed for all of its pods")
     return _carry_out(cycle, unit, action, plan, lower)
+
+
+def _constraints(cycle: Cycle, unit: Sequence[GangState], lower: Sequence[LowerPriorityClaim]) -> Constraints:
+    """Nodes that are reserved by the `lower` ones are open."""
+    exclude = frozenset(key for one in lower for key in one.keys)
+    return cycle.constraints(unit[0], exclude, honor_run_times=False)
+
+
+def _lower_reservations(cycle: Cycle, unit: Sequence[GangState]) -> list[LowerPriorityClaim]:
+    """R5: a gang is not bound by reservations of lower priority, where it could not start otherwise."""
+    lower = lower_priority_claims(cycle.claims, cycle.groups, cycle.order, cycle.evictions, unit)
+    return [one for one in lower if one.kind is ClaimKind.RESERVE]
 
 
 def _plan_without_holds(

@@ -81,8 +81,12 @@ class Claim:
         return {slot.task.uid: slot.node for slot in self.slots.values() if slot.task is not None}
 
     def beyond_templates(self) -> list[Slot]:
-        """Slots for pods of later waves beyond those that will be needed: the role was scaled down, or its minimum."""
+        """Slots for pods of later waves beyond those that will be needed: the role was scaled down, or its minimum.
+        Pods that exist already and wait take theirs."""
         left = {role: template.count for role, template in self.gang.spec.later.items()}
+        for task in pending_tasks(self.gang) if left else ():
+            if task.role in left:
+                left[task.role] += 1
         found = []
         for slot in self.slots.values():
             if slot.task is not None and slot.is_later(self.gang):

@@ -80,10 +80,10 @@ soak: $(READY) ## run the long random tests
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -m soak $(ARGS) || { s=$$?; \
 		test $$s -eq 5 && echo "there is nothing to soak yet" || exit $$s; }
 
-# Which changes of the engine's code does no test notice? A sample; SAMPLE, SEED and ONLY choose it.
+# Which changes of the engine's code does no test notice? A sample; SAMPLE, SEED and ONLY choose it, TESTS the tests.
 mutants: $(VENV)/.mutants ## try a sample of mutants of the engine against the tests
 	$(BIN)/python scripts/mutants.py --jobs $(JOBS) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
-		$(if $(ONLY),--only $(ONLY))
+		$(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests "$(TESTS)")
 
 $(VENV)/.mutants: $(READY) $(MUTANTS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(MUTANTS)

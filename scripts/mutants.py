@@ -4,13 +4,14 @@ mutmut finds the places and makes most of the changes; that of calls' arguments 
 all of it dies by a crash. Added are those by which rules are lost: a statement dropped, a condition negated, a term of
 `and` or `or` dropped. As in mutmut, only the insides of functions change.
 
-A sample is drawn with a printed seed. The rule tests, unit tests and scenarios run once, with a counter at
-every sampled place: it says which tests reach it, and how long each takes. Then each mutant is tried in a fork of this
-process in which the code of the changed function is exchanged, against the tests that reach it, quick ones first,
+A sample is drawn with a printed seed. The tests of the engine, from unit tests to the oracle, run once, with a counter
+at every sampled place: it says which tests reach it, and how long each takes. Then each mutant is tried in a fork of
+this process in which the code of the changed function is exchanged, against the tests that reach it, quick ones first,
 until one fails. What survives is printed as a diff: it is a missing test, or a change that changes nothing.
 
     make mutants                                    40 mutants of the engine
     make mutants SAMPLE=10 SEED=7 ONLY=claims       of one package, the same ones again
+    make mutants ONLY=claims TESTS=engine/claims    which of them do these tests alone kill?
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ROOT = Path(__file__).parent.parent
 ENGINE = ROOT / "src" / "enbloc" / "engine"
 LIMIT_CPU_S = 60
 """A mutant whose tests take this much longer than without it, and three times as long, loops: counted apart."""
-TESTS = ("engine", "rules", "gangs", "test_scenarios.py")
+TESTS = "engine rules gangs test_scenarios.py test_situations.py test_restarts.py sim properties oracle"
 NOT_RUN = "not soak and not e2e and not web and not helm and not node and not operators"
 KILLED, SURVIVED, TIMED_OUT, NOT_REACHED, BROKEN = "killed", "SURVIVED", "TIMED OUT", "NO TEST", "BROKEN"
 _EXITS = {KILLED: 10, SURVIVED: 11, NOT_REACHED: 12, TIMED_OUT: -signal.SIGXCPU}
@@ -137,6 +138,8 @@ def sample(only: str, size: int, seed: int) -> list[Mutant]:
     all mutants of all modules would take minutes."""
     modules = [path for path in sorted(ENGINE.rglob("*.py")) if only in str(path.relative_to(ENGINE))]
     lengths = [len(path.read_text().splitlines()) for path in modules]
+    if not modules:
+        sys.exit(f"no module of {ENGINE.relative_to(ROOT)} has {only!r} in its path")
     dice = random.Random(seed)
     found: dict[tuple[Path, int], Mutant] = {}
     for _ in range(10 * size):
@@ -313,6 +316,7 @@ def main() -> int:
     arguments.add_argument("--sample", type=int, default=40, help="how many mutants are tried (40)")
     arguments.add_argument("--seed", type=int, default=None, help="which ones; drawn and printed if not given")
     arguments.add_argument("--only", default="", help="only modules whose path in the engine contains this")
+    arguments.add_argument("--tests", default=TESTS, help=f"files and folders of tests/ to try them against ({TESTS})")
     arguments.add_argument("--jobs", type=int, default=2, help="how many are tried at a time (2)")
     given = arguments.parse_args()
     seed = random.randrange(10_000) if given.seed is None else given.seed
@@ -320,7 +324,7 @@ def main() -> int:
     trials = Trials(chosen, given.jobs)
     options = "-o addopts=--import-mode=importlib --capture=sys --hypothesis-seed=0"
     unused = "-p no:cacheprovider -p no:xdist -p no:terminal"
-    tests = [str(ROOT / "tests" / name) for name in TESTS]
+    tests = [str(ROOT / "tests" / name) for name in given.tests.split()]
     os.chdir(ROOT)
     pytest.main([*options.split(), *unused.split(), "-m", NOT_RUN, *tests], plugins=[trials])
     counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(trials.fates).items()))

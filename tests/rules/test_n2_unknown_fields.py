@@ -159,6 +159,15 @@ def test_n2_a_bad_annotation_of_a_simulation_hides_no_warning() -> None:
     assert [one.field for one in linted.warnings] == ["metadata.annotations[enbloc.dev/expected-duraton]"]
 
 
+def test_n2_a_required_field_of_a_wrong_type_is_not_missing_too() -> None:
+    pod = with_field(m.pod("p"), "spec", "containers", value=3)
+    pod["spec"]["tolerations"] = 4
+    assert sorted((one.field, one.message) for one in lint(pod).faults) == [
+        ("spec.containers", "expected `array`, got `int`"),
+        ("spec.tolerations", "expected `array`, got `int`"),
+    ]
+
+
 def test_n2_a_job_of_the_wrong_group_is_told_the_right_one() -> None:
     wrong = {**m.job("j", m.role("w", 2)), "apiVersion": "batch/v1"}
     [fault] = lint(wrong).faults

@@ -216,6 +216,8 @@ def all_decode_faults(obj: Any) -> tuple[list[Fault], Any]:
     """Every fault of decoding, and the object without the bad values: a wrong type hides no other fault."""
     faults: list[Fault] = []
     while len(faults) < _MOST_FAULTS and (found := decode_faults(obj)):
+        if any(found[0].field == fault.field for fault in faults):
+            break  # it was left out here, and is required
         faults += found
         steps = steps_of(obj, found[0].field)
         if not steps or steps[0] not in ("spec", "status") or _path(steps) != found[0].field:

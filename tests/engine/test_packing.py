@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from enbloc.engine.placement.exact import packing
+from enbloc.engine.placement.exact import packing, patterns
 from enbloc.engine.placement.exact.packing import Failure, Failures, Kind, Packed, pack
 from enbloc.engine.tables.resources import CEILING, Ints
 
@@ -158,31 +158,25 @@ def questions(draw: st.DrawFn) -> tuple[Ints, list[Kind], int]:
 
 
 def exists(free: Ints, kinds: list[Kind], short: int) -> bool:
-    """By trying everything."""
+    """By trying everything, node after node: the numbers of tasks that the nodes so far can hold together."""
+    bounds = [one.needed + one.optional for one in kinds]
+    reached = {(0,) * len(kinds)}
+    for node, room in enumerate(np.maximum(free, 0).T.tolist()):
+        ranges = [range(bound * bool(one.allowed[node]) + 1) for bound, one in zip(bounds, kinds, strict=True)]
+        fitting = maximal([held for held in product(*ranges) if fits(held, kinds, room)])
+        reached = {tuple(map(min, map(int.__add__, before, held), bounds)) for before in reached for held in fitting}
+    needed = [one.needed for one in kinds]
+    return any(all(map(int.__ge__, held, needed)) and sum(held) >= sum(needed) + short for held in reached)
 
-    @cache
-    def go(left: tuple[tuple[int, ...], ...], needed: tuple[int, ...], optional: tuple[int, ...], short: int) -> bool:
-        if not any(needed) and not short:
-            return True
-        for number, one in enumerate(kinds):
-            counts, still_short = (needed, short) if any(needed) else (optional, short - 1)
-            if not counts[number] or (any(needed) and any(needed[:number])):
-                continue
-            fewer = (*counts[:number], counts[number] - 1, *counts[number + 1 :])
-            for row, has in enumerate(left):
-                if one.allowed[row] and all(h >= amount for h, amount in zip(has, one.request, strict=True) if amount):
-                    rest = tuple(h - amount for h, amount in zip(has, one.request, strict=True))
-                    after = (*left[:row], rest, *left[row + 1 :])
-                    if go(after, fewer if any(needed) else needed, optional if any(needed) else fewer, still_short):
-                        return True
-        return False
 
-    return go(
-        tuple(map(tuple, free.T.tolist())),
-        tuple(one.needed for one in kinds),
-        tuple(one.optional for one in kinds),
-        short,
-    )
+def maximal(counts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Those of which no other has as many of every kind."""
+    return [one for one in counts if not any(other != one and all(map(int.__ge__, other, one)) for other in counts)]
+
+
+def fits(held: tuple[int, ...], kinds: list[Kind], room: list[int]) -> bool:
+    requests = zip(*(one.request for one in kinds), strict=True)
+    return all(sum(map(int.__mul__, held, amounts)) <= has for amounts, has in zip(requests, room, strict=True))
 
 
 @settings(max_examples=300)
@@ -226,3 +220,82 @@ def test_what_was_cut_to_measure_is_found(seed: int) -> None:
     found = pack(free, kinds, steps=10**6)
     assert isinstance(found, Packed)
     held(free, kinds, 0, found)
+
+
+# ---- the exact search, without the heuristic before it
+
+
+def close_question(seed: int) -> tuple[Ints, list[Kind], int]:
+    """Nodes as large as what is to go on them, but for a unit here and there: a search has to go back and try again."""
+    random = np.random.default_rng(seed)
+    nodes, count, columns = (int(random.integers(*bounds)) for bounds in ((3, 8), (2, 4), (1, 4)))
+    requests = random.integers(0, 8, (count, columns))
+    requests[:, 0] += 1
+    mixes = random.integers(0, 3, (nodes, count))
+    free = (mixes @ requests).T
+    for _ in range(int(random.integers(0, 3))):
+        column, (source, target) = int(random.integers(columns)), random.integers(0, nodes, 2)
+        moved = min(1, int(free[column, source]))
+        free[column, source] -= moved
+        free[column, target] += moved
+    total = mixes.sum(axis=0)
+    optional = np.minimum(random.integers(0, 3, count), total) * int(random.integers(0, 2))
+    allowed = random.random((count, nodes)) < random.choice([1, 0.85])
+    kinds = [
+        Kind(tuple(request), rows, int(least), int(2 * more))
+        for request, rows, least, more in zip(requests.tolist(), allowed, total - optional, optional, strict=True)
+    ]
+    return free, kinds, int(optional.sum())
+
+
+@pytest.fixture
+def steps_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Without the heuristic; the steps of every search, as it takes them."""
+    monkeypatch.setattr(packing, "_scarcest_first", lambda *facts: None)
+    taken: list[int] = []
+    real = patterns._StepLimit.take
+
+    def take(limit: patterns._StepLimit, count: int = 1) -> None:
+        taken.append(count)
+        real(limit, count)
+
+    monkeypatch.setattr(patterns._StepLimit, "take", take)
+    return taken
+
+
+def test_the_search_decides_close_questions_within_its_limit(steps_taken: list[int]) -> None:
+    """And in 14 steps on average: prices that bound badly, or states entered twice, cost several times that."""
+    for seed in range(120):
+        free, kinds, short = close_question(seed)
+        found = pack(free, kinds, short)
+        assert isinstance(found, Packed) == exists(free, kinds, short), seed
+        assert found is not Failure.GAVE_UP, seed
+        if isinstance(found, Packed):
+            held(free, kinds, short, found)
+    assert sum(steps_taken) < 14 * 120
+
+
+@pytest.mark.parametrize("seed, steps", [(0, 33), (17, 46), (55, 134)])
+def test_a_question_needs_the_same_steps_on_every_run(seed: int, steps: int, steps_taken: list[int]) -> None:
+    free, kinds, short = close_question(seed)
+    assert pack(free, kinds, short, steps=steps) is not Failure.GAVE_UP
+    assert sum(steps_taken) == steps
+    assert pack(free, kinds, short, steps=steps - 1) is Failure.GAVE_UP
+
+
+def test_amounts_in_bytes_are_priced_without_overflow(steps_taken: list[int]) -> None:
+    """Two tasks of half a node each fit on one, 300 nodes hold 600 of them, not 601."""
+    half, anywhere = CEILING // 2, " " * 300
+    free = room(*[CEILING] * 300)
+    for count, expected in ((300, Packed), (301, Failure)):
+        kinds = [kind(half - 1, 300, where=anywhere), kind(half - 2, count, where=anywhere)]
+        assert isinstance(ask(free, kinds), expected)
+
+
+@pytest.mark.parametrize("bound, expected", [(6, Packed), (5, Failure)])
+def test_more_patterns_than_the_bound_are_not_enumerated(
+    bound: int, expected: type, steps_taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the first kind none, one or two fit on each of two nodes: six beginnings of patterns."""
+    monkeypatch.setattr(patterns, "_PATTERNS_BOUND", bound)
+    assert isinstance(ask(room(6, 8), [kind(2, 2), kind(3, 3)]), expected)

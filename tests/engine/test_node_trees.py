@@ -4,7 +4,6 @@ counted row by row and equals a fresh count."""
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,15 +14,7 @@ from enbloc.engine.tables.node_trees import NodeTree
 from enbloc.gangs.topology import BY_LABEL, HYPER_NODES, KOORDINATOR
 from support import manifests as m
 from support import racks as r
-from support.direct_scheduler import DirectScheduler
-
-
-def cluster(*objects: dict[str, Any]) -> DirectScheduler:
-    direct = DirectScheduler(parse(None))
-    for one in objects:
-        direct.put(one)
-    direct.engine.state.settle()
-    return direct
+from support.direct_scheduler import DirectScheduler, knowing
 
 
 def domains(direct: DirectScheduler, tree: str) -> dict[str, dict[str, str]]:
@@ -40,7 +31,7 @@ def domains(direct: DirectScheduler, tree: str) -> dict[str, dict[str, str]]:
 def test_t5_a_domain_is_the_path_of_labels() -> None:
     """Racks of one name in two blocks are two domains; a node without a rack is in its block all the same."""
     nodes = [*r.nodes({"1": 1}, "x"), *r.nodes({"1": 1}, "y", start=1), m.node("z-0", labels={r.BLOCK: "x"})]
-    direct = cluster(r.topology("dc", r.BLOCK, r.RACK), *nodes, m.node("bare"))
+    direct = knowing(r.topology("dc", r.BLOCK, r.RACK), *nodes, m.node("bare"))
     assert domains(direct, "kueue/dc") == {
         r.BLOCK: {"1-0": "x", "1-1": "y", "z-0": "x"},
         r.RACK: {"1-0": "x/1", "1-1": "y/1"},
@@ -54,7 +45,7 @@ def test_t5_members_of_hyper_nodes_by_name_pattern_and_label() -> None:
         r.hyper_node("s2", 1, f"{r.RACK}=c"),
         r.hyper_node("top", 2, "s0", "/^s[12]$/", of="HyperNode"),
     ]
-    direct = cluster(*trees, *r.nodes({"a": 2, "b": 2, "c": 1}))
+    direct = knowing(*trees, *r.nodes({"a": 2, "b": 2, "c": 1}))
     assert domains(direct, HYPER_NODES) == {
         "HyperNode tier 2": {"a-0": "top", "b-0": "top", "b-1": "top", "c-0": "top"},
         "HyperNode tier 1": {"a-0": "s0", "b-0": "s1", "b-1": "s1", "c-0": "s2"},
@@ -67,7 +58,7 @@ def test_t5_a_tier_that_is_left_out_is_the_one_below() -> None:
         r.hyper_node("s1", 2, "b-0"),
         r.hyper_node("top", 3, "s0", "s1", of="HyperNode"),
     ]
-    direct = cluster(*trees, *r.nodes({"a": 1, "b": 1}))
+    direct = knowing(*trees, *r.nodes({"a": 1, "b": 1}))
     assert domains(direct, HYPER_NODES) == {
         "HyperNode tier 3": {"a-0": "top", "b-0": "top"},
         "HyperNode tier 2": {"a-0": "s0", "b-0": "s1"},
@@ -76,14 +67,14 @@ def test_t5_a_tier_that_is_left_out_is_the_one_below() -> None:
 
 
 def test_t5_a_pattern_that_cannot_be_read_has_no_members() -> None:
-    direct = cluster(r.hyper_node("s0", 1, "/(/"), r.hyper_node("s1", 1, "a-0"), *r.nodes({"a": 1}))
+    direct = knowing(r.hyper_node("s0", 1, "/(/"), r.hyper_node("s1", 1, "a-0"), *r.nodes({"a": 1}))
     assert domains(direct, HYPER_NODES) == {"HyperNode tier 1": {"a-0": "s1"}}
 
 
 def test_t5_layers_of_koordinator_follow_their_parents() -> None:
     layers = r.network_topology(("BlockLayer", r.BLOCK), ("RackLayer", r.RACK))
     layers["spec"]["networkTopologySpec"].reverse()
-    direct = cluster(layers, *r.nodes({"1": 1}, "x"))
+    direct = knowing(layers, *r.nodes({"1": 1}, "x"))
     assert list(domains(direct, "koordinator")) == ["BlockLayer", "RackLayer"]
 
 
@@ -96,7 +87,7 @@ def test_t5_the_config_names_trees() -> None:
 
 
 def test_t5_a_label_that_changes_moves_the_node() -> None:
-    direct = cluster(*r.nodes({"a": 1, "b": 1}))
+    direct = knowing(*r.nodes({"a": 1, "b": 1}))
     assert domains(direct, f"{BY_LABEL}{r.RACK}") == {r.RACK: {"a-0": "a", "b-0": "b"}}
     direct.put(m.node("a-0", 4, labels={r.RACK: "c"}))
     direct.put(m.node("b-0", 4))
@@ -107,7 +98,7 @@ def test_t5_a_label_that_changes_moves_the_node() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_t6_counts_that_are_kept_equal_fresh_ones(seed: int) -> None:
     dice = random.Random(seed)
-    direct = cluster(*r.nodes({"a": 3, "b": 3, "c": 3}), m.pod("p", 1))
+    direct = knowing(*r.nodes({"a": 3, "b": 3, "c": 3}), m.pod("p", 1))
     state = direct.engine.state
     [task] = state.tasks.values()
     tree = state.trees.tree(f"{BY_LABEL}{r.RACK}")
@@ -133,7 +124,7 @@ def test_t6_counts_that_are_kept_equal_fresh_ones(seed: int) -> None:
 def test_t0_layers_that_name_each_other_as_parents_end() -> None:
     """A layer stands twice in Koordinator's object, once below its own child: a tree of three levels, and no more."""
     node = m.node("n", labels={"a": "x", "b": "y", "c": "z"})
-    direct = cluster(node, r.network_topology(("A", "a"), ("B", "b"), ("A", "c")))
+    direct = knowing(node, r.network_topology(("A", "a"), ("B", "b"), ("A", "c")))
     found = direct.engine.state.trees.tree(KOORDINATOR)
     assert isinstance(found, NodeTree)
     assert len(found.levels) == 3
@@ -143,7 +134,7 @@ def test_t6_the_reference_that_attempts_every_domain_fails_where_none_holds_the_
     """As the benchmark of topologies uses it."""
     nodes = [m.node(name, 2, labels={r.RACK: name}) for name in "xy"]
     for count, bound in ((2, 2), (3, 0)):
-        direct = cluster(*nodes)
+        direct = knowing(*nodes)
         direct.engine.parts.placer.tries_every_domain = True
         for one in r.native("g", count):
             direct.put(one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enbloc.api.kinds import kind_id
 from enbloc.api.meta import Obj, name_of
 from enbloc.api.writes import WatchEvent
-from enbloc.config import Config, scheduler_names
+from enbloc.config import Config, parse, scheduler_names
 from enbloc.engine.engine import Engine
 from enbloc.gangs.record_digests import SIMULATED
 from enbloc.runtime.translate import Translator
@@ -37,3 +37,12 @@ class DirectScheduler:
 
     def delete(self, kind: str, name: str) -> None:
         self.scheduler.observe(WatchEvent("DELETED", kind, self.known.pop((kind, name))))
+
+
+def knowing(*objects: Obj) -> DirectScheduler:
+    """A scheduler that knows these objects and has decided nothing."""
+    direct = DirectScheduler(parse(None))
+    for one in objects:
+        direct.put(one)
+    direct.engine.state.settle()
+    return direct

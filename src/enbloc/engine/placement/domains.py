@@ -202,7 +202,8 @@ class Domains:
         return found
 
     def _several(self, above: Level | None, level: Level) -> Iterator[Option]:
-        """Sets of domains of a level within one domain of the level above: the fewest first."""
+        """Sets of domains of a level within one domain of the level above: the fewest first, of two or more. Those of
+        the tasks that are placed already are in every set."""
         counts = self.counts(level)
         pinned = {int(level.ids[row]) for row in self._part.pinned}
         if -1 in pinned:
@@ -215,7 +216,7 @@ class Domains:
                 continue
             inside = [one for one in np.flatnonzero(parents == parent).tolist() if one not in pinned]
             streams.append(_Sets(level, counts, self._needed, inside, sorted(pinned)))
-        for size in range(1, max((len(one.inside) for one in streams), default=0) + 1):
+        for size in range(max(0, 2 - len(pinned)), max((len(one.inside) for one in streams), default=0) + 1):
             ordered = heapq.merge(*(one.of_size(size) for one in streams))
             for _, _, domains in ordered:
                 rows = np.isin(level.ids, [*domains, *pinned])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from enbloc.engine.tables.classes import ClassTable
+from enbloc.engine.tables.classes import ClassTable, TaskClass
 from enbloc.engine.tables.resources import Resources
 from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
@@ -21,7 +21,9 @@ def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) 
     return made
 
 
-def task(of: GangState, name: str, number: int | None = None, role: str = "", **fields: Any) -> Task:
+def task(
+    of: GangState, name: str, number: int | None = None, role: str = "", cls: TaskClass | None = None, **fields: Any
+) -> Task:
     """A pending task of the gang; the gang's counts are given by the test."""
     facts = PodFacts(
         **{
@@ -29,6 +31,6 @@ def task(of: GangState, name: str, number: int | None = None, role: str = "", **
             "priority": 0, "node": "", "status": TaskStatus.PENDING, "ours": True, **fields,
         }
     )  # fmt: skip
-    made = Task(facts, ClassTable(Resources()).of("ns", {}), of, role, number)
+    made = Task(facts, cls or ClassTable(Resources()).of("ns", {}), of, role, number)
     of.tasks[made.uid] = made
     return made

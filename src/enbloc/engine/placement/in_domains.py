@@ -196,7 +196,7 @@ def _pinned(state: State, gang: GangState, name: tuple[str, ...], constraint: To
 
 def _contains(outer: Part, inner: Part) -> bool:
     is_wider = outer.name == WHOLE or outer.name == inner.name[: len(outer.name)]
-    return outer.gang is inner.gang and outer is not inner and is_wider and len(outer.name) <= len(inner.name)
+    return outer.gang is inner.gang and outer is not inner and is_wider
 
 
 def closed_to(state: State, part: Part, constraints: Constraints, chosen: Sequence[Option]) -> Bools | None:

@@ -58,6 +58,12 @@ def held(free: Ints, kinds: list[Kind], short: int, found: Packed) -> None:
         (room(2, 2), [kind(2, 1, where=" x"), kind(2, 1)], [[0], [1]]),  # who may go anywhere goes elsewhere
         (room(3, 3, 3), [kind(1, 2, where="  x"), kind(2, 2), kind(3, 1)], [[0, 1], [0, 1], [2]]),
         (room(9, 6), [kind(2, 3), kind(3, 3)], [[1, 1, 1], [0, 0, 0]]),
+        (room(1999, 1000), [kind(1000, 2), kind(999, 1)], [[0, 1], [0]]),  # no common divisor
+        (
+            room((4, 1), (4, 4)),
+            [kind((1, 1), 1), kind((3, 3), 1), kind((3, 0), 1)],
+            [[1], [1], [0]],
+        ),  # the least is left
         (room(-1, 1, 2), [kind(1, 1), kind(2, 1)], [[1], [2]]),  # what is overdrawn has nothing
         (room((-1, 2), (4, 1)), [kind((0, 1), 2), kind((4, 1), 1)], [[0, 0], [1]]),  # but for those who ask for others
     ],
@@ -283,13 +289,55 @@ def test_a_question_needs_the_same_steps_on_every_run(seed: int, steps: int, ste
     assert pack(free, kinds, short, steps=steps - 1) is Failure.GAVE_UP
 
 
-def test_amounts_in_bytes_are_priced_without_overflow(steps_taken: list[int]) -> None:
-    """Two tasks of half a node each fit on one, 300 nodes hold 600 of them, not 601."""
-    half, anywhere = CEILING // 2, " " * 300
-    free = room(*[CEILING] * 300)
-    for count, expected in ((300, Packed), (301, Failure)):
-        kinds = [kind(half - 1, 300, where=anywhere), kind(half - 2, count, where=anywhere)]
+@pytest.mark.parametrize("count, expected", [(255, Packed), (258, Failure)])
+def test_amounts_in_bytes_are_priced_without_overflow(count: int, expected: type, steps_taken: list[int]) -> None:
+    """257 nodes hold two tasks of half a node each, of either kind. Their sizes together are more than 2^63."""
+    half, anywhere = CEILING // 2, " " * 257
+    kinds = [kind(half - 1, 257, where=anywhere), kind(half - 2, count, where=anywhere)]
+    assert isinstance(ask(room(*[CEILING] * 257), kinds), expected)
+
+
+@pytest.mark.parametrize(
+    "free, kinds, rows",
+    [
+        # Nodes of equal room, one of which the second kind may not use.
+        (room(3, 3), [kind(1, 4), kind(2, 1, where="x ")], [[0, 0, 0, 1], [1]]),
+        (room(3, 3), [kind(1, 4), kind(2, 1, where=" x")], [[0, 1, 1, 1], [0]]),
+        (room(11, 6), [kind(3, 3), kind(4, 2)], [[0, 1, 1], [0, 0]]),
+    ],
+)
+def test_the_search_packs(free: Ints, kinds: list[Kind], rows: list[list[int]], steps_taken: list[int]) -> None:
+    assert ask(free, kinds) == Packed(rows)
+
+
+def test_more_node_classes_than_the_bound_are_not_searched(
+    steps_taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free, kinds = room(11, 6, 5), [kind(3, 3), kind(4, 3)]
+    for bound, expected in ((3, Packed), (2, Failure)):
+        monkeypatch.setattr(packing, "_NODE_CLASSES", bound)
         assert isinstance(ask(free, kinds), expected)
+
+
+@pytest.mark.parametrize(
+    "free, takes, counts, total, useful",
+    [
+        (room(4, 5), [[1, 1]], [3, 3], 3, [False, True]),  # three nodes of 5 hold all that those of 4 could
+        (room(4, 5), [[1, 1]], [3, 3], 4, [True, True]),
+        (room(4, 5), [[1, 0]], [3, 3], 3, [True, True]),  # which may not go there
+        (room(4, 5), [[0, 1]], [3, 3], 3, [False, True]),
+        (room(4, 5), [[1, 1], [1, 0]], [3, 3], 3, [True, True]),
+        (room((4, 2), (5, 1)), [[1, 1]], [3, 3], 3, [True, True]),
+        (room((4, 2), (5, 2)), [[1, 1]], [3, 3], 3, [False, True]),
+        (room(4, 5, 6), [[1, 1, 1]], [3, 2, 2], 3, [False, True, True]),
+        (room(4, 5, 6), [[1, 1, 1]], [3, 2, 1], 2, [False, True, True]),
+    ],
+)
+def test_nodes_that_enough_better_ones_replace_are_not_searched(
+    free: Ints, takes: list[list[int]], counts: list[int], total: int, useful: list[bool]
+) -> None:
+    found = packing._is_useful(free, np.array(takes, np.bool_), np.array(counts), total)
+    assert found.tolist() == useful
 
 
 @pytest.mark.parametrize("bound, expected", [(6, Packed), (5, Failure)])

@@ -63,10 +63,9 @@ class Volume(NamedTuple):
         return _storage(self.view.spec.capacity)
 
     def is_prebound_to(self, claim: VolumeClaim) -> bool:
-        ref, meta = self.view.spec.claim_ref, claim.view.metadata
-        if ref is None or (ref.namespace, ref.name) != (meta.namespace, meta.name):
-            return False
-        return not ref.uid or ref.uid == meta.uid
+        """Whether its `claimRef`, which has the claim's name, is of this claim and not of an earlier one."""
+        ref = self.view.spec.claim_ref
+        return ref is not None and (not ref.uid or ref.uid == claim.view.metadata.uid)
 
 
 class UnboundClaim(NamedTuple):

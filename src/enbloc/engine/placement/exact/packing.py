@@ -147,8 +147,7 @@ def _reduced(free: Ints, kinds: Sequence[Kind], most: Ints) -> tuple[Ints, list[
     columns: list[Counts] = []
     for column, amounts in enumerate(free):
         unit = math.gcd(*(kind.request[column] for kind in kinds)) or 1
-        # Requests above any node's capacity are cut, to stay in int64: no row holds such a task anyway.
-        requested = tuple(min(kind.request[column] // unit, 2**56) for kind in kinds)
+        requested = tuple(kind.request[column] // unit for kind in kinds)
         used = np.zeros(len(amounts), np.int64)
         for amount, count in zip(requested, most, strict=True):
             used += amount * count

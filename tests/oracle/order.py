@@ -182,17 +182,40 @@ def g8_awaited_above(world: World, gang: Gang) -> list[Gang]:
 
 def g8_awaited_room(world: World, gang: Gang, rooms: dict[tuple[Any, ...], Room]) -> Room:
     """G8: gangs of higher priority that were just enqueued and whose pods are being made: where their minima would go,
-    by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`."""
+    by their templates; for 1 s, and not if a pod was refused. Chosen once for the turns of a cycle, in `rooms`; where
+    pods must be packed, so that a gang that the engine puts off has no room, if there is such a way."""
     above = g8_awaited_above(world, gang)
     above.sort(key=lambda one: g8_order(one, MINIMA))
     chosen = tuple(other["key"] for other in above)
-    if chosen in rooms:
+    is_put_off = not g8_engine_binds(world, gang)
+    if chosen in rooms and not (rooms[chosen][1] and is_put_off):
         return rooms[chosen]
+
+    def leaves_it_none(way: dict[str, Any]) -> bool:
+        return not is_put_off or not g8_has_room_beside(world, gang, way["new"])
+
     trial = placing.start_trial(world)
     for other in above:
         attempt = placing.copy_trial(trial)
-        if placing.templates_fit(world, attempt, other, other["first_wave"]):
+        if placing.templates_fit(world, attempt, other, other["first_wave"], leaves_it_none):
             trial = attempt
     rooms.clear()
     rooms[chosen] = (list(trial["new"]), trial.get("freely", False))
     return rooms[chosen]
+
+
+def g8_engine_binds(world: World, gang: Gang) -> bool:
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    return any((task["namespace"], task["name"]) in hint for task in minima.waiting(world, gang))
+
+
+def g8_has_room_beside(world: World, gang: Gang, awaited: list[tuple[dict[str, Any], str]]) -> bool:
+    """Whether a gang fits beside the room left to awaited pods; of surplus or replacements, whether one pod does."""
+    before, world["awaited_room"] = world.get("awaited_room", []), awaited
+    trial = placing.start_trial(world, {gang["key"]})
+    if gang["satisfied"] or minima.m4_ready(world, gang):
+        found = any(placing.best_node(world, trial, gang, task) for task in minima.waiting(world, gang))
+    else:
+        found = easy.minima_fit(world, trial, gang)
+    world["awaited_room"] = before
+    return found

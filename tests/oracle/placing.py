@@ -7,7 +7,7 @@ what is bound, placed in this cycle, claimed and enqueued; an attempt that fails
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from enbloc.units import SECOND
@@ -243,10 +243,12 @@ def place_minima(world: World, trial: Trial, gang: Gang) -> dict[str, Any] | Non
     return None
 
 
-def templates_fit(world: World, trial: Trial, gang: Gang, tasks: list[Task]) -> bool:
+def templates_fit(
+    world: World, trial: Trial, gang: Gang, tasks: list[Task], is_wanted: Callable[[Trial], bool] = lambda way: True
+) -> bool:
     """Places pods that do not exist yet, one after the other (again, where one must be beside others that come after
     it: G6), or else in any way there is. Which one is free: one that leaves the nodes where the engine binds pods of
-    lower priority, if there is such a way."""
+    lower priority, if there is such a way; of those one that is wanted."""
     before = copy_trial(trial)
     left, count = tasks, len(tasks) + 1
     while left and len(left) < count:
@@ -273,10 +275,11 @@ def templates_fit(world: World, trial: Trial, gang: Gang, tasks: list[Task]) -> 
     count = len(before["new"])
     trial.update(before)
     trial["freely"] = True
-    if hint and search(world, beside, wanted, [], set()):
-        for task, node in beside["new"][count:]:
-            put(world, trial, task, node)
-        return True
+    for accept in (is_wanted, lambda way: True):
+        if search(world, beside, wanted, [], set(), accept):
+            for task, node in beside["new"][count:]:
+                put(world, trial, task, node)
+            return True
     return search(world, trial, wanted, [], set())
 
 
@@ -369,10 +372,17 @@ def fits_on(world: World, trial: Trial, gang: Gang, task: Task, name: str) -> bo
     return name in names and not predicates.lacking(task, trial["free"][name])
 
 
-def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], failed: set[Any]) -> bool:
+def search(
+    world: World,
+    trial: Trial,
+    tasks: list[Any],
+    optional: list[Any],
+    failed: set[Any],
+    accept: Callable[[Trial], bool] = lambda way: True,
+) -> bool:
     """Every task on every node, depth first; states that led nowhere are not looked at twice."""
     if not tasks and not optional:
-        return True
+        return accept(trial)
     left = (len(tasks), *((gang["key"], len(rest), short) for gang, rest, short in optional))
     key = (left, tuple(sorted((node, tuple(sorted(free.items()))) for node, free in trial["free"].items())))
     if key in failed or more_than_is_free(trial, tasks):
@@ -380,14 +390,15 @@ def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], fa
     if not tasks:
         gang, rest, short = optional[0]
         if short == 0:
-            return search(world, trial, tasks, optional[1:], failed)
+            return search(world, trial, tasks, optional[1:], failed, accept)
         for position, task in enumerate(rest):
             if len(rest) - position < short:
                 break
             for node in room_for(world, trial, gang, task):
                 attempt = copy_trial(trial)
                 put(world, attempt, task, node)
-                if search(world, attempt, tasks, [(gang, rest[position + 1 :], short - 1), *optional[1:]], failed):
+                left_over = [(gang, rest[position + 1 :], short - 1), *optional[1:]]
+                if search(world, attempt, tasks, left_over, failed, accept):
                     trial.update(attempt)
                     return True
         failed.add(key)
@@ -396,7 +407,7 @@ def search(world: World, trial: Trial, tasks: list[Any], optional: list[Any], fa
     for node in room_for(world, trial, gang, task):
         attempt = copy_trial(trial)
         put(world, attempt, task, node)
-        if search(world, attempt, tasks[1:], optional, failed):
+        if search(world, attempt, tasks[1:], optional, failed, accept):
             trial.update(attempt)
             return True
     failed.add(key)

@@ -573,3 +573,17 @@ def test_r8_g2_conservative_a_gang_that_must_be_packed_starts() -> None:
     gang = m.job("j", m.role("a", 2, cpu=2), m.role("b", 1, cpu=3, priorityClassName="low"))
     answer = simulate(m.priority_class("low", -1), m.node("x", 4), m.node("y", 3), gang, config=CONSERVATIVE)
     assert answer.times("j-") == [0.0] * 3
+
+
+def test_r8_g10_conservative_the_answer_of_sim_counts_what_gangs_before_it_are_planned_to_use() -> None:
+    """`first` is planned to start at 10 s on all 4 CPUs: none of the 2 that are free now is left to `behind`."""
+    answer = simulate(
+        m.node("n", 4),
+        timed("ahead", 2, "10s"),
+        m.pod("first", 4, at="1s"),
+        m.gang("behind", 3, at="2s"),
+        config=CONSERVATIVE,
+        until="5s",
+    )
+    assert sum(answer.pending("default/first")["missing"].values()) == 1
+    assert sum(answer.pending("default/behind")["missing"].values()) == 3

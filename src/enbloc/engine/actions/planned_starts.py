@@ -14,6 +14,7 @@ from enbloc.engine.forecast.conservative_backfill import ConservativeBackfill, P
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
+from enbloc.engine.tables.resources import Ints
 from enbloc.engine.tables.tasks import GangState
 
 Serve = Callable[[Cycle, GangState, Constraints], Diagnosis | None]
@@ -21,32 +22,56 @@ Serve = Callable[[Cycle, GangState, Constraints], Diagnosis | None]
 
 def place_in_plan(cycle: Cycle, backfill: ConservativeBackfill, serve: Serve) -> None:
     """Serves all gangs that wait for placement, and publishes when the others are planned to start."""
-    queues: dict[str, PlannedQueue] = {}
+    plans = Plans(cycle, backfill)
 
     def serve_one(gang: GangState) -> Diagnosis | None:
-        name = gang.spec.queue
-        planned = queues.get(name)
-        if planned is None:
-            planned = queues[name] = _begin(cycle, backfill, name)
-        planned.plan_before(cycle.order(gang, _band(gang)), cycle.constraints)
+        constraints = plans.constraints(gang)
         nodes = cycle.state.nodes
         before = nodes.free[:, : nodes.count].copy()
-        failure = serve(cycle, gang, _within(cycle, planned, gang))
+        failure = serve(cycle, gang, constraints)
         if failure is None:
-            for one in queues.values():  # the room is gone for the plans of every queue
-                one.note_bound(gang, before)
+            plans.note_bound(gang, before)
         elif not failure.of_queue:
             equivalence = cycle.queues.equivalence_of(gang)
-            planned.add(_gangs(equivalence) if equivalence is not None else [])
+            plans.of(gang.spec.queue).add(_gangs(equivalence) if equivalence is not None else [])
         return failure
 
     serve_all(cycle, cycle.queues.placement, serve_one)
-    for name in {one.queue for one in cycle.queues.placement.equivalences() if one.unschedulable}:
-        if name not in queues:
-            queues[name] = _begin(cycle, backfill, name)
-    for planned in queues.values():
-        planned.plan_before(None, cycle.constraints)
-    cycle.parts.expected_starts.set_heads(heads(queues), cycle.now_ns)
+    cycle.parts.expected_starts.set_heads(heads(plans.all()), cycle.now_ns)
+
+
+class Plans:
+    """The plans of all queues, made as far as the gangs that are asked for, which come in order."""
+
+    def __init__(self, cycle: Cycle, backfill: ConservativeBackfill) -> None:
+        self._cycle = cycle
+        self._backfill = backfill
+        self._queues: dict[str, PlannedQueue] = {}
+
+    def of(self, name: str) -> PlannedQueue:
+        planned = self._queues.get(name)
+        if planned is None:
+            planned = self._queues[name] = _begin(self._cycle, self._backfill, name)
+        return planned
+
+    def constraints(self, gang: GangState) -> Constraints:
+        """What a gang must leave to those before it in its queue."""
+        planned = self.of(gang.spec.queue)
+        planned.plan_before(self._cycle.order(gang, _band(gang)), self._cycle.constraints)
+        return _within(self._cycle, planned, gang)
+
+    def note_bound(self, gang: GangState, before: Ints) -> None:
+        """The room is gone for the plans of every queue; `before`: what was free then."""
+        for planned in self._queues.values():
+            planned.note_bound(gang, before)
+
+    def all(self) -> dict[str, PlannedQueue]:
+        """With the plans of all gangs that wait."""
+        for name in {one.queue for one in self._cycle.queues.placement.equivalences() if one.unschedulable}:
+            self.of(name)
+        for planned in self._queues.values():
+            planned.plan_before(None, self._cycle.constraints)
+        return self._queues
 
 
 def _begin(cycle: Cycle, backfill: ConservativeBackfill, name: str) -> PlannedQueue:

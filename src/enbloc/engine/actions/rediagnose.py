@@ -14,34 +14,50 @@ import msgspec
 from enbloc.engine.actions.allocate import asked_singly, behind_head, tried_singly
 from enbloc.engine.actions.enqueue import refusal
 from enbloc.engine.actions.gang_groups import why_not_whole
+from enbloc.engine.actions.planned_starts import Plans
 from enbloc.engine.actions.queue_loop import blocker
 from enbloc.engine.cycle import Cycle
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.ordering import Band, Order
 from enbloc.engine.placement.attempt import attempt
+from enbloc.engine.placement.constraints import Constraints
 from enbloc.engine.placement.request import replacements, request_of
-from enbloc.engine.queueing.scheduling_queue import SchedulingQueue
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass, SchedulingQueue
 from enbloc.engine.state.transaction import Transaction
 from enbloc.engine.tables.tasks import GangState
 
 
 def rediagnose(cycle: Cycle) -> None:
     """A class that would fit by now keeps its diagnosis: what it waits for is not room."""
-    queues = cycle.queues
+    queues, backfill = cycle.queues, cycle.parts.conservative
+    plans = Plans(cycle, backfill) if backfill is not None else None
     for queue in queues.all():
-        for equivalence in list(queue.equivalences()):
-            head = equivalence.head()
-            if head is None or not equivalence.unschedulable:
-                continue
+        for head, equivalence in _in_order(queue):
             why = _behind(cycle, queue, *head)
             if why is None and queue is queues.admission:
                 why = refusal(cycle, head[1])
             elif why is None:
+                in_plan = plans.constraints(head[1]) if plans is not None and queue is queues.placement else None
                 with _partly_allocated(cycle, *head):
-                    why = _why_not(cycle, head[1], in_backfill=queue is queues.best_effort)
+                    constraints = in_plan or _constraints(cycle, head[1], in_backfill=queue is queues.best_effort)
+                    why = _why_not(cycle, head[1], constraints)
             if why is not None:
                 queues.diagnose_anew(equivalence, why)
+
+
+def _in_order(queue: SchedulingQueue) -> list[tuple[tuple[Order, GangState], EquivalenceClass]]:
+    """The classes that wait, each with its first gang."""
+    found = []
+    for equivalence in queue.equivalences():
+        head = equivalence.head()
+        if head is not None and equivalence.unschedulable:
+            found.append((head, equivalence))
+    return sorted(found, key=lambda entry: entry[0][0])
+
+
+def _constraints(cycle: Cycle, gang: GangState, *, in_backfill: bool) -> Constraints:
+    return cycle.constraints(gang) if in_backfill else behind_head(cycle, gang, cycle)
 
 
 def _behind(cycle: Cycle, queue: SchedulingQueue, order: Order, gang: GangState) -> Diagnosis | None:
@@ -77,9 +93,8 @@ def _partly_allocated(cycle: Cycle, place: Order, gang: GangState) -> Iterator[N
             transaction.rollback()
 
 
-def _why_not(cycle: Cycle, gang: GangState, *, in_backfill: bool) -> Diagnosis | None:
+def _why_not(cycle: Cycle, gang: GangState, constraints: Constraints) -> Diagnosis | None:
     group = cycle.groups.of(gang)
-    constraints = cycle.constraints(gang) if in_backfill else behind_head(cycle, gang, cycle)
     transaction = Transaction(cycle.state)
     if gang.satisfied or (gang.ready() and not gang.total_held):
         if gang.spec.tree is not None:  # sub-groups start as a whole: allocate decides which

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -155,12 +155,15 @@ def test_p1_cells_of_lower_priority_in_the_same_queue_the_lowest_first() -> None
 # ---- by share: plans as a whole, and the order of queues
 
 
-def sharing(**used: int) -> Scene:
-    """Queue → the cpu that its pods use; pods of 1 cpu of every queue wait, such as `wait-own-0`."""
-    found: list[m.Obj] = []
+def sharing(parents: Mapping[str, str] | None = None, **used: int) -> Scene:
+    """Queue → the cpu that its pods use; pods of 1 cpu of every queue wait, such as `wait-own-0`. `parents`: queue →
+    the one above it."""
+    parents = parents or {}
+    found = [m.queue(name) for name in sorted({*parents.values()} - {*used})]
     for queue, count in used.items():
         running = m.gang(f"run-{queue}", count, queue=queue, nodeName="n")
-        found += [m.queue(queue), *running, *m.gang(f"wait-{queue}", 8, 1, queue=queue)]
+        placed = m.queue(queue, parent=parents[queue]) if queue in parents else m.queue(queue)
+        found += [placed, *running, *m.gang(f"wait-{queue}", 8, 1, queue=queue)]
     return Scene(m.node("n", 8), found)
 
 
@@ -189,3 +192,38 @@ def test_p3_a_plan_is_accepted_if_the_victims_would_not_take_it_back(own: int, o
 )
 def test_p2_the_queue_furthest_above_its_share_gives_first(used: dict[str, int], first: str) -> None:
     assert [name for name, _ in by_share(sharing(own=0, **used)).cells()] == first.split()
+
+
+def test_p2_of_two_branches_the_one_furthest_above_its_share_gives_first() -> None:
+    """Branches are compared before the queues in them: `b1` is further above its share than `a1` and `a2`, which have
+    more between them."""
+    parents = {"a1": "a", "a2": "a", "b1": "b", "b2": "b", "own": "o"}
+    scene = sharing(parents, own=0, a1=3, a2=2, b1=3, b2=0)
+    cells = [name for name, _ in by_share(scene).cells()]
+    assert cells[:2] == ["a1", "a2"]
+    assert "b1" in cells
+
+
+def test_p2_a_queue_below_another_is_not_among_those_that_give_to_it() -> None:
+    scene = sharing({"own": "org"}, own=2, other=6)
+    assert [name for name, _ in by_share(scene).cells()] == ["other"]
+
+
+def test_p2_a_queue_above_its_share_of_another_resource_is_not_among_those_that_give_to_it() -> None:
+    """`own` uses all memory and no cpu; a pod of it that requests cpu waits."""
+    memory = m.gang("run-own", 1, cpu=None, memory="16Gi", queue="own", nodeName="n")
+    cpu = m.gang("run-other", 8, queue="other", nodeName="n")
+    demand = [one for name in ("own", "other") for one in m.gang(f"wait-{name}", 8, 1, memory="1Gi", queue=name)]
+    scene = Scene(m.node("n", 8), m.queue("own"), m.queue("other"), memory, cpu, demand)
+    assert scene.state.queues.above_share(scene.state.queues.get("own"))
+    assert [name for name, _ in by_share(scene).cells()] == ["other"]
+
+
+def test_p3_what_a_queue_above_us_gives_is_not_barred() -> None:
+    """Only queues beside ours could take back what they give; `org` has its share with ours."""
+    scene = sharing({"own": "org"}, org=2, own=3, other=3)
+    rules = by_share(scene)
+    rules.begin([request_of(scene.gang("wait-own"))._replace(needed=pending_tasks(scene.gang("wait-own")), rest=[])])
+    assert rules.bars([scene.task("run-other-0")])
+    assert not rules.bars([scene.task("run-org-0")])
+    assert list(rules.not_barred([("org", 0), OTHER])) == [("org", 0)]

@@ -9,12 +9,7 @@ from tests.support.simulation import simulate
 from enbloc.api.meta import Obj
 from enbloc.config.policies import POLICIES
 
-BUDGET: Obj = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "keep", "namespace": "default"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"volcano.sh/job-name": "long"}}},
-}
+BUDGET = m.budget({"volcano.sh/job-name": "long"}, minAvailable=1)
 
 
 def _job(name: str, run_time: str, at: str | None = None, **annotations: str) -> Obj:

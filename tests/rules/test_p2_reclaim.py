@@ -207,16 +207,10 @@ def test_p2_reclaim_spares_whom_preempt_spares(protected: m.Obj) -> None:
 
 
 def test_p2_reclaim_keeps_budgets() -> None:
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": "x"}}, "minAvailable": 3},
-    }
     answer = simulate(
         two(),
         m.node("n"),
-        budget,
+        m.budget({"app": "x"}, minAvailable=3),
         singles("x", 4, "a", labels={"app": "x"}),
         singles("y", 2, "b", at="10s"),
         until="1h",

@@ -29,14 +29,8 @@ def marked(obj: m.Obj, key: str, value: str, where: str = "annotations") -> m.Ob
     return obj | {"metadata": metadata | {where: {**(metadata.get(where) or {}), key: value}}}
 
 
-def budget(name: str = "b", app: str = "a", at: str | None = None, gone: str | None = None, **spec: Any) -> m.Obj:
-    notes = {f"sim.enbloc.dev/{key}": text for key, text in (("at", at), ("delete-at", gone)) if text}
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": name, "namespace": "default", "annotations": notes},
-        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
-    }
+def budget(name: str = "b", app: str = "a", **fields: Any) -> m.Obj:
+    return m.budget({"app": app}, name, **fields)
 
 
 # ---- PodDisruptionBudgets
@@ -108,7 +102,7 @@ def test_p2_a_budget_of_other_pods_or_of_another_namespace_does_not_count() -> N
 
 def test_p2_a_budget_that_goes_lets_it_preempt_at_that_instant() -> None:
     running = m.pods(2, "a", 2, priority="low", labels={"app": "a"})
-    answer = simulate(CLASSES, m.node("n"), budget(minAvailable=2, gone="30s"), running, vip(2))
+    answer = simulate(CLASSES, m.node("n"), budget(minAvailable=2, delete_at="30s"), running, vip(2))
     assert answer.at("vip") == 30.0
 
 

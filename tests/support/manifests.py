@@ -187,6 +187,18 @@ def priority_class(name: str, value: int, *, default: bool = False) -> Obj:
 HIGH_LOW = [priority_class("high", 1000), priority_class("low", 10)]
 
 
+def budget(
+    labels: Mapping[str, str], name: str = "b", *, at: str | None = None, delete_at: str | None = None, **spec: Any
+) -> Obj:
+    """A PodDisruptionBudget of the pods with these labels; `spec`: minAvailable, maxUnavailable."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(name, annotations=_arrival(at, delete_at)),
+        "spec": {"selector": {"matchLabels": dict(labels)}, **spec},
+    }
+
+
 def runtime_class(name: str, overhead: Mapping[str, str], **scheduling: Any) -> Obj:
     made: Obj = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": name}
     return {**made, "overhead": {"podFixed": dict(overhead)}, "scheduling": scheduling}

@@ -120,14 +120,7 @@ def comes(*objects: m.Obj) -> Callable[[DirectScheduler], object]:
 PLACED = comes(m.pod("late", 1, nodeName="small"))
 NODE = comes(m.node("new", 1))
 QUEUE = comes(m.queue("new"))
-BUDGET = comes(
-    {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "b", "namespace": "default"},
-        "spec": {"selector": WEB, "minAvailable": 1},
-    }
-)
+BUDGET = comes(m.budget({"app": "web"}, minAvailable=1))
 CLAIM = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"namespace": "default"}, "spec": {}}
 
 

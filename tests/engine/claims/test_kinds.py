@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from enbloc.api.reasons import PendingReason
 from enbloc.engine.claims.claim import Claim, Slot
-from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record
-from enbloc.gangs.model import Template
 from engine.claims.scenes import SECOND_NS, Scene, group, pods_of, small
 from support import manifests as m
 
@@ -216,87 +213,3 @@ def test_k6_no_adopted_record_outlasts_the_waiting_time() -> None:
     assert claim is not None
     assert claim.until_ns == 35 * SECOND_NS
     assert [task.name for task in scene.claims.holds.of(scene.gang())] == ["g-0"]
-
-
-# ---- later waves
-
-TEMPLATE = Template(2, m.pod_spec(2))
-
-
-def expect_wave(scene: Scene, template: Template = TEMPLATE) -> None:
-    """The first wave was started; the role `late` has not begun."""
-    gang = scene.gang()
-    gang.covered = "2"
-    gang.spec = msgspec.structs.replace(gang.spec, later={"late": template}, templates={"late": template})
-
-
-def wave(scene: Scene, until_s: int = 60) -> Claim:
-    """Room for two later pods of 2 cpu, on `n` and `m`."""
-    expect_wave(scene)
-    placeholders = make_placeholders(scene.state, scene.gang(), "late", TEMPLATE, 0, 2)
-    slots = [Slot(one.name, node, one) for one, node in zip(placeholders, ("n", "m"), strict=True)]
-    claim = Claim(scene.gang(), ClaimKind.WAVE, slots, until_s * SECOND_NS)
-    assert scene.claims.make(claim, "ClaimMade", "")
-    return claim
-
-
-def test_d5_placeholders_have_their_room_and_are_recorded_by_role() -> None:
-    scene = small()
-    claim = wave(scene)
-    assert (scene.free_cpu("n"), scene.free_cpu("m")) == (2, 2)
-    assert claim.record().slots == {"late": {"n": 1, "m": 1}}
-    assert scene.claims.waves.of(scene.gang()) == claim.tasks
-    scene.claims.waves.release(scene.gang(), "Released", "")
-    assert (scene.free_cpu("n"), scene.free_cpu("m")) == (4, 4)
-    assert not [uid for uid in scene.state.tasks if uid.startswith("claim/")]
-
-
-def test_d5_a_waves_claim_expires_at_its_deadline() -> None:
-    scene = small()
-    wave(scene, until_s=20)
-    assert scene.claims.due() == 20 * SECOND_NS
-    assert scene.begin(19.999) == []
-    (decided,) = scene.begin(20)
-    assert (decided.record, decided.reason) == (None, "ClaimExpired")
-
-
-def test_d5_a_waves_claim_of_a_gang_that_did_not_start_ends() -> None:
-    scene = small()
-    wave(scene)
-    scene.gang().covered = ""
-    scene.state.touch(scene.gang())
-    assert [one.message for one in scene.begin(1)] == ["its first wave was not started"]
-
-
-@pytest.mark.parametrize(("obstacle", "ends"), [(LACKS_MEMBERS, False), (CANNOT_START, True)])
-def test_d5_missing_pods_do_not_end_a_waves_claim(obstacle: Diagnosis, ends: bool) -> None:
-    """They are created late (D2)."""
-    scene = small()
-    wave(scene)
-    scene.obstacles["g"] = obstacle
-    scene.state.touch(scene.gang())
-    scene.begin(1)
-    assert scene.claims.has(ClaimKind.WAVE) is not ends
-
-
-def test_d5_a_waves_claim_ends_when_a_node_is_overdrawn() -> None:
-    scene = small()
-    wave(scene)
-    scene.direct.put(m.node("m", 2))
-    assert scene.begin(1) == []
-    scene.direct.put(m.node("m", 1))
-    assert [one.reason for one in scene.begin(2)] == ["ClaimDropped"]
-    assert scene.free_cpu("n") == 4
-
-
-@pytest.mark.parametrize("count", [2, 3, 10**6])
-def test_d5_a_record_is_bounded_by_the_template(count: int) -> None:
-    scene = small()
-    expect_wave(scene)
-    gang = scene.gang()
-    scene.restart_registry()
-    gang.assume(claims={ClaimKind.WAVE: Record(ClaimKind.WAVE, 60 * SECOND_NS, {"late": {"n": count}})})
-    scene.state.touch(gang)
-    scene.begin(1)
-    assert len(scene.claims.waves.of(gang)) == 2
-    assert scene.free_cpu("n") == 0

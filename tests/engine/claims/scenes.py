@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
 from enbloc.engine.claims.all_kinds import ClaimsOfAllKinds
 from enbloc.engine.claims.claim import Claim, Slot
@@ -18,6 +19,8 @@ from support.direct_scheduler import DirectScheduler
 from support.simulation import flat
 
 SECOND_NS = 1_000_000_000
+CANNOT_START = Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, "its queue does not exist")
+LACKS_MEMBERS = Diagnosis(PendingReason.NOT_ENOUGH_PODS, "1 pod is missing")
 
 
 def name_of(gang: GangState) -> str:

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from enbloc.api.reasons import PendingReason
 from enbloc.engine.claims.claim import Claim, Slot
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record
-from engine.claims.scenes import SECOND_NS, Scene, group, pods_of, small
+from engine.claims.scenes import LACKS_MEMBERS, SECOND_NS, Scene, group, pods_of, small
 from support import manifests as m
-
-CANNOT_START = Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, "its queue does not exist")
-LACKS_MEMBERS = Diagnosis(PendingReason.NOT_ENOUGH_PODS, "1 pod is missing")
 
 
 def cordon(scene: Scene, name: str) -> None:

@@ -14,7 +14,7 @@ from enbloc.gangs import claim_records
 from enbloc.gangs.claim_records import ClaimKind
 from enbloc.gangs.model import GangKey, Template
 from engine.claims.scenes import SECOND_NS, Scene, small
-from engine.claims.test_kinds import expect_wave
+from engine.claims.test_waves import expect_wave
 from support import manifests as m
 
 PODS = 5_000

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from enbloc.api.reasons import PendingReason
 from enbloc.engine.claims.claim import RECREATION_NS
-from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import SLOTS, ClaimKind, Record
-from engine.claims.scenes import SECOND_NS, Scene, group, pods_of, recreated, small
+from engine.claims.scenes import CANNOT_START, LACKS_MEMBERS, SECOND_NS, Scene, group, pods_of, recreated, small
 from support import manifests as m
 
 KINDS = [ClaimKind.RESERVE, ClaimKind.PREEMPT]
-CANNOT_START = Diagnosis(PendingReason.NOT_ENOUGH_RESOURCES, "its queue does not exist")
-LACKS_MEMBERS = Diagnosis(PendingReason.NOT_ENOUGH_PODS, "1 pod is missing")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,8 +10,7 @@ from enbloc.engine.claims.placeholders import make_placeholders
 from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.gangs.claim_records import ClaimKind, Record
 from enbloc.gangs.model import Template
-from engine.claims.scenes import SECOND_NS, Scene, group, small
-from engine.claims.test_kinds import CANNOT_START, LACKS_MEMBERS
+from engine.claims.scenes import CANNOT_START, LACKS_MEMBERS, SECOND_NS, Scene, group, small
 from support import manifests as m
 
 TEMPLATE = Template(2, m.pod_spec(2))
@@ -168,7 +167,9 @@ def test_d5_room_of_a_placeholder_that_is_overdrawn_is_lacking(cpu: int, lacks: 
         pytest.param({}, 30, 0, 0, id="of nothing"),
     ],
 )
-def test_d5_s2_which_records_are_adopted(slots: dict[str, dict[str, int]], until_s: int, kept: int, ends_s: int) -> None:
+def test_d5_s2_which_records_are_adopted(
+    slots: dict[str, dict[str, int]], until_s: int, kept: int, ends_s: int
+) -> None:
     scene = small()
     expect_wave(scene)
     claim = scene.claims.waves.adopt(scene.gang(), Record(ClaimKind.WAVE, until_s * SECOND_NS, slots), 5 * SECOND_NS)

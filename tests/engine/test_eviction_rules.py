@@ -221,7 +221,7 @@ def test_p2_a_queue_above_its_share_of_another_resource_is_not_among_those_that_
 
 def test_p3_what_a_queue_above_us_gives_is_not_barred() -> None:
     """Only queues beside ours could take back what they give; `org` has its share with ours."""
-    scene = sharing({"own": "org"}, org=2, own=3, other=3)
+    scene = sharing({"own": "org"}, org=1, own=3, other=4)
     rules = by_share(scene)
     rules.begin([request_of(scene.gang("wait-own"))._replace(needed=pending_tasks(scene.gang("wait-own")), rest=[])])
     assert rules.bars([scene.task("run-other-0")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
+import msgspec
 import pytest
 
 from enbloc.config import parse
@@ -107,6 +108,24 @@ def test_p2_a_member_that_may_not_be_evicted_protects_its_gang() -> None:
     second["metadata"]["annotations"] |= protected["annotations"]
     running = Running(group, first, second, runs("b", 1))
     assert names(running.candidates(LOW).all(running.gang("vip"))) == [["b-0"]]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "roles", "expected"),
+    [
+        pytest.param(1, {}, [["a-0"]], id="a minimum"),
+        pytest.param(0, {"w": 1}, [["a-0"]], id="a minimum of a role"),
+        pytest.param(0, {"m": 1}, [["a-0"], ["a-0"]], id="a minimum of another role"),
+        pytest.param(0, {"w": 0}, [["a-0"]], id="none: each pod goes for itself"),
+    ],
+)
+def test_p1_what_makes_a_gang_a_whole(minimum: int, roles: dict[str, int], expected: list[list[str]]) -> None:
+    running = Running(m.podgroup("a", 1), m.pod("a-0", group="a", role="w", nodeName="n"))
+    gang = running.gang("a")
+    gang.spec = msgspec.structs.replace(gang.spec, minimum=minimum, minima=roles)
+    found = running.candidates(LOW).all(running.gang("vip"))
+    assert names(found) == expected
+    assert any(unit.whole_gang for unit in found) is (minimum > 0 or any(roles.values()))
 
 
 def test_p2_a_surplus_pod_that_may_not_be_evicted_stays() -> None:

@@ -109,6 +109,9 @@ def test_r1_a_claim_that_no_object_could_hold_is_not_made_and_the_gang_says_so_o
         "no room is set aside for its 50001 pods (reserve): the record is too large, all annotations of an object may "
         "have 256 KiB; use gangs of fewer pods or fewer annotations",
     )
+    assert scene.make(ClaimKind.RESERVE, g_0="n")
+    assert not scene.claims.make(claim, "Made", "for a test")
+    assert scene.complaints == [complaint] * 2, "again, since one was recorded meanwhile"
 
 
 def test_r1_claims_of_all_kinds_fit_on_one_object_together_or_the_last_is_not_made() -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from enbloc.engine.claims.claim import RECREATION_NS
+from enbloc.engine.claims.claim import RECREATION_NS, Claim, Slot
+from enbloc.engine.claims.placeholders import make_placeholders
+from enbloc.engine.events import EventKind
 from enbloc.engine.tables.tasks import TaskStatus
 from enbloc.gangs.claim_records import SLOTS, ClaimKind, Record
-from engine.claims.scenes import CANNOT_START, LACKS_MEMBERS, SECOND_NS, Scene, group, pods_of, recreated, small
+from enbloc.gangs.model import Template
+from engine.claims.scenes import (
+    CANNOT_START,
+    LACKS_MEMBERS,
+    SECOND_NS,
+    Scene,
+    group,
+    name_of,
+    pods_of,
+    recreated,
+    small,
+)
 from support import manifests as m
 
 KINDS = [ClaimKind.RESERVE, ClaimKind.PREEMPT]
@@ -147,6 +161,42 @@ def test_r7_a_record_whose_removal_was_refused_is_removed_again_and_not_adopted(
     scene.claims.refused(scene.gang().key, kind, None)
     assert [(one.kind, one.record) for one in scene.begin(2)] == [(kind, None)]
     assert not scene.claims.has(kind), "it has ended all the same"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_s2_a_record_counts_again_whose_replacement_was_refused(kind: ClaimKind) -> None:
+    """The object still carries the first record, and no other gang may use what it says."""
+    scene = small()
+    first = scene.make(kind, g_0="n", g_1="n").record()
+    second = scene.make(kind, g_0="m", g_1="m").record()
+    scene.claims.refused(scene.gang().key, kind, second)
+    assert not scene.claims.has(kind)
+    scene.gang().assume(claims={kind: first})
+    scene.state.touch(scene.gang())
+    assert all(one.record is not None for one in scene.begin(1)), "it is adopted, and not removed"
+    (claim,) = scene.claims.all(kind)
+    assert claim.nodes == ["n"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_s2_a_record_that_was_refused_does_not_count(kind: ClaimKind) -> None:
+    """It is the first of its gang: one that appears was not written by this scheduler."""
+    scene = small()
+    record = scene.make(kind, g_0="n", g_1="n").record()
+    scene.claims.refused(scene.gang().key, kind, record)
+    scene.gang().assume(claims={kind: record})
+    scene.state.touch(scene.gang())
+    assert [(one.kind, one.record) for one in scene.begin(1)] == [(kind, None)]
+    assert not scene.claims.has(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refusal_of_an_earlier_write_changes_nothing(kind: ClaimKind) -> None:
+    scene = small()
+    first = scene.make(kind, g_0="n", g_1="n").record()
+    second = scene.make(kind, g_0="m", g_1="m")
+    scene.claims.refused(scene.gang().key, kind, first)
+    assert scene.claims.of(scene.gang(), kind) is second
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -311,3 +361,63 @@ def test_s2_records_that_appear_while_it_runs_are_all_removed() -> None:
     removed = scene.begin(2)
     assert [(one.kind, one.record, one.reason) for one in removed] == [(kind, None, "RecordRemoved") for kind in KINDS]
     assert not list(scene.claims.every())
+
+
+# ---- what gangs say of claims that they do not have
+
+
+def test_r6_k12_what_a_gang_says_of_claims_that_it_does_not_have() -> None:
+    scene = small()
+    gang, claims = scene.gang(), scene.claims
+    assert claims.notes_of(gang) == []
+    assert claims.note(gang, ClaimKind.RESERVE, "no nodes")
+    assert not claims.note(gang, ClaimKind.RESERVE, "no nodes"), "it said so before"
+    assert claims.note(gang, ClaimKind.HOLD, "released")
+    assert claims.notes_of(gang) == ["no nodes", "released"]
+    scene.obstacles["g"] = CANNOT_START
+    assert claims.notes_of(gang) == ["released"], "nodes would not be reserved for it"
+    scene.obstacles.clear()
+    assert claims.note(gang, ClaimKind.RESERVE, "")
+    assert not claims.note(gang, ClaimKind.RESERVE, "")
+    assert claims.notes_of(gang) == ["released"]
+    claims.drop_notes(gang)
+    assert claims.notes_of(gang) == []
+    claims.note(gang, ClaimKind.HOLD, "released")
+    claims.gang_gone(gang)
+    assert claims.notes_of(gang) == []
+
+
+@pytest.mark.parametrize("kind", [ClaimKind.HOLD, ClaimKind.RESERVE, ClaimKind.PREEMPT, ClaimKind.EVICTED])
+def test_room_is_set_aside_by_every_kind_but_the_record_of_evictions(kind: ClaimKind) -> None:
+    scene = small()
+    assert not scene.claims.has_any(scene.gang())
+    scene.make(kind, g_0="n", g_1="n")
+    assert scene.claims.has_any(scene.gang()) is (kind is not ClaimKind.EVICTED)
+    assert bool(list(scene.claims.every())) is (kind is not ClaimKind.EVICTED)
+
+
+def test_r5_nodes_are_open_again_when_the_priority_of_a_claim_falls() -> None:
+    scene = Scene(m.node("n"), group(), pods_of(priority=5))
+    claim = scene.make(ClaimKind.RESERVE, g_0="n", g_1="n")
+    for priority, reopened in ((5, False), (7, False), (6, True), (6, False)):
+        scene.gang().priority = priority
+        scene.claims._review(claim, 0)
+        assert scene.state.events.any_of(frozenset({EventKind.NODES_REOPENED})) is reopened
+        assert claim.priority == priority
+        scene.state.events.clear()
+
+
+def test_the_end_of_a_wave_is_not_that_of_the_gangs_that_it_starts_with() -> None:
+    """Reservations and nominations end together; a deadline is each gang's own."""
+    together = ["default/g0", "default/g1"]
+    scene = Scene(m.node("n"), *(m.koordinator_gang(f"g{number}", 1, groups=together) for number in range(2)))
+    for number in range(2):
+        gang = scene.gang(f"g{number}")
+        gang.covered = "1"
+        template = Template(1, m.pod_spec(1))
+        gang.spec = msgspec.structs.replace(gang.spec, later={"late": template}, templates={"late": template})
+        (placeholder,) = make_placeholders(scene.state, gang, "late", template, 0, 1)
+        ends_ns = (10 + number) * SECOND_NS
+        assert scene.claims.make(Claim(gang, ClaimKind.WAVE, [Slot("late", "n", placeholder)], ends_ns), "Made", "")
+    scene.begin(10)
+    assert [name_of(claim.gang) for claim in scene.claims.all(ClaimKind.WAVE)] == ["g1"]

@@ -410,9 +410,7 @@ def test_k6_pods_are_held_where_they_were_placed_and_the_claim_counts_them() -> 
         pytest.param(m.NON_STRICT, False, False, id="a NonStrict group: with the first held pod"),
     ],
 )
-def test_k8_the_clock_of_a_strict_group_starts_though_nothing_is_held(
-    mode: str, running: bool, starts: bool
-) -> None:
+def test_k8_the_clock_of_a_strict_group_starts_though_nothing_is_held(mode: str, running: bool, starts: bool) -> None:
     together = ["default/g", "default/h"]
     scene = Scene(m.node("n"), *(m.koordinator_gang(name, 1, mode=mode, groups=together) for name in "gh"))
     group_of = scene.groups.of(scene.gang())

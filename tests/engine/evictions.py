@@ -21,7 +21,7 @@ def wants(*pods: tuple[int, str], minimum: int | None = None) -> list[m.Obj]:
     """The gang `q`: cpu and node of each pod; without a node, any."""
     found = [group("q", len(pods) if minimum is None else minimum)]
     for number, (cpu, node) in enumerate(pods):
-        selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+        selector: Any = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
         found.append(m.pod(f"q-{number}", cpu, group="q", priority=9, **selector))
     return found
 

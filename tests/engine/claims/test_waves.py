@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -98,7 +100,7 @@ def test_d5_a_record_is_bounded_by_the_template(count: int) -> None:
 # ---- pods of later waves
 
 
-def late_pods(count: int, **fields: object) -> list[m.Obj]:
+def late_pods(count: int, **fields: Any) -> list[m.Obj]:
     return [m.pod(f"late-{index}", 2, group="g", role="late", **fields) for index in range(count)]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from oracle import minima, reserve, waves
+from oracle import groups, minima, queues, reserve, waves
 
 World = dict[str, Any]
 Gang = dict[str, Any]
@@ -73,6 +73,30 @@ def room_taken(world: World, lifted: set[Any]) -> list[tuple[Task, str]]:
             node = claim["slots"].get(task["uid"])
             if node is not None and task["status"] == "pending" and task["uid"] not in world["placed"]:
                 found.append((task, node))
+    to_come = p3_to_be_freed(world, found, lifted)
+    return [(task, node) for task, node in found if task["uid"] not in to_come]
+
+
+def p3_to_be_freed(world: World, taken: list[tuple[Task, str]], lifted: set[Any]) -> set[str]:
+    """P3: on nodes where room is freed for a gang in `lifted`, what is there already was not freed for pods of other
+    gangs as far as pods that were evicted for those are still there."""
+    own = {node for key in lifted for node in slots_of(world, key, "preempt").values()}
+    found: set[str] = set()
+    left: dict[tuple[str, Any], dict[str, int]] = {}
+    for task, node in sorted(taken, key=lambda entry: str(entry[0]["name"])):
+        if node not in own or task["uid"] not in slots_of(world, task["gang"], "preempt"):
+            continue
+        unit = groups.k7_group_of(world, world["gangs"][task["gang"]])
+        victims = {one for key in unit for one in world["memory"]["evicted_for"].get(key, ())}
+        if (node, task["gang"]) not in left:
+            leaving = left[node, task["gang"]] = {}
+            for one in world["tasks"]:
+                if one["status"] == "terminating" and one["node"] == node and one["gang"] in victims:
+                    queues.add(leaving, one["request"])
+        room = left[node, task["gang"]]
+        if all(room.get(name, 0) >= count for name, count in task["request"].items()):
+            queues.add(room, task["request"], -1)
+            found.add(task["uid"])
     return found
 
 

@@ -321,6 +321,29 @@ def test_p3_one_after_the_other_while_victims_are_leaving() -> None:
     assert answer.times("vip") == [40.0, 41.0, 42.0, 43.0]
 
 
+@pytest.mark.parametrize("restarts", [(), ("2.5s",), ("5s", "12s")])
+def test_p3_room_that_is_there_already_is_for_the_gang_it_was_freed_for(restarts: tuple[str, ...]) -> None:
+    """`wide` waits for n2 until 11 s. What `a` left on n1 at 3 s is its own: `second` waits for `b`, until 22 s."""
+    hostname = "kubernetes.io/hostname"
+    on = {name: {"nodeSelector": {hostname: name}} for name in ("n1", "n2")}
+    answer = simulate(
+        CLASSES,
+        m.priority_class("lowest", 1),
+        [m.node(name, cpu, labels={hostname: name}) for name, cpu in (("n1", 4), ("n2", 2))],
+        m.pod("a", 2, priority="lowest", stop_delay="2s", **on["n1"]),
+        m.pod("b", 2, priority="low", stop_delay="20s", **on["n1"]),
+        m.pod("c", 2, priority="low", stop_delay="10s", **on["n2"]),
+        m.podgroup("wide", 2, priority="high", at="1s"),
+        [m.pod(f"wide-{name}", 2, group="wide", priority="high", at="1s", **on[name]) for name in ("n1", "n2")],
+        m.pod("second", 2, priority="high", at="2s", **on["n1"]),
+        [m.restart(at) for at in restarts],
+        until="60s",
+    )
+    assert evicted(answer) == [(1.0, "a"), (1.0, "c"), (2.0, "b")]
+    assert answer.times("wide") == [11.0, 11.0]
+    assert answer.times("second") == [22.0]
+
+
 def test_p3_a_higher_one_takes_the_claim_on_room_that_is_being_freed() -> None:
     answer = leaving(vip(run_time="5s"), m.pod("boss", 4, priority="top", at="20s", run_time="5s"))
     assert (answer.at("boss"), answer.at("vip")) == (40.0, 45.0)

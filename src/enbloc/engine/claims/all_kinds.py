@@ -22,8 +22,8 @@ class ClaimsOfAllKinds(ClaimRegistry):
         self.waves = Waves(state, self, wave_deadline_ns)
         self.holds = Holds(state, groups, self)
         self.reservations = Reservations(state, self)
-        self.nominations = Nominations(state, self)
         self.evicted = EvictedGangs(self)
+        self.nominations = Nominations(state, self, self.evicted)
         for policy in (self.waves, self.holds, self.reservations, self.nominations, self.evicted):
             self.add_policy(policy)
 

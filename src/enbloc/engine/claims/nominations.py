@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from enbloc.engine.claims.claim import Claim, Ending, Slot, pending_slots
+from enbloc.engine.claims.evicted_gangs import EvictedGangs
 from enbloc.engine.claims.registry import ClaimRegistry
 from enbloc.engine.claims.reservations import reaches_minima
 from enbloc.engine.claims.room import will_fit
@@ -17,6 +18,7 @@ from enbloc.engine.diagnosis.diagnosis import Diagnosis
 from enbloc.engine.events import ALL_KINDS
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.resources import total
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.claim_records import ClaimKind, Record
 
@@ -29,9 +31,10 @@ class Nominations:
     used = "PreemptionSucceeded"
     reviewed_on = ALL_KINDS
 
-    def __init__(self, state: State, claims: ClaimRegistry) -> None:
+    def __init__(self, state: State, claims: ClaimRegistry, evicted: EvictedGangs) -> None:
         self._state = state
         self._claims = claims
+        self._evicted = evicted
 
     def of(self, gang: GangState) -> list[Task]:
         """The nominated tasks of a gang."""
@@ -44,21 +47,35 @@ class Nominations:
         return self._claims.make(Claim(gang, self.kind, slots), "Preempting", message)
 
     def lift(self, transaction: Transaction, gang: GangState) -> list[tuple[Task, int]]:
-        """Takes a gang's nominated tasks off their nodes, so that the gang can be placed anew with that room. Where
-        victims are still terminating, other gangs nominated to the same node are taken off too, and returned: the
-        room that is there already goes to the gang that is attempted first."""
+        """Takes a gang's nominated tasks off their nodes, so that the gang can be placed anew with that room. Tasks of
+        other gangs that are nominated there, and whose room is still to be freed, are taken off too, and returned: the
+        room that is there already was not freed for them (P3)."""
         nodes = self._state.nodes
         own = {task.node: nodes.rows[task.node] for task in self.of(gang)}
         for task in self.of(gang):
             transaction.lift(task)
-        aside: list[tuple[Task, int]] = []
-        for name, row in own.items():
-            there = self._state.stateful.assigned_to(name)
-            if any(one.status is TaskStatus.RELEASING for one in there):
-                aside += [(one, row) for one in there if one.status is TaskStatus.NOMINATED]
+        aside = [(task, row) for name, row in own.items() for task in self._to_be_freed(name)]
         for task, _ in aside:
             transaction.lift(task)
         return aside
+
+    def _to_be_freed(self, node: str) -> list[Task]:
+        """Nominated tasks whose room on a node is used by pods that were evicted for their gangs and have not left."""
+        there = self._state.stateful.assigned_to(node)
+        leaving = [task for task in there if task.status is TaskStatus.RELEASING]
+        waiting = [task for task in there if task.status is TaskStatus.NOMINATED] if leaving else []
+        found: list[Task] = []
+        for gang in {task.gang.key: task.gang for task in waiting}.values():
+            mates = self._claims.mates(gang)
+            used = total(
+                task.cls.request for task in leaving if any(self._evicted.has(one, task.gang.key) for one in mates)
+            )
+            for task in sorted((one for one in waiting if one.gang is gang), key=lambda one: one.name):
+                if all(used.get(column, 0) >= amount for column, amount in task.cls.request):
+                    found.append(task)
+                    for column, amount in task.cls.request:
+                        used[column] -= amount
+        return found
 
     # ---- policy
 

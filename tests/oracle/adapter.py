@@ -105,6 +105,7 @@ def settings_of(config: Config) -> dict[str, Any]:
         "unsupported": config.unsupported,
         "isolated": config.tenancy.isolated,
         "system_namespaces": config.tenancy.system_namespaces,
+        "topologies": config.topologies,
         "longest_cooldown": config.tenancy.longest_cooldown_ns,
     }
 

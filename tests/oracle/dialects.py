@@ -6,6 +6,7 @@ A gang is a dictionary of facts. Its key is (dialect, namespace, name).
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from typing import Any
@@ -184,7 +185,10 @@ def gang_facts(key: Key, created: int, minimum: int, **more: Any) -> dict[str, A
         "queue": "default",
         "own_priority": None,
         "own_class": "",
-        "required_level": None,
+        "asked": None,
+        "asks": False,
+        "job_topology": None,
+        "partitions": {},
         "templates_priority": 0,
         "min_resources": None,
         "enqueued": True,
@@ -294,6 +298,9 @@ def v1_podgroup(world: dict[str, Any], group: Obj, jobs: dict[str, Obj]) -> dict
     if owner and owner.get("kind") == "Job":
         gang["title"] = f"{key[1]}/{owner['name']}"
     waves.d3_present_waves(gang, group, job)
+    gang["job_topology"] = job["spec"].get("networkTopology") if job is not None else None
+    roles = job["spec"].get("tasks") or () if job is not None else ()
+    gang["partitions"] = {role["name"]: role["partitionPolicy"] for role in roles if role.get("partitionPolicy")}
     gang["longest_run"] = longest_run(job)
     if not gang["started"]:
         gang["first_wave"] = first_wave(world, gang, job)
@@ -406,8 +413,17 @@ def k1_gang(world: dict[str, Any], key: Key, pods: list[Obj]) -> dict[str, Any]:
         home=home,
         home_kind=kind or "Pod",
         terms=reading.read_terms(group) if group else gang_facts(key, 0, 0)["terms"],
-        problem=problem,
+        problem=problem or t3_uneven(minimum, home),
     )
+
+
+def t3_uneven(minimum: int, home: Obj) -> str:
+    """T3: the smallest `podCountMultiple` divides the minimum."""
+    text = notes_of(home).get(KOORDINATOR + "network-topology-spec")
+    sizes = [one.get("podCountMultiple") or 0 for one in (json.loads(text)["gatherStrategy"] if text else ())]
+    several = sorted(size for size in sizes if size > 1)
+    divides = all(above % below == 0 for below, above in itertools.pairwise(several))
+    return "its minimum is no multiple" if several and divides and minimum % several[0] else ""
 
 
 def k3_text(obj: Obj, *names: str) -> str | None:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle import generate
+from oracle import generate, tree_families
 from oracle.generate import KOORDINATOR
 
 Obj = dict[str, Any]
@@ -618,5 +618,6 @@ FAMILIES: dict[str, Callable[[random.Random], Scenario]] = {
     "conservative": conservative,
     "tenants": tenants,
     "unsupported": unsupported,
+    "trees": tree_families.trees,
 }
 LAYERS = (*generate.LAYERS, *FAMILIES)

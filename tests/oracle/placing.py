@@ -127,7 +127,7 @@ def open_nodes(world: World, trial: Trial, gang: Gang, task: Task) -> list[dict[
         if predicates.g6_standing_reason(gang, task, node) is None
         and claims.closed_reason(world, gang, task, node["name"]) is None
         and easy.r8_does_not_delay(world, trial, task, node["name"])
-        and topology.t1_is_open(world, trial, gang, node)
+        and topology.t1_is_open(world, trial, gang, task, node["name"])
         and affinity.g6_beside_others(world, trial, task, node)
         and spread.g6_is_spread(world, trial, task, node)
         and volumes.g6_may_use_claims(world, trial, task)
@@ -166,22 +166,67 @@ def best_node(world: World, trial: Trial, gang: Gang, task: Task, among: Collect
 
 
 def g2_all_or_nothing(world: World, trial: Trial, gangs: list[Gang]) -> dict[str, Any] | None:
-    """G2: places the minima of all the gangs in the trial; a reason says why that cannot be. T1: in one domain."""
-    lost = [gang for gang in gangs if gang["required_level"] is topology.NOWHERE]
+    """G2: places the minima of all the gangs in the trial; a reason says why that cannot be. T1, T2: together."""
+    lost, parts = [], []
+    for gang in gangs:
+        found = topology.t1_parts(world, gang, wanted_at_all(world, trial, gang)) if gang["asks"] else []
+        lost += [gang] if found is None else []
+        parts += found or []
     if lost:
         each = {gang["key"]: reasons.reason("Unschedulable", minima.needed_by_role(world, gang)) for gang in lost}
         return {**each[lost[0]["key"]], "of": lost[0]["key"], "each": each}
-    bound = next((gang for gang in gangs if topology.t1_domains(world, trial, gang)), None)
-    if bound is None or bound["key"] in trial.get("within", {}):
+    if not parts:
         return g2_anywhere(world, trial, gangs)
-    for domain in topology.t1_domains(world, trial, bound):
+    for names in topology.t2_options(world, trial, parts[0], topology.t2_least(parts[0], certain(world, trial, gangs))):
         attempt = copy_trial(trial)
-        attempt["within"] = {**trial.get("within", {}), bound["key"]: domain}
-        if g2_all_or_nothing(world, attempt, gangs) is None:
+        attempt["within"] = [(parts[0], names)]
+        if t2_others(world, attempt, gangs, parts[1:]):
             trial.update(attempt)
+            trial["within"] = []
             return None
-    found = reasons.reason("Unschedulable", minima.needed_by_role(world, bound))
-    return {**found, "or": ("QueueFull",), "of": bound["key"], "each": {bound["key"]: found}}
+    required = [part["gang"] for part in parts if part["required"] is not None]
+    if not required:
+        return g2_anywhere(world, trial, gangs)
+    found = reasons.reason("Unschedulable", minima.needed_by_role(world, required[0]))
+    return {**found, "or": ("QueueFull",), "of": required[0]["key"], "each": {required[0]["key"]: found}}
+
+
+def wanted_at_all(world: World, trial: Trial, gang: Gang) -> list[Task]:
+    """The tasks of its minima; where there is a choice, all that may be chosen."""
+    needed, rest, short = wanted_now(world, trial, gang)
+    later = [task for task in waves.d5_later_tasks(world, gang) if task["uid"] not in trial["placed"]]
+    return [*needed, *later, *(rest if short else [])]
+
+
+def certain(world: World, trial: Trial, gangs: list[Gang]) -> list[Task]:
+    """The tasks of their minima that are placed whatever is chosen."""
+    found = []
+    for gang in gangs:
+        _, rest, short = wanted_now(world, trial, gang)
+        found += [task for task in wanted_at_all(world, trial, gang) if task not in rest or short == len(rest)]
+    return found
+
+
+def t2_others(world: World, trial: Trial, gangs: list[Gang], parts: list[Any]) -> bool:
+    """Whether all fit, each other part that requires a level in one domain of it: as the engine has them, or in any
+    way there is."""
+    if not parts:
+        return g2_anywhere(world, trial, gangs) is None
+    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
+    wanted = [(gang, *wanted_now(world, trial, gang)) for gang in gangs]
+    if hint and take_hint(world, trial, wanted, hint):
+        return True
+    part, *others = parts
+    if part["required"] is None:
+        return t2_others(world, trial, gangs, others)
+    domains = part["levels"][part["required"]]["domains"]
+    for domain in sorted(set(domains.values()), key=topology.rank):
+        attempt = copy_trial(trial)
+        attempt["within"] = [*trial["within"], (part, topology.members(domains, domain))]
+        if t2_others(world, attempt, gangs, others):
+            trial.update(attempt)
+            return True
+    return False
 
 
 def g2_anywhere(world: World, trial: Trial, gangs: list[Gang]) -> dict[str, Any] | None:
@@ -440,12 +485,11 @@ def one_by_one(
     """As many as there is room for, or `most` of them; the reason says how many of each role found none."""
     whys: dict[str, dict[str, Any]] = {}
     missing: dict[str, int] = {}
-    for domain in topology.t1_domains(world, trial, gang):
-        there = copy_trial(trial)
-        there["within"] = {gang["key"]: domain}
-        if any(best_node(world, there, gang, task) for task in tasks):
-            trial["within"] = there["within"]
-            break
+    parts = topology.t1_parts(world, gang, tasks) if gang["asks"] else []
+    trial["within"] = []
+    for part in parts or ():
+        if part["required"] is not None and not topology.t4_pinned(world, trial, part):
+            trial["within"].append((part, topology.t4_best_for(world, trial, part)))
     for task in tasks:
         if most == 0:
             break
@@ -456,6 +500,7 @@ def one_by_one(
             continue
         put(world, trial, task, node)
         most = None if most is None else most - 1
+    trial["within"] = []
     return {**whys[min(whys)], "missing": missing} if whys else None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from oracle import adapter, dialects, tenants, topology, volumes
+from oracle import adapter, dialects, node_trees, tenants, volumes
 from oracle.adapter import SECOND, natural_key, parse_duration, parse_quantity, parse_timestamp
 
 World = dict[str, Any]
@@ -41,6 +41,7 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
     world["classes"] = {
         obj["metadata"]["name"]: obj for obj in adapter.objects(store, "PriorityClass.scheduling.k8s.io")
     }
+    world["trees"] = node_trees.t5_trees(world)
     world["queues"] = read_queues(store)
     world["budgets"] = adapter.objects(store, "PodDisruptionBudget.policy")
     pods = adapter.objects(store, "Pod")
@@ -54,7 +55,10 @@ def read_world(store: Any, config: Any, memory: dict[str, Any], now: int) -> Wor
     for gang in world["gangs"].values():
         gang["tasks"].sort(key=lambda task: task["order"])
         gang["priority"] = tenants.s3_priority(world, gang)
-        gang["required_level"] = topology.t5_required_level(world, gang)
+        gang["asked"] = node_trees.t5_of_gang(gang)
+        for task in gang["tasks"]:
+            task["asked"] = node_trees.t5_asked_of(gang, task)
+        gang["asks"] = gang["asked"] is not None or any(task["asked"] for task in gang["tasks"])
     return world
 
 

@@ -46,8 +46,6 @@ BY_COMPARISON = {
 NOT_WRITTEN = {
     "G12": "fairness over time",
     "T0": "trees of sub-groups",
-    "T2": "which domain is the best: the engine's choice is taken, if the gang fits there",
-    "T3": "slices",
     "T6": "what a search that ended early says",
     "T7": "reservations by domain, and which domain costs least; family `domains` preempts, with the engine's victims",
     "T8": "what wakes a gang is found by comparison; commands and pages are not compared",
@@ -55,8 +53,9 @@ NOT_WRITTEN = {
 """Rules that the oracle does not follow: the generator makes nothing that they decide. Of G6 it knows readiness,
 taints, node selectors, node affinity, required pod affinity and anti-affinity, hard topology spread, bound volumes,
 ReadWriteOncePod, host ports and resources; not volumes that are bound when a pod is, and preferred pod affinity and
-spread. Of R8 it knows `backfill` in modes `easy` and `conservative` with gangs alone: not groups, waves and
-reservations beside them."""
+spread. Of T5 it knows node labels, the config's trees, HyperNodes, the trees of Kueue, KAI and Koordinator and what
+pods, Jobs and PodGroups ask of them; not KAI's PodGroups and the owners of ordinary pods. Of R8 it knows `backfill` in
+modes `easy` and `conservative` with gangs alone: not groups, waves and reservations beside them."""
 
 OPEN: frozenset[str] = frozenset()
 """Files of `found/` with a bug of the engine that is not fixed yet."""

@@ -38,6 +38,7 @@ SEEDS = {
     "conservative": 4,
     "tenants": 20,
     "unsupported": 10,
+    "trees": 30,
 }
 """How many seeds of each layer `make test` runs."""
 SOAK_SEEDS = int(os.environ.get("ENBLOC_ORACLE_SEEDS", "20000"))

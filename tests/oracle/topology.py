@@ -1,78 +1,215 @@
-"""T: gangs whose pods must be in one domain (T1, T4), where Kubernetes' own PodGroup names a node label, or pods name a
-level of a KAI Topology (T5). HyperNodes and the ways in which other dialects name levels are not read.
+"""T: gangs whose pods must or should be in one domain of a node tree (T1 to T4). `node_trees` reads what they ask for.
 
-Which of the domains that have room is chosen (T2) is free here: the engine's choice is taken, if the gang fits
-there."""
+A *part* is the pods of a gang for which one thing is asked: all of them, a role, a slice. For the widest part the
+oracle follows T2 to the letter: it tries the sets of domains in that order. Where there are several parts, T2 does not
+say which set a narrower one takes: the engine's is taken, if the gang fits there."""
 
 from __future__ import annotations
 
+import itertools
+import json
+from collections.abc import Iterator
 from typing import Any
 
-from oracle import adapter
+from oracle import minima, node_trees
+from oracle.adapter import natural_key
 
 World = dict[str, Any]
 Gang = dict[str, Any]
 Task = dict[str, Any]
 Trial = dict[str, Any]
+Part = dict[str, Any]
 Domain = tuple[str, ...]
-
-NOWHERE = ["a level that does not exist"]
-
-
-def t5_required_level(world: World, gang: Gang) -> list[str] | None:
-    """The labels of its required level and of those above it, from the top down; `None`: it requires none. Several
-    labels of a PodGroup are not honoured (N1); a tree or level that does not exist keeps the gang waiting."""
-    spec = (gang["object"] or {}).get("spec") or {}
-    keys = (spec.get("schedulingConstraints") or {}).get("topology") or []
-    if len(keys) == 1:
-        return [keys[0]["key"]]
-    for task in gang["tasks"]:
-        notes = task["pod"]["metadata"].get("annotations") or {}
-        required = notes.get("kai.scheduler/topology-required-placement")
-        if not required:
-            continue
-        for tree in adapter.objects(world["store"], "Topology.kai.scheduler"):
-            labels = [level["nodeLabel"] for level in tree["spec"]["levels"]]
-            if tree["metadata"]["name"] == notes.get("kai.scheduler/topology") and required in labels:
-                return labels[: labels.index(required) + 1]
-        return NOWHERE
-    return None
+Names = frozenset[str]
 
 
-def domain_of(gang: Gang, node: dict[str, Any]) -> Domain | None:
-    """The path of values down to its level; a node without the level's own label is in no domain of it."""
-    if gang["required_level"][-1] not in node["labels"]:
-        return None
-    return tuple(node["labels"].get(label, "") for label in gang["required_level"])
+def t1_parts(world: World, gang: Gang, tasks: list[Task]) -> list[Part] | None:
+    """The parts of these tasks, the widest first; `None`: a level that does not exist is required (T5), or slices are
+    of a level above that of the pods they are slices of (T3)."""
+    found: dict[Any, Part] = {}
+    for task in tasks:
+        for name, asked in asked_of(gang, task):
+            part = found.setdefault((name, asked), {"gang": gang, "name": name, "asked": asked, "tasks": []})
+            part["tasks"].append(task)
+    parts = []
+    for _, part in sorted(found.items(), key=lambda one: (len(one[0][0]), one[0])):
+        levels = node_trees.t5_levels(world, part["asked"])
+        if levels is None:
+            return None
+        if levels["preferred"] is not None:
+            parts.append({**part, **levels})
+    return None if t3_slices_above_whole(parts) else parts
 
 
-def t4_pinned(world: World, trial: Trial, gang: Gang) -> set[Domain | None]:
-    """The domains of its members that have a place: they fix it for those that come after."""
-    nodes = {node["name"]: node for node in world["nodes"]}
-    found = set()
-    for task in gang["tasks"]:
-        place = trial["placed"].get(task["uid"]) or (task["node"] if task["status"] == "bound" else None)
-        if place in nodes and task["uid"] not in world["leaving"]:
-            found.add(domain_of(gang, nodes[place]))
+def t3_slices_above_whole(parts: list[Part]) -> bool:
+    for part, whole in itertools.product(parts, parts):
+        of_slice = part["name"] and part["name"][-1].startswith("slice ")
+        around = part is not whole and (whole["name"] in ((), ("gang",)) or t3_is_within(part, whole))
+        same_tree = part["levels"] == whole["levels"]
+        if of_slice and around and same_tree and None not in (part["required"], whole["required"]):
+            if part["required"] < whole["required"]:
+                return True
+    return False
+
+
+def t3_is_within(part: Part, whole: Part) -> bool:
+    return bool(part["name"][: len(whole["name"])] == whole["name"])
+
+
+def is_in(part: Part, gang: Gang, task: Task) -> bool:
+    """Whether a task of the gang is in a part: it asks for the same."""
+    return part["gang"] is gang and (part["name"], part["asked"]) in asked_of(gang, task)
+
+
+def asked_of(gang: Gang, task: Task) -> list[Any]:
+    """Pods that do not exist yet are asked what their gang's object says."""
+    of_gang = [((), gang["asked"])] if gang["asked"] is not None else []
+    found: list[Any] = task.get("asked", of_gang)
     return found
 
 
-def t1_is_open(world: World, trial: Trial, gang: Gang, node: dict[str, Any]) -> bool:
-    """T1: all its members are in one domain of its required level."""
-    if gang["required_level"] is None:
+def t4_pinned(world: World, trial: Trial, part: Part) -> list[str]:
+    """T4: the nodes of its members that hold room: they fix the domain for those that come after."""
+    names = {node["name"] for node in world["nodes"]}
+    held = world["memory"]["claims"].get((part["gang"]["key"], "hold"))
+    found = []
+    for task in part["gang"]["tasks"]:
+        place = trial["placed"].get(task["uid"]) or (task["node"] if task["status"] == "bound" else None)
+        if place is None and held is not None and minima.is_held(world, task):
+            place = held["slots"][task["uid"]]
+        if place in names and task["uid"] not in {*world["leaving"], *trial["gone"]}:
+            if is_in(part, part["gang"], task):
+                found.append(place)
+    return found
+
+
+def t1_is_open(world: World, trial: Trial, gang: Gang, task: Task, node: str) -> bool:
+    """T1: all members of a part that requires a level are in one domain of it; and in the set of domains that was
+    chosen for it."""
+    for part, names in trial.get("within", ()):
+        if node not in names and is_in(part, gang, task):
+            return False
+    if trial.get("counts_room"):
         return True
-    domain = domain_of(gang, node)
-    within = trial.get("within", {}).get(gang["key"])
-    return domain is not None and within in (None, domain) and t4_pinned(world, trial, gang) <= {domain}
+    parts = t1_parts(world, gang, [task]) if gang["asks"] else []
+    for part in parts or ():
+        if part["required"] is None:
+            continue
+        domains = part["levels"][part["required"]]["domains"]
+        pinned = {domains.get(name) for name in t4_pinned(world, trial, part)}
+        if node not in domains or not pinned <= {domains[node]}:
+            return False
+    return parts is not None
 
 
-def t1_domains(world: World, trial: Trial, gang: Gang) -> list[Domain]:
-    """The domains that it may choose from, that of the engine first; none: it has no choice."""
-    if gang["required_level"] is None or t4_pinned(world, trial, gang):
+# ---- T2
+
+
+def t2_classes(part: Part) -> dict[str, list[Task]]:
+    """The tasks of a part by what they ask of nodes."""
+    found: dict[str, list[Task]] = {}
+    for task in part["tasks"]:
+        spec = task["pod"]["spec"]
+        asked = [task["request"], *(spec.get(key) for key in ("nodeSelector", "tolerations", "affinity"))]
+        found.setdefault(json.dumps(asked, sort_keys=True), []).append(task)
+    return found
+
+
+def t2_room(world: World, trial: Trial, part: Part, task: Task, names: Names) -> int:
+    """How many tasks like this one fit on these nodes, whatever narrower parts require."""
+    from oracle import placing
+
+    count = 0
+    for node in placing.open_nodes(world, {**trial, "counts_room": True}, part["gang"], task):
+        if node["name"] in names:
+            free = trial["free"][node["name"]]
+            count += max(0, min(free.get(name, 0) // asked for name, asked in task["request"].items()))
+    return count
+
+
+def t2_options(world: World, trial: Trial, part: Part, least: dict[str, int]) -> Iterator[Names]:
+    """Sets of nodes in which a part would be together, in the order of T2: the lowest common level, counted from the
+    preferred one up; the fewest domains of the preferred level; the largest of them has the least room, then the second
+    largest; then names. Nodes outside of every domain of the preferred level come last in their level. `least`: of how
+    many tasks of each class there must be room."""
+    levels, lowest = part["levels"], part["preferred"]
+    preferred = levels[lowest]["domains"]
+    classes = t2_classes(part)
+    whole = frozenset(node["name"] for node in world["nodes"])
+    by_node = {
+        name: {one: t2_room(world, trial, part, tasks[0], frozenset([name])) for one, tasks in classes.items()}
+        for name in whole
+    }
+
+    def room(names: Names, one: str) -> int:
+        return sum(by_node[name][one] for name in names)
+
+    def size(names: Names) -> int:
+        return sum(room(names, one) for one in classes)
+
+    def is_enough(names: Names) -> bool:
+        return all(room(names, one) >= count for one, count in least.items())
+
+    pinned = t4_pinned(world, trial, part)
+    highest = part["required"] if part["required"] is not None else -1
+    for number in range(lowest, highest - 1, -1):
+        domains = levels[number]["domains"] if number >= 0 else dict.fromkeys(whole, ())
+        around = [(domain, members(domains, domain)) for domain in set(domains.values())]
+        around = [(domain, names) for domain, names in around if set(pinned) <= names]
+        for chosen in t2_sets(preferred, around, pinned, size):
+            if is_enough(chosen):
+                yield chosen
+        if number < lowest:
+            for _, names in sorted(around, key=lambda one: (size(one[1]), rank(one[0]))):
+                if is_enough(names):
+                    yield names
+
+
+def members(domains: dict[str, Domain], domain: Domain) -> Names:
+    return frozenset(name for name, other in domains.items() if other == domain)
+
+
+def rank(domain: Domain) -> Any:
+    name = "/".join(domain)
+    return (natural_key(name), name)
+
+
+def t2_sets(preferred: dict[str, Domain], around: list[Any], pinned: list[str], size: Any) -> list[Names]:
+    """Every set of domains of the preferred level, with those of the members that are placed, within one of the domains
+    around them, in order."""
+    if any(name not in preferred for name in pinned):
         return []
-    nodes = {node["name"]: node for node in world["nodes"]}
-    hint = world["memory"]["hints"].get(world["now"], {}).get("bound", {})
-    places = [hint.get((task["namespace"], task["name"])) for task in gang["tasks"]]
-    chosen = [domain_of(gang, nodes[place]) for place in places if place in nodes]
-    names = {domain for node in world["nodes"] if (domain := domain_of(gang, node)) is not None}
-    return sorted(names, key=lambda name: (name not in chosen, name))
+    fixed = {preferred[name] for name in pinned}
+    found = []
+    for _, names in around:
+        inside = {preferred[name] for name in names if name in preferred} - fixed
+        free = sorted(inside, key=lambda one: (size(members(preferred, one)), rank(one)), reverse=True)
+        for count in range(0 if fixed else 1, len(free) + 1):
+            for chosen in itertools.combinations(free, count):
+                sizes = [size(members(preferred, one)) for one in chosen]
+                nodes = frozenset().union(*(members(preferred, one) for one in (*chosen, *fixed)))
+                found.append(((count, sizes, [rank(one) for one in chosen]), nodes))
+    return [nodes for _, nodes in sorted(found, key=lambda one: one[0])]
+
+
+def t2_least(part: Part, certain: list[Task]) -> dict[str, int]:
+    """How many tasks of each class are placed for certain."""
+    classes = t2_classes(part)
+    return {one: sum(1 for task in tasks if task in certain) for one, tasks in classes.items()}
+
+
+def t4_best_for(world: World, trial: Trial, part: Part) -> Names:
+    """T4: the domain for members that start one by one, where none has a place: the best one with room for all of them
+    (T2), or else the one with the most room."""
+    domains = part["levels"][part["required"]]["domains"]
+    for names in t2_options(world, trial, part, t2_least(part, part["tasks"])):
+        around = {domains[name] for name in names if name in domains}
+        if len(around) == 1:
+            return members(domains, around.pop())
+    kinds = [tasks[0] for tasks in t2_classes(part).values()]
+
+    def room(domain: Domain) -> int:
+        return sum(t2_room(world, trial, part, task, members(domains, domain)) for task in kinds)
+
+    best = min(set(domains.values()), key=lambda one: (-room(one), rank(one)), default=None)
+    return members(domains, best) if best is not None else frozenset()

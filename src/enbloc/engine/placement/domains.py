@@ -10,6 +10,7 @@ attempt.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -45,7 +46,8 @@ class Part(NamedTuple):
     constraint: TopologyConstraint
     asked: Asked
     needed: Mapping[int, int]
-    """Class → how many of its tasks have to be placed, as far as that is known beforehand."""
+    """Class → how many of its tasks have to be placed, as far as that is known beforehand: 0 for a class of tasks that
+    may be chosen."""
     size: int
     """How many tasks have to be placed."""
     pinned: tuple[int, ...]
@@ -160,7 +162,10 @@ class Domains:
 
     def room(self, level: Level) -> Ints:
         """By domain, how many of the part's tasks fit there, each class by itself and at most as many as it needs."""
-        found: Ints = np.minimum(self.counts(level), self._needed[:, None]).sum(axis=0)
+        counts = self.counts(level)
+        certain = np.minimum(counts, self._needed[:, None])
+        chosen = np.minimum((counts - certain).sum(axis=0), self._part.size - self._needed.sum())
+        found: Ints = certain.sum(axis=0) + np.maximum(chosen, 0)
         return found
 
     def options(self) -> Iterator[Option]:
@@ -168,14 +173,23 @@ class Domains:
         asked = self._part.asked
         if asked.preferred is None:
             return
-        yield from self._single(asked.preferred)
+        for option in self._single(asked.preferred):
+            if asked.required is None or int(asked.required.ids[int(option.rows.argmax())]) >= 0:
+                yield option
         for level in asked.between[1:]:
             yield from self._several(level, asked.preferred)
             yield from self._whole(level)
         if asked.required is None:
             yield from self._several(None, asked.preferred)
-            count = self._state.nodes.count
-            yield Option(self._part, np.ones(count, np.bool_), None, ())
+            yield from self.required()
+
+    def required(self) -> Iterator[Option]:
+        """The same without the preference: the domains of the required level, or the whole cluster."""
+        level = self._part.asked.required
+        if level is not None:
+            yield from self._whole(level)
+        else:
+            yield Option(self._part, np.ones(self._state.nodes.count, np.bool_), None, ())
 
     def _single(self, level: Level) -> Iterator[Option]:
         """Domains in which all tasks might fit, the smallest room first."""
@@ -241,30 +255,48 @@ class _Sets:
         self._room = counts[:, self.inside]
         self._sizes = [int(sizes[one]) for one in self.inside]
         self._missing = needed - counts[:, list(pinned)].sum(axis=1)
+        self._equal = [  # first and end of the domains with equal room, the least room first
+            (self._sizes.index(size), bisect_right(self._sizes, size)) for size in dict.fromkeys(self._sizes)
+        ]
         self._looked_at = 0
 
     def of_size(self, size: int) -> Iterator[tuple[tuple[int, ...], tuple[object, ...], tuple[int, ...]]]:
         """Sort key and domains of each set, in order."""
-        for chosen in self._choose(size, len(self.inside), self._missing):
-            domains = tuple(self.inside[one] for one in chosen)
-            yield tuple(self._sizes[one] for one in chosen), tuple(map(self._level.rank, domains)), domains
+        for rooms in self._rooms(size, len(self._equal), self._missing):
+            for chosen in self._choose(rooms, len(self.inside), self._missing):
+                domains = tuple(self.inside[one] for one in chosen)
+                yield tuple(self._sizes[one] for one in chosen), tuple(map(self._level.rank, domains)), domains
 
-    def _choose(self, size: int, below: int, missing: Ints) -> Iterator[tuple[int, ...]]:
-        """Positions below `below`, the largest first: among sets of one size, those with a smaller largest come first,
-        then those with a smaller second, and so on."""
+    def _rooms(self, size: int, below: int, missing: Ints) -> Iterator[tuple[tuple[int, int], ...]]:
+        """The room of the largest, of the second largest and so on, as ranges of domains with that room: a smaller
+        largest first, then a smaller second."""
         if size == 0:
+            yield ()
+            return
+        for number in range(below):
+            first, end = self._equal[number]
+            if end < size or not self._may_do(size, end, missing):
+                continue
+            left = missing - self._room[:, first:end].max(axis=1)
+            for rest in self._rooms(size - 1, number + 1, left):
+                yield (first, end), *rest
+
+    def _choose(self, rooms: Sequence[tuple[int, int]], below: int, missing: Ints) -> Iterator[tuple[int, ...]]:
+        """Positions below `below`, the largest first, each among the domains of its room."""
+        if not rooms:
             if not (missing > 0).any():
                 yield ()
             return
-        for largest in range(size - 1, below):
-            self._looked_at += 1
-            if self._looked_at > SETS_BOUND:
-                return
-            most = self._most(size, largest + 1)
-            if (most < missing).any():
-                continue
-            for rest in self._choose(size - 1, largest, missing - self._room[:, largest]):
-                yield (largest, *rest)
+        first, end = rooms[0]
+        for largest in range(first, min(end, below)):
+            if self._may_do(len(rooms), largest + 1, missing):
+                for rest in self._choose(rooms[1:], largest, missing - self._room[:, largest]):
+                    yield (largest, *rest)
+
+    def _may_do(self, size: int, below: int, missing: Ints) -> bool:
+        """Whether `size` of the first `below` domains might have room for what is missing. Not asked without end."""
+        self._looked_at += 1
+        return self._looked_at <= SETS_BOUND and not (self._most(size, below) < missing).any()
 
     def _most(self, size: int, below: int) -> Ints:
         """By class, the most that `size` of the first `below` domains have room for."""

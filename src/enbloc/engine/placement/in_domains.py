@@ -71,6 +71,10 @@ def place_in_domains(
     search = _Search(state, parts, constraints, place)
     if search.run(0, []):
         return None, search.planned()
+    if search.ended_early and any(part.asked.preferred is not part.asked.required for part in parts):
+        search = _Search(state, parts, constraints, place, prefers=False)
+        if search.run(0, []):
+            return None, search.planned()
     return search.failure(requests), {}
 
 
@@ -126,6 +130,7 @@ def parts_of(state: State, request: PlacementRequest) -> list[Part] | Diagnosis:
         return whole
     members: dict[tuple[tuple[str, ...], TopologyConstraint], list[Task]] = {}
     counts: Counter[tuple[tuple[str, ...], TopologyConstraint]] = Counter()
+    optional: dict[tuple[tuple[str, ...], TopologyConstraint], list[Task]] = {}
     rest = request.rest if request.short else ()
     is_free_to_choose = request.short < len(rest)
     for task in (*request.must, *(() if is_free_to_choose else rest)):
@@ -133,7 +138,7 @@ def parts_of(state: State, request: PlacementRequest) -> list[Part] | Diagnosis:
             members.setdefault(key, []).append(task)
             counts[key] += 1
     for key in dict.fromkeys(key for task in rest for key in constraints_on(task)) if is_free_to_choose else ():
-        same = [task for task in rest if key in constraints_on(task)]
+        same = optional[key] = [task for task in rest if key in constraints_on(task)]
         if len(same) == len(rest):  # any `short` of them will be in this part
             counts[key] += request.short
             equal = len({task.cls.id for task in same}) == 1
@@ -147,7 +152,8 @@ def parts_of(state: State, request: PlacementRequest) -> list[Part] | Diagnosis:
             return diagnosis.unknown_topology(request.gang, asked)
         if asked.preferred is None:
             continue  # a preference for a tree that does not exist
-        needed = dict(Counter(task.cls.id for task in tasks))
+        needed = dict.fromkeys((task.cls.id for task in optional.get((name, constraint), ())), 0)
+        needed.update(Counter(task.cls.id for task in tasks))
         pinned = _pinned(state, request.gang, name, constraint)
         found.append(Part(request.gang, name, constraint, asked, needed, counts[name, constraint], pinned))
     why = _slices_above_whole(found)
@@ -227,14 +233,19 @@ def within(constraints: Constraints, chosen: Sequence[Option]) -> Constraints:
 
 
 class _Search:
-    def __init__(self, state: State, parts: Sequence[Part], constraints: Constraints, place: Attempt) -> None:
+    def __init__(
+        self, state: State, parts: Sequence[Part], constraints: Constraints, place: Attempt, *, prefers: bool = True
+    ) -> None:
+        """Without `prefers` only required levels count."""
+        self._prefers = prefers
+        self.ended_early = False
         self._state = state
         self._parts = parts
         self._constraints = constraints
         self._place = place
         self._tries = 0
         self._looked_at = 0
-        self._unproved = False
+        self._unproved = not prefers
         """Whether something that was ruled out might have been possible."""
         self._last: Diagnosis | None = None
         self._stuck: Part | None = None
@@ -249,14 +260,20 @@ class _Search:
         closed = closed_to(self._state, part, self._constraints, chosen)
         beside = [one for one in chosen if not _contains(one.part, part)]
         found_any = False
-        for option in Domains(self._state, part, closed, beside).options():
+        failed: set[bytes] = set()
+        domains = Domains(self._state, part, closed, beside)
+        for option in domains.options() if self._prefers else domains.required():
             self._looked_at += 1
             if self._tries >= TRIES or self._looked_at > OPTIONS_BOUND:
-                self._unproved = True
+                self._unproved = self.ended_early = True
                 return False
             found_any = True
             if closed is not None:  # its tasks can only be on rows that are open to it
                 option = option._replace(rows=option.rows & ~closed[: len(option.rows)])
+            rows = option.rows.tobytes()
+            if rows in failed:
+                continue  # the same rows as those of a better option
+            failed.add(rows)
             if self.run(index + 1, [*chosen, option]):
                 return True
             if self._last is not None and self._last.of_queue:

@@ -205,7 +205,8 @@ class NodeTrees:
         return found
 
     def asked(self, constraint: TopologyConstraint) -> Asked | str:
-        """The levels that a constraint names; a text says why they are not known."""
+        """The levels that a constraint names; a text says why they are not known. A preferred level that does not exist
+        has no effect."""
         if constraint.tree.startswith(INVALID):
             return constraint.required
         name = self.name_of(constraint)
@@ -221,7 +222,7 @@ class NodeTrees:
         for field in ("required", "preferred"):
             named = getattr(constraint, field)
             found = [level for part in named.split("|") if (level := _level(tree, facts, part)) is not None]
-            if named and len(found) < len(named.split("|")):
+            if field == "required" and named and len(found) < len(named.split("|")):
                 return f"topology {_shown(name)} has no level {named.replace('|', ', ')}"
             levels[field] = max(found, key=lambda level: level.index) if found else None
         return _asked(tree, levels["required"], levels["preferred"])

@@ -213,8 +213,8 @@ def test_t2_options_of_several_classes_have_room_for_each() -> None:
 
 
 def test_t2_sets_beyond_the_bound_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three racks of room 4: their room as that of the larger one of a pair and then of the smaller one is a look, and
-    each of them as the larger one and then each smaller one."""
+    """Of three racks of room 4: that room for the larger one of a pair and then for the smaller one is a look each,
+    then each rack as the larger one and each smaller one."""
     state = racks(one={"a": 1, "b": 1, "c": 1})
     of = part(state, 7, required="block", preferred="rack")
     for bound, found in ((8, "a+b a+c b+c"), (7, "a+b a+c"), (5, "a+b"), (4, "")):

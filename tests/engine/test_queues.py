@@ -16,6 +16,8 @@ from enbloc.engine.tables.resources import CEILING, CPU, MEMORY, PODS, Ints, Res
 from enbloc.units import NANO
 
 MILLI = 10**6
+GPU = PODS + 1
+"""The first column after those that every node has."""
 
 
 def cpus(amount: int) -> dict[str, int]:
@@ -513,6 +515,28 @@ def test_p2_above_below_and_within_a_share_of_10(used: int, more: int, above: bo
     assert queues.below_share(queue) is below
     assert queues.within_share(queue, {CPU: more, MEMORY: 1, PODS: 1}) is within
     assert int(queue.used[CPU]) == used
+
+
+@pytest.mark.parametrize(
+    ("used", "below"),
+    [
+        ((4, 4, 0, 4), False),
+        ((3, 4, 0, 4), True),
+        ((4, 3, 0, 4), True),
+        ((4, 4, 0, 3), True),
+        ((9, 3, 0, 9), True),
+        ((5, 5, 0, 5), False),
+    ],
+)
+def test_p2_below_a_share_of_any_resource_but_the_number_of_pods(used: tuple[int, ...], below: bool) -> None:
+    """It deserves 4 of cpu, 4 of memory, 9 pods and 4 of a fourth resource."""
+    queues = tree()
+    queue = queues.get("a")
+    queues.add_demand(queue, {CPU: 4, MEMORY: 4, PODS: 9, GPU: 4})
+    queues.update_deserved(np.array([9] * (GPU + 1), np.int64))
+    assert queue.deserved[: GPU + 1].tolist() == [4, 4, 9, 4]
+    queues.allocate(queue, tuple(enumerate(used)))
+    assert queues.below_share(queue) is below
 
 
 def test_p2_a_queue_that_deserves_nothing_is_above_its_share_with_any_use() -> None:

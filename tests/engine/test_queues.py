@@ -143,6 +143,18 @@ def test_v4_a_share_is_judged_by_the_dimensions_that_deserved_names() -> None:
     assert queues.share(queues.get("b")) == 1.0  # whatever it uses is above its share
 
 
+@pytest.mark.parametrize(
+    ("used", "deserves", "share"), [(0, 1, 0.0), (1, 1, 1.0), (3, 1, 3.0), (3, 2, 1.5), (1, 0, 1.0), (5, 0, 1.0)]
+)
+def test_v4_a_share_is_what_is_used_of_what_is_deserved(used: int, deserves: int, share: float) -> None:
+    """Of a single device, too. A queue that deserves nothing of what it uses has all of its share."""
+    queues = tree()
+    queues.add_demand(queues.get("a"), {GPU: deserves})
+    queues.update_deserved(np.array([9] * (GPU + 1), np.int64))
+    queues.allocate(queues.get("a"), ((GPU, used),))
+    assert queues.share(queues.get("a")) == share
+
+
 # ---- order
 
 
@@ -328,6 +340,29 @@ def test_a_queue_may_name_resources_that_no_node_has(field: str) -> None:
         assert queues.allowed_tasks(queue, ((CPU, 1), (PODS, 1)), vector(60)) > 0
         queues.guaranteed_to_others(queue)
         queues.allocate(queue, ((30, 1),), 1)
+
+
+@pytest.mark.parametrize("late", [7, 8, 9, 15, 16, 30])
+def test_columns_that_are_used_late_leave_all_amounts_where_they_were(late: int) -> None:
+    queues = tree(QueueFacts("a", guarantee=cpus(3)), QueueFacts("b"), demand={"b": 9})
+    queues.allocate(queues.get("a"), ((CPU, 1),))
+    assert deserved(queues, 20) == {"a": 3, "b": 9}
+    assert queues.over_capability(queues.get("b"), {late: 1}, with_enqueued=False) is None
+    assert not queues.above_share(queues.get("b"), {CPU: 9})
+    assert queues.above_share(queues.get("b"), {late: 1})
+    assert (kept(queues, "b"), queues.below_guarantee(queues.get("a"), {CPU: 0})) == (2, True)
+    assert {name: int(queues.get(name).deserved[CPU]) for name in "ab"} == {"a": 3, "b": 9}
+
+
+@pytest.mark.parametrize("columns", [3, 8, 9, 10, 24])
+def test_v4_nodes_may_have_any_number_of_resources(columns: int) -> None:
+    queues = tree()
+    queues.add_demand(queues.get("a"), {CPU: 5, columns - 1: 7})
+    totals = np.array([6] * columns, np.int64)
+    with queues.as_deserved_now(totals):
+        assert [int(queues.get("a").deserved[column]) for column in (CPU, columns - 1)] == [5, 6]
+    queues.update_deserved(totals)
+    assert [int(queues.get("a").deserved[column]) for column in (CPU, columns - 1)] == [5, 6]
 
 
 def test_what_no_node_can_have_is_no_demand() -> None:
@@ -579,3 +614,12 @@ def test_v4_whether_queues_may_use_amounts_all_at_once(
     )
     asked = {name: {CPU: amount} for name, amount in requested.items()}
     assert queues.allows(asked, None if free is None else vector(free)) is allowed
+
+
+@pytest.mark.parametrize(("cpu", "memory", "allowed"), [(7, 5, True), (7, 99, True), (8, 5, False), (8, 99, False)])
+def test_v4_what_no_queue_is_guaranteed_is_left_to_the_nodes(cpu: int, memory: int, allowed: bool) -> None:
+    """10 cpu and 5 of memory are free, and 3 of these cpu are guaranteed to `a`."""
+    queues = tree(QueueFacts("a", guarantee=cpus(3)), QueueFacts("b"))
+    free = vector(10, 5)
+    assert queues.allows({"b": {CPU: cpu, MEMORY: memory}}, free) is allowed
+    assert queues.allowed_tasks(queues.get("b"), ((CPU, cpu), (MEMORY, memory)), free) == allowed

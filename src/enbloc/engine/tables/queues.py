@@ -140,7 +140,7 @@ class QueueTree:
         queue.exists = True
         self.version += 1
         self._deserved_outdated = True
-        self._named_parents.add(facts.parent or ROOT)
+        self._named_parents.add(facts.parent)
         if moves:
             self._relink()
 
@@ -447,7 +447,7 @@ class QueueTree:
     def _relink(self) -> None:
         """Rebuilds the tree after a queue was added, removed or moved, and sums amounts up the new paths."""
         self._absent = sum(not queue.exists for queue in self.queues.values())
-        self._named_parents = {queue.facts.parent or ROOT for queue in self.queues.values()}
+        self._named_parents = {queue.facts.parent for queue in self.queues.values()}
         own_used = {queue.name: queue.used - _sum_children(queue, "used", self._width) for queue in self._all()}
         own_demand = {queue.name: queue.demand - _sum_children(queue, "demand", self._width) for queue in self._all()}
         own_enqueued = {

@@ -96,18 +96,19 @@ def test_r8_a_plan_takes_room_for_its_run_time(start: int, run_time: int | None,
 
 
 @pytest.mark.parametrize(
-    ("run_time", "slots"),
+    ("amount", "run_time", "slots"),
     [
-        (5, [100, 115, 120]),  # it ends when the plan begins
-        (10, [100, 115, 120]),
-        (11, [115, 120]),  # it would last into the plan
-        (None, [115, 120]),
+        (3, 5, [100, 115, 120]),  # it ends when the plan begins
+        (3, 10, [100, 115, 120]),
+        (3, 11, [115, 120]),  # it would last into the plan
+        (3, None, [115, 120]),
+        (5, None, [115, 120]),
     ],
 )
-def test_r8_a_slot_lasts_for_the_whole_run_time(run_time: int | None, slots: list[int]) -> None:
+def test_r8_a_slot_lasts_for_the_whole_run_time(amount: int, run_time: int | None, slots: list[int]) -> None:
     planned = profile()
     planned.take(110, 5, taken(3, 0))
-    assert list(planned.slots(asked(3), run_time)) == slots
+    assert list(planned.slots(asked(amount), run_time)) == slots
 
 
 def test_r8_a_plan_of_an_endless_run_time_has_no_end() -> None:

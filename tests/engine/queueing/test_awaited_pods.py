@@ -109,6 +109,14 @@ def test_s4_what_awaited_pods_of_other_queues_use_beyond_their_share(used: int, 
     assert scene.awaited.beyond_share(scene.tree.get("r"), scene.tree)[CPU] == max(0, beyond - 3)
 
 
+def test_s4_what_is_awaited_adds_up_over_all_queues_but_one() -> None:
+    scene = Scene()
+    for queue, cpu in (("q", 2), ("r", 3), ("s", 5)):
+        scene.gang(queue, queue, cpu)
+    beyond = {name: scene.awaited.beyond_share(scene.tree.get(name), scene.tree)[CPU] for name in "qrst"}
+    assert beyond == {"q": 8, "r": 7, "s": 5, "t": 10}
+
+
 # ---- surplus (G3)
 
 
@@ -185,8 +193,8 @@ def test_g8_room_is_left_for_gangs_of_higher_priority_whose_pods_are_being_creat
 def test_g8_the_first_in_order_of_them_and_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ABOVE_BOUND", 2)
     scene = Scene()
-    scene.gang("low", priority=1, at_ns=4)
-    scene.gang("high", "r", priority=3, at_ns=2)
+    scene.gang("low", "r", priority=1, at_ns=4)
+    scene.gang("high", priority=3, at_ns=2)
     scene.gang("middle", priority=2, at_ns=9)
     scene.awaited.cycle_begins(10)
     assert names(scene.awaited.above(0)) == ["high", "middle"]

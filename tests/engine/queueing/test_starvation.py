@@ -53,6 +53,7 @@ def test_r1_a_gang_starves_so_long_after_its_creation(created: int, own: int | N
     """Its own annotation goes before the configured time."""
     scene = Scene()
     gang = scene.gang(created_ns=created, hints=SchedulingHints(sla_waiting_ns=own))
+    scene.starvation.gang_read(gang)  # other facts of it changed
     assert scene.starvation.due() == at
     assert scene.begin(at - 1) == []
     assert not scene.starvation.is_starving(gang)

@@ -91,15 +91,14 @@ def _groups(state: State, task: Task, closed: Sequence[tuple[str, Bools]]) -> It
     found = rejections(state, task, closed)
     for rows in sorted(shapes.values(), key=lambda rows: (-len(rows), rows[0])):
         rejected = {reason: count for reason, mask in found if (count := int(mask[rows].sum()))}
-        columns = [column for column, _ in task.cls.request if column != PODS]
         shape = [(column, int(nodes.allocatable[column, rows[0]])) for column in range(len(nodes.allocatable))]
         yield {
-            "shape": _amounts(state, [pair for pair in shape if pair[1] and pair[0] != PODS]),
+            "shape": _amounts(state, [pair for pair in shape if pair[1]]),
             "like": nodes.names[rows[0]],
             "nodes": len(rows),
             "rejected": rejected,
             "fit": _fitting(state, task, [row for row in rows if not any(mask[row] for _, mask in found)]),
-            "mostFree": _amounts(state, [(column, _most_free(state, column, rows)) for column in columns]),
+            "mostFree": _amounts(state, [(column, _most_free(state, column, rows)) for column, _ in task.cls.request]),
         }
 
 
@@ -108,12 +107,11 @@ def _fitting(state: State, task: Task, rows: list[int]) -> int:
     free, counts = state.nodes.free, np.full(len(rows), np.iinfo(np.int64).max)
     for column, amount in task.cls.request:
         counts = np.minimum(counts, free[column, rows] // amount)
-    return int(counts.sum()) if rows else 0
+    return int(counts.sum())
 
 
 def _most_free(state: State, column: int, rows: list[int]) -> int:
-    free = state.nodes.free
-    return max(0, int(free[column, rows].max())) if column < len(free) else 0
+    return max(0, int(state.nodes.free[column, rows].max()))
 
 
 def _usable(state: State) -> dict[str, int]:
@@ -129,11 +127,11 @@ def _usable(state: State) -> dict[str, int]:
 
 def _queue(state: State, queue: Queue) -> dict[str, Any]:
     limits = {column: amount for column, amount in queue.limits.items() if column != PODS}
-    used = {column for column in (CPU, MEMORY) if column < len(queue.used) and queue.used[column]}
+    used = {column for column in (CPU, MEMORY) if queue.used[column]}
     columns = sorted({*limits, *used})
     return {
         "queue": queue.name,
-        "used": _amounts(state, [(c, int(queue.used[c]) if c < len(queue.used) else 0) for c in columns]),
+        "used": _amounts(state, [(column, int(queue.used[column])) for column in columns]),
         "capability": _amounts(state, sorted(limits.items())),
     }
 
@@ -190,18 +188,14 @@ def _queues_full(state: State, gang: GangState, why: Diagnosis, titles: Titles) 
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, f"of queue {other.spec.queue}")
 
 
-def _used(queue: Queue, column: int) -> int:
-    return int(queue.used[column]) if column < len(queue.used) else 0
-
-
 def _over(queue: Queue, column: int, requested: int) -> int:
     """By how much the queue would exceed its limit."""
-    return _used(queue, column) + requested - queue.limits[column] if requested else 0
+    return int(queue.used[column]) + requested - queue.limits[column] if requested else 0
 
 
 def _limit(state: State, queue: Queue, column: int, requested: dict[int, int]) -> str:
     name = state.resources.names[column]
-    used, limit = shown(name, _used(queue, column)), shown(name, queue.limits[column])
+    used, limit = shown(name, int(queue.used[column])), shown(name, queue.limits[column])
     return f"uses {used} of its capability of {limit} {name}, and {shown(name, requested[column])} would be added"
 
 
@@ -247,7 +241,7 @@ def _holders(state: State, gang: GangState, why: Diagnosis, titles: Titles) -> I
     found = [
         (other, tasks)
         for other, tasks in _gangs_on(state, rows, gang)
-        if not only_short or any(column in short and amount for task in tasks for column, amount in task.cls.request)
+        if not only_short or any(column in short for task in tasks for column, _ in task.cls.request)
     ]
     for other, tasks in found[:MOST_GANGS]:
         yield _holder(state, gang, titles.of(other, gang.key.namespace), tasks, "on nodes that it could use")
@@ -258,7 +252,7 @@ def _large_enough(state: State, task: Task) -> Bools:
     nodes = state.nodes
     found: Bools = np.ones(nodes.count, dtype=bool)
     for column, amount in task.cls.request:
-        found &= nodes.allocatable[column, : nodes.count] >= amount if column < len(nodes.allocatable) else amount <= 0
+        found &= nodes.allocatable[column, : nodes.count] >= amount
     return found
 
 
@@ -285,6 +279,6 @@ def _gangs_on(state: State, rows: Bools | None, but: GangState) -> list[tuple[Ga
         if task.gang is but or task.status not in HOLDS_ROOM:
             continue
         row = state.nodes.rows.get(task.node)
-        if row is not None and (rows is None or (row < len(rows) and rows[row])):
+        if row is not None and (rows is None or rows[row]):
             found.setdefault(task.gang.key, (task.gang, []))[1].append(task)
     return sorted(found.values(), key=lambda one: (one[0].priority, len(one[1]), one[0].spec.title))

@@ -128,7 +128,7 @@ def gates_of(gang: GangState) -> dict[str, int]:
     found: dict[str, int] = {}
     for task in gang.tasks.values():
         if task.status is TaskStatus.GATED and task.ours:
-            gates = task.spec.get("schedulingGates") or ()
+            gates = task.spec["schedulingGates"]
             name = ", ".join(str(gate.get("name")) for gate in gates if isinstance(gate, dict))
             found[name] = found.get(name, 0) + 1
     return found
@@ -274,7 +274,7 @@ def _rooms(rooms: Mapping[str, int], needed: int) -> str:
     if not rooms:
         return "no node is in one"
     by_room: dict[int, int] = {}
-    for room in rooms.values():
+    for room in (min(room, needed) for room in rooms.values()):
         by_room[room] = by_room.get(room, 0) + 1
     parts = []
     for room in sorted(by_room, reverse=True)[:_ROOMS_LISTED]:

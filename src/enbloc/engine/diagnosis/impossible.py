@@ -94,7 +94,7 @@ class Impossibilities:
 def _largest(state: State, column: int) -> int:
     """The most that one node has of a resource, cordoned and unready nodes included."""
     nodes = state.nodes
-    if column >= len(nodes.allocatable) or not nodes.count:
+    if column >= len(nodes.allocatable):  # of a template: no pod has requested it yet
         return 0
     return int(nodes.allocatable[column, : nodes.count].max(initial=0))
 

@@ -258,7 +258,6 @@ class QueueTree:
         by_queue: dict[str, Counter[int]] = {}
         total: Counter[int] = Counter()
         for name, amounts in requested.items():
-            self._ensure(tuple(amounts.items()))
             total.update(amounts)
             for ancestor in self.get(name).ancestors:
                 by_queue.setdefault(ancestor.name, Counter()).update(amounts)
@@ -502,8 +501,8 @@ class QueueTree:
         return parent
 
     def _named_parent(self, queue: Queue) -> Queue | None:
-        parent = queue.facts.parent or (ROOT if queue.name != ROOT else "")
-        return self.queues.get(parent) if parent else None
+        """The parent by its name, the root otherwise: also for the root itself."""
+        return self.queues.get(queue.facts.parent or ROOT)
 
     def _compute_deserved(self, totals: Ints) -> None:
         """What each queue deserves (V4): its `deserved` if any queue sets one, else by weight and demand."""

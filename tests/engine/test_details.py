@@ -170,6 +170,12 @@ def test_g10_what_each_role_needs_and_has(minima: dict[str, int], roles: dict[st
     assert found["minimum"] == 4
 
 
+def test_g10_pods_of_a_role_without_a_minimum_have_none_though_all_pods_are_theirs() -> None:
+    scene = Scene(m.node("n"), group(minimum=2, roles={"b": 1}), member("c0", "c"), member("c1", "c"))
+    found = asked(scene).numbers["roles"]
+    assert {role: one["minimum"] for role, one in found.items()} == {"b": 1, "c": 0}
+
+
 def test_g10_the_minimum_of_a_gang_without_roles_is_that_of_its_pods() -> None:
     (role,) = asked(Scene(m.node("n"), group(minimum=3), pods_of(count=2))).numbers["roles"].values()
     assert (role["minimum"], role["exist"], role["requests"]) == (3, 2, {"cpu": "1"})
@@ -216,6 +222,12 @@ def test_g10_what_the_queues_above_a_gang_use_and_may_use() -> None:
         {"queue": "root", "used": used, "capability": {}},
     ]
     assert numbers["minResources"] == {"cpu": "2"}
+
+
+def test_g10_queues_that_use_nothing_and_have_no_limit() -> None:
+    numbers = asked(Scene(m.node("n"), group(), pods_of())).numbers
+    assert numbers["queues"] == [{"queue": name, "used": {}, "capability": {}} for name in ("default", "root")]
+    assert "minResources" not in numbers
 
 
 def test_g10_n4_what_keeps_members_from_counting() -> None:
@@ -329,16 +341,40 @@ KEPT_TOO = Diagnosis(
 )
 def test_g10_the_gangs_that_hold_what_a_gang_lacks(why: Diagnosis, named: list[str]) -> None:
     """On nodes that it could use: `away` runs on a node that is too small for it, and `elsewhere` on one that a filter
-    rejects. The lowest priority comes first, then the fewest pods."""
+    rejects; `ended` uses nothing any more, and a member of its own is not in its way. The lowest priority comes first,
+    then the fewest pods."""
+    ended = m.pod("ended", nodeName="n")
+    ended["status"] = {"phase": "Succeeded"}
     scene = Scene(
         m.node("n", labels={"disk": "ssd"}), m.node("small", 1, labels={"disk": "ssd"}), m.node("other"),
         m.pod("away", nodeName="small"), m.pod("elsewhere", nodeName="other"),
         m.pod("memory", None, memory="1Gi", nodeName="n", priority=-1),
         m.gang("low", 2, nodeName="n"), m.pod("cpus", nodeName="n"),
-        group(), pods_of(cpu=3, nodeSelector={"disk": "ssd"}),
+        ended, member("own", nodeName="n"), group(), pods_of(cpu=3, nodeSelector={"disk": "ssd"}),
     )  # fmt: skip
     said = asked(scene, why).in_the_way
     assert [one.name for one in said] == [f"default/{name}" for name in named]
     texts = {one.name: one.what for one in said}
     assert texts["default/low"] == "uses 2 cpu on nodes that it could use"
     assert texts.get("default/memory", "uses room on nodes that it could use") == "uses room on nodes that it could use"
+
+
+def test_g10_a_gang_is_in_the_way_if_any_role_could_use_its_nodes() -> None:
+    nodes = [m.node(name, labels={"disk": name}) for name in ("hdd", "ssd", "nvme")]
+    holders = [m.pod(f"on-{name}", 4, nodeName=name) for name in ("hdd", "ssd", "nvme")]
+    waiting = [member(f"g-{name}", name, nodeSelector={"disk": name}) for name in ("hdd", "ssd")]
+    scene = Scene(nodes, holders, group(), waiting)
+    assert [one.name for one in asked(scene, CPU_SHORT).in_the_way] == ["default/on-hdd", "default/on-ssd"]
+
+
+def test_g10_k7_room_that_is_held_and_not_used() -> None:
+    scene = Scene(m.node("n"), group("h"), pods_of("h"), group(), pods_of(cpu=4))
+    scene.state.restore_hold(scene.task("h-0"), "n")
+    assert obstacles(scene, CPU_SHORT) == ["gang default/h holds 1 cpu on nodes that it could use"]
+    scene.direct.put(m.pod("h-1", group="h", nodeName="n"))
+    assert obstacles(scene, CPU_SHORT) == ["gang default/h uses 2 cpu on nodes that it could use"]
+
+
+def test_g10_of_a_gang_whose_pods_do_not_exist_its_min_resources_count() -> None:
+    scene = Scene(m.node("n"), m.pod("r", 3, memory="1Gi", nodeName="n"), group(resources={"cpu": "4"}))
+    assert obstacles(scene, CPU_SHORT) == ["gang default/r uses 3 cpu on nodes that it could use"]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
 from enbloc.engine.decisions import Pending, Reason
 from enbloc.engine.diagnosis import diagnosis
 from enbloc.engine.diagnosis.diagnosis import shown
+from enbloc.engine.diagnosis.titles import Titles
 from enbloc.engine.tables.resources import CEILING
-from enbloc.engine.tables.tasks import GangState
+from enbloc.engine.tables.tasks import GangState, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
+from engine import gang_states
 from properties import strategies
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
@@ -46,12 +51,217 @@ def test_g4_g10_how_many_are_missing(waiting: GangState, message: str, missing: 
     assert (direct.reason, direct.message, direct.missing) == ("NotEnoughPods", message, missing)
 
 
-def test_a_problem_and_a_place_in_line() -> None:
-    waiting = gang(3, occupied={"a": 1}, a=2)
-    assert diagnosis.problem(waiting, "PodGroup ns/g does not exist").message == "PodGroup ns/g does not exist"
-    behind = diagnosis.behind(waiting, gang(1).spec.title, "blue")
-    assert behind.message == "waits behind ns/g in the FIFO queue blue"
-    assert behind.missing == {"a": 1, "": 1}
+# ---- the same, with pods that exist and are no members (N4)
+
+QUOTA, OTHER = [{"name": "quota"}], [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("minimum", "waiting", "gates", "foreign", "fields", "reason", "message"),
+    [
+        (2, 1, [QUOTA], {}, {}, "SchedulingGated", "2 of 2 pods exist; 1 is held by scheduling gate quota"),
+        (4, 1, [QUOTA, OTHER], {}, {}, "SchedulingGated",
+         "3 of 4 pods exist, 3 more are needed; 2 are held by scheduling gate a, b; quota"),
+        (2, 1, [], {"kai": 1}, {}, "OtherScheduler",
+         "2 of 2 pods exist; 1 names another scheduler: kai (ours: enbloc)"),
+        (3, 1, [], {"kai": 1, "": 1}, {}, "OtherScheduler",
+         "3 of 3 pods exist; 2 name another scheduler: (none), kai (ours: enbloc)"),
+        (3, 1, [QUOTA], {"kai": 1}, {}, "SchedulingGated",
+         "3 of 3 pods exist; 1 is held by scheduling gate quota; 1 names another scheduler: kai (ours: enbloc)"),
+        (4, 1, [QUOTA], {"kai": 2}, {}, "OtherScheduler",
+         "4 of 4 pods exist; 1 is held by scheduling gate quota; 2 name another scheduler: kai (ours: enbloc)"),
+        (2, 1, [QUOTA], {}, {"failed_create": "no quota"}, "FailedCreate",
+         "2 of 2 pods exist; 1 is held by scheduling gate quota; the API server refuses more: no quota"),
+        (2, 1, [], {}, {"failed_create": "no quota"}, "FailedCreate",
+         "1 of 2 pods exist, 1 more is needed; the API server refuses more: no quota"),
+        (2, 1, [], {}, {"expected": 5}, "NotEnoughPods", "1 of 2 pods exist, 1 more is needed (5 expected)"),
+        (2, 1, [], {}, {"expected": 2}, "NotEnoughPods", "1 of 2 pods exist, 1 more is needed"),
+    ],
+)  # fmt: skip
+def test_n4_why_members_are_missing(
+    minimum: int, waiting: int, gates: list[Any], foreign: dict[str, int], fields: Any, reason: str, message: str
+) -> None:
+    found = gang_states.gang(minimum, pending={"": waiting}, **fields)
+    for number, names in enumerate(gates):
+        gang_states.task(found, f"p{number}", status=TaskStatus.GATED, spec={"schedulingGates": names})
+    said = diagnosis.not_enough_members(found, foreign, "enbloc")
+    assert (said.reason, said.message) == (reason, message)
+    assert "ours" not in diagnosis.not_enough_members(found, foreign).message
+
+
+@pytest.mark.parametrize(
+    ("missing", "message", "lacking"),
+    [
+        ({"a": 1, "b": 0}, "1 of role a is needed: a sub-group starts as a whole", {"a": 1}),
+        ({"b": 2, "a": 1}, "1 of role a and 2 of role b are needed: a sub-group starts as a whole", {"a": 1, "b": 2}),
+        ({"b": 0, "a": 0}, "a, b: other sub-groups beside them lack members", {}),
+    ],
+)
+def test_t0_sub_groups_that_lack_members(missing: dict[str, int], message: str, lacking: dict[str, int]) -> None:
+    said = diagnosis.sub_groups_lack_members(missing)
+    assert (said.reason, said.message, said.missing) == ("NotEnoughPods", message, lacking)
+
+
+# ---- what the minima lack
+
+WAITS = gang(5, occupied={"a": 1}, a=3, b=1)
+"""Of a minimum of 5 one pod is placed: 2 of role a, 1 of role b and 1 of any role are missing."""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "message"),
+    [
+        (diagnosis.problem(WAITS, "is bad"), "GangInvalid", "is bad"),
+        (diagnosis.unsupported(WAITS, "uses x"), "UnsupportedConstraint", "uses x"),
+        (diagnosis.not_allowed(WAITS, "blue"), "GangInvalid",
+         "queue blue does not allow namespace ns: use another queue, or change its annotations"),
+        (diagnosis.not_allowed(WAITS, "top"), "GangInvalid",
+         "queue blue does not allow namespace ns (its ancestor top does not): use another queue, or change its "
+         "annotations"),
+        (diagnosis.too_little_free(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
+         "minResources requests 3 cpu; 1500m available"),
+        (diagnosis.beyond_cluster(WAITS, "cpu", 3000, 1500), "NotEnoughResources",
+         "minResources requests 3 cpu; the cluster has 1500m"),
+        (diagnosis.beyond_queue(WAITS), "NotEnoughResources", "queue blue may not use what the minimum requests"),
+        (diagnosis.unknown_topology(WAITS, "no tree t"), "Unschedulable",
+         "its topology constraint cannot be met: no tree t"),
+        (diagnosis.behind(WAITS, "ns/first", "blue"), "BlockedByFIFO", "waits behind ns/first in the FIFO queue blue"),
+    ],
+)  # fmt: skip
+def test_g10_each_reason_says_what_the_minima_lack(said: diagnosis.Diagnosis, reason: str, message: str) -> None:
+    assert (said.reason, said.message) == (reason, message)
+    assert said.missing == {"a": 2, "b": 1, "": 1}
+    assert said.of_queue is ("may not use" in message)
+    assert not said.proved
+
+
+@pytest.mark.parametrize(
+    ("waiting", "missing"),
+    [
+        (gang(3, occupied={"": 1}), {"": 2}),
+        (gang(3, occupied={"": 3}), {}),
+        (gang(2, a=1, b=1), {"a": 1, "b": 1}),
+        (gang(2, occupied={"a": 2}, a=1, b=1), {"b": 1}),
+    ],
+)
+def test_g10_what_the_minima_lack_by_role(waiting: GangState, missing: dict[str, int]) -> None:
+    assert diagnosis.problem(waiting, "").missing == missing
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (1, "timed out: 1 pod is annotated gang.scheduling.koordinator.sh/timeout; "),
+        (2, "timed out: 2 pods are annotated gang.scheduling.koordinator.sh/timeout; "),
+    ],
+)
+def test_k8_how_many_pods_have_timed_out(count: int, text: str) -> None:
+    found = gang_states.gang(3)
+    for number in range(count):
+        gang_states.task(found, f"p{number}", status=TaskStatus.TIMED_OUT)
+    gang_states.task(found, "waits")
+    said = diagnosis.timed_out(found)
+    assert (said.reason, said.message) == ("TimedOut", f"{text}remove the annotation or recreate the pods")
+    assert said.missing == {"": 3}
+
+
+# ---- gangs that start together (K7, S7)
+
+
+def key(name: str, namespace: str = "ns") -> GangKey:
+    return GangKey("volcano", namespace, name)
+
+
+def known(*keys: GangKey) -> dict[GangKey, GangState]:
+    return {one: GangState(GangSpec(one, f"{one.namespace}/{one.name}", 0, 1)) for one in keys}
+
+
+NEEDS = diagnosis.Diagnosis(PendingReason.NOT_ENOUGH_PODS, "0 of 1 pods exist")
+A, B, C, X, Y = key("a"), key("b"), key("c"), key("x", "far"), key("y", "far")
+
+
+@pytest.mark.parametrize(
+    ("unsatisfied", "obstacles", "isolated", "message", "other"),
+    [
+        ([A], [], False, "ns/a, which it names, is not satisfied yet", "ns/a"),
+        ([A, B, C], [], False, "ns/a and 2 more that it names are not satisfied yet", "ns/a"),
+        ([key("gone")], [], False, "ns/gone, which it names, does not exist", "ns/gone"),
+        ([key("gone"), key("lost")], [], False, "ns/gone and 1 more that it names do not exist", "ns/gone"),
+        ([], [A], False, "ns/a of its group waits: 0 of 1 pods exist", "ns/a"),
+        ([], [A, B], False, "ns/a of its group waits: 0 of 1 pods exist (and 1 more wait)", "ns/a"),
+        ([], [key("g"), A], False, "ns/a of its group waits: 0 of 1 pods exist", "ns/a"),  # it is not its own obstacle
+        ([A, key("gone")], [B], False,
+         "ns/gone, which it names, does not exist; ns/b of its group waits: 0 of 1 pods exist; "
+         "ns/a, which it names, is not satisfied yet", "ns/gone"),
+        ([X], [], False, "far/x, which it names, is not satisfied yet", "far/x"),
+        ([X], [], True, "a gang of another namespace that it names: not satisfied yet", ""),
+        ([key("gone", "far")], [], True, "a gang of another namespace that it names: not satisfied yet", ""),
+        ([], [X, key("g")], True, "a gang of another namespace that it names: not satisfied yet", ""),
+        ([X, Y], [], True, "2 gangs of other namespaces that it names: not satisfied yet", ""),
+        ([X], [X], True, "a gang of another namespace that it names: not satisfied yet", ""),
+        ([X, A], [B], True,
+         "a gang of another namespace that it names: not satisfied yet; ns/b of its group waits: 0 of 1 pods exist; "
+         "ns/a, which it names, is not satisfied yet", "ns/b"),
+    ],
+)  # fmt: skip
+def test_k7_s7_which_gangs_another_waits_for(
+    unsatisfied: list[GangKey], obstacles: list[GangKey], isolated: bool, message: str, other: str
+) -> None:
+    said = diagnosis.waits_for_others(
+        gang(1), unsatisfied, known(A, B, C, X, Y, key("g")), dict.fromkeys(obstacles, NEEDS), Titles(isolated)
+    )
+    assert (said.reason, said.message, said.other) == ("GroupNotReady", message, other)
+    assert said.missing == {"": 1}
+
+
+# ---- domains (T1, T4)
+
+
+@pytest.mark.parametrize(
+    ("needed", "rooms", "pinned", "message"),
+    [
+        (2, {}, [], "2 pods must fit in one domain of rack: no node is in one."),
+        (1, {"r0": 0}, [], "1 pod must fit in one domain of rack: of 1 domain, 1 has room for 0 of 1."),
+        (3, {"r0": 2, "r1": 2, "r2": 1}, [],
+         "3 pods must fit in one domain of rack: of 3 domains, 2 have room for 2 of 3, 1 has room for 1 of 3."),
+        (9, {"r0": 1, "r1": 4, "r2": 2, "r3": 3, "r4": 0}, [],
+         "9 pods must fit in one domain of rack: of 5 domains, 1 has room for 4 of 9, 1 has room for 3 of 9, "
+         "1 has room for 2 of 9, 2 less."),
+        (2, {"r0": 2, "r1": 3, "r2": 1}, [],
+         "2 pods must fit in one domain of rack: of 3 domains, 2 have room for each kind of pod, not for all together, "
+         "1 has room for 1 of 2."),
+        (2, {"r0": 1}, ["r0"], "2 pods do not fit in rack r0, where its other pods are: it has room for 1 of 2."),
+        (1, {}, ["r0"], "1 pod does not fit in rack r0, where its other pods are: it has room for 0 of 1."),
+        (2, {"r0": 1, "r1": 2}, ["r0"],
+         "2 pods do not fit in rack r0, where its other pods are: it has room for 1 of 2; r1 has room for 2."),
+        (2, {"r0": 2, "r1": 2, "r2": 1, "r3": 3}, ["r0"],
+         "2 pods do not fit in rack r0, where its other pods are: it has room for 2 of 2; r1 and 1 more have room for "
+         "2."),
+        (2, {"r0": 9}, ["r0", "r1"],
+         "2 pods do not fit in rack r0, r1, where its other pods are: these are several domains."),
+    ],
+)  # fmt: skip
+def test_t1_t4_why_pods_fit_in_no_domain(needed: int, rooms: dict[str, int], pinned: list[str], message: str) -> None:
+    said = diagnosis.no_domain(gang(needed), "rack", needed, rooms, pinned=pinned, unproved=False)
+    assert (said.reason, said.message, said.missing, said.level) == ("Unschedulable", message, {"": needed}, "rack")
+    assert said.proved
+    unproved = diagnosis.no_domain(gang(needed), "rack", needed, rooms, pinned=pinned, unproved=True)
+    assert unproved.message == f"{message[:-1]}; the search ended before every domain was ruled out."
+    assert not unproved.proved
+
+
+def test_g10_a_sentence_is_added_for_the_gang_its_roles_and_the_gangs_it_starts_with() -> None:
+    mate = diagnosis.Diagnosis(PendingReason.UNSCHEDULABLE, "c", of_roles={"x": "d"})
+    said = diagnosis.Diagnosis(PendingReason.UNSCHEDULABLE, "a", of_roles={"w": "b"}, of_gangs={A: mate})
+    more = said.adding("z")
+    assert (more.message, more.of_roles) == ("a z", {"w": "b z"})
+    assert (more.of_gangs[A].message, more.of_gangs[A].of_roles) == ("c z", {"x": "d z"})
+    assert (said.of(known(A)[A]), said.of(known(B)[B])) == (mate, said)
+    packed = diagnosis.even_if_packed(said)
+    assert (packed.proved, packed.message) == (True, f"a {diagnosis.PACKED}")
+    assert (diagnosis.proved(said).proved, diagnosis.proved(said).message) == (True, "a")
+    assert NEEDS.lacks_members
+    assert not said.lacks_members
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,22 @@ def test_v4_a_parent_that_says_nothing_deserves_what_its_children_do() -> None:
     assert deserved(queues, 60) == {"p": 27, "a": 20, "b": 7}
 
 
+def test_v4_a_parent_that_says_nothing_has_a_share_of_all_that_its_children_name() -> None:
+    queues = tree(
+        QueueFacts("p"),
+        QueueFacts("a", parent="p", deserved=cpus(20)),
+        QueueFacts("b", parent="p"),
+        QueueFacts("c", parent="p", deserved={"memory": 10 * NANO}),
+        QueueFacts("d", parent="p"),
+    )
+    for name, amounts in {"a": (10, 1), "c": (1, 9)}.items():
+        queues.allocate(queues.get(name), ((CPU, amounts[0]), (MEMORY, amounts[1]), (GPU, 99)))
+    deserved(queues, 60)
+    columns = {name: queues.get(name).share_columns for name in "pabcd"}
+    assert columns == {"p": {CPU, MEMORY}, "a": {CPU}, "b": None, "c": {MEMORY}, "d": None}
+    assert [queues.share(queues.get(name)) for name in "pac"] == [1.0, 0.5, 0.9]
+
+
 def test_v4_a_share_is_judged_by_the_dimensions_that_deserved_names() -> None:
     queues = tree(QueueFacts("a", deserved=cpus(10)), QueueFacts("b"))
     for name in ("a", "b"):
@@ -151,7 +167,7 @@ def test_v4_a_share_is_what_is_used_of_what_is_deserved(used: int, deserves: int
     queues = tree()
     queues.add_demand(queues.get("a"), {GPU: deserves})
     queues.update_deserved(np.array([9] * (GPU + 1), np.int64))
-    queues.allocate(queues.get("a"), ((GPU, used),))
+    queues.allocate(queues.get("a"), ((PODS, 9), (GPU, used)))
     assert queues.share(queues.get("a")) == share
 
 

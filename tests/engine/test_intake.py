@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from enbloc.api.allowed_namespaces import ALLOWED_NAMESPACES
 from enbloc.config import parse
+from enbloc.engine.claims.claim import Claim, Slot
 from enbloc.engine.decisions import Enqueue
 from enbloc.engine.tables.tasks import GangState
+from enbloc.gangs.claim_records import ClaimKind
+from enbloc.gangs.gang_tree import Vertex
+from enbloc.gangs.model import Template
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
-from support.simulation import NO_EVICTIONS, flat
+from support.simulation import NO_BACKFILL, NO_EVICTIONS, flat
 
 
 class Waiting:
@@ -128,3 +133,152 @@ def enqueued(waiting: Waiting) -> list[str]:
 )
 def test_m6_which_gangs_wait_for_admission(objects: list[m.Obj], config: dict[str, Any], is_enqueued: bool) -> None:
     assert enqueued(Waiting(*objects, config={**NO_EVICTIONS, **config})) == (["g"] if is_enqueued else [])
+
+
+# ---- which gangs wait together (G9)
+
+SPREAD = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+    {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}]}}  # fmt: skip
+TOO_LARGE = 9
+"""CPUs of a pod that fits on no node."""
+
+
+class Pair:
+    """Gangs `a` and `b` that do not fit; `b` differs by the fields that are given."""
+
+    def __init__(self, *of_b: m.Obj, config: dict[str, Any] | None = None, more: list[m.Obj] | None = None) -> None:
+        self.direct = DirectScheduler(parse(config or NO_EVICTIONS))
+        other = list(of_b) or m.gang("b", 2, cpu=TOO_LARGE)
+        for one in flat(m.node("n"), more or [], m.gang("a", 2, cpu=TOO_LARGE), other):
+            self.direct.put(one)
+        for now_ns in range(3):
+            self.direct.engine.run(now_ns)
+        self.parts = self.direct.engine.parts
+
+    def gang(self, name: str) -> GangState:
+        return next(gang for gang in self.direct.engine.state.gangs.values() if gang.spec.title == f"default/{name}")
+
+    def share(self) -> bool:
+        """Whether both wait in one equivalence class."""
+        found = [self.parts.queues.equivalence_of(self.gang(name)) for name in "ab"]
+        assert None not in found
+        return found[0] is found[1]
+
+    def share_with(self, **fields: Any) -> bool:
+        """The same, if the objects of both declare these fields."""
+        for name in "ab":
+            gang = self.gang(name)
+            gang.spec = msgspec.structs.replace(gang.spec, **fields)
+            self.parts.intake.queue(gang)
+        return self.share()
+
+
+def job(*, minimum: int = 2, count: int = 2, **fields: Any) -> list[m.Obj]:
+    return m.gang("b", count, minimum=minimum, **{"cpu": TOO_LARGE, **fields})
+
+
+@pytest.mark.parametrize(
+    ("other", "share"),
+    [
+        pytest.param(job(), True, id="equal"),
+        pytest.param(job(labels={"app": "x"}), True, id="other labels"),
+        pytest.param(job(at="1s"), True, id="another age"),
+        pytest.param(job(cpu=TOO_LARGE - 1), False, id="another request"),
+        pytest.param(job(count=3, minimum=3), False, id="more pods"),
+        pytest.param(job(count=3), False, id="more pods to choose from"),
+        pytest.param(job(minimum=1), False, id="another minimum"),
+        pytest.param(job(role="w"), False, id="another role"),
+        pytest.param(job(priority=3), False, id="another priority"),
+        pytest.param(job(preemptionPolicy="Never"), False, id="it never preempts"),
+        pytest.param(job(nodeSelector={"disk": "ssd"}), False, id="another selector"),
+        pytest.param(job(labels={"app": "a"}, affinity=SPREAD), False, id="pods of others matter to it"),
+    ],
+)
+def test_g9_gangs_that_fail_alike_wait_in_one_class(other: list[m.Obj], share: bool) -> None:
+    assert Pair(*other).share() is share
+
+
+def test_g9_gangs_of_other_queues_wait_apart() -> None:
+    assert not Pair(*job(queue="q"), more=[m.queue("q")]).share()
+
+
+@pytest.mark.parametrize(
+    ("fields", "config", "share"),
+    [
+        ({}, {}, True),
+        ({"later": {"w": Template(1, {})}}, {}, False),
+        ({"waves": True}, {}, False),
+        ({"keep_partial_allocation": True}, {}, True),  # backfill runs
+        ({"keep_partial_allocation": True}, NO_BACKFILL, False),
+    ],
+)
+def test_g9_gangs_that_differ_in_more_than_what_they_request_wait_alone(
+    fields: dict[str, Any], config: dict[str, Any], share: bool
+) -> None:
+    """Gangs with later waves (D3), and gangs that keep a partial allocation (A2)."""
+    assert Pair(config={**NO_EVICTIONS, **config}).share_with(**fields) is share
+
+
+@pytest.mark.parametrize("kind", [ClaimKind.RESERVE, ClaimKind.PREEMPT])
+def test_g9_a_gang_with_a_claim_waits_alone(kind: ClaimKind) -> None:
+    pair = Pair()
+    task = next(iter(pair.gang("a").tasks.values()))
+    pair.parts.claims.make(Claim(pair.gang("a"), kind, [Slot(task.name, "n", task)], 0), "Made", "for a test")
+    assert not pair.share_with()
+
+
+def test_g9_a_gang_with_a_sub_group_waits_alone() -> None:
+    """Which of its sub-groups start is its own choice (T0)."""
+    assert not Pair().share_with(tree=Vertex("", 1))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "actions", "queue"),
+    [
+        (None, "enqueue, allocate, backfill", "best_effort"),
+        (None, "enqueue, allocate", "placement"),
+        (1, "enqueue, allocate, backfill", "placement"),
+    ],
+)
+def test_g9_gangs_that_request_nothing_wait_for_backfill(cpu: m.Quantity, actions: str, queue: str) -> None:
+    waiting = Waiting(inqueue(), member(cpu=cpu, nodeSelector={"disk": "none"}), config={"actions": actions})
+    waiting.direct.engine.run(1)
+    queues = waiting.direct.engine.parts.queues
+    found = [name for name in ("admission", "placement", "best_effort") if list(getattr(queues, name).equivalences())]
+    assert found == [queue]
+
+
+# ---- gangs that need nothing, or not yet
+
+
+@pytest.mark.parametrize(
+    ("fields", "state", "is_queued"),
+    [
+        ({}, {}, True),
+        ({}, {"satisfied": True}, True),
+        ({"more_waves": True}, {}, True),
+        ({"more_waves": True}, {"satisfied": True}, False),  # room for a later wave is not for surplus (D4)
+    ],
+)
+def test_d4_surplus_waits_until_the_later_waves_have_started(fields: Any, state: Any, is_queued: bool) -> None:
+    """One pod waits; if the minimum was met once and is none now, it is surplus."""
+    waiting = Waiting(inqueue(1), member(cpu=TOO_LARGE))
+    gang = waiting.gang
+    minimum = 0 if state else 1
+    gang.spec = msgspec.structs.replace(gang.spec, minimum=minimum, **fields)
+    gang.satisfied = bool(state)
+    waiting.intake.queue(gang)
+    assert (waiting.direct.engine.parts.queues.equivalence_of(gang) is not None) is is_queued
+
+
+def test_k8_a_gang_of_minimum_0_whose_pods_timed_out_says_so() -> None:
+    waiting = Waiting(inqueue(1), member(cpu=TOO_LARGE))
+    gang = waiting.gang
+    gang.spec = msgspec.structs.replace(gang.spec, minimum=0)
+    (task,) = gang.tasks.values()
+    waiting.direct.engine.state.time_out(task)
+    waiting.intake.queue(gang)
+    why = waiting.direct.engine.parts.queues.why(gang)
+    assert why is not None
+    assert why.reason == "TimedOut"
+    assert "timed out: 1 pod" in why.message

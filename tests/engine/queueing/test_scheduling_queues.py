@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from enbloc.api.reasons import PendingReason
 from enbloc.config import parse
+from enbloc.engine.diagnosis.diagnosis import Diagnosis
+from enbloc.engine.events import EventKind
+from enbloc.engine.queueing import scheduling_queues as module
+from enbloc.engine.queueing.scheduling_queue import EquivalenceClass
 from enbloc.engine.tables.tasks import GangState
 from support import manifests as m
 from support.direct_scheduler import DirectScheduler
@@ -89,3 +94,127 @@ def test_nothing_is_kept_of_a_gang_that_is_gone() -> None:
     scene.put()
     queues = scene.direct.engine.parts.queues
     assert (queues.equivalence_of(gone), queues.why(gone)) == (None, None)
+
+
+def asleep(objects: list[m.Obj]) -> tuple[Scene, EquivalenceClass]:
+    scene = Scene(*objects)
+    equivalence = scene.direct.engine.parts.queues.equivalence_of(scene.gang("g"))
+    assert equivalence is not None
+    scene.direct.engine.state.events.clear()
+    return scene, equivalence
+
+
+@pytest.mark.parametrize(
+    ("placed", "helpers", "is_woken"), [(False, 1, False), (True, 1, False), (False, 2, False), (True, 2, True)]
+)
+def test_g9_the_turn_of_a_class_that_sleeps_wakes_it_if_pods_were_placed_that_could_help_it(
+    placed: bool, helpers: int, is_woken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pods that it must be beside were where `1` says when it failed."""
+    scene, equivalence = asleep(m.gang("g", 6))
+    state, queues = scene.direct.engine.state, scene.direct.engine.parts.queues
+    equivalence.helpers = 1
+    monkeypatch.setattr(state.stateful, "helpers", lambda tasks: helpers)
+    if placed:
+        state.events.add(EventKind.POD_PLACED)
+    assert queues.wake_in_turn(queues.placement, equivalence) is is_woken
+    assert (scene.where("g") == "active") is is_woken
+
+
+def test_g9_an_empty_class_is_not_woken_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, equivalence = asleep(m.gang("g", 6))
+    state, queues = scene.direct.engine.state, scene.direct.engine.parts.queues
+    queues.remove(scene.gang("g"))
+    equivalence.helpers = 1
+    state.events.add(EventKind.POD_PLACED)
+    assert not queues.wake_in_turn(queues.placement, equivalence)
+    assert not queues.placement.holds(equivalence)
+
+
+# ---- gangs that start together (K7)
+
+NAMES = '["default/g", "default/h"]'
+
+
+def pair(count: int = 3) -> list[m.Obj]:
+    """Two gangs that start together; on 4 cpus there is room for one of them."""
+    return [*m.koordinator_gang("g", count, groups=NAMES), *m.koordinator_gang("h", count, groups=NAMES)]
+
+
+def test_g10_k7_both_of_two_gangs_that_start_together_say_why() -> None:
+    scene = Scene(*pair())
+    assert (scene.where("g"), scene.where("h")) == ("unschedulable", "no queue")
+    assert scene.why("g")
+    assert scene.why("h")
+    for name in "gh":
+        assert "waits:" in scene.gang(name).story
+
+
+def test_g10_k7_a_gang_of_a_group_that_fails_anew_says_the_new_reason() -> None:
+    scene = Scene(*pair())
+    queues = scene.direct.engine.parts.queues
+    equivalence = queues.equivalence_of(scene.gang("g"))
+    assert equivalence is not None
+    mates = {scene.gang(name).key: Diagnosis(PendingReason.UNSCHEDULABLE, f"new of {name}") for name in "gh"}
+    queues.diagnose_anew(equivalence, Diagnosis(PendingReason.UNSCHEDULABLE, "new", of_gangs=mates))
+    assert (scene.why("g"), scene.why("h")) == ("new of g", "new of h")
+    queues.diagnose_anew(equivalence, Diagnosis(PendingReason.UNSCHEDULABLE, "alone"))
+    assert (scene.why("g"), scene.why("h")) == ("alone", "new of h")
+
+
+@pytest.mark.parametrize(
+    ("known", "is_behind"),
+    [
+        (None, True),
+        (PendingReason.UNSCHEDULABLE, True),
+        (PendingReason.QUEUE_FULL, True),
+        (PendingReason.GROUP_NOT_READY, True),
+        (PendingReason.BLOCKED_BY_FIFO, True),
+        (PendingReason.NOT_ENOUGH_PODS, False),
+        (PendingReason.GANG_INVALID, False),
+    ],
+)
+def test_g8_k7_gangs_behind_another_in_a_fifo_queue_with_those_that_start_with_them(
+    known: PendingReason | None, is_behind: bool
+) -> None:
+    """One that something else keeps waiting says that."""
+    scene = Scene(*pair())
+    queues, mate = scene.direct.engine.parts.queues, scene.gang("h")
+    queues.remove(mate)
+    if known is not None:
+        queues.hold_back(mate, Diagnosis(known, "before"))
+    queues.hold_behind(scene.gang("g"), lambda gang: Diagnosis(PendingReason.BLOCKED_BY_FIFO, "behind"))
+    assert scene.why("h") == ("behind" if is_behind else "before")
+
+
+@pytest.mark.parametrize(
+    ("of_g", "of_h", "is_behind"), [(False, False, True), (True, False, False), (False, True, False)]
+)
+def test_g8_k7_a_gang_that_was_satisfied_waits_behind_none_for_others(of_g: bool, of_h: bool, is_behind: bool) -> None:
+    scene = Scene(*pair())
+    queues, mate = scene.direct.engine.parts.queues, scene.gang("h")
+    queues.remove(mate)
+    scene.gang("g").satisfied, mate.satisfied = of_g, of_h
+    queues.hold_behind(scene.gang("g"), lambda gang: Diagnosis(PendingReason.BLOCKED_BY_FIFO, "behind"))
+    assert scene.why("h") == ("behind" if is_behind else "")
+
+
+def test_g10_a_bounded_number_of_gangs_of_a_class_is_reported_each_time_and_new_ones_always(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "REPORTED_OF_A_CLASS", 2)
+    scene = Scene(*(one for name in "abcd" for one in m.gang(name, 6)))
+    queues, reported = scene.direct.engine.parts.queues, list[str]()
+    equivalence = queues.equivalence_of(scene.gang("a"))
+    assert equivalence is not None
+    monkeypatch.setattr(queues, "_wait", lambda gang, why, of_gang: reported.append(gang.key.name))
+    queues.mark_unschedulable(queues.placement, equivalence, Diagnosis(PendingReason.UNSCHEDULABLE, ""), of_gang=True)
+    assert reported == ["a", "b"]
+
+
+def test_all_classes_wake_when_that_is_asked_for() -> None:
+    scene = Scene(*m.gang("g", 6))
+    assert scene.where("g") == "unschedulable"
+    scene.direct.engine.parts.queues.wake_all()
+    assert scene.where("g") == "active"
+    assert scene.why("g"), "what it said last"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from enbloc.engine.state.state import State
 from enbloc.engine.tables.classes import ClassTable, TaskClass
 from enbloc.engine.tables.resources import Resources
 from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
+from support import manifests as m
 
 
 def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) -> GangState:
@@ -19,6 +21,15 @@ def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) 
     for name, value in counts.items():
         setattr(made, name, frozenset(value) if name in ("ran", "behind") else value)
     return made
+
+
+def members(state: State, of: GangState, *cpus: int, role: str = "", **fields: Any) -> list[Task]:
+    """Pending tasks of the gang with this many cpu each, of classes of the state, numbered from 0."""
+    first = len(of.tasks)
+    return [
+        task(of, f"{role}{first + n}", n, role, state.classes.of("default", m.pod_spec(cpu)), **fields)
+        for n, cpu in enumerate(cpus)
+    ]
 
 
 def task(

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from enbloc.config import parse
 from enbloc.engine.decisions import Bind
+from enbloc.engine.placement.attempt import attempt, runs
+from enbloc.engine.placement.constraints import UNCONSTRAINED
+from enbloc.engine.placement.request import PlacementRequest
+from enbloc.engine.state.state import State
+from enbloc.engine.state.transaction import Transaction
+from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.gangs.hints import SchedulingHints
+from enbloc.gangs.topology import PodTopology, TopologyConstraint
+from engine.gang_states import gang, members, task
 from support import manifests as m
-from support.direct_scheduler import DirectScheduler
+from support import racks as r
+from support.direct_scheduler import DirectScheduler, knowing
 from support.simulation import NO_EVICTIONS, flat
 
 
@@ -95,6 +106,87 @@ def test_the_older_gang_is_placed_first(first: str) -> None:
     second = "b" if first == "a" else "a"
     gangs = [[group(name, 2), member(f"{name}0", name), member(f"{name}1", name)] for name in (first, second)]
     assert set(placed(engine_with(m.node("n", 3), *gangs))) == {f"{first}0", f"{first}1"}
+
+
+# ---- runs: neighbours that are placed in bulk
+
+
+RACK = TopologyConstraint(f"label/{r.RACK}", r.RACK)
+
+
+def shown(state: State, tasks: Sequence[Task]) -> str:
+    """The tasks of each run, runs apart."""
+    return " | ".join(" ".join(task.name for task in run) for run in runs(state, tasks))
+
+
+def test_o2_neighbours_of_one_class_are_a_run() -> None:
+    state = knowing(m.node("n")).engine.state
+    assert shown(state, []) == ""
+    assert shown(state, members(state, gang(), 1, 1, 1)) == "0 1 2"
+    assert shown(state, members(state, gang(), 1, 1, 2, 1)) == "0 1 | 2 | 3"
+    assert shown(state, members(state, gang(), 2, 1, 1, 2)) == "0 | 1 2 | 3"
+
+
+def test_t1_tasks_of_other_parts_are_another_run() -> None:
+    state = knowing(m.node("n")).engine.state
+    for of, own in ((gang(), (PodTopology(RACK),)), (gang(topology_of_role={"a": RACK}), ())):
+        tasks = [*members(state, of, 1, 1, role="a", topology=own), *members(state, of, 1, role="b")]
+        assert shown(state, tasks) == "a0 a1 | b2"
+        assert shown(state, tasks[::-1]) == "b2 | a1 a0"
+    of = gang(topology=RACK)
+    assert shown(state, [*members(state, of, 1, role="a"), *members(state, of, 1, role="b")]) == "a0 b1"
+
+
+def test_r8_tasks_of_another_run_time_are_another_run_where_run_times_count() -> None:
+    state = knowing(m.node("n")).engine.state
+    tasks = members(state, gang(), 1, 1, 1)
+    tasks[2].hints = SchedulingHints(run_time_ns=5)
+    assert shown(state, tasks) == "0 1 2"
+    state.timed = True
+    assert shown(state, tasks) == "0 1 | 2"
+
+
+def test_g6_a_task_that_stateful_filters_concern_is_a_run_of_its_own() -> None:
+    """By its own host port, or by the terms of a pod that runs: those of another app are not concerned."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    state = knowing(m.node("n")).engine.state
+    port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
+    of = gang()
+    with_port = state.classes.of("default", {"containers": [port]})
+    plain = members(state, of, 1, 1, 1, namespace="default")
+    ports = [task(of, f"port{n}", n, cls=with_port) for n in range(2)]
+    assert shown(state, [plain[0], *ports, *plain[1:]]) == "0 | port0 | port1 | 1 2"
+    state = knowing(m.node("n"), m.pod("runs", nodeName="n", affinity=affinity)).engine.state
+    for labels, expected in (({"app": "x"}, "0 | 1"), ({"app": "y"}, "0 1")):
+        assert shown(state, members(state, gang(), 1, 1, namespace="default", labels=labels)) == expected
+
+
+# ---- why an attempt failed
+
+
+@pytest.mark.parametrize(
+    ("cpus", "config", "is_proved"),
+    [
+        ([2, 2, 2], "", True),  # equal tasks: greedy placement is exact
+        ([3, 3, 1], "", True),  # two kinds: the search finds that there is too little
+        ([1, 3, 3], "", True),
+        ([2, 2, 2], "port", False),  # which of the nodes a port is free on is not searched for
+    ],
+)
+def test_t6_a_failure_that_no_other_assignment_avoids_is_proved(cpus: list[int], config: str, is_proved: bool) -> None:
+    direct = knowing(m.node("n", 4))
+    state, placer = direct.engine.state, direct.engine.parts.placer
+    of = gang(len(cpus))
+    tasks = members(state, of, *cpus, namespace="default")
+    if config:
+        port = {"name": "c", "ports": [{"hostPort": 80}], "resources": m.requests(1)}
+        tasks = [task(of, f"port{n}", n, cls=state.classes.of("default", {"containers": [port]})) for n in range(2)]
+    transaction = Transaction(state)
+    failure = attempt(placer, [PlacementRequest(of, tasks)], transaction, UNCONSTRAINED)
+    assert failure is not None
+    assert failure.proved == is_proved
+    assert all(one.status is TaskStatus.PENDING for one in tasks)
 
 
 # ---- the decision

@@ -18,8 +18,9 @@ from enbloc.engine.state.state import State
 from enbloc.engine.tables.node_trees import Asked
 from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
+from enbloc.gangs.model import ONLY_WAITING
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
-from engine.gang_states import gang, task
+from engine.gang_states import gang, members
 from support import manifests as m
 from support import racks as r
 from support.direct_scheduler import knowing
@@ -31,15 +32,6 @@ PREFERS_RACK = TopologyConstraint("kueue/dc", preferred=r.RACK)
 def racks(**racks: int | list[int]) -> State:
     """Nodes of these racks, all in one block."""
     return knowing(r.topology("dc", r.BLOCK, r.RACK), *r.nodes(racks, "x")).engine.state
-
-
-def members(state: State, of: GangState, *cpus: int, role: str = "", **fields: Any) -> list[Task]:
-    """Pending tasks of the gang with this many cpu each, numbered from 0."""
-    first = len(of.tasks)
-    return [
-        task(of, f"{role}{first + n}", n, role, state.classes.of("default", m.pod_spec(cpu)), **fields)
-        for n, cpu in enumerate(cpus)
-    ]
 
 
 def found_parts(state: State, request: PlacementRequest) -> list[tuple[str, dict[int, int], int]] | str:
@@ -152,6 +144,16 @@ def test_t4_tasks_that_hold_room_pin_their_part(statuses: list[TaskStatus], pinn
     found = parts_of(state, PlacementRequest(of, members(state, of, 1, role="w")))
     assert isinstance(found, list)
     assert {" ".join(one.name): one.pinned for one in found} == {"": (*pinned, 2), "role w": pinned}
+
+
+def test_k9_members_that_run_pin_a_gang_of_which_only_waiting_pods_count() -> None:
+    state = racks(a=1, b=1)
+    of = gang(topology=RACK, match_policy=ONLY_WAITING, covered="1", occupied={"": 1})
+    running, late = members(state, of, 1, 1)
+    running.node, running.status = "b-0", TaskStatus.BOUND
+    found = parts_of(state, PlacementRequest(of, [late]))
+    assert isinstance(found, list)
+    assert [one.pinned for one in found] == [(1,)]
 
 
 # ---- rows that a part may use
@@ -326,6 +328,20 @@ def test_t2_the_same_rows_are_not_tried_twice() -> None:
     assert failure is not None
 
 
+def test_t2_racks_are_published_by_name_and_only_those_that_may_be_used() -> None:
+    """The second gang needs all of block x, with its node outside of every rack; rack z is in another block."""
+    bare = m.node("bare-0", labels={r.BLOCK: "x"})
+    nodes = [*r.nodes({"b": 1, "a": 1}, "x"), bare, *r.nodes({"z": 1}, "y")]
+    state = knowing(r.topology("dc", r.BLOCK, r.RACK), *nodes).engine.state
+    both = TopologyConstraint("kueue/dc", r.BLOCK, r.RACK)
+    for count in (8, 12):
+        _, failure, [planned] = search(state, both, None, count=count)
+        assert failure is None
+        assert sorted(planned.domains) == ["x/a", "x/b"]
+        if count == 8:
+            assert planned.domains == ("x/a", "x/b")
+
+
 def test_v4_where_the_queue_is_full_no_other_domain_is_tried() -> None:
     tried, failure, _ = search(racks(a=1, b=1), RACK, failed(of_queue=True))
     assert tried == ["a-0"]
@@ -392,6 +408,19 @@ def test_t1_a_domain_around_a_part_has_only_the_rows_that_are_open() -> None:
     assert attempts.nodes == ["b-0"]
 
 
+def test_t1_room_that_a_part_can_only_take_in_one_rack_is_not_counted_for_another() -> None:
+    """Role a must be in one block, of which only rack b is open: of its four cpu one is left for role w."""
+    state = racks(a=1, b=1)
+    of = gang(topology_of_role={"a": BLOCK, "w": RACK})
+    tasks = [*members(state, of, 1, 1, 1, role="a"), *members(state, of, 1, 1, role="w")]
+    attempts = Attempts(state, tasks[0], failed())
+    reserved = Constraints(lambda one: [("reserved", np.array([True, False]))])
+    failure, _ = place_in_domains(state, [PlacementRequest(of, tasks)], reserved, attempts)
+    assert attempts.nodes == []
+    assert failure is not None
+    assert failure.message.startswith("2 pods must fit in one domain")
+
+
 # ---- tasks that are placed one by one
 
 
@@ -434,8 +463,9 @@ def test_t4_why_a_number_of_them_does_not_fit() -> None:
     assert why is not None
     assert why(5).message == f"5 pods must fit in one domain of {r.RACK}: of 2 domains, 2 have room for 4 of 5."
     of.occupied = {"": 1}
-    tasks[0].node, tasks[0].status = "b-0", TaskStatus.ASSUMED  # meanwhile
-    assert why(5).message.startswith(f"5 pods do not fit in {r.RACK} x/b, where its other pods are")
+    for name in ("a", "b"):
+        tasks[0].node, tasks[0].status = f"{name}-0", TaskStatus.ASSUMED  # meanwhile
+        assert why(5).message.startswith(f"5 pods do not fit in {r.RACK} x/{name}, where its other pods are")
 
 
 def test_t4_members_outside_of_every_domain() -> None:

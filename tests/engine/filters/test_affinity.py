@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from enbloc.engine.filters import pod_terms
 from enbloc.engine.filters.stateful.stateful import StatefulFilters
 from enbloc.engine.filters.volumes import VolumeTable
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
@@ -105,6 +106,57 @@ def test_g6_a_task_that_matches_one_of_two_terms_satisfies_neither() -> None:
     stateful = filters_with(nodes, (task("1", web), "a"), (task("2", {"app": "web", "rev": "1"}), "c"))
     both = near(term(), term({"matchLabels": {"rev": "1"}}))
     assert passing_masks(nodes, stateful.masks(task("new", db, affinity=both))) == ["c"]
+
+
+def test_g6_a_task_is_not_the_first_of_its_kind_if_one_is_in_a_domain_of_any_term() -> None:
+    """The other is on a node without the label of the second term: beside it there is no place for both terms."""
+    nodes = table(node("a", {HOST: "a"}), node("b", {HOST: "b", "zone": "x"}))
+    both = near(term(key=HOST), term())
+    assert passing_masks(nodes, filters_with(nodes).masks(task("new", web, affinity=both))) == ["b"]
+    stateful = filters_with(nodes, (task("1", web), "a"))
+    assert passing_masks(nodes, stateful.masks(task("new", web, affinity=both))) == []
+
+
+def test_g6_terms_of_placed_tasks_stay_with_their_nodes_as_others_are_added() -> None:
+    """Far more nodes than there was space for at first."""
+    nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "y"}))
+    placed = task("1", db, affinity=liking("podAffinity", (5, term())) | apart(term({"matchLabels": db})))
+    stateful = filters_with(nodes, (placed, "b"))
+    for number in range(60):
+        nodes.put(node(f"n{number}", {"zone": "y" if number == 59 else "z"}, created_ns=1 + number))
+    settle(nodes)
+    assert passing_masks(nodes, stateful.masks(task("new", db))) == ["a", *(f"n{number}" for number in range(59))]
+    ((_, score),) = stateful.scores(task("new", web))
+    assert [nodes.names[row] for row in range(nodes.count) if score[row]] == ["b", "n59"]
+
+
+def test_g6_counts_follow_rows_that_are_renumbered_while_their_number_stays() -> None:
+    nodes = table(*(node(name, {HOST: name}, created_ns=5) for name in "abc"))
+    stateful = filters_with(
+        nodes, (task("1", web), "b"), (task("2", db, affinity=apart(term({"matchLabels": db}, HOST))), "b")
+    )
+    new = task("new", web, affinity=near(term(key=HOST)))
+    assert passing_masks(nodes, stateful.masks(new)) == ["b"]
+    nodes.remove("c")
+    nodes.put(node("z", {HOST: "z"}, created_ns=1))
+    settle(nodes)
+    assert nodes.names == ["z", "a", "b"]
+    assert passing_masks(nodes, stateful.masks(new)) == ["b"]
+    assert passing_masks(nodes, stateful.masks(task("3", db))) == ["z", "a"]
+
+
+def test_g6_parsed_terms_are_bounded_and_dropped_with_their_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value of a label that the terms take is parsed for itself."""
+    monkeypatch.setattr(pod_terms, "CACHED_TERMS", 3)
+    terms = pod_terms.TermsTable()
+    tasks = [task(str(n), {"rev": str(n)}, affinity=near(term(matchLabelKeys=["rev"]))) for n in range(9)]
+    for one in tasks:
+        assert terms.of(one).affinity[0].pods.matches(task("other", {"app": "web", **one.labels}))
+        assert len(terms._terms) <= 3
+    other = task("other", web, affinity=near(term({"matchLabels": db})))
+    terms.of(other)
+    terms.retain({other.cls.id})
+    assert {ident for ident, *_ in terms._terms} == terms._keys.keys() == {other.cls.id}
 
 
 def test_g6_placed_tasks_keep_others_off() -> None:

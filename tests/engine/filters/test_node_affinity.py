@@ -92,6 +92,18 @@ def test_g6_a_check_follows_nodes_that_change_come_and_are_renumbered() -> None:
     assert passing(nodes, check) == ["a"]
 
 
+def test_g6_a_check_follows_values_that_are_numbered_anew() -> None:
+    """The first value of the label is another one after the rows are renumbered, and there are no more than before."""
+    nodes = table(node("b", {"zone": "x"}, created_ns=2), node("c", {"zone": "y"}, created_ns=3))
+    check = node_affinity.check(requiring([labels("zone", "In", "x")]), nodes)
+    assert passing(nodes, check) == ["b"]
+    nodes.remove("b")
+    nodes.put(node("a", {"zone": "y"}, created_ns=1))
+    settle(nodes)
+    assert nodes.names == ["a", "c"]
+    assert passing(nodes, check) == []
+
+
 def test_g6_preferred_node_affinity_sums_weights() -> None:
     nodes = table(node("a", {"zone": "x"}), node("b", {"zone": "x", "gpu": "4"}), node("c"))
     terms = [

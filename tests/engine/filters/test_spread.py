@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,6 +112,17 @@ def test_g6_soft_spread_prefers_the_emptier() -> None:
     ((kind, score),) = stateful.scores(new)
     # Crowds 2, 2, 1, 0 pods, each of weight ln(3 + 2), rounded: 3, 3, 2, 0.
     assert (kind, score.tolist()) == ("spread", [0, 0, 33, 0, 100])
+
+
+def test_g6_soft_spread_is_scored_among_the_rows_that_are_allowed() -> None:
+    """Of a and c, with two pods and one in their zones, each of weight ln(2 + 2), rounded: 3 and 1."""
+    nodes = five_nodes()
+    stateful = filters_with(nodes, "aac", {"app": "web"})
+    new = task("new", {"app": "web"}, topologySpreadConstraints=[constraint(soft=True)])
+    ((_, score),) = stateful.scores(new, np.array([True, False, True, False, False]))
+    assert score.tolist() == [33, 0, 100, 0, 0]
+    ((_, score),) = stateful.scores(new, np.array([False, False, False, True, False]))
+    assert score.tolist() == [0] * 5
 
 
 def test_g6_soft_spread_over_empty_domains_is_the_same_everywhere() -> None:

@@ -281,6 +281,14 @@ def test_g9_an_event_that_helps_is_one_that_the_filter_wakes_on(
     assert world.passes(one)
 
 
+def test_g9_tasks_wake_on_what_helps_any_of_them() -> None:
+    """A plain task before it is of no matter to what helps the one with a host port."""
+    stateful = World().stateful
+    port = task("p", containers=[{"ports": [{"hostPort": 80}]}])
+    assert stateful.wakes_on([task("plain")]) == frozenset()
+    assert stateful.wakes_on([task("plain"), port]) == stateful.wakes_on([port]) != frozenset()
+
+
 def test_g9_a_class_wakes_on_what_its_checks_and_free_room_wake_on() -> None:
     world = World()
     world.put_volumes(CSI, pvc("data"))

@@ -372,8 +372,8 @@ def _label_test(selector: LabelSelector | None) -> Callable[[dict[str, str]], bo
     return lambda labels: parsed is not None and parsed.matches(labels)
 
 
-def _template_class(ephemeral: dict[str, Any] | None) -> str:
-    template = (ephemeral or {}).get("volumeClaimTemplate") or {}
+def _template_class(ephemeral: dict[str, Any]) -> str:
+    template = ephemeral.get("volumeClaimTemplate") or {}
     return (template.get("spec") or {}).get("storageClassName") or ""
 
 

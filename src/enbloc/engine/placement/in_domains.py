@@ -294,14 +294,13 @@ class _Search:
     def planned(self) -> dict[GangKey, list[PlannedDomains]]:
         found: dict[GangKey, list[PlannedDomains]] = {}
         for option in self._chosen:
-            asked = option.part.asked
-            if asked.preferred is None:
-                continue
-            used = option.domains or _domains_of(asked.preferred.ids, option.rows)
-            names = tuple(asked.preferred.names[one] for one in used)
+            preferred = option.part.asked.preferred
+            assert preferred is not None, f"{option.part.name} asks for a level"
+            used = option.domains or _domains_of(preferred.ids, option.rows)
+            names = tuple(preferred.names[one] for one in used)
             level = option.level.name if option.level is not None else ""
             score = 1.0 if not self._unproved else round(min(0.99, 1 / max(len(names), 1)), 2)
-            planned = PlannedDomains(" ".join(option.part.name[1:]), level, asked.preferred.name, names, score)
+            planned = PlannedDomains(" ".join(option.part.name[1:]), level, preferred.name, names, score)
             found.setdefault(option.part.gang.key, []).append(planned)
         return found
 

@@ -189,6 +189,51 @@ def test_t6_a_failure_that_no_other_assignment_avoids_is_proved(cpus: list[int],
     assert all(one.status is TaskStatus.PENDING for one in tasks)
 
 
+# ---- G2, G3: what is chosen where greedy placement fails
+
+
+@pytest.mark.parametrize(
+    ("must", "rest", "short", "placed"),
+    [
+        ([1, 4, 4], [], 0, "0:c 1:a 2:b"),
+        ([1, 4, 4], [4], 0, "0:c 1:a 2:b"),  # what is beyond the minimum is not searched for
+        ([1], [4, 4], 2, "0:c 1:a 2:b"),  # all of the rest
+        ([1], [4, 4, 4], 2, "0:c 1:a 2:b"),  # equal ones: the first
+        ([1], [5, 4, 4, 4], 2, "0:c 2:a 3:b"),  # the first for which there is a place together with the others
+        ([1, 4], [5, 5, 4], 1, "0:c 1:a 4:b"),
+        ([1, 4], [4, 4], 2, None),
+        ([1], [5, 5, 4], 2, None),
+    ],
+)
+def test_g3_tasks_that_are_chosen_where_greedy_placement_fails(
+    must: list[int], rest: list[int], short: int, placed: str | None
+) -> None:
+    """On nodes of 4, 4 and 1 cpu; a task of 1 cpu would take one of the larger ones first."""
+    direct = knowing(m.node("a"), m.node("b"), m.node("c", 1))
+    state = direct.engine.state
+    of = gang(len(must) + short)
+    request = PlacementRequest(of, members(state, of, *must), members(state, of, *rest), short)
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED)
+    found = " ".join(f"{one.name}:{one.node}" for one in of.tasks.values() if one.status is TaskStatus.ASSUMED)
+    assert (failure is None) == (placed is not None)
+    assert found == (placed or "")
+
+
+def test_g2_several_gangs_that_could_each_choose_are_not_searched_for() -> None:
+    """With one that chooses the search says that there is too little; with two it is not asked."""
+    for rest, is_proved in (([4, 5], False), ([4], True)):
+        direct = knowing(m.node("a"), m.node("b"))
+        state = direct.engine.state
+        first, second = gang(2), gang(2)
+        requests = [
+            PlacementRequest(first, members(state, first, 3), members(state, first, 4, 5), 1),
+            PlacementRequest(second, members(state, second, 3), members(state, second, *rest), 1),
+        ]
+        failure = attempt(direct.engine.parts.placer, requests, Transaction(state), UNCONSTRAINED)
+        assert failure is not None
+        assert failure.proved == is_proved
+
+
 # ---- the decision
 
 

@@ -101,6 +101,8 @@ def test_t0_constraints_for_some_of_a_gangs_tasks(
     assert (part_of(tasks[0]) is None) == (not constrained)
     assert part_of(tasks[0]) == part_of(tasks[1])
     assert (part_of(tasks[0]) == part_of(tasks[2])) == ("slices_of_role" not in spec)
+    made.tasks.clear()
+    assert has_parts(made) == split, "its pods are gone"
 
 
 # ---- the domains of a part
@@ -210,6 +212,20 @@ def test_t2_options_of_several_classes_have_room_for_each() -> None:
         "one/a": [4, 2], "one/b": [4, 2], "two/c": [8, 4], "two/d": [2, 1],
     }  # fmt: skip
     assert domains.room(level).tolist() == [5, 5, 5, 3]  # at most as many as are needed
+
+
+def test_t5_a_rack_that_lost_its_nodes_is_in_no_option() -> None:
+    direct = knowing(TREE, *r.nodes({"a": 1, "b": 1}, "one"), *r.nodes({"c": 1, "d": 1}, "two"))
+    state = direct.engine.state
+    part(state, 1, required="rack")  # the rack of c-0 is known
+    direct.put(m.node("c-0", 4, labels={r.BLOCK: "two", r.RACK: "d"}))
+    state.settle()
+    assert options(state, part(state, 7, required="block", preferred="rack")) == [
+        "rack d",
+        "block a+b",
+        "block ab",
+        "block cd",
+    ]
 
 
 def test_t2_sets_beyond_the_bound_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from enbloc.engine.placement.constraints import UNCONSTRAINED
 from enbloc.engine.placement.request import PlacementRequest
 from enbloc.engine.state.state import State
 from enbloc.engine.state.transaction import Transaction
-from enbloc.engine.tables.tasks import Task, TaskStatus
+from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
 from engine.gang_states import gang, members, task
@@ -232,6 +232,52 @@ def test_g2_several_gangs_that_could_each_choose_are_not_searched_for() -> None:
         failure = attempt(direct.engine.parts.placer, requests, Transaction(state), UNCONSTRAINED)
         assert failure is not None
         assert failure.proved == is_proved
+
+
+ANY = "-"
+"""Stands for pods without a role."""
+HALF = "1 of 2 pods of role a and 1 of 1 pod of role b"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "of", "needed", "rest", "short", "missing", "said"),
+    [
+        (2, gang(3), "", "- - -", 3, {"": 1}, "1 of 3 pods"),
+        (1, gang(4, held={"": 1}), "", "- - -", 3, {"": 2}, "2 of 4 pods"),  # a held one is one of the four
+        (2, gang(3, {"a": 2, "b": 1}), "a a b", "", 0, {"b": 1}, "1 of 1 pod of role b"),
+        (0, gang(3, {"a": 2, "b": 1}, held={"a": 1}), "a b", "", 0, {"a": 1, "b": 1}, HALF),
+        # The total is short, and one role is left.
+        (1, gang(3, {"a": 1}), "a", "b b b", 2, {"b": 2}, "2 of 2 pods of role b"),
+        (1, gang(4, {"a": 1}, held={"a": 1}), "", "b b b", 3, {"b": 2}, "2 of 3 pods of role b"),
+        (1, gang(4, {"a": 1}, held={"b": 1}), "a", "b b", 2, {"b": 2}, "2 of 3 pods of role b"),
+        (0, gang(3, {"a": 1}), "a", "a a", 2, {"a": 3}, "3 of 3 pods of role a"),
+        (2, gang(3, {"a": 1}), "a", "a a a", 2, {"a": 1}, "1 of 3 pods of role a"),  # with its own minimum
+        (2, gang(3, {"a": 1}), "a", "- b b", 2, {"b": 1}, "1 of 2 pods of role b"),
+        # All that are left are needed: each role says what it lacks.
+        (1, gang(3, {"a": 1}), "a", "b c", 2, {"b": 1, "c": 1}, "1 of 1 pod of role b and 1 of 1 pod of role c"),
+        (0, gang(3, {"a": 1}), "a", "a c", 2, {"a": 2, "c": 1}, "2 of 2 pods of role a and 1 of 1 pod of role c"),
+        # Any of several roles could make it up.
+        (1, gang(3, {"a": 1}), "a", "b c c", 2, {"": 2}, "2 of 2 pods of any role"),
+        (0, gang(3, {"a": 1}), "a", "a a b", 2, {"a": 1, "": 2}, "1 of 1 pod of role a and 2 of 2 pods of any role"),
+        (1, gang(2), "", "- a b", 2, {"": 1}, "1 of 2 pods of any role"),
+    ],
+)
+def test_g10_what_a_gang_lacks(
+    cpu: int, of: GangState, needed: str, rest: str, short: int, missing: dict[str, int], said: str
+) -> None:
+    """Pods of 1 cpu and one node, by the role of each pod in order."""
+    direct = knowing(m.node("n", cpu))
+    state = direct.engine.state
+    minima, others = (
+        [one for role in roles.split() for one in members(state, of, 1, role=role.strip(ANY))]
+        for roles in (needed, rest)
+    )
+    request = PlacementRequest(of, minima, others, short)
+    failure = attempt(direct.engine.parts.placer, [request], Transaction(state), UNCONSTRAINED)
+    assert failure is not None
+    assert failure.missing == missing
+    assert failure.message.startswith(f"{said} do")
+    assert "" not in failure.of_roles
 
 
 # ---- the decision

@@ -66,6 +66,13 @@ def test_t5_a_tier_that_is_left_out_is_the_one_below() -> None:
     }
 
 
+def test_t5_a_member_is_a_node_or_a_hyper_node_whatever_its_name() -> None:
+    mixed = r.hyper_node("s0", 1, "a-0")
+    mixed["spec"]["members"] += r.hyper_node("", 1, "b-0", of="HyperNode")["spec"]["members"]
+    direct = knowing(mixed, *r.nodes({"a": 1, "b": 1}))
+    assert domains(direct, HYPER_NODES) == {"HyperNode tier 1": {"a-0": "s0"}}
+
+
 def test_t5_a_pattern_that_cannot_be_read_has_no_members() -> None:
     direct = knowing(r.hyper_node("s0", 1, "/(/"), r.hyper_node("s1", 1, "a-0"), *r.nodes({"a": 1}))
     assert domains(direct, HYPER_NODES) == {"HyperNode tier 1": {"a-0": "s1"}}
@@ -135,6 +142,7 @@ T1, T2, T4 = (f"HyperNode tier {tier}" for tier in (1, 2, 4))
     [
         # By label, without an object.
         (TopologyConstraint(f"label/{r.RACK}", r.RACK), r.RACK, [r.RACK]),
+        (TopologyConstraint(f"label/{r.RACK}", "other"), f"topology {r.RACK} has no level other", []),
         # Kueue names a level only: of the trees that have it, Kueue's come first, then by name; else the label itself.
         (TopologyConstraint("kueue/", r.RACK), r.RACK, [r.RACK]),
         (TopologyConstraint("kueue/", r.BLOCK, r.RACK), r.BLOCK, [r.RACK, r.BLOCK]),

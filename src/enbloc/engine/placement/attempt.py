@@ -336,7 +336,7 @@ def _lacking(
         held = Counter({role: count for role, count in request.gang.held.items() if role not in minima})
         wanted = held + Counter(task.role for task in request.rest)
         total = request.short + held.total()
-        shortages, others = _with_total(placer, total, wanted, remaining, shortages, place)
+        shortages, others = _with_total(placer, total, wanted, needed, remaining, shortages, place)
     if not shortages:
         return None
     fitting = {role: count for role, count in sorted(needed.items()) if role and role not in missing}
@@ -347,6 +347,7 @@ def _with_total(
     placer: Placer,
     total: int,
     wanted: Counter[str],
+    minima: Counter[str],
     remaining: PlacementRequest,
     shortages: list[Shortage],
     place: Callable[[Sequence[Task], int], tuple[int, Refusal | None]],
@@ -372,7 +373,7 @@ def _with_total(
     if len(left) == 1 or sum(left.values()) == short:
         for role, count in sorted(left.items()):
             lacks = count if len(left) > 1 else short
-            before = own.get(role, Shortage(role, 0, 0, whys[role]))
+            before = own.get(role, Shortage(role, 0, minima[role], whys[role]))
             needed = before.needed + (wanted[role] if len(left) > 1 else min(wanted[role], total))
             own[role] = before._replace(missing=before.missing + lacks, needed=needed)
         return [own[role] for role in sorted(own)], {}

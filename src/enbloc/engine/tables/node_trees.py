@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from enbloc.engine.tables.nodes import NodeFacts, NodeTable
 from enbloc.engine.tables.resources import Bools, Ints
-from enbloc.gangs.topology import BY_LABEL, CONFIG, HYPER_NODES, INVALID, KAI, KUEUE, LOWEST, TopologyConstraint
+from enbloc.gangs.topology import BY_LABEL, CONFIG, HYPER_NODES, INVALID, KAI, KUEUE, TopologyConstraint
 from enbloc.units import natural_key
 
 Ids = NDArray[np.int32]
@@ -244,7 +244,7 @@ class NodeTrees:
         """Tier n means: in one HyperNode of tier n or below. Above the highest tier it is the whole cluster, as in
         Volcano."""
         wanted, tiers = constraint.required, [_tier(level) for level in tree.levels]
-        lowest = tree.levels[-1] if tree.levels else None
+        lowest = tree.levels[-1]
         if not wanted:
             return _asked(tree, None, lowest)
         if wanted.startswith("name="):
@@ -254,7 +254,7 @@ class NodeTrees:
             tier = max(named)
         else:
             tier = int(wanted)
-        if tiers and tier > tiers[0]:
+        if tier > tiers[0]:
             return _asked(tree, None, lowest)
         allowed = [level for level, number in zip(tree.levels, tiers, strict=True) if number <= tier]
         if not allowed:
@@ -321,8 +321,6 @@ def _asked(tree: NodeTree, required: Level | None, preferred: Level | None) -> A
 
 
 def _level(tree: NodeTree, facts: TreeFacts | None, name: str) -> Level | None:
-    if name == LOWEST:
-        return tree.levels[-1] if tree.levels else None
     aliases = {one.alias: one.name for one in facts.levels if one.alias} if facts is not None else {}
     wanted = aliases.get(name, name)
     return next((level for level in tree.levels if level.name == wanted), None)

@@ -10,6 +10,8 @@ from enbloc.engine.tables.resources import Resources
 from enbloc.engine.tables.tasks import GangState, PodFacts, Task, TaskStatus
 from enbloc.gangs.model import GangKey, GangSpec
 from support import manifests as m
+from support import racks as r
+from support.direct_scheduler import knowing
 
 
 def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) -> GangState:
@@ -21,6 +23,11 @@ def gang(minimum: int = 3, minima: dict[str, int] | None = None, **fields: Any) 
     for name, value in counts.items():
         setattr(made, name, frozenset(value) if name in ("ran", "behind") else value)
     return made
+
+
+def racks(**sizes: int | list[int]) -> State:
+    """Nodes of these racks, all in block x of the tree dc."""
+    return knowing(r.topology("dc", r.BLOCK, r.RACK), *r.nodes(sizes, "x")).engine.state
 
 
 def members(state: State, of: GangState, *cpus: int, role: str = "", **fields: Any) -> list[Task]:

@@ -20,18 +20,13 @@ from enbloc.engine.tables.tasks import GangState, Task, TaskStatus
 from enbloc.gangs.hints import SchedulingHints
 from enbloc.gangs.model import ONLY_WAITING
 from enbloc.gangs.topology import PodTopology, TopologyConstraint
-from engine.gang_states import gang, members
+from engine.gang_states import gang, members, racks
 from support import manifests as m
 from support import racks as r
 from support.direct_scheduler import knowing
 
 RACK, BLOCK = TopologyConstraint("kueue/dc", r.RACK), TopologyConstraint("kueue/dc", r.BLOCK)
 PREFERS_RACK = TopologyConstraint("kueue/dc", preferred=r.RACK)
-
-
-def racks(**racks: int | list[int]) -> State:
-    """Nodes of these racks, all in one block."""
-    return knowing(r.topology("dc", r.BLOCK, r.RACK), *r.nodes(racks, "x")).engine.state
 
 
 def found_parts(state: State, request: PlacementRequest) -> list[tuple[str, dict[int, int], int]] | str:

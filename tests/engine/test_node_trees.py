@@ -154,7 +154,7 @@ T1, T2, T4 = (f"HyperNode tier {tier}" for tier in (1, 2, 4))
         (TopologyConstraint("kai/none", r.RACK), "topology none does not exist", []),
         (TopologyConstraint("kai/none", preferred=r.RACK), None, []),
         (TopologyConstraint("kai/k", r.BLOCK), f"topology k has no level {r.BLOCK}", []),
-        (TopologyConstraint("kai/k", preferred=r.BLOCK), f"topology k has no level {r.BLOCK}", []),
+        (TopologyConstraint("kai/k", preferred=r.BLOCK), None, []),
         # Koordinator may name several layers: the lowest counts.
         (TopologyConstraint("koordinator", "Rack|Block"), "Rack", ["Rack"]),
         (TopologyConstraint("koordinator", "Block", "Rack"), "Block", ["Rack", "Block"]),
